@@ -82,14 +82,14 @@ class Jury:
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = run_isolated_sync(lambda: _load(config), config.langsmith)
-        seats = {name: evaluator.record for name, evaluator in self.evaluators.items()}
-        self.combiners: Mapping[str, Combiner] = load_combiners(config, seats.values())
-        check_recipe(config, seats)
+        records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
+        self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
+        check_recipe(config, records)
         if gateway is None and config.model != "none":
             gateway = _open_gateway(config, sink, max_cost, max_calls)
         self.gateway = gateway
         secrets = () if gateway is None else gateway.backend.secrets
-        self._roster = RunContext(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
+        self._context = RunContext(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
         self.domain = None if config.annotation is None else load_domain(config.annotation.domain).name
         self._judge = None if gateway is None else gateway.backend.model
         self.purpose = purpose_of(config.purpose, self._judge)
@@ -158,7 +158,7 @@ class Jury:
         if self.gateway is None:
             raise ConfigError("model: none reads no profiles; name one in the config or with --model")
         gateway = _judge_client(self.gateway, self.config)
-        with redacted_errors(self._roster.secrets):
+        with redacted_errors(self._context.secrets):
             return await run_isolated(lambda: read_profiles(task, None, gateway), self.config.langsmith)
 
     async def aannotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
@@ -179,16 +179,16 @@ class Jury:
         return await self._dry_run(lambda gateway: self._annotate_task(task, reviewed, gateway))
 
     async def _annotate_task(self, task: Task, reviewed: Rubric | None, gateway: "Gateway | None") -> Rubric:
-        start, roster = AnnotateInput(task=task, reviewed=reviewed), self._context_with(gateway)
-        with redacted_errors(roster.secrets):
-            state = await run_isolated(lambda: self._annotate.ainvoke(start, context=roster), self.config.langsmith)
+        start, context = AnnotateInput(task=task, reviewed=reviewed), self._context_with(gateway)
+        with redacted_errors(context.secrets):
+            state = await run_isolated(lambda: self._annotate.ainvoke(start, context=context), self.config.langsmith)
         rubric: Rubric = state["rubric"]
         return rubric
 
     async def _plan_task(self, task: Task, profiles: "ProfilesLine | None", gateway: "Gateway | None") -> Plan:
-        start, roster = PrepareState(task=task, profiles_line=profiles), self._context_with(gateway)
-        with redacted_errors(roster.secrets):
-            state = await run_isolated(lambda: self._prepare.ainvoke(start, context=roster), self.config.langsmith)
+        start, context = PrepareState(task=task, profiles_line=profiles), self._context_with(gateway)
+        with redacted_errors(context.secrets):
+            state = await run_isolated(lambda: self._prepare.ainvoke(start, context=context), self.config.langsmith)
         plan: Plan = state["plan"]
         return plan
 
@@ -196,16 +196,18 @@ class Jury:
         self, task: Task, profiles: "ProfilesLine | None", gateway: "Gateway | None", should_annotate: bool = True
     ) -> Plan:
         """Return the same plan as `_plan_task` without the graph engine: quicker, and without LangSmith traces."""
-        start, roster = PrepareState(task=task, profiles_line=profiles), self._context_with(gateway)
+        start, context = PrepareState(task=task, profiles_line=profiles), self._context_with(gateway)
         if not should_annotate:
-            roster = replace(roster, config=roster.config.model_copy(update={"annotation": None}))
-        with redacted_errors(roster.secrets):
-            return await run_isolated(lambda: prepare.prepare_directly(start, roster), self.config.langsmith)
+            context = replace(context, config=context.config.model_copy(update={"annotation": None}))
+        with redacted_errors(context.secrets):
+            return await run_isolated(lambda: prepare.prepare_directly(start, context), self.config.langsmith)
 
     def _context_with(self, gateway: "Gateway | None") -> RunContext:
         """Return the context of a graph run, with a client for the model if there is a gateway."""
         return (
-            self._roster if gateway is None else replace(self._roster, judge_client=_judge_client(gateway, self.config))
+            self._context
+            if gateway is None
+            else replace(self._context, judge_client=_judge_client(gateway, self.config))
         )
 
     async def ascore(
@@ -271,7 +273,7 @@ class Jury:
         if plan is None:
             plan = await self._plan_task(task, None, gateway)
         else:
-            check_plan_compatibility(plan, task, self._roster)
+            check_plan_compatibility(plan, task, self._context)
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
         start = _initial_state(plan, responses, recalled)
         with redacted_errors():
@@ -285,7 +287,7 @@ class Jury:
     ) -> None:
         """Send the requests of scoring a group to a gateway that only records them; compute no rewards."""
         _check_group(task, responses)
-        check_plan_compatibility(plan, task, self._roster)
+        check_plan_compatibility(plan, task, self._context)
         start = _initial_state(plan, responses, recalled)
         with redacted_errors():
             self._open()

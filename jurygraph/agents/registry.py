@@ -108,7 +108,7 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     """
     configured: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
     configured |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
-    default_names = ("mean", config.weights.welfare, *(seat.combiner for seat in records))
+    default_names = ("mean", config.weights.welfare, *(record.combiner for record in records))
     loaded = {name: load_combiner(name) for name in default_names}
     for key, name in configured.items():
         try:

@@ -50,7 +50,7 @@ def allow_run_modules(run: "Run", revised: "Config | None" = None) -> None:
     """Allow imports of the modules that a run's config names, from the folder where they lay when the run was scored.
 
     A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
-    `InputError` if that folder is gone, and `ConfigError` like `allow_modules_beside`.
+    `InputError` if that folder is gone, and `ConfigError` like `allow_modules_in_folder`.
     """
     from importlib.util import find_spec
 

@@ -242,7 +242,7 @@ _DISCARD_COUNTS = ("discarded", "without a majority")
 
 def _count_discarded(table: Table, inputs: Sequence[ComponentInput]) -> dict[str, Floats]:
     """Return the number of discarded verdicts, and of questions without a majority, [R] each."""
-    counts = [table.discarded(spec_input) for spec_input in inputs]
+    counts = [table.count_discarded(spec_input) for spec_input in inputs]
     sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
     return dict(zip(_DISCARD_COUNTS, sums, strict=True))
 

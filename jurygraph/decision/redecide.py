@@ -12,7 +12,7 @@ def redecide(
     task: Task,
     survey: Survey,
     config: Config,
-    seats: Mapping[str, EvaluatorRecord],
+    records: Mapping[str, EvaluatorRecord],
     combiners: Mapping[str, Combiner],
     find_tensions: TensionFinder,
 ) -> Decision:
@@ -23,13 +23,13 @@ def redecide(
             (`as_planned`).
         survey: the survey of its plan.
         config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
-        seats: the record of every evaluator of the config, by name.
+        records: the record of every evaluator of the config, by name.
         combiners: the combiners of the config, by name (`load_combiners`).
         find_tensions: the rule that finds tensions between constraints (`agents.checks.tensions`).
 
     Raises:
         PlanError: the recipe does not fit the task.
     """
-    audiences = [seat.audience for seat in seats.values()]
+    audiences = [record.audience for record in records.values()]
     weights, difficulty = weigh_stakeholders(task, config.weights, audiences, find_tensions)
-    return build_decision(config, build_specs(task, survey, config, seats, combiners, weights, difficulty), combiners)
+    return build_decision(config, build_specs(task, survey, config, records, combiners, weights, difficulty), combiners)

@@ -8,7 +8,7 @@ from jurygraph.graphs.state import RunContext
 from jurygraph.schema import Plan, Task, digest_of
 
 
-def check_plan_compatibility(plan: Plan, task: Task, roster: RunContext) -> None:
+def check_plan_compatibility(plan: Plan, task: Task, context: RunContext) -> None:
     """Refuse a plan that was made from another task, or with components of other names or versions.
 
     Raises InputError for such a plan, and whatever an evaluator's `check` raises for one of its questions.
@@ -17,11 +17,11 @@ def check_plan_compatibility(plan: Plan, task: Task, roster: RunContext) -> None
         raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
     if plan.task_digest != task.content_digest:
         raise InputError(f"the plan was made from another version of task {task.id!r}: prepare it again")
-    _check_basis(plan, roster)
+    _check_basis(plan, context)
     required: list[tuple[str, str, str, Mapping[str, Any]]] = []
-    required += [("evaluator", q.evaluator, q.version, roster.evaluators) for q in plan.survey.questions]
-    required += [("deriver", d.deriver, d.version, roster.derivers) for d in plan.survey.derivations]
-    required += [("combiner", s.combiner, s.version, roster.combiners) for s in plan.decision.specs]
+    required += [("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions]
+    required += [("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations]
+    required += [("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs]
     for role, name, version, available in required:
         version_here = available[name].version if name in available else "none"
         if version_here != version:
@@ -29,11 +29,11 @@ def check_plan_compatibility(plan: Plan, task: Task, roster: RunContext) -> None
             raise InputError(f"{problem}; this jury has {version_here}: prepare it again")
 
 
-def _check_basis(plan: Plan, roster: RunContext) -> None:
+def _check_basis(plan: Plan, context: RunContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
-        if derivation.deriver in roster.derivers:
-            params = roster.derivers[derivation.deriver].params_for(plan.survey.views[derivation.view])
+        if derivation.deriver in context.derivers:
+            params = context.derivers[derivation.deriver].params_for(plan.survey.views[derivation.view])
             if digest_of(dict(params)) != digest_of(derivation.params):
                 changed = f"what deriver {derivation.deriver!r} rests on (its params, or files) is not what it was"
                 raise InputError(
@@ -41,5 +41,5 @@ def _check_basis(plan: Plan, roster: RunContext) -> None:
                     "was, or prepare the task again (a run: score into another --out, with --branch)"
                 )
     for question in plan.survey.questions:
-        if question.evaluator in roster.evaluators:
-            roster.evaluators[question.evaluator].check(question)
+        if question.evaluator in context.evaluators:
+            context.evaluators[question.evaluator].check(question)

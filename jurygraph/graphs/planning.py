@@ -1,4 +1,4 @@
-"""The steps of the prepare graph from a task to its survey, as pure functions of the task and the roster."""
+"""The steps of the prepare graph from a task to its survey, as pure functions of the task and the context."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter

@@ -43,7 +43,7 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     """
     schema = reply_model.model_json_schema()
     definitions = schema.get("$defs", {})
-    recursive = frozenset(name for name in definitions if name in _reachable(name, definitions))
+    recursive = frozenset(name for name in definitions if name in _reachable_definitions(name, definitions))
     strict = _Strict(reply_model.__name__, definitions, recursive)
     root = strict.schema(definitions[_definition_name(schema)] if "$ref" in schema else schema, "")
     if root.get("type") != "object":
@@ -294,7 +294,7 @@ def _definition_name(reference: Mapping[str, Any]) -> str:
     return str(reference["$ref"]).removeprefix("#/$defs/")
 
 
-def _reachable(name: str, definitions: Mapping[str, Any]) -> set[str]:
+def _reachable_definitions(name: str, definitions: Mapping[str, Any]) -> set[str]:
     """Return the definitions that one refers to, directly or indirectly."""
     reached: set[str] = set()
     waiting = [name]

@@ -46,9 +46,9 @@ class _PluginUse(NamedModel):
 
 
 class EvaluatorUse(_PluginUse):
-    """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override what it says itself.
+    """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override its own settings.
 
-    `of` names the material whose variants it is asked about instead of the responses, and stands in its name then.
+    `of` names the material whose variants it judges instead of the responses; it is then called NAME-of-MATERIAL.
     """
 
     when: Condition | None = None
@@ -67,9 +67,9 @@ class DeriverUse(_PluginUse):
 
 
 class InputConfig(NamedModel):
-    """What enters a component: the questions of an evaluator, or one question by its id (`of`).
+    """An input of a component: the questions of an evaluator, or one question by its id (`of`).
 
-    Of reviewers' judges those are heard that are `confident` enough: as the `panel` says, unless it is stated here.
+    Verdicts of reviewers' judges below `confident` are discarded; the default is that of `panel`.
     """
 
     of: LongId
@@ -88,13 +88,13 @@ class ComponentConfig(FrozenModel):
 
 
 class WeightsConfig(FrozenModel):
-    """How stakeholders are weighed (DecompR Eqs. 9-10): `fixed` takes the weights given, scaled to sum to 1.
+    """The weights of stakeholders (DecompR Eqs. 9-10); `fixed` takes the weights given, scaled to sum to 1.
 
-    `layers` shares each utility û_i between the layers that are asked, and inside one its questions count alike;
+    `layers` shares each utility û_i between the layers with questions, and inside one its questions count alike;
     without it all questions do. A violated hard constraint caps û_i at `cap` times the mean of the hard ones. `welfare`
     is how utilities become one number: Σ w û (`stakeholders`); `egalitarian`, which gives no more than the least û
-    where one lies below the `floor`; or their product (`nash`). `gated` says what a stakeholder's question counts that
-    its `when` left out.
+    where one lies below the `floor`; or their product (`nash`). `gated` sets what a question counts that its `when`
+    left out.
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
@@ -124,9 +124,9 @@ class RubricConfig(FrozenModel):
 
 
 class PanelConfig(FrozenModel):
-    """How the verdicts of reviewers' judges become a component: those given with less than `confidence` are discarded,
-    and of what is left of one question, asked several times, more than half must say the same (Aggregate vs.
-    Personalized Judges). `gated` says what a question counts that its `when` left out.
+    """The aggregation of reviewers' judges: verdicts below `confidence` are discarded, and more than half of the
+    remaining samples of a question must agree (Aggregate vs. Personalized Judges). `gated` sets what a question counts
+    that its `when` left out.
     """
 
     confidence: Unit = 0.8
@@ -135,8 +135,8 @@ class PanelConfig(FrozenModel):
 
 
 class AnnotationConfig(FrozenModel):
-    """That plans annotate rubrics without edges (GEAR, Appendix A): by an annotator that is told of a `domain`, one of
-    ours or a text file of one's own; `batch` pairs of criteria in a request, each asked about `votes` times.
+    """Settings for annotating rubrics without edges (GEAR, Appendix A): the `domain`, built in or a text file; `batch`
+    pairs of criteria per request, with `votes` samples for each.
     """
 
     domain: Id = "generic"
@@ -145,7 +145,7 @@ class AnnotationConfig(FrozenModel):
 
 
 class FailureConfig(FrozenModel):
-    """What an unjudged question does to the reward, and how many failures make a run inconclusive."""
+    """The effect of unjudged questions on the reward, and the share of failures that makes a run inconclusive."""
 
     rule: Rule = "conservative"
     min_coverage: Unit = 0.8

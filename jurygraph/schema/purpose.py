@@ -21,9 +21,9 @@ _EDITION = re.compile(rf"[-@:](?:{_DATE}|0\d\d|preview|latest|free|v\d+(?::\d+)?
 
 
 class PurposeConfig(FrozenModel):
-    """What the rewards are for. Those of an `evaluation` are not trained on; `reward_judges` names the models that gave
-    the rewards in training, and may be empty where none did. A judge that is one of them is refused, unless
-    `same_judge` says `allow`; the traces say so then.
+    """The purpose of the rewards. Those of an `evaluation` are not trained on; `reward_judges` names the models that
+    gave the rewards in training, and may be empty if none did. A judge that is one of them is refused unless
+    `same_judge` is `allow`, which the traces then record.
     """
 
     kind: Kind = "reward"
@@ -46,8 +46,9 @@ class PurposeConfig(FrozenModel):
 
 
 class Purpose(FrozenModel):
-    """What a trace's reward is for, where that is not training: the judge that was asked, those that gave the rewards
-    in training, and whether it is one of them."""
+    """The purpose of a trace's reward, other than training: its judge, the judges that gave the rewards in training,
+    and whether it is one of them.
+    """
 
     kind: Kind
     judge: str | None

@@ -12,7 +12,7 @@ Kind = Literal["weak", "strong", "activation"]
 
 
 class Part(FrozenModel):
-    """One part of a criterion that gives partial credit, and what it weighs beside the others."""
+    """One part of a criterion with partial credit, and its weight relative to the other parts."""
 
     text: str
     weight: Positive = 1.0
@@ -56,11 +56,11 @@ class Criterion(FrozenModel):
 
 
 class Edge(FrozenModel):
-    """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides the one of its kind.
+    """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides that of the kind.
 
-    The rest says why there is an edge, and decides nothing: of one that a person wrote, the `reason` at most; of one
-    that an annotator found, how sure it was, how many of its samples said so (`votes`: for it, and of all), which
-    `model` it was, and the digest of what it was told (`prompt`).
+    The other fields document the edge and do not affect rewards. An edge by a person has a `reason` at most; one by an
+    annotator its confidence, how many of its samples gave it (`votes`: for it, and of all), its `model`, and the digest
+    of its `prompt`.
     """
 
     parent: Id
@@ -75,7 +75,7 @@ class Edge(FrozenModel):
 
 
 class RejectedEdge(FrozenModel):
-    """Something that an annotator said and that is no edge, as it said it, and `why` it is none.
+    """An annotator's answer that is not used as an edge, unchanged, and `why`.
 
     `stage` is what rejected it: the check of each answer, the vote among several, or the projection that leaves no
     cycle.
@@ -93,7 +93,7 @@ class RejectedEdge(FrozenModel):
 
 
 class UnansweredPair(FrozenModel):
-    """A pair of which an annotator was asked and gave no answer, and `why`. It bears no edge, and is asked again."""
+    """A pair for which an annotator gave no answer, and `why`. It has no edge, and is requested again."""
 
     parent: Id
     child: Id
@@ -101,11 +101,11 @@ class UnansweredPair(FrozenModel):
 
 
 class Annotation(FrozenModel):
-    """How a rubric's graph came about: what an annotator saw, and what of its answers bears no edge.
+    """The record of a rubric's annotation: the annotator's input, and those of its answers that give no edge.
 
-    `seen` has a digest of what it saw of each criterion: a pair of which neither changed is not asked about again.
-    `roles` are those that it gave; a criterion may say otherwise, and has none where it is `unassigned`, of which the
-    reason is told. `candidates` are the pairs that can bear an edge by their roles.
+    `seen` has a digest of the input for each criterion: a pair of unchanged criteria is not requested again. `roles`
+    are the annotator's; a criterion may have another, and has none where it is `unassigned`, for the reason given.
+    `candidates` are the pairs that can have an edge by their roles.
     """
 
     domain: str
@@ -120,7 +120,7 @@ class Annotation(FrozenModel):
 class Rubric(FrozenModel):
     """Criteria, and the edges that stop credit from flowing past an unmet prerequisite.
 
-    `annotation` tells how the edges came about, where an annotator was asked; it decides nothing.
+    `annotation` records how an annotator found the edges; it does not affect rewards.
     """
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)

@@ -39,12 +39,12 @@ class CanaryConfig(FrozenModel):
 
 
 class SafetyConfig(FrozenModel):
-    """Defences of a judge. Taking one down is for measuring what it does (`jurygraph attack`).
+    """Defences of a judge. Turn one off only to measure its effect (`jurygraph attack`).
 
-    `fence` sets what others wrote between marks that they cannot forge; `reminder` says what is asked behind the
-    response again, and not before it alone; `whole_reply` counts a reply as a whole or not at all, where else the first
-    JSON object in it would do; `evidence` gives no credit that rests on no quotation from the response. `gates` stop
-    responses of which a model need not be asked.
+    `fence` sets texts by others between marks that they cannot forge; `reminder` repeats the question behind the
+    response; `whole_reply` counts a reply as a whole or not at all, where else the first JSON object in it would do;
+    `evidence` gives no credit without a quotation from the response. `gates` stop responses that need no model to be
+    judged.
     """
 
     fence: Flag = True

@@ -22,7 +22,7 @@ class Term(FrozenModel):
 
 
 class Counts(FrozenModel):
-    """What became of every verdict that was asked for; the four add up to `total`."""
+    """The outcomes of all requested verdicts; the four add up to `total`."""
 
     judged: Count = 0
     abstained: Count = 0
@@ -36,7 +36,7 @@ class Counts(FrozenModel):
 
 
 class Adjustment(FrozenModel):
-    """What a gate, the scale or the clip changed, in the order applied."""
+    """A change by a gate, the scale or the clip, in the order of application."""
 
     name: str
     before: Number
@@ -44,11 +44,11 @@ class Adjustment(FrozenModel):
 
 
 class Reward(FrozenModel):
-    """A pure function of the decision and the group's verdicts.
+    """The reward of a response: a pure function of the decision and the group's verdicts.
 
-    `value` is None when `status` is failed; `partial` is what the judged part alone would give; `range` bounds what
-    the unjudged part could make of it; `notes` say why the reward is degraded or failed. By component, `parts` are
-    what it is made of, and `diagnostics` what is told beside it and counts nothing.
+    `value` is None when `status` is failed; `partial` is what the judged part alone would give; `range` bounds what the
+    unjudged part could make of it; `notes` give the reasons for a degraded or failed reward. By component, `parts` are
+    what it consists of, and `diagnostics` are figures that do not affect it.
     """
 
     value: Number | None

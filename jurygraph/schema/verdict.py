@@ -21,9 +21,9 @@ class Failure(FrozenModel):
 
 
 class Evidence(FrozenModel):
-    """A quotation, where it stands (offsets in characters), and whether it was found there.
+    """A quotation, its place (offsets in characters), and whether it was found there.
 
-    `of` is the place in derived data, as a JSONPath, that rests on it.
+    `of` is the JSONPath of the derived value that it supports.
     """
 
     quote: str
@@ -113,16 +113,16 @@ class Verdict(FrozenModel):
 
 
 class Variant(FrozenModel):
-    """A response made from another one by a stated edit."""
+    """A response made from another one by a documented edit."""
 
     response: Response
     edit: JsonValue = None
 
 
 class Material(FrozenModel):
-    """What a deriver made of one response: structured data or variants of it. Never a score.
+    """The output of a deriver for one response: structured data or variants of it. Never a score.
 
-    `note` says what is to be known of how it was made, such as what was left out.
+    `note` describes how it was made, such as what was left out.
     """
 
     name: Id

@@ -39,7 +39,7 @@ _MERGED_KEYS, _APPENDED_KEYS = ("reward", "components"), ("evaluators", "deriver
 class PresetUse(NamedModel):
     """A preset by its name, and who gives its global signal: an embedder for `emb`, a ranker for `rerank`.
 
-    A bare name stands for `{name: …}`.
+    A bare name is short for `{name: …}`.
     """
 
     name: Id

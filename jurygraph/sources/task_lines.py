@@ -50,7 +50,7 @@ class TaskLines:
         for number, place in self._wanted:
             yield number, reread_line(self._file, place, TaskLine).split()[0]
 
-    def raw(self) -> Iterator[tuple[str, bytes]]:
+    def raw_lines(self) -> Iterator[tuple[str, bytes]]:
         """Return every line as written, wanted or not, without its end, and the id of its task."""
         return ((name, self._file.read(place).rstrip()) for name, place in self._places.items())
 

@@ -178,7 +178,7 @@ def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> 
 def heard(asked: Question, *given: Verdict, **stated: Any) -> tuple[list[float], list[int]]:
     """Value and outcome of the one row, as an input hears them."""
     table = build_table([asked], ["a"], given)
-    found = table.effective("q", ComponentInput(questions=("q",), weights=(1.0,), **stated))
+    found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), **stated))
     return found.value[0].tolist(), found.outcome[0].tolist()
 
 
@@ -209,7 +209,7 @@ def test_a_majority_has_met_the_criterion_if_half_of_those_who_agree_on_its_scor
     met: tuple[bool, ...], is_met: bool
 ) -> None:
     given = votes(*(Verdict(score=0.75, met=one) for one in met))
-    found = build_table([question(samples=3)], ["a"], given).effective(
+    found = build_table([question(samples=3)], ["a"], given).effective_columns(
         "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     )
     assert found.met.tolist() == [[is_met]]
@@ -226,7 +226,7 @@ def test_a_majority_of_which_some_were_screened_out_and_others_never_existed_was
     screened = Verdict(status="not_applicable", gated_by="gate")
     given = [verdict("a", 0.75, "a1"), verdict("a", 0.75, "a2"), verdict("b", screened, "b1")]
     table = build_table([question(of="versions")], ["a", "b", "c"], given)
-    found = table.effective("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
+    found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
     assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
 
 

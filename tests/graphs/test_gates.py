@@ -423,7 +423,7 @@ FACTUAL = [
 def as_stopped(survey: Survey, verdicts: Mapping[Place, Verdict]) -> dict[Place, Verdict]:
     """The same verdicts of checks, and those of a gate for all that is asked of models."""
     work, _ = next_work(survey, 0, [stopped("a")], [], [])
-    asked = {slot.question.id for slots in work.slots.values() for slot in slots}
+    asked = {task.question.id for tasks in work.evaluator_tasks.values() for task in tasks}
     assert asked == {question.id for question in survey.questions if question.layer == "check"}
     kept = {place: verdict for place, verdict in verdicts.items() if place[0] in asked}
     return kept | {(one.question, "a", (), 0): one for one in work.settled_verdicts}

@@ -27,7 +27,7 @@ def plan() -> Plan:
 
 
 @pytest.fixture(scope="module")
-def roster() -> RunContext:
+def context() -> RunContext:
     with jury(*CONFIG["evaluators"], **{key: value for key, value in CONFIG.items() if key != "evaluators"}) as made:
         return RunContext(made.config, made.evaluators, made.derivers, made.combiners)
 
@@ -61,9 +61,9 @@ def tone(version: str) -> Evaluator:
     return made
 
 
-def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, roster: RunContext) -> None:
-    check_plan_compatibility(plan, task(), roster)
-    check_plan_compatibility(Plan.model_validate_json(plan.model_dump_json()), task(), roster)
+def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, context: RunContext) -> None:
+    check_plan_compatibility(plan, task(), context)
+    check_plan_compatibility(Plan.model_validate_json(plan.model_dump_json()), task(), context)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, roster: RunConte
         ({"query": "What is left?"}, "the plan was made from another version of task 'task': prepare it again"),
     ],
 )
-def test_it_fits_no_other_task(plan: Plan, roster: RunContext, changed: Mapping[str, Any], why: str) -> None:
+def test_it_fits_no_other_task(plan: Plan, context: RunContext, changed: Mapping[str, Any], why: str) -> None:
     with pytest.raises(InputError) as refused:
-        check_plan_compatibility(plan, task(**changed), roster)
+        check_plan_compatibility(plan, task(**changed), context)
     assert str(refused.value) == why
 
 
@@ -90,22 +90,22 @@ def test_it_fits_no_other_task(plan: Plan, roster: RunContext, changed: Mapping[
     ],
 )
 def test_it_is_answered_by_those_alone_that_it_was_made_with(
-    plan: Plan, roster: RunContext, others: dict[str, Any], why: str
+    plan: Plan, context: RunContext, others: dict[str, Any], why: str
 ) -> None:
-    here = {key: {**getattr(roster, key), **value} if value else {} for key, value in others.items()}
+    here = {key: {**getattr(context, key), **value} if value else {} for key, value in others.items()}
     with pytest.raises(InputError) as refused:
-        check_plan_compatibility(plan, task(), replace(roster, **here))
+        check_plan_compatibility(plan, task(), replace(context, **here))
     assert str(refused.value).startswith(f"the plan was made with {why}")
 
 
-def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, roster: RunContext) -> None:
-    same, other = (replace(roster, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
+def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, context: RunContext) -> None:
+    same, other = (replace(context, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
     check_plan_compatibility(plan, task(), same)
     with pytest.raises(InputError, match="was made with other facts: what deriver 'ruler' rests on"):
         check_plan_compatibility(plan, task(), other)
 
 
-def test_an_evaluator_is_asked_whether_what_it_rests_on_is_as_it_was(plan: Plan, roster: RunContext) -> None:
-    relying = replace(roster, evaluators={**roster.evaluators, "tone": Relying()})
+def test_an_evaluator_is_asked_whether_what_it_rests_on_is_as_it_was(plan: Plan, context: RunContext) -> None:
+    relying = replace(context, evaluators={**context.evaluators, "tone": Relying()})
     with pytest.raises(InputError, match="rests on a file that changed"):
         check_plan_compatibility(plan, task(), relying)

@@ -99,9 +99,9 @@ def test_there_is_no_field_in_which_a_response_could_lie() -> None:
 def test_a_response_cannot_reach_prepare() -> None:
     """Even one that somebody hands over is dropped: no node sees it and the plan is the same."""
     with jury(told("tone")) as made:
-        plain = asyncio.run(made._prepare.ainvoke({"task": task()}, context=made._roster))
+        plain = asyncio.run(made._prepare.ainvoke({"task": task()}, context=made._context))
         handed = {"task": task(), "responses": (response("a"),)}
-        given_one = asyncio.run(made._prepare.ainvoke(handed, context=made._roster))  # type: ignore[arg-type]
+        given_one = asyncio.run(made._prepare.ainvoke(handed, context=made._context))  # type: ignore[arg-type]
     assert given_one["plan"].digest == plain["plan"].digest
     assert "responses" not in given_one
 

@@ -21,8 +21,8 @@ def survey_of(config: dict[str, Any]) -> Survey:
 
 
 def asked(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
-    slots = [slot for branch in sorted(work.slots) for slot in work.slots[branch]]
-    return [(slot.question.id, tuple(r.id for r in slot.responses), slot.sample) for slot in slots]
+    tasks = [task for branch in sorted(work.evaluator_tasks) for task in work.evaluator_tasks[branch]]
+    return [(task.question.id, tuple(r.id for r in task.responses), task.sample) for task in tasks]
 
 
 def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> Verdict:
@@ -360,8 +360,8 @@ def test_every_variant_is_shown_with_the_material_of_its_response() -> None:
     variants = tuple(Variant(response=response(name)) for name in ("v", "w"))
     measure = Material(name="measure", response="a", data=0.5)
     work = with_material(config, 1, Material(name="versions", response="a", variants=variants), measure)
-    (slots,) = work.slots.values()
-    assert [(slot.responses[0].id, slot.about, slot.material) for slot in slots] == [
+    (tasks,) = work.evaluator_tasks.values()
+    assert [(it.responses[0].id, it.about, it.material) for it in tasks] == [
         ("v", ("a",), ({"measure": measure},)),
         ("w", ("a",), ({"measure": measure},)),
     ]

@@ -36,8 +36,8 @@ def decide_bound(check: Check, measure: Measure, label: str, unknown: UnknownVal
         return CheckResult(False, _closeness(span, bound), reason, at)
     reason = f"{label} is {_describe_measure(span)}, and {_describe_bound(bound)} is asked for"
     if any(_is_outside(world, bound) for world in worlds):
-        return unknown.unproven(reason)
-    return unknown.undecided(reason)
+        return unknown.unproven_result(reason)
+    return unknown.undecided_result(reason)
 
 
 def _is_outside(values: Sequence[float | None], bound: _Interval) -> bool:

@@ -26,7 +26,7 @@ class _ColumnValues(NamedTuple):
     anything: list[_Value]
     unknown: UnknownValues
 
-    def among(self, wanted: Sequence[Scalar], *truths: Truth) -> list[_Value]:
+    def entries_with(self, wanted: Sequence[Scalar], *truths: Truth) -> list[_Value]:
         """Return the entries with a wanted value and one of the truths."""
         return [entry for entry in self.values if entry.truth in truths and is_one_of(entry.value, wanted)]
 
@@ -57,22 +57,22 @@ def _read_column(check: Check, items: Sequence[Item]) -> _ColumnValues:
 
 
 def _decide_includes(label: str, wanted: Sequence[Scalar], column_values: _ColumnValues) -> CheckResult:
-    absent = [missing_value for missing_value in wanted if not column_values.among([missing_value], "yes")]
-    at = [entry.item for entry in column_values.among(wanted, "yes")]
+    absent = [missing_value for missing_value in wanted if not column_values.entries_with([missing_value], "yes")]
+    at = [entry.item for entry in column_values.entries_with(wanted, "yes")]
     if not absent:
         return CheckResult(True, 1.0, f"{label} includes {_quote_values(wanted)}", at)
     share, reason = 1.0 - len(absent) / len(wanted), f"{label} does not include {_quote_values(absent)}"
     anything = any(entry.truth == "untold" for entry in column_values.anything)
-    if anything or all(column_values.among([value], "untold") for value in absent):
-        return column_values.unknown.undecided(reason)
+    if anything or all(column_values.entries_with([value], "untold") for value in absent):
+        return column_values.unknown.undecided_result(reason)
     if column_values.unknown.missing_in_response:
-        return column_values.unknown.unproven(reason, share)
+        return column_values.unknown.unproven_result(reason, share)
     return CheckResult(False, share, reason, at)
 
 
 def _decide_excludes(label: str, barred: Sequence[Scalar], column_values: _ColumnValues) -> CheckResult:
-    violations = column_values.among(barred, "yes")
-    perhaps = [*column_values.among(barred, "unshown", "untold"), *column_values.anything]
+    violations = column_values.entries_with(barred, "yes")
+    perhaps = [*column_values.entries_with(barred, "unshown", "untold"), *column_values.anything]
     if not violations:
         return _decide_unless_open(
             f"{label} includes none of {_quote_values(barred)}",
@@ -112,8 +112,8 @@ def _open_truth(entries: Sequence[_Value]) -> Truth:
 def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: UnknownValues) -> CheckResult:
     """Return a decision that holds unless an unknown value breaks it."""
     if "unshown" in open_:
-        return unknown.unproven(reason)
-    return unknown.undecided(reason) if "untold" in open_ else CheckResult(True, 1.0, reason)
+        return unknown.unproven_result(reason)
+    return unknown.undecided_result(reason) if "untold" in open_ else CheckResult(True, 1.0, reason)
 
 
 def _quote_values(values: Sequence[Any]) -> str:

@@ -45,11 +45,11 @@ class UnknownValues:
             self.items[id(item)] = item
         return test_result.truth
 
-    def undecided(self, reason: str) -> CheckResult:
+    def undecided_result(self, reason: str) -> CheckResult:
         """Return an undecided result, because of values that the tables do not have."""
         return CheckResult(None, 0.0, f"{reason}; the tables do not tell {join_first(self.missing_in_tables)}")
 
-    def unproven(self, reason: str, share: float = 0.0) -> CheckResult:
+    def unproven_result(self, reason: str, share: float = 0.0) -> CheckResult:
         """Return a failed result, because of values that the response cannot show."""
         message = f"{reason}; it cannot be shown, for {join_first(self.missing_in_response)}"
         return CheckResult(False, share, message, [*self.items.values()])

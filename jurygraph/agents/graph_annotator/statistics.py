@@ -40,7 +40,7 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
         edges=_mean([edges for _, edges in sizes]),
         update_size=_mean([criteria + edges for criteria, edges in sizes]),
         non_empty=_mean([edges > 0 for _, edges in sizes]),
-        invalid=_mean([_invalid(rubric) for rubric in listed if rubric.annotation is not None]),
+        invalid=_mean([_count_invalid(rubric) for rubric in listed if rubric.annotation is not None]),
     )
 
 
@@ -51,7 +51,7 @@ def _candidates(rubric: Rubric) -> int | None:
     return len(candidate_pairs(roles)) if len(roles) == len(rubric.criteria) else None
 
 
-def _invalid(rubric: Rubric) -> int:
+def _count_invalid(rubric: Rubric) -> int:
     assert rubric.annotation is not None
     return sum(edge.stage == "check" for edge in rubric.annotation.rejected)
 

@@ -95,7 +95,7 @@ class Reasoning(SingleCallEvaluator):
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(ASPECTS, failed)
-        unsound = findings.of(result.value)
+        unsound = findings.unsound_steps(result.value)
         return {aspect: _build_verdict(unsound[aspect], len(steps), result.call.id) for aspect in ASPECTS}
 
 
@@ -111,7 +111,7 @@ class _Findings:
         self._steps, self._slip_by_step, self._is_checked = steps, slip_by_step, is_checked
         self._texts = [SearchableText(step.text) for step in steps]
 
-    def of(self, reply: StepsReply) -> dict[str, list[_Unsound]]:
+    def unsound_steps(self, reply: StepsReply) -> dict[str, list[_Unsound]]:
         """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
         unsound: dict[str, list[_Unsound]] = {aspect: [] for aspect in ASPECTS}
         unsound["accuracy"] = [self._unsound_by_code(slip) for slip in self._slip_by_step.values()]

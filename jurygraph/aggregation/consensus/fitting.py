@@ -163,10 +163,10 @@ def fit_patterns(
     known = np.empty(len(rows.weight), dtype=np.intp)
     labelled = rows.pattern_of_item >= 0
     known[rows.pattern_of_item[labelled]] = truth[labelled]
-    voted = starting.likeliest(rows, k, known)
+    voted = starting.likeliest_classes(rows, k, known)
     first = starting.near_identity(rows, voted, known, em_settings)
     if start is not None:
-        first = starting.warm(first, votes, start)
+        first = starting.warm_start(first, votes, start)
     return Problem(rows, k, em_settings.rules, known).run(first, voted)
 
 

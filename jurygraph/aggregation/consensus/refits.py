@@ -11,7 +11,7 @@ from jurygraph.aggregation._inputs import FloatArray, IndexArray
 from jurygraph.aggregation.consensus.agents import AgentScore, grouped_by_agent
 from jurygraph.aggregation.consensus.fitting import fit_patterns
 from jurygraph.aggregation.consensus.patterns import Patterns, patterns
-from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.aggregation.consensus.repeating import Report, run_each
 from jurygraph.aggregation.consensus.result import Consensus, credit_values, read_cells
 from jurygraph.aggregation.consensus.votes import Key
 from jurygraph.errors import PlanError
@@ -99,7 +99,7 @@ def refit_intervals(
     rows = patterns(fitted.votes, fitted.gold + 1)
     work = _Refit(fitted, None if as_published else fitted, rows, grouping.agent, credit_by_class)
     times = _published_resamples(fitted) if as_published else _draw_resamples(fitted, grouping.prompt, resamples, seed)
-    samples = np.array(every(work.estimates, times, jobs, report))
+    samples = np.array(run_each(work.estimates, times, jobs, report))
     is_sampled = np.isfinite(samples).any(axis=0)  # an agent or annotator in no resample has no interval
     ends = np.full((2, samples.shape[1]), np.nan)
     ends[:, is_sampled] = np.nanpercentile(samples[:, is_sampled], [2.5, 97.5], axis=0)

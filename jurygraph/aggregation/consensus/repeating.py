@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 Report = Callable[[int], None]
 
 
-def every(
+def run_each(
     work: Callable[[Argument], Result], arguments: Sequence[Argument], jobs: int = 1, report: Report | None = None
 ) -> list[Result]:
     """Return the results of `work` in the order of `arguments`.

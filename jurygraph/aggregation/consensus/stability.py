@@ -12,7 +12,7 @@ from jurygraph.aggregation.consensus.agents import grouped_by_agent
 from jurygraph.aggregation.consensus.em import Settings
 from jurygraph.aggregation.consensus.fitting import Preset, estimate, settings
 from jurygraph.aggregation.consensus.majority import Ties, vote
-from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.aggregation.consensus.repeating import Report, run_each
 from jurygraph.aggregation.consensus.result import credit_values
 from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.errors import PlanError
@@ -123,7 +123,9 @@ def _score_distinct_subsets(
     """Return the scores of every subset; repeated subsets (common with few annotators) are scored only once."""
     index_of: dict[bytes, int] = {}
     index_of_subset = [index_of.setdefault(subset.tobytes(), len(index_of)) for subset in kept]
-    scores = every(scoring.scores, [kept[index_of_subset.index(index)] for index in range(len(index_of))], jobs, report)
+    scores = run_each(
+        scoring.scores, [kept[index_of_subset.index(index)] for index in range(len(index_of))], jobs, report
+    )
     if report is not None and len(kept) > len(scores):
         report(len(kept) - len(scores))
     return [scores[index] for index in index_of_subset]

@@ -10,7 +10,7 @@ from jurygraph.aggregation.consensus.votes import Votes
 from jurygraph.errors import PlanError
 
 
-def likeliest(rows: Patterns, k: int, known: IndexArray) -> FloatArray:
+def likeliest_classes(rows: Patterns, k: int, known: IndexArray) -> FloatArray:
     """Return one-hot [K,P]: the class in `known` [P], or for -1 the hard majority's, ties to the lowest."""
     size = len(rows.weight)
     counts = np.bincount(rows.code % k * size + rows.row, minlength=k * size).reshape(k, size)
@@ -38,7 +38,7 @@ def near_identity(rows: Patterns, voted: FloatArray, known: IndexArray, em_setti
     return Model(prior, confusion.transpose(1, 0, 2).reshape(k, -1))
 
 
-def warm(first: Model, votes: Votes, earlier: Consensus) -> Model:
+def warm_start(first: Model, votes: Votes, earlier: Consensus) -> Model:
     """Return the start with the values of an earlier estimate. Raises PlanError if its classes differ."""
     if list(earlier.votes.classes) != list(votes.classes):
         raise PlanError(f"start: its classes are {list(earlier.votes.classes)}, and here {list(votes.classes)}")

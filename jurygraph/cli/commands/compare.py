@@ -51,7 +51,7 @@ def compare(
     else:
         for line in _comparison_lines(comparison, flips):
             print_result(line)
-    missed = [] if threshold is None else threshold.failed(comparison)
+    missed = [] if threshold is None else threshold.failed_thresholds(comparison)
     print_missed_conditions(missed)
     if missed:
         raise typer.Exit(ExitCode.SOME_FAILED)

@@ -86,7 +86,7 @@ def material_lines(trace: Trace) -> Iterator[str]:
 
 
 def _describe_failure(failure: Failure, reason: str = "") -> str:
-    """Describe a failure: cause, kind, and its message unless it repeats `said_before`."""
+    """Describe a failure: cause, kind, and its message unless it repeats the `reason`."""
     message = f": {failure.message}" if failure.message not in ("", reason) else ""
     return f"{failure.cause} failure: {failure.kind}{message}"
 

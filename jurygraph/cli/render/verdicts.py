@@ -152,7 +152,7 @@ def _evidence_start(verdict: Verdict) -> int | None:
 
 
 def _quotes(verdict: Verdict) -> str:
-    """Quotations that the reason does not hold; none that is said to stand in the response and does not."""
+    """Return the quotations that the reason does not contain, without those that were not found in the response."""
     true = [shorten(e.quote, _QUOTE) for e in verdict.evidence if e.verified or e.source != "response"]
     quotes = [f"“{quote}”" for quote in true[:3] if quote not in _reason(verdict)]
     return f", as in {', '.join(quotes)}" if quotes else ""

@@ -199,7 +199,7 @@ class ReviewerJudge(Evaluator):
     async def _answer_from_pool(self, inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> Verdict:
         """Predict with the examples of a pool: as many as remain in both."""
         planned: Any = inputs.question.params["count"]
-        shown = left[pool].first(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
+        shown = left[pool].first_examples(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
         if shown.examples:
             return await self._predict(inputs, shown)
         return Verdict.abstain(_explain_abstention(inputs, pool, left)).model_copy(update={"examples": shown.uses})

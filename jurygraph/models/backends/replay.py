@@ -65,7 +65,7 @@ class Replay(Backend):
         call = self._calls.get(request.digest)
         if call is not None:
             return call.reply
-        nearest = self._request_index.nearest(request)
+        nearest = self._request_index.nearest_request(request)
         problem = f"{self._path.name} holds no reply to this request"
         difference = (
             f"the nearest that it holds ({nearest.digest[:12]}) differs in its {_describe_difference(request, nearest)}"
@@ -82,7 +82,7 @@ class _RequestIndex:
             self._by_text[_user_text(request)].append(request)
         self._texts = sorted(self._by_text, key=len)
 
-    def nearest(self, request: Request) -> Request:
+    def nearest_request(self, request: Request) -> Request:
         """Return the request with the most similar question and, among several, with the fewest parts that differ."""
         text = _user_text(request)
         alike = self._by_text[text if text in self._by_text else self._most_similar(text)]

@@ -130,7 +130,7 @@ def _versions(header: Header, role: str) -> dict[str, str]:
 
 
 def _evaluator_bases(header: Header) -> dict[str, str]:
-    return {name: seat.depends_on for name, seat in header.evaluators.items() if seat.depends_on}
+    return {name: record.depends_on for name, record in header.evaluators.items() if record.depends_on}
 
 
 def _file_difference(label: str, in_run: FileDigest | None, current: FileDigest | None) -> Iterator[str]:

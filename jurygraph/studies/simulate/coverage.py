@@ -19,7 +19,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.aggregation.consensus.repeating import Report, run_each
 from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import AMBIGUITY, SimulatedEvaluation, simulate_more_items, stableval
 from jurygraph.studies.simulate.setting import CLASSES, VALUES, Floats, Setting
@@ -45,7 +45,7 @@ def coverage(
     de-duplicated resamples). Annotators' intervals in the first row are those of `annotators()`.
     """
     runs = [(setting, seed, effort) for seed in seeds]
-    return MethodFigures(INTERVALS, FIGURES, np.array(every(_measure_run, runs, jobs, report)))
+    return MethodFigures(INTERVALS, FIGURES, np.array(run_each(_measure_run, runs, jobs, report)))
 
 
 class _Intervals(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Credited
-from jurygraph.aggregation.consensus.repeating import every
+from jurygraph.aggregation.consensus.repeating import run_each
 from jurygraph.aggregation.consensus.stability import tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.figures import MethodFigures
@@ -69,7 +69,7 @@ def small_panels(
         jobs: number of processes.
     """
     runs = [(panel, seed, tuple(priors.values())) for panel in panels for seed in seeds]
-    figures_by_run = every(_measure_run, runs, jobs)
+    figures_by_run = run_each(_measure_run, runs, jobs)
     methods = ("majority", "dawid-skene", "stableval", *priors)
     return {
         panel: MethodFigures(methods, FIGURES, np.array(figures_by_run[index * len(seeds) : (index + 1) * len(seeds)]))

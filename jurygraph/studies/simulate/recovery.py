@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.aggregation.consensus.repeating import Report, run_each
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
 from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import SimulatedEvaluation, stableval
@@ -33,7 +33,7 @@ def recovery(
         report: called with 1 after each evaluation.
     """
     runs = [(setting, seed) for setting in dict.fromkeys(settings.values()) for seed in seeds]
-    figures_by_run = dict(zip(runs, every(_measure_run, runs, jobs, report), strict=True))
+    figures_by_run = dict(zip(runs, run_each(_measure_run, runs, jobs, report), strict=True))
     return {
         name: MethodFigures(METHODS, FIGURES, np.array([figures_by_run[setting, seed] for seed in seeds]))
         for name, setting in settings.items()

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from jurygraph.aggregation.consensus.repeating import every
+from jurygraph.aggregation.consensus.repeating import run_each
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.figures import MethodFigures
@@ -32,7 +32,7 @@ def measure_thinning(setting: Setting, kept: int, seeds: Sequence[int], jobs: in
     if not 1 <= kept < setting.labels:
         raise PlanError(f"kept is {kept}: at least 1 is needed, and fewer than the {setting.labels} labels of an item")
     runs = [(setting, kept, seed) for seed in seeds]
-    return MethodFigures(METHODS, ("tau_b",), np.array(every(_measure_run, runs, jobs))[:, :, None])
+    return MethodFigures(METHODS, ("tau_b",), np.array(run_each(_measure_run, runs, jobs))[:, :, None])
 
 
 def _measure_run(run: tuple[Setting, int, int]) -> Floats:
