@@ -52,7 +52,7 @@ def check_evaluator(
             first = _verdicts(jury, task, responses)
             verdict_count += len(first)
             _check_each(first, responses)
-            _check_same(first, _verdicts(jury, task, responses), "asked again")
+            _check_same(first, _verdicts(jury, task, responses), "when repeated")
             if _is_response_scope(jury):
                 _check_same(first, _verdicts(jury, task, responses[::-1]), "with the responses in reverse order")
                 one_by_one = [v for r in responses for v in _verdicts(jury, task, [r])]
@@ -65,7 +65,7 @@ def check_evaluator(
             verdicts = _verdicts(jury, task, odd_responses)
             _check_each(verdicts, odd_responses)
             verdict_count += len(verdicts)
-    assert verdict_count, "the evaluator was never asked: give it tasks that have its audience"
+    assert verdict_count, "the evaluator got no question: use tasks with its audience"
     return verdict_count
 
 
@@ -118,7 +118,7 @@ def _check_bounds(verdicts: Sequence[Verdict]) -> None:
             assert 0.0 <= (verdict.score or 0.0) <= 1.0, f"{where}: score {verdict.score}"
         else:
             assert verdict.score is None, f"{where}: {verdict.status}, yet it has score {verdict.score}"
-            assert verdict.reason or verdict.failure, f"{where}: {verdict.status} for no stated reason"
+            assert verdict.reason or verdict.failure, f"{where}: {verdict.status} without a reason"
 
 
 def _check_round_trip(verdicts: Sequence[Verdict]) -> None:

@@ -52,7 +52,7 @@ def import_object(dotted: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{dotted!r} cannot be had ({error})") from error
+        raise ValueError(f"{dotted!r} cannot be imported ({error})") from error
 
 
 def require_notation(field: str, text: str, read: Callable[[str], Any]) -> None:

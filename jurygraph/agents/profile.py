@@ -202,7 +202,7 @@ async def _add_tensions(profiles: Profiles, task: Task, consultation: "JudgeClie
     try:
         judged = await consultation.judge(request, TensionsReply, lambda reply: _tension_flaw(reply, names))
     except Fault as fault:
-        raise _read_error(f"task {task.id!r}: what pulls its stakeholders apart", fault) from fault
+        raise _read_error(f"task {task.id!r}: the tensions between its stakeholders", fault) from fault
     kept, problems = _parse_tensions(judged.value, names)
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
     dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))

@@ -18,7 +18,7 @@ IndexArray = NDArray[np.intp]
 def _array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic]:
     # np.asarray would drop the mask, and masked values are not verdicts.
     if isinstance(values, np.ndarray) and hasattr(values, "mask"):
-        raise error(f"{name} is a masked array: give the mask apart, as booleans")
+        raise error(f"{name} is a masked array: pass the mask separately, as booleans")
     try:
         return np.asarray(values)
     except (ValueError, TypeError) as cause:

@@ -254,7 +254,7 @@ def _refuse_nonfinite(decision: Decision, components: Mapping[str, Component]) -
         values = [np.where(component.present, component.value, 0.0), *component.parts.values()]
         if not np.isfinite(values).all() or np.isinf([*component.diagnostics.values()]).any():
             raise PlanError(
-                f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; mend the "
+                f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
             )
 

@@ -263,7 +263,7 @@ class _SpecBuilder:
             if layer not in shares:
                 raise PlanError(
                     f"task {self.task.id!r}: weights.layers gives no share to layer {layer!r}, in which stakeholder "
-                    f"{member!r} is asked about; add one"
+                    f"{member!r} has questions; add one"
                 )
         return tuple(shares[layer] / layers.count(layer) for layer in layers)
 
@@ -289,7 +289,7 @@ class _SpecBuilder:
         questions = [q for source in sources for q in self.questions[source].get(member, ())]
         if not questions:
             raise PlanError(
-                f"task {self.task.id!r}: nobody asks about {member!r}; let an evaluator of that audience do so, or "
+                f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, or "
                 "leave it out of the task"
             )
         input_config = InputConfig(of=sources[0], total_weight=abs(weight), gated=gated)
@@ -307,7 +307,7 @@ class _SpecBuilder:
             return _build_input(f"{where}.gated", [question], self._with_confidence(input_config, question.evaluator))
         near = nearest_name(input_config.of, [*self.questions, *self.by_id])
         hint = f"did you mean {near!r}?" if near else f"there are {', '.join(self.by_id)}"
-        raise PlanError(f"{where}: {input_config.of!r} is not asked of task {self.task.id!r}; {hint}")
+        raise PlanError(f"{where}: task {self.task.id!r} has no question or evaluator {input_config.of!r}; {hint}")
 
     def _with_confidence(self, input_config: InputConfig, evaluator: str) -> InputConfig:
         """Return the input with the panel's minimum confidence for reviewers, unless it has its own."""

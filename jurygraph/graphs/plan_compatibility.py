@@ -35,7 +35,7 @@ def _check_basis(plan: Plan, context: RunContext) -> None:
         if derivation.deriver in context.derivers:
             params = context.derivers[derivation.deriver].params_for(plan.survey.views[derivation.view])
             if digest_of(dict(params)) != digest_of(derivation.params):
-                changed = f"what deriver {derivation.deriver!r} rests on (its params, or files) is not what it was"
+                changed = f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
                 raise InputError(
                     f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
                     "was, or prepare the task again (a run: score into another --out, with --branch)"

@@ -105,7 +105,7 @@ class Cache:
             value = self._rows.get(key)
             return None if value is None else _CONTENT.validate_json(_open_envelope(key, value))
         except (sqlite3.Error, ValueError) as error:
-            self._log_once(f"a stored reply is of no use ({_describe_error(error)}); the model is asked again")
+            self._log_once(f"a stored reply is unusable ({_describe_error(error)}); the model is called again")
             return None
 
     def put(self, replies: Mapping[str, CachedReply]) -> None:
@@ -175,7 +175,7 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
             return _erase_rows(rows, keys, holds)
     except sqlite3.Error as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"
-        raise InputError(f"{folder}: the cache could not be searched and written anew ({error}); {hint}") from None
+        raise InputError(f"{folder}: the cache could not be searched and rewritten ({error}); {hint}") from None
 
 
 def _erase_rows(connection: sqlite3.Connection, keys: Collection[str], holds: Callable[[bytes], bool]) -> int:
@@ -211,7 +211,7 @@ class _Disk(diskcache.Disk):  # type: ignore[misc]
 
     def get(self, key: object, raw: object) -> str:
         if not raw or type(key) is not str:
-            raise _UnusableRow("its key is no text")
+            raise _UnusableRow("its key is not text")
         return key
 
     def store(self, value: object, read: bool, key: object = None) -> tuple[int, int, None, bytes]:
@@ -251,14 +251,14 @@ def _prepare_folder(folder: Path) -> None:
         create_private_file(database, _FOLDER_HINT)  # SQLite gives its log file the same mode
         _refuse_shared(database, database.lstat())
     except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{folder}: is no folder but a file, or lies in one; {_FOLDER_HINT}") from None
+        raise InputError(f"{folder}: is a file, or lies in one; {_FOLDER_HINT}") from None
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); {_FOLDER_HINT}") from None
 
 
 def _refuse_shared(path: Path, state: os.stat_result) -> None:
     if state.st_uid != os.geteuid():
-        raise InputError(f"{path}: belongs to somebody else, who could plant replies in the cache; {_FOLDER_HINT}")
+        raise InputError(f"{path}: belongs to another user, who could plant replies in the cache; {_FOLDER_HINT}")
     if state.st_mode & 0o022:
         hint = f"`chmod go-w` it if they have not, or {_FOLDER_HINT}"
         raise InputError(f"{path}: may be written by others, who could plant replies in the cache; {hint}")
@@ -282,5 +282,5 @@ def _describe_error(error: Exception) -> str:
     if isinstance(error, _UnusableRow):
         return str(error)
     if isinstance(error, ValidationError):
-        return "it is no reply"
+        return "it is not a reply"
     return getattr(error, "sqlite_errorname", type(error).__name__)

@@ -98,7 +98,7 @@ class Limiter:
         self._held_until = max(self._held_until, until)
         if min(seconds, until - self._logged_until) > _LOG_THRESHOLD:
             self._logged_until = until
-            log.warning("no request is sent for %.0f s: the provider refused one (429) and asks for it", seconds)
+            log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         """Return the running loop. Turns of an earlier loop are discarded, since they ended with it."""

@@ -47,7 +47,7 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     strict = _Strict(reply_model.__name__, definitions, recursive)
     root = strict.schema(definitions[_definition_name(schema)] if "$ref" in schema else schema, "")
     if root.get("type") != "object":
-        raise TypeError(f"{reply_model.__name__} is no object, which an answer has to be; give it a field")
+        raise TypeError(f"{reply_model.__name__} is not an object, as an answer has to be; give it a field")
     return {**root, "$defs": strict.recursive_definitions()} if recursive else root
 
 

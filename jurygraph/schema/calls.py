@@ -24,7 +24,7 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 
 def _check_variable_name(name: str) -> str:
     if not _VARIABLE.fullmatch(name):  # the message leaves the value out: it may be the key itself
-        raise ValueError("is no name of an environment variable (in capitals); name the one that holds the key")
+        raise ValueError("is not a name of an environment variable (in capitals); name the one that holds the key")
     return name
 
 
@@ -102,6 +102,6 @@ def _check_limits(limits: Mapping[str, JsonValue]) -> None:
     """Check the token limits, from which the highest possible cost of a reply is computed."""
     for name, limit in limits.items():
         if limit is not None and (type(limit) is not int or limit < 1):
-            raise ValueError(f"`{name}` is no whole number of tokens from 1 on; write one")
+            raise ValueError(f"`{name}` is not a whole number of tokens from 1 on; write one")
     if limits.get("max_tokens", 1) is None and limits.get("max_completion_tokens") is None:
         raise ValueError("`max_tokens` is null, and nothing else limits a reply; write `max_completion_tokens` too")

@@ -97,7 +97,7 @@ class Verdict(FrozenModel):
         if (self.status == "ok") != (self.score is not None):
             raise ValueError(f"a verdict has a score exactly when it is ok, not {self.score} when {self.status}")
         if self.status == "failed" and self.failure is None:
-            raise ValueError("a failed verdict says in `failure` why")
+            raise ValueError("a failed verdict needs a `failure`")
         return self
 
     @classmethod

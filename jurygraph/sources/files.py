@@ -32,7 +32,7 @@ def require_temporary_space() -> Iterator[None]:
     except (OSError, sqlite3.OperationalError) as error:
         if isinstance(error, OSError) and error.errno not in _NO_ROOM:
             raise
-        problem = f"there is no room for temporary files ({error})"
+        problem = f"there is no space for temporary files ({error})"
         raise InputError(f"{problem}; set TMPDIR to a folder that has more than the files to read need") from None
 
 

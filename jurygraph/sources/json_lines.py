@@ -52,7 +52,7 @@ def _parse_line(text: str, model: type[N]) -> N | Problem:
         if error.errors(include_url=False)[0]["type"] != "json_invalid":
             return describe_validation_error(error, model, value)
         path = next((path for path, part in _parts(value) if isinstance(part, str) and not _has_no_surrogate(part)), ())
-        return Problem(path, "holds half of a surrogate pair, which is no character", "write the whole character")
+        return Problem(path, "holds half of a surrogate pair, which is not a character", "write the whole character")
 
 
 class _Fault(ValueError):
@@ -128,7 +128,7 @@ def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values = dict(pairs)
     if len(values) < len(pairs):
         duplicate = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise _Fault("stands twice in one object", "keep one of them", (duplicate,))
+        raise _Fault("occurs twice in one object", "keep one of them", (duplicate,))
     return values
 
 

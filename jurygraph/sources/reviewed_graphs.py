@@ -28,7 +28,7 @@ class EdgesFile:
         try:
             for line, task in read_lines(self._file, TaskLine):
                 if task.id in self._lines:
-                    problem = f"task {quote(task.id)} stands already in line {self._lines[task.id][0]}"
+                    problem = f"task {quote(task.id)} is already in line {self._lines[task.id][0]}"
                     raise_line_error(self._file.name, line.number, Problem(("id",), problem, "keep one of the two"))
                 self._lines[task.id] = line.number, line.place
             if not self._lines:
@@ -90,7 +90,7 @@ class EdgesFile:
         by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
         for ends, edge in by_hand.items():
             if not any(ends == (item.parent, item.child) for item in reviewed.edges):
-                problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} states itself"
+                problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
                 hint = "put it in here, or take it out of the task"
                 raise_line_error(self._file.name, number, Problem(("rubric", "edges"), problem, hint))
         reviewed_criteria = {item.id: item for item in reviewed.criteria}
@@ -109,7 +109,7 @@ class EdgesFile:
             raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
         for criterion in rubric.criteria:
             if not criterion.has_same_content(reviewed_criteria[criterion.id]):
-                problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} says something else in the task"
+                problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} differs in the task"
                 raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
 
     def _read_review(self, task_id: str) -> "tuple[int, str | tuple[Message, ...], Rubric] | None":

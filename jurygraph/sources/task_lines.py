@@ -34,7 +34,7 @@ class TaskLines:
             resources.pop_all()
 
     def _refuse_taken(self, line: Line, name: str, earlier: int) -> NoReturn:
-        problem = f"task {quote(name)} stands already in line {earlier}"
+        problem = f"task {quote(name)} is already in line {earlier}"
         raise_line_error(self._file.name, line.number, Problem(("id",), problem, "give each task an id of its own"))
 
     def __len__(self) -> int:

@@ -175,7 +175,7 @@ def _check_tasks(file: TextFile, index: TaskIndex, has_responses_file: bool, fol
     number = -1
     for number, (line, task) in enumerate(read_lines(file, TaskLine)):
         if has_responses_file and task.responses:
-            problem = "stands here although --responses gives the responses apart"
+            problem = "is set although --responses names a file with responses"
             raise_line_error(file.name, line.number, Problem(("responses",), problem, "leave out one of the two"))
         _refuse_taken(file, line, "task", task.id, ("id",), index.add_task(number, task.id, line))
         for position, response in enumerate(task.responses):
@@ -208,7 +208,7 @@ def _refuse_taken(
     file: TextFile, line: Line, kind: str, name: str, path: tuple[str | int, ...], earlier: int | None
 ) -> None:
     if earlier is not None:
-        problem = f"{kind} {quote(name)} stands already in line {earlier}"
+        problem = f"{kind} {quote(name)} is already in line {earlier}"
         raise_line_error(file.name, line.number, Problem(path, problem, f"give each {kind} an id of its own"))
 
 

@@ -120,7 +120,7 @@ def refusal(read: Callable[[], Any]) -> str | None:
 def test_code_is_named_by_package_module_and_name() -> None:
     assert notation.import_object("json.dumps") is notation.import_object("json:dumps") is json.dumps
     for name in ("json.nothing", "no_such_package.name", "dumps", ".dumps"):
-        with pytest.raises(ValueError, match=f"'{name}' cannot be had"):
+        with pytest.raises(ValueError, match=f"'{name}' cannot be imported"):
             notation.import_object(name)
 
 

@@ -144,7 +144,7 @@ class TestWhereItGoes:
         os.mkfifo(tmp_path / name)
         ended = run("export", scored, "--to", form, "-o", tmp_path / name)
         assert (ended.code, ended.out) == (2, "")
-        assert f"{tmp_path / name}: is no regular file, which this form needs; name another" in ended.err
+        assert f"{tmp_path / name}: is not a regular file, which this form needs; name another" in ended.err
         assert (tmp_path / name).is_fifo()
 
     @pytest.mark.parametrize(("form", "name"), FORMS)

@@ -194,7 +194,7 @@ def test_an_input_that_is_not_asked_names_the_nearest() -> None:
     with pytest.raises(PlanError, match=r"components\.own\.inputs\.x: 'tonne' is not asked .*did you mean 'tone'\?"):
         planned(config, task())
     config["components"] = {"own": {"inputs": {"x": "zzz"}}}
-    with pytest.raises(PlanError, match=r"'zzz' is not asked of task 'task'; there are tone"):
+    with pytest.raises(PlanError, match=r"task 'task' has no question or evaluator 'zzz'; there are tone"):
         planned(config, task())
 
 
@@ -208,7 +208,7 @@ class Silent(Told):
 
 
 def test_a_criterion_that_nobody_asks_about_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"'task': nobody asks about 'b'; let an evaluator of that audience do so, or"):
+    with pytest.raises(PlanError, match=r"'task': no evaluator has a question about 'b'; add one of that audience, or"):
         planned({"evaluators": [f"{__name__}:Silent"]}, task(criterion("a"), criterion("b")))
 
 

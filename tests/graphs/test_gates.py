@@ -362,7 +362,7 @@ def test_a_plan_states_its_gates_where_they_answer_anything_in_one_order() -> No
 def test_no_question_has_the_name_of_a_gate(name: str) -> None:
     with pytest.raises(PlanError) as error:
         planned({"evaluators": [told("x"), told(name)], "reward": {"x": 1.0}}, task())
-    assert str(error.value) == f"no question is called {name!r}, which marks why none is asked: `name` it otherwise"
+    assert str(error.value) == f"no question may be called {name!r}, the name of skipped ones; set another `name`"
 
 
 def test_what_is_known_of_a_stopped_response_is_settled_anew() -> None:

@@ -101,7 +101,7 @@ def test_it_is_answered_by_those_alone_that_it_was_made_with(
 def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, context: RunContext) -> None:
     same, other = (replace(context, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
     check_plan_compatibility(plan, task(), same)
-    with pytest.raises(InputError, match="was made with other facts: what deriver 'ruler' rests on"):
+    with pytest.raises(InputError, match="was made with other facts: the input of deriver 'ruler'"):
         check_plan_compatibility(plan, task(), other)
 
 

@@ -173,7 +173,7 @@ def test_variants_that_only_a_secret_tells_apart_are_failed_material() -> None:
 
 def test_what_a_combiner_raises_is_redacted() -> None:
     config = {"evaluators": [{"use": f"{HERE}:Quiet", "name": "quiet"}], "components": {"quiet": BROKEN}}
-    with pytest.raises(PlanError, match=r"breaks: ValueError: \[redacted\]; mend it"):
+    with pytest.raises(PlanError, match=r"failed: ValueError: \[redacted\]; fix it"):
         scored(config, task(), response("a"))
 
 

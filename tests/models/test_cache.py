@@ -243,7 +243,7 @@ def test_the_reply_to_another_request_is_a_miss(cache: Cache, folder: Path, capl
     cache.put({OTHER: YES})
     changed(folder, key=KEY)
     assert cache.get(KEY) is None
-    assert warnings(caplog) == [f"{folder}: a stored reply is of no use (it is damaged); the model is asked again"]
+    assert warnings(caplog) == [f"{folder}: a stored reply is unusable (it is damaged); the model is called again"]
 
 
 def test_another_schema_version_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -276,7 +276,7 @@ def test_what_is_sealed_rightly_and_is_no_reply_is_a_miss(
     cache.put({KEY: YES})
     changed(folder, value=sealed(KEY, content))
     assert cache.get(KEY) is None
-    assert "it is no reply" in warnings(caplog)[0]
+    assert "it is not a reply" in warnings(caplog)[0]
 
 
 def test_the_same_trouble_is_a_warning_once(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -406,7 +406,7 @@ def test_a_folder_that_belongs_to_somebody_else_is_refused(folder: Path) -> None
         os.chown(folder, 12345, -1)
     else:
         folder = Path("/usr")
-    with pytest.raises(InputError, match=f"{folder}: belongs to somebody else"):
+    with pytest.raises(InputError, match=f"{folder}: belongs to another user"):
         Cache(folder)
 
 
@@ -414,7 +414,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("text")
     for folder in (file, file / "replies"):
-        with pytest.raises(InputError, match=f"{folder}: is no folder but a file"):
+        with pytest.raises(InputError, match=f"{folder}: is a file"):
             Cache(folder)
     assert file.read_text() == "text"
 

@@ -349,9 +349,9 @@ def test_a_model_can_be_named() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("tests.models.test_chat_model.nothing", "cannot be had: AttributeError"),
-        ("tests.no_such_module.judge", "cannot be had: .*no_such_module"),
-        ("", "cannot be had"),
+        ("tests.models.test_chat_model.nothing", "cannot be loaded: AttributeError"),
+        ("tests.no_such_module.judge", "cannot be loaded: .*no_such_module"),
+        ("", "cannot be loaded"),
         ("tests.models.test_chat_model.Judge", "no langchain-core chat model; name one that is set up"),
         ("json.dumps", "no langchain-core chat model"),
     ],
@@ -365,7 +365,7 @@ def test_a_name_whose_module_tells_a_key_is_refused_without_it(monkeypatch: pyte
     (tmp_path / "telling_judge.py").write_text(f"raise ValueError('{OTHER} is no key')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("ANOTHER_API_KEY", OTHER)
-    with pytest.raises(ConfigError, match=r"cannot be had: ValueError: \[redacted\] is no key"):
+    with pytest.raises(ConfigError, match=r"cannot be loaded: ValueError: \[redacted\] is no key"):
         ChatModel("telling_judge.judge")
 
 

@@ -358,9 +358,7 @@ class TestGivingUp:
         with caplog.at_level(logging.WARNING):
             run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
         gave_up = [record.getMessage() for record in caplog.records if "fails from here on" in record.getMessage()]
-        assert gave_up == [
-            "the model server has not answered for 20 s: what it is asked fails from here on, until it answers"
-        ]
+        assert gave_up == ["the model server has not answered for 20 s: requests fail until it answers"]
 
     @pytest.mark.parametrize(("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s: what it is")])
     def test_an_outage_is_timed_from_its_own_first_failure(

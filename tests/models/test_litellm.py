@@ -365,7 +365,7 @@ def test_its_secrets_are_the_keys_in_the_environment() -> None:
 
 
 def test_a_url_with_a_password_is_refused() -> None:
-    with pytest.raises(ValueError, match="give the key apart"):
+    with pytest.raises(ValueError, match="pass the key separately"):
         LiteLLM("openai/tiny", f"http://me:{SECRET}@host/v1")
 
 
@@ -391,7 +391,7 @@ def test_an_address_of_the_environment_with_a_password_is_refused(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_BASE", address.format(SECRET))
-    with pytest.raises(ValueError, match=r"OPENAI_API_BASE: .* give the key apart") as caught:
+    with pytest.raises(ValueError, match=r"OPENAI_API_BASE: .* pass the key separately") as caught:
         LiteLLM("openai/tiny")
     assert SECRET not in str(caught.value)
     assert LiteLLM("openai/tiny", "http://judge:8000/models@v1").endpoint == "http://judge:8000/models@v1"

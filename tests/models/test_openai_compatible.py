@@ -541,7 +541,7 @@ def test_a_long_message_is_cut() -> None:
     ],
 )
 def test_a_url_with_a_secret_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(ValueError, match="give the key apart") as caught:
+    with pytest.raises(ValueError, match="pass the key separately") as caught:
         OpenAICompatible(url, "tiny")
     assert "hunter22" not in str(caught.value)
 

@@ -112,7 +112,7 @@ def test_a_changed_text_is_found_as_it_is_read(plain: Path) -> None:
 
 def test_a_text_that_is_gone_without_an_erasure_is_missed(plain: Path) -> None:
     changed(plain / "run.sqlite", "DELETE FROM texts WHERE id % 1048576 = 2")
-    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ .*: is missing, and no erasure says so"):
+    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ .*: is missing, and no erasure covers it"):
         list(Run.open(plain).traces())
 
 

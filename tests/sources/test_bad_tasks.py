@@ -87,7 +87,7 @@ BAD_LINES = {
         HEAD
         + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 1}],'
         + '"edges": [{"parent": "c", "child": "d", "kind": "weak"}]}}',
-        "field rubric.edges[0].child: names 'd', which is no criterion",
+        "field rubric.edges[0].child: names 'd', which is not a criterion",
         "name one that is listed, or list it too",
     ),
     "double key": ('{"id": "a", "id": "b"}', "field id: stands twice in one object", "keep one of them"),
@@ -131,15 +131,15 @@ BAD_LINES = {
 BAD_FILES = {
     "empty": (b"", "tasks.jsonl: the file is empty", "write one task a line, each a JSON object"),
     "blank": (b"\n \r\n\n", "tasks.jsonl: the file is empty", "write one task a line"),
-    "task twice": (f"{GOOD}\n\n{GOOD}\n".encode(), "line 3, field id: task 'a' stands already in line 1", "of its own"),
+    "task twice": (f"{GOOD}\n\n{GOOD}\n".encode(), "line 3, field id: task 'a' is already in line 1", "of its own"),
     "response twice": (
         (GOOD + "\n" + GOOD.replace('"a"', '"b"')).encode(),
-        "line 2, field responses[0].id: response 'r' stands already in line 1",
+        "line 2, field responses[0].id: response 'r' is already in line 1",
         "give each response an id of its own",
     ),
     "response twice in a line": (
         GOOD.replace('"x"}', '"x"}, {"id": "r", "text": "y"}').encode(),
-        "line 1, field responses[1].id: response 'r' stands already in line 1",
+        "line 1, field responses[1].id: response 'r' is already in line 1",
         "of its own",
     ),
     "not UTF-8": ((GOOD + "\n").encode() + b'{"id": "\xe9"}', "line 2: byte 9 (0xe9) is not UTF-8", "save the file"),
@@ -270,7 +270,7 @@ class TestResponsesApart:
             ),
             (
                 '{"task": "eggs", "id": "r", "text": "x"}\n{"task": "train", "id": "r", "text": "x"}',
-                "answers.jsonl, line 2, field id: response 'r' stands already in line 1",
+                "answers.jsonl, line 2, field id: response 'r' is already in line 1",
             ),
             (
                 '{"task": "eggs", "id": "r", "text": "x"}',

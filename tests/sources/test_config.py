@@ -118,7 +118,7 @@ BAD = {
     ),
     "digits without end": (
         f"evaluators: [a]\nscale: {'9' * 5000}",
-        f"line 2, key scale: {'9' * 59}… is no number that can be read; write a shorter one, or put it in quotes",
+        f"line 2, key scale: {'9' * 59}… is not a valid number; write a shorter one, or put it in quotes",
     ),
     "a name too long": (
         f"evaluators: [a]\nreward: {{{'k' * 600}: 1}}",
@@ -143,7 +143,7 @@ BAD = {
     "comments alone": ("# nothing\n", ": the file is empty"),
     "a list": ("- a\n- b", "line 1: is a list; write lines such as `evaluators: [maths.accuracy]`"),
     "a text": ("maths.accuracy", "line 1: is the text 'maths.accuracy'"),
-    "a tab": ("evaluators:\n\t- a", "line 2: is not valid YAML: a tab stands where spaces belong; indent with spaces"),
+    "a tab": ("evaluators:\n\t- a", "line 2: is not valid YAML: a tab is used where spaces belong; indent with spaces"),
     "an open bracket": (
         "evaluators: [a",
         "line 1: is not valid YAML: expected ',' or ']', but got '<stream end>'; "
@@ -151,9 +151,9 @@ BAD = {
     ),
     "a key twice": (
         "evaluators: [a]\nmodel: none\nevaluators: [b]",
-        "line 3, key evaluators: stands already in line 1",
+        "line 3, key evaluators: is already in line 1",
     ),
-    "a number as key": ("evaluators: [a]\n1: b", "line 2: 1 is no text, and a key must be; put it in quotes"),
+    "a number as key": ("evaluators: [a]\n1: b", "line 2: 1 is not text, as a key must be; put it in quotes"),
     "an object": (
         "evaluators: !!python/object/apply:os.system ['true']",
         "line 1, key evaluators: has the tag !!python/object/apply:os.system, which is not read",

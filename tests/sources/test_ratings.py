@@ -255,7 +255,7 @@ WRONG: Mapping[str, tuple[str, str, str]] = {
     "no rows": ("r.csv", "item,reviewer,score\n", "has no rows; write one a line, each with `item` and `reviewer` and"),
     "nothing": ("r.jsonl", "", "has no rows; write one a line, each with `item` and `reviewer` and `score`"),
     "no row of a list": ("r.json", '[{"item": "a"}]', "[0]: has no column 'annotator' or 'reviewer'; name one that"),
-    "a form that is none": ("r.txt", "item\n", "is no table by its name; give .csv"),
+    "a form that is none": ("r.txt", "item\n", "has no table format in its name; give .csv"),
 }
 
 

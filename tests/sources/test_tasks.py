@@ -115,7 +115,7 @@ def test_files_that_were_checked_before_are_checked_again_when_a_line_is_needed(
     with read_work(path, checked=ValidatedFiles(mark, None, (2, 5))) as work:
         assert (work.extent(), work.extent(2), work.extent(2, 9)) == ((2, 5), (0, 0), (0, 0))
         for needed in (lambda: work.extent(1), lambda: list(work.pairs()), lambda: work.line("eggs")):
-            with pytest.raises(InputError, match="line 2, field id: task 'eggs' stands already in line 1"):
+            with pytest.raises(InputError, match="line 2, field id: task 'eggs' is already in line 1"):
                 needed()
 
 

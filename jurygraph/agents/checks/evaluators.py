@@ -125,7 +125,7 @@ def _load_function(name: str, path: str) -> Callable[..., Any]:
     except ValueError as error:
         raise ConfigError(f"checks.constraints: functions.{name}: {error}") from error
     if not callable(target):
-        raise ConfigError(f"checks.constraints: functions.{name}: {path!r} is no function")
+        raise ConfigError(f"checks.constraints: functions.{name}: {path!r} is not a function")
     return target  # type: ignore[no-any-return]
 
 

@@ -66,7 +66,7 @@ class Extract(Deriver):
         response = inputs.response
         if not response.text.strip():
             return Material(name=DATA, data={kind: [] for kind in self._kinds})
-        assert inputs.client is not None, "asked without a model"
+        assert inputs.client is not None, "a model is required"
         letters = len(response.text)
         is_checked = inputs.client.safety.evidence
         text = await search_off_loop(lambda: IndexedText(response.text), letters) if is_checked else None

@@ -48,7 +48,7 @@ class FieldSpec(FrozenModel):
         if self.one_of and conflicting:
             raise ValueError(f"`one_of` is not sought in the response, and `{conflicting[0]}` is; keep one of them")
         if len(set(self.one_of)) < len(self.one_of):
-            raise ValueError("`one_of` says something twice; say it once")
+            raise ValueError("`one_of` has a duplicate; remove it")
         return self
 
 

@@ -62,7 +62,7 @@ def _remember(cache: dict[Any, Cached], key: Any, entry: Cached) -> Cached:
 def _read_facts(view: TaskView) -> Facts:
     if view.facts is None:
         raise PlanError(
-            f"task {view.id!r}: states no facts, and somebody is asked to look some up; give the task `facts` with "
+            f"task {view.id!r}: has no facts, but an evaluator needs them; give the task `facts` with "
             "`tables` and `claims`, or leave those evaluators out"
         )
     digest = digest_of(view.facts)
@@ -140,8 +140,8 @@ def _check_form(where: str, kind: ClaimsSpec, form: Form, table: Table) -> None:
     claimed_columns = {*groups, *kind.beside, *form.states}
     for column in table.spec.key:
         if column not in claimed_columns:
-            problem = f"says nothing of {quote(column)}, which is part of the key of {table.name}"
-            raise PlanError(f"{where}: {problem}; name a group of the pattern so, or give it in `beside` or `states`")
+            problem = f"has no value for {quote(column)}, which is part of the key of {table.name}"
+            raise PlanError(f"{where}: {problem}; name a group of the pattern so, or set it in `beside` or `states`")
     _check_columns(f"{where}.pattern", sorted(groups), table)
     for column in form.within:
         if column not in claimed_columns:

@@ -64,7 +64,7 @@ class Form(FrozenModel):
         unknown = sorted(self.columns.keys() - self.groups)
         if unknown:
             known = ", ".join(self.groups) or "none"
-            raise ValueError(f"`columns.{unknown[0]}` is no group of the pattern; it has {known}")
+            raise ValueError(f"`columns.{unknown[0]}` is not a group of the pattern; it has {known}")
         return self
 
     @cached_property
@@ -147,5 +147,5 @@ class FactsSpec(FrozenModel):
                 if form.table not in self.tables:
                     known = ", ".join(self.tables) or "none"
                     problem = f"`claims.{name}.forms[{place}].table` names {quote(form.table)}"
-                    raise ValueError(f"{problem}, which is no table; there are {known}")
+                    raise ValueError(f"{problem}, which is not a table; there are {known}")
         return self

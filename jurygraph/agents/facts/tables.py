@@ -270,6 +270,6 @@ def _require_unique(table: Table, key: Key | None) -> None:
     if table.spec.unique and key is not None:
         twice = ", ".join(f"{column} {value!r}" for column, value in zip(table.spec.key, key, strict=True))
         raise PlanError(
-            f"facts.tables.{table.name}: has two rows of {twice}, and says that its key is unique; keep one of them, "
+            f"facts.tables.{table.name}: has two rows of {twice}, and declares its key as unique; keep one of them, "
             "or leave `unique` out: the others are then listed as alternatives"
         )

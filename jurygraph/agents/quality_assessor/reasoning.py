@@ -78,7 +78,7 @@ class Reasoning(SingleCallEvaluator):
 
     async def _judge_steps(self, inputs: EvaluatorInput, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
         gateway = inputs.client
-        assert gateway is not None, "asked without a model"
+        assert gateway is not None, "a model is required"
         task = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
         variables = {**task, "steps": shown_steps, "facts": _facts(inputs.task)}

@@ -126,7 +126,7 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     if isinstance(n_classes, bool) or n_classes != int(n_classes):
         raise PlanError(f"n_classes is {n_classes!r}: a whole number is needed")
     if n_classes < 2:
-        raise PlanError(f"n_classes is {n_classes}: there is nothing to tell apart; 2 or more are needed")
+        raise PlanError(f"n_classes is {n_classes}: 2 or more are needed")
     return range(int(n_classes))
 
 
@@ -134,7 +134,7 @@ def estimate(votes: Votes, em_settings: Settings, known: IndexArray, start: Cons
     """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
     if k < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}: nothing to tell apart; name the whole scale")
+        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     rows = patterns(votes, known + 1)
     fitted = fit_patterns(votes, rows, em_settings, known, start)
     posterior = np.where(

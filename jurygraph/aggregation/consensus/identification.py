@@ -112,8 +112,8 @@ def _panel_warnings(votes: Votes, parts: IndexArray) -> list[str]:
 def _describe_few_annotators(annotators: int, k: int) -> str:
     cells, unknown = k**annotators - 1, annotators * k * (k - 1) + k - 1
     who = "one annotator" if annotators == 1 else f"{annotators} annotators"
-    problem = f"{who} cannot be told apart: {cells} free cells for {unknown} unknowns"
-    return f"{problem}; the estimate rests on where it started"
+    problem = f"{who} are not identifiable: {cells} free cells for {unknown} unknowns"
+    return f"{problem}; the estimate depends on its start"
 
 
 def _class_warnings(votes: Votes, confusion: FloatArray) -> list[str]:

@@ -152,7 +152,7 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
         check_shape("values", numbers, (k,))
         return numbers
     if k < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}, which says no credit; name the whole scale, or `values`")
+        raise PlanError(f"every label is {votes.classes[0]!r}, which gives no credit; name all classes, or `values`")
     if not votes.ranked:
         raise PlanError(
             f"the labels {', '.join(map(repr, votes.classes[:10]))} have no order; name them from low to high in "

@@ -139,7 +139,7 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
         raise PlanError(f"fraction is {fraction}: more than 0 and at most 1 is needed")
     size = int(fraction * count)
     if size < 1:
-        raise PlanError(f"a share of {fraction} of {count} annotators is nobody; take a larger fraction")
+        raise PlanError(f"a share of {fraction} of {count} annotators is empty; take a larger fraction")
     if not 0 <= seed < 2**32:
         raise PlanError(f"seed is {seed}: a whole number from 0 to {2**32 - 1} is needed")
     rng = np.random.RandomState(seed)

@@ -66,7 +66,7 @@ class ComparisonJudge(Evaluator):
     ) -> "tuple[ParsedReply[Any], LocatedQuotations] | Verdict":
         """Return the reply on the responses in this order with its quotations, or a failed verdict without a reply."""
         gateway = inputs.client
-        assert gateway is not None, "asked without a model"
+        assert gateway is not None, "a model is required"
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model: type[Any] = self.reply_model(names, self._compact)
         named_responses = [

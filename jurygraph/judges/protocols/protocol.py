@@ -66,7 +66,7 @@ class ScoringProtocol(SingleCallEvaluator):
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return all verdicts of the protocol on a response, by subject."""
         people, gateway = inputs.task.people, inputs.client
-        assert gateway is not None, "asked without a model"
+        assert gateway is not None, "a model is required"
         reply_model = self.reply_model(people)
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
         request = gateway.request(

@@ -31,7 +31,7 @@ _LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _ROUNDING = 1e-3
 _IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 _KEY = re.compile(r"[!-~]+")
-_NO_ADDRESS = "the URL is no web address; give one such as http://127.0.0.1:8000/v1"
+_NO_ADDRESS = "the URL is not a web address; give one such as http://127.0.0.1:8000/v1"
 
 
 class _Message(TypedDict):
@@ -162,7 +162,7 @@ class OpenAICompatible(Backend):
                 raise self._complaint_fault(complaint.status, answer.headers, complaint) from None
             first = error.errors(include_url=False, include_input=False)[0]
             location = ".".join(map(str, first["loc"])) or "the body"
-            problem = f"the reply is no chat completion: {location}: {first['msg']}"
+            problem = f"the reply is not a chat completion: {location}: {first['msg']}"
             raise self._fault("unreadable", f"{problem}; it begins with {complaint.message!r}") from None
         if reply.finish in ABORTED:
             raise self._fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
@@ -188,7 +188,7 @@ def _endpoint(url: str) -> str:
     except ValueError:
         raise ValueError(_NO_ADDRESS) from None
     if "@" in parts.netloc or "?" in url or "#" in url:
-        raise ValueError("the URL holds a user, a password or a query, which may be secret; give the key apart")
+        raise ValueError("the URL contains a user, a password or a query, which may be secret; pass the key separately")
     if not is_usable:
         raise ValueError(_NO_ADDRESS)
     return url.strip().rstrip("/")

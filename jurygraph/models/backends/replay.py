@@ -70,7 +70,7 @@ class Replay(Backend):
         difference = (
             f"the nearest that it holds ({nearest.digest[:12]}) differs in its {_describe_difference(request, nearest)}"
         )
-        raise Fault("unrecorded", f"{problem}; {difference}; ask as was recorded, or record anew")
+        raise Fault("unrecorded", f"{problem}; {difference}; use the recorded settings, or record again")
 
 
 class _RequestIndex:

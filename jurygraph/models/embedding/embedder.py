@@ -62,7 +62,7 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     if rows is None:
         raise Fault("unreadable", f"{name}: its embeddings are no vectors of numbers of one length")
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
-        raise Fault("unreadable", f"{name}: {count} vectors were asked for, and what came has the shape {rows.shape}")
+        raise Fault("unreadable", f"{name}: expected {count} vectors, got the shape {rows.shape}")
     if not np.isfinite(rows).all():
         raise Fault("unreadable", f"{name}: an embedding holds a number that is not finite")
     largest = np.abs(rows).max(axis=1, keepdims=True)  # scale by it first, so that no square overflows or underflows
@@ -77,7 +77,7 @@ def validate_scores(values: Any, count: int, name: str) -> Floats:
     if scores is None:
         raise Fault("unreadable", f"{name}: its scores are no numbers")
     if scores.shape != (count,):
-        raise Fault("unreadable", f"{name}: one score for each of {count} documents was asked for, not {scores.shape}")
+        raise Fault("unreadable", f"{name}: expected {count} scores, one per document, got {scores.shape}")
     if not np.isfinite(scores).all():
         raise Fault("unreadable", f"{name}: a score is not finite")
     return scores

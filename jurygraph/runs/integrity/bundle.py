@@ -43,7 +43,7 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     `output` exists and is no file, and `TraceMismatch` where a text is not UTF-8.
     """
     if output.exists() and not output.is_file():
-        raise InputError(f"{output}: is there and is no file; name another one for the bundle")
+        raise InputError(f"{output}: exists and is not a file; name another one for the bundle")
     write_atomically(output, _zip(_members(run, traces)))
 
 

@@ -169,7 +169,7 @@ def _compare_verdicts(
             question, about, _, _ = key
             new_verdict = recomputed.get(key) or recomputed.get((question, about, (), 0))
             if new_verdict is None:
-                raise TraceMismatch(f"{_verdict_label(run, trace, verdict)}: is not asked like that")
+                raise TraceMismatch(f"{_verdict_label(run, trace, verdict)}: its question is another one now")
             if is_erased(verdict):
                 erased += 1
             elif _has_no_call_to_compare(run, jury, verdict, new_verdict) or _has_external_call(
@@ -222,7 +222,7 @@ def _has_external_call(run: Run, trace: Trace, stored: Verdict, recomputed: Verd
 def _check_external(run: Run, label: str, call: str) -> None:
     is_erased = run.ledger.find("call", call) is not None and CallStore(run.ledger).find(call) is None
     if run.header.branch is None and not is_erased:
-        raise TraceMismatch(f"{label}: rests on a call that the run does not hold")
+        raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
 
 def _is_excused(item: Verdict | Material) -> bool:
@@ -242,7 +242,7 @@ def _require_same(
             name, stored, recomputed
         ):
             problem = (
-                f"{name} is {getattr(stored, name)!r} in the run and {getattr(recomputed, name)!r} when asked again"
+                f"{name} is {getattr(stored, name)!r} in the run and {getattr(recomputed, name)!r} when recomputed"
             )
             raise TraceMismatch(f"{label}: {problem}")
 

@@ -59,14 +59,14 @@ def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal
     if not path.exists():
         raise TraceMismatch(f"{path}: is missing, and the run should be sealed by the key in {signer}")
     if not path.is_file():
-        raise TraceMismatch(f"{path}: is no file; it has been changed")
+        raise TraceMismatch(f"{path}: is not a file; it has been changed")
     seal = _parse_seal(path, path.read_bytes())
     if expected not in (None, seal.public_key):
         raise TraceMismatch(f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}")
     _check_sealed(path, seal, ledger)
     if expected is not None and seal.records < ledger.count:
-        after = f"{ledger.count - seal.records} erasures came after what was sealed, and nobody signed them"
-        raise TraceMismatch(f"{path}: {after}; whoever holds the key seals the run anew where they are right")
+        after = f"{ledger.count - seal.records} erasures came after the sealed records, and are not signed"
+        raise TraceMismatch(f"{path}: {after}; if they are legitimate, seal the run again")
     return seal
 
 
@@ -78,7 +78,7 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
     try:
         seal = Seal.model_validate_json(content)
     except ValidationError:
-        raise TraceMismatch(f"{path}: is no seal that jurygraph wrote; it has been changed") from None
+        raise TraceMismatch(f"{path}: is not a seal that jurygraph wrote; it has been changed") from None
     if seal.to_bytes != content:
         raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
     fields = seal.model_dump(mode="json", exclude={"signature"})

@@ -184,7 +184,7 @@ class _Side:
 
     def _add(self, trace: Trace) -> None:
         if trace.response_id in self.responses:
-            raise InputError(f"response {trace.response_id!r} stands twice in run {self.name}; compare whole runs")
+            raise InputError(f"response {trace.response_id!r} occurs twice in run {self.name}; compare whole runs")
         task, agent = sys.intern(trace.task_id), trace.agent and sys.intern(trace.agent)
         reward = math.nan if trace.reward.value is None else trace.reward.value
         self.responses[trace.response_id] = _Response(len(self.responses), task, agent, reward)

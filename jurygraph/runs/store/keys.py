@@ -27,7 +27,7 @@ def _parse_private_key(path: Path, content: bytes) -> "Ed25519PrivateKey":
     try:
         key = load(content, password=None)
     except TypeError:
-        raise InputError(f"{path}: is encrypted, and no passphrase is asked for; {_HINT}") from None
+        raise InputError(f"{path}: is encrypted, and passphrases are not supported; {_HINT}") from None
     except (ValueError, UnsupportedAlgorithm):
         raise InputError(f"{path}: holds no private key; {_HINT}") from None
     if not isinstance(key, Ed25519PrivateKey):
@@ -61,7 +61,7 @@ def load_public_key(path: Path) -> str:
 
 def _read_content(path: Path) -> bytes:
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(f"{path}: is no file; name the file of an Ed25519 key")
+        raise InputError(f"{path}: is not a file; name the file of an Ed25519 key")
     try:
         return path.read_bytes()
     except OSError as error:

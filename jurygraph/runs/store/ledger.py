@@ -292,7 +292,7 @@ class Ledger:
     def _require_erased(self, seq: int, place: int) -> None:
         erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC", ())
         if not any(seq * MAX_TEXTS + place in json.loads(body)["ids"] for (body,) in erasures):
-            self._refuse_text(seq, place, "is missing, and no erasure says so")
+            self._refuse_text(seq, place, "is missing, and no erasure covers it")
 
     def _refuse_text(self, seq: int, place: int, problem: str) -> NoReturn:
         raise TraceMismatch(
@@ -329,7 +329,7 @@ class Ledger:
             yield from (f"{row[0]}" for row in self._connection.execute("PRAGMA integrity_check") if row[0] != "ok")
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
             unchained = self._connection.execute("SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,))
-            yield from (f"record {seq} stands outside the chain" for (seq,) in unchained)
+            yield from (f"record {seq} is not part of the chain" for (seq,) in unchained)
         expected = sorted(TABLES.items())
         wrong = [name for name, sql in schema if (name, sql) not in expected] + [
             n for n in TABLES if n not in dict(schema)
@@ -422,7 +422,7 @@ def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
     if version > SCHEMA_VERSION:
         problem = f"was made by a newer jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
         raise InputError(f"{path.parent}: {problem}; upgrade jurygraph")
-    raise TraceMismatch(f"{path}: states schema version {version}, which no jurygraph wrote; it has been changed")
+    raise TraceMismatch(f"{path}: has schema version {version}, which no jurygraph writes; it has been changed")
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:

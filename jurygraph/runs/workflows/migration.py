@@ -34,7 +34,7 @@ def migrate(old: Path, folder: Path, work: TaskSource, report: ProgressCallback)
     except JurygraphError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        problem = f"holds what nobody wrote like that ({type(error).__name__}: {error})"
+        problem = f"contains invalid content ({type(error).__name__}: {error})"
         raise TraceMismatch(f"{old}: {problem}; it has been changed") from error
 
 
@@ -67,7 +67,7 @@ class _OldRun:
 
     def __init__(self, folder: Path) -> None:
         if not (folder / VERSION_1_FILE).is_file():
-            raise InputError(f"{folder}: is no run of schema version 1; only such a run is brought over")
+            raise InputError(f"{folder}: is not a run of schema version 1; only such a run can be migrated")
         self.folder = folder
         self.manifest: Mapping[str, Any] = _parse_json((folder / VERSION_1_FILE).read_bytes(), folder / VERSION_1_FILE)
         self.config: Config = read_config(folder / "config.yaml")

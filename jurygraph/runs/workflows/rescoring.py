@@ -135,7 +135,7 @@ def _refuse_other_questions(run: Run, config: Config) -> None:
     for key, _, _ in changes(old, new):
         setting = key.split(".")[0].split("[")[0]
         if setting not in DECISION_KEYS:
-            problem = f"{key} says what is asked, and re-scoring asks nothing"
+            problem = f"{key} changes the questions, and re-scoring keeps them"
             raise InputError(
                 f"{problem}; use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             )
@@ -175,7 +175,7 @@ class TaskDecisions:
             return self._run.decision_of(task_id)
         content = self._run.task_content(task_id)
         if content is None:
-            problem = f"the texts of task {task_id!r} were erased, so it cannot be weighed anew"
+            problem = f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
             raise InputError(f"{self._run.folder}: {problem}; re-score it with unchanged settings alone")
         deciding_fields = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
         inputs_digest = digest_of(
@@ -199,7 +199,7 @@ def apply_settings(config: Config, settings: Iterable[str]) -> Config:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
-            raise ConfigError(f"--set {setting!r}: is no setting; write key=value, such as rubric.kappa=2")
+            raise ConfigError(f"--set {setting!r}: is not a setting; write key=value, such as rubric.kappa=2")
         _set_value(content, key, _parse_value(key, text))
     return parse_config(content)
 
@@ -207,7 +207,7 @@ def apply_settings(config: Config, settings: Iterable[str]) -> Config:
 def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
     *path, last = steps = key.split(".")
     if not all(steps):
-        raise ConfigError(f"--set {key}: is no key; write one such as rubric.kappa")
+        raise ConfigError(f"--set {key}: is not a key; write one such as rubric.kappa")
     for step in path:
         inner = content.setdefault(step, {})
         if not isinstance(inner, dict):

@@ -131,7 +131,7 @@ def _refuse_duplicate(name: str, number: int, earlier: int, task: str, key: str 
         return
     if key is None:
         raise_line_error(name, number, Problem((), f"is the same row as line {earlier}", "keep one of them"))
-    problem = f"makes the task {quote(task)}, which stands already in line {earlier}"
+    problem = f"makes the task {quote(task)}, which is already in line {earlier}"
     raise_line_error(name, number, Problem((key,), problem, "give each row an id of its own"))
 
 

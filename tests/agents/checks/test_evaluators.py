@@ -469,10 +469,10 @@ class TestFunctions:
     @pytest.mark.parametrize(
         ("path", "words"),
         [
-            ("ownchecks.nothing", "functions.f: 'ownchecks.nothing' cannot be had"),
-            ("nowhere.short", "functions.f: 'nowhere.short' cannot be had (No module named 'nowhere')"),
-            ("short", "functions.f: 'short' cannot be had"),
-            ("ownchecks.number", "functions.f: 'ownchecks.number' is no function"),
+            ("ownchecks.nothing", "functions.f: 'ownchecks.nothing' cannot be imported"),
+            ("nowhere.short", "functions.f: 'nowhere.short' cannot be imported (No module named 'nowhere')"),
+            ("short", "functions.f: 'short' cannot be imported"),
+            ("ownchecks.number", "functions.f: 'ownchecks.number' is not a function"),
         ],
     )
     def test_a_function_that_cannot_be_had_is_named(self, path: str, words: str) -> None:
@@ -538,7 +538,7 @@ def test_a_function_of_nearly_that_name_is_asked_about(functions: Path) -> None:
 
 
 def test_claims_need_facts(jury: Jury) -> None:
-    with pytest.raises(PlanError, match="task 't': states no facts"):
+    with pytest.raises(PlanError, match="task 't': has no facts"):
         jury.prepare(task(FISH, facts=None))
 
 

@@ -163,7 +163,7 @@ def test_an_evaluator_of_groups_cannot_be_asked_about_contrasts() -> None:
 def test_an_evaluator_that_rests_on_material_of_the_response_would_see_no_contrast() -> None:
     use = {"use": "tests.graphs.cast:Reads", "name": "reads", "params": {"needs": ["measure"]}, "of": "versions"}
     config = {"evaluators": [use], "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"]}
-    with pytest.raises(PlanError, match="rests on material 'measure', which is made of the response itself"):
+    with pytest.raises(PlanError, match="depends on material 'measure', which is derived from the response itself"):
         scored(config, task(), response("r", versions=[], measure=1.0))
 
 

@@ -32,7 +32,7 @@ def with_form(**form: Any) -> dict[str, Any]:
 REFUSED = {
     "no facts": (
         None,
-        "states no facts, and somebody is asked to look some up; give the task `facts` with `tables` and `claims`, "
+        "has no facts, but an evaluator needs them; give the task `facts` with `tables` and `claims`, "
         "or leave those evaluators out",
     ),
     "no tables": ({}, "facts.tables: is missing; facts need it"),
@@ -52,7 +52,7 @@ REFUSED = {
     ),
     "an unknown table": (
         with_form(table="palces"),
-        "facts.claims.meals.forms[0].table: names 'palces', which is no table; there are places",
+        "facts.claims.meals.forms[0].table: names 'palces', which is not a table; there are places",
     ),
     "no RE2": (
         with_form(pattern="(?P<name>.+"),
@@ -69,12 +69,12 @@ REFUSED = {
     ),
     "a form without the whole key": (
         with_form(pattern=AT_ALL),
-        "facts.claims.meals.forms[0]: says nothing of 'city', which is part of the key of places; name a group of the "
+        "facts.claims.meals.forms[0]: has no value for 'city', which is part of the key of places; name a group of the "
         "pattern so, or give it in `beside` or `states`",
     ),
     "a form without a pattern": (
         stated(claims={"forms": [{"table": "places"}]}),
-        "facts.claims.meals.forms[0]: says nothing of 'city', which is part of the key of places",
+        "facts.claims.meals.forms[0]: has no value for 'city', which is part of the key of places",
     ),
     "a share of what is not claimed": (
         with_form(within={"coast": 0.1}),

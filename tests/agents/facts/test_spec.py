@@ -59,8 +59,8 @@ def test_what_was_compiled_is_no_part_of_the_noun() -> None:
         ({"pattern": "(?P<name>.+"}, "`pattern` is no RE2 pattern (missing ): "),
         ({"pattern": "(?=x)x"}, "`pattern` is no RE2 pattern"),
         ({"pattern": r"(x)\1"}, "`pattern` is no RE2 pattern"),
-        ({"pattern": "(?P<a>.+)", "columns": {"b": "c"}}, "`columns.b` is no group of the pattern; it has a"),
-        ({"columns": {"b": "c"}}, "`columns.b` is no group of the pattern; it has none"),
+        ({"pattern": "(?P<a>.+)", "columns": {"b": "c"}}, "`columns.b` is not a group of the pattern; it has a"),
+        ({"columns": {"b": "c"}}, "`columns.b` is not a group of the pattern; it has none"),
         ({"within": {"cost": 1.5}}, "Input should be less than or equal to 1"),
     ],
 )
@@ -81,7 +81,7 @@ def test_claims_stand_somewhere_and_have_a_form(lacking: dict[str, Any]) -> None
 def test_claims_are_of_tables_that_there_are() -> None:
     facts = stated(claims={"forms": [{"table": "places"}, {"table": "palces"}]})
     said = refused(FactsSpec, **facts)
-    assert said == "`claims.meals.forms[1].table` names 'palces', which is no table; there are places"
+    assert said == "`claims.meals.forms[1].table` names 'palces', which is not a table; there are places"
 
 
 def test_facts_may_state_tables_without_claims() -> None:

@@ -209,7 +209,7 @@ def test_an_index_that_finds_no_room_is_told(tmp_path: Path) -> None:
     )
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=paths, capture_output=True, text=True)
-    assert "jurygraph.errors.InputError: there is no room for temporary files (" in ended.stderr
+    assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
     assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 

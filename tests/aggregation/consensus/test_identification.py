@@ -18,7 +18,7 @@ def warned(item: object, annotator: object, label: object, k: int = 3) -> str:
 def test_fewer_than_three_annotators_cannot_be_told_apart(annotators: int, cells: int, unknowns: int) -> None:
     item, annotator, label, _ = drawn(50, annotators, 3, seed=0)
     who = "one annotator" if annotators == 1 else f"{annotators} annotators"
-    sentence = f"{who} cannot be told apart: {cells} free cells for {unknowns} unknowns"
+    sentence = f"{who} are not identifiable: {cells} free cells for {unknowns} unknowns"
     assert sentence in warned(item, annotator, label)
     assert sentence in str(consensus.too_small(encode(item, annotator, label, range(3))))
 
@@ -28,7 +28,7 @@ def test_free_cells_grow_with_the_classes_and_unknowns_with_their_square(classes
     told = consensus.too_small(encode([0, 0], [0, 1], [0, 1], range(classes)))
     assert told is not None
     assert unknowns in told
-    assert told.endswith("; the estimate rests on where it started")
+    assert told.endswith("; the estimate depends on its start")
 
 
 @pytest.mark.parametrize(

@@ -430,7 +430,7 @@ def test_a_run_knows_what_its_annotator_was_told_of_the_field(run: Command, proj
     (project / "own.md").write_text("- Poems rhyme.\n")
     ended = score(run)
     assert ended.code == 2
-    assert "the domain that the annotator is told of is own.md" in ended.err
+    assert "the annotator's domain is own.md" in ended.err
 
 
 def test_a_cycle_that_a_person_wrote_is_named(run: Command, project: Path, graphs: Path) -> None:

@@ -95,7 +95,7 @@ class TestVerify:
             ("UPDATE records SET at = at + 1 WHERE seq = 1", "record 1 (run '"),
             (OTHER_TEXT, "of record 10 (trace 'salt/a')"),
             ("UPDATE texts SET salt = x'00' WHERE id = (SELECT max(id) FROM texts)", "of record 11 (trace 'salt/b')"),
-            ("DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)", "is missing, and no erasure says so"),
+            ("DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)", "is missing, and no erasure covers it"),
             ("DELETE FROM records WHERE seq = 11", "record 11 is missing"),
             ("DELETE FROM records WHERE seq IN (11, 12)", "belongs to no record"),
         ],
@@ -202,7 +202,7 @@ class TestDeep:
         ended = run("verify", letters, "--deep")
         assert (ended.code, ended.out) == (5, "")
         said = (
-            "trace 'letter/a', verdict 'manners.echo': score is 0.3333333333333333 in the run and 0.34 when asked again"
+            "trace 'letter/a', verdict 'manners.echo': score is 0.3333333333333333 in the run and 0.34 when recomputed"
         )
         assert said in ended.err
 
@@ -468,7 +468,7 @@ class TestSeal:
         (tmp_path / "locked.pem").write_bytes(self.pem(Ed25519PrivateKey.generate(), b"secret"))
         ended = run("seal", scored, "--key", tmp_path / "locked.pem")
         assert (ended.code, ended.out) == (2, "")
-        assert "locked.pem: is encrypted, and no passphrase is asked for" in ended.err
+        assert "locked.pem: is encrypted, and passphrases are not supported" in ended.err
 
 
 NO_RUN = [

@@ -62,7 +62,7 @@ def test_the_tables_are_the_published_ones(run: Command) -> None:
     stable = rows(lines, "stability (50 subsets)")
     assert [row[-3:-1] for row in stable] == [["0.503", "1.000"], ["0.503", "1.000"], ["0.587", "1.167"]]
     assert rows(lines, "agreement")[0][-1] == "69.2%"
-    assert "2 annotators cannot be told apart: 8 free cells for 14 unknowns" in ended.err
+    assert "2 annotators are not identifiable: 8 free cells for 14 unknowns" in ended.err
 
 
 def test_json_has_the_published_figures(run: Command) -> None:

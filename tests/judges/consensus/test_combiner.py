@@ -214,7 +214,7 @@ class TestFreezing:
             ({"confusions": KNOWN, "levels": [0, 0.25, 1]}, "the confusions are of .*; learn them of these levels"),
             ({"confusions": {**KNOWN, "classes": [1.0, 0.5, 0.0]}}, "do not rise; name them from low to high"),
             ({"confusions": {**KNOWN, "digest": "0" * 64}}, "the digest is not that of the rest"),
-            ({"confusions": [1]}, "name a file, or write what stands in it"),
+            ({"confusions": [1]}, "name a file, or write its content"),
             ({"confusions": {**KNOWN, "prior": [1.0, 1.0, 0.0]}}, "params.confusions: .*sums to 2"),
             ({"confusions": {**KNOWN, "annotators": {"b": HONEST}}}, "say nothing of input 'a'.*: b"),
         ],

@@ -250,7 +250,7 @@ def test_without_a_history_a_judge_with_examples_is_refused() -> None:
 
 def test_several_dimensions_ask_for_ratings_that_name_theirs(tmp_path: Path) -> None:
     two = {name: {"text": f"{name}.", "scale": [1, 5]} for name in ("depth", "reach")}
-    with pytest.raises(ConfigError, match="names no `dimension`, and 2 are asked about: 'depth', 'reach'"):
+    with pytest.raises(ConfigError, match="names no `dimension`, and 2 are scored: 'depth', 'reach'"):
         Jury.from_config({"evaluators": [use("personalized", history=written(tmp_path, FOUR), dimensions=two)]})
 
 
@@ -415,7 +415,7 @@ def test_a_run_that_was_stopped_goes_on_only_with_the_history_that_it_was_planne
         assert server.count == 2
     assert stopped.code != 0
     assert changed.code == 2
-    told = "what evaluator personalized read beside the config, such as a history, is not what it was in the run"
+    told = "the additional input of evaluator personalized, such as a history, differs from that of the run"
     assert told in changed.err
     assert "Traceback" not in changed.err + checked.err
     assert restored.code == 0, restored.err

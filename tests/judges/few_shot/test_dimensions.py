@@ -101,10 +101,10 @@ def test_without_steps_every_number_between_the_ends_is_a_score(one: float, othe
 
 
 REFUSED: Mapping[str, tuple[Any, str]] = {
-    "no such set": ("idea", "dimensions: there is no ready set 'idea'; name ideas, or state each"),
+    "no such set": ("idea", "dimensions: there is no ready set 'idea'; name ideas, or define each"),
     "none": ({}, "dimensions: state at least one"),
     "a list": (["quality"], "dimensions: state at least one"),
-    "a slash": ({"a/b": ONE}, "dimensions: 'a/b' is no name; write one without / and @"),
+    "a slash": ({"a/b": ONE}, "dimensions: 'a/b' is not a valid name; write one without / and @"),
     "an at": ({"a@b": ONE}, "dimensions: 'a@b' is no name"),
     "nameless": ({"": ONE}, "dimensions: '' is no name"),
     "no text": ({"a": {"scale": [1, 5]}}, "dimensions.a: "),

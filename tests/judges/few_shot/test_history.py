@@ -177,8 +177,7 @@ def test_ratings_without_a_dimension_are_refused_where_several_are_asked_about()
     with pytest.raises(InputError) as raised:
         history(rating(dimension=None))
     assert str(raised.value) == (
-        "r.csv: names no `dimension`, and 2 are asked about: 'clarity', 'depth'; give each rating its own, or ask "
-        "about one"
+        "r.csv: names no `dimension`, and 2 are scored: 'clarity', 'depth'; give each rating its own, or ask about one"
     )
 
 

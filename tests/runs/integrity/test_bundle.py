@@ -133,7 +133,7 @@ class TestOutput:
         assert zipfile.is_zipfile(bundle(plain, tmp_path / "bundle.zip"))
 
     def test_anything_else_is_not(self, plain: Path, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="is there and is no file"):
+        with pytest.raises(InputError, match="exists and is not a file"):
             bundle(plain, tmp_path)
 
     def test_it_is_whole_or_not_there(self, plain: Path, tmp_path: Path) -> None:

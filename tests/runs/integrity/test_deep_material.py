@@ -136,7 +136,7 @@ def test_material_that_the_reply_does_not_give_is_named(what: str, run: Path) ->
 
 def test_material_cannot_claim_a_reply_that_lies_elsewhere_where_nothing_was_carried_over(run: Path) -> None:
     forged(run, "data", lambda data: data.update(call="x"))
-    with pytest.raises(TraceMismatch, match="material 'data': rests on a call that the run does not hold"):
+    with pytest.raises(TraceMismatch, match="material 'data': depends on a call that the run does not contain"):
         deep(run)
 
 

@@ -121,7 +121,7 @@ def test_a_record_that_was_taken_out_is_missed(plain: Path, kind: str) -> None:
     [
         (
             "DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)",
-            r"text \d+ of record \d+ \(trace 't3/r2'\): is missing, and no erasure says so",
+            r"text \d+ of record \d+ \(trace 't3/r2'\): is missing, and no erasure covers it",
         ),
         ("INSERT INTO texts VALUES (5, x'00', x'00')", r"text 5: belongs to no record"),
         ("INSERT INTO texts VALUES (99999999999, x'00', x'00')", r"text 99999999999: belongs to no record"),

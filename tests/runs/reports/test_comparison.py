@@ -466,7 +466,7 @@ def test_an_empty_run_is_refused(a: list[Trace], b: list[Trace], name: str):
 
 
 def test_a_response_that_stands_twice_is_refused():
-    with pytest.raises(InputError, match="response 'r' stands twice in run B"):
+    with pytest.raises(InputError, match="response 'r' occurs twice in run B"):
         compare([trace("t", "r")], [trace("t", "r"), trace("t", "r")])
 
 

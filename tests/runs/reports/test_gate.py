@@ -63,7 +63,7 @@ def test_a_condition_reads_back_as_it_is_printed(name: str, bound: float):
      "n>1e999", "mean_delta>−0.01", "0<mean_delta", "0<n<3", "n>__import__('os')", "n>1 or flips<1", "n>1_0", "n>١"],
 )  # fmt: skip
 def test_what_is_no_condition_is_refused_with_one_that_is_right(text: str):
-    with pytest.raises(InputError, match=r'is no condition; write it as in "mean_delta>-0\.01"'):
+    with pytest.raises(InputError, match=r'is not a condition; write it as in "mean_delta>-0\.01"'):
         Thresholds.parse(text)
 
 

@@ -110,7 +110,7 @@ class TestMade:
         refuse_foreign(tmp_path)
         refuse_foreign(tmp_path / "not there")
         (tmp_path / "letter.txt").touch()
-        with pytest.raises(InputError, match="is no run, and not empty; name another folder with --out"):
+        with pytest.raises(InputError, match="is not a run, and not empty; name another folder with --out"):
             refuse_foreign(tmp_path)
         with pytest.raises(InputError, match=r"letter\.txt: is a file; name a folder with --out"):
             refuse_foreign(tmp_path / "letter.txt")
@@ -123,7 +123,7 @@ class TestMade:
 
     def test_a_config_of_somebody_else_is_not_overwritten(self, tmp_path: Path) -> None:
         (tmp_path / CONFIG).write_text("mine: true")
-        with pytest.raises(InputError, match="is no run, and not empty"):
+        with pytest.raises(InputError, match="is not a run, and not empty"):
             refuse_foreign(tmp_path)
 
     def test_no_ledger_is_made_beside_the_log_of_another(self, tmp_path: Path) -> None:

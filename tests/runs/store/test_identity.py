@@ -211,7 +211,7 @@ class TestVerifiedWithoutAModel:
     ) -> None:
         scored(tmp_path / "run", tasks, plain(server))
         monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
-        with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when asked again"):
+        with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"):
             deep(tmp_path / "run")
 
     def test_a_re_scored_run_whose_calls_were_erased(

@@ -48,7 +48,7 @@ class TestTexts:
         ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
         ledger.commit()
         changed(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS + 1)
-        named = rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing, and no erasure says so"
+        named = rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing, and no erasure covers it"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(commitments(ledger))
 
@@ -219,7 +219,7 @@ class TestFaults:
         changed(path, "UPDATE records SET seq = -4 WHERE seq = 2")
         ledger = Ledger.open(path)
         assert ledger is not None
-        assert list(ledger.find_faults()) == ["record -4 stands outside the chain"]
+        assert list(ledger.find_faults()) == ["record -4 is not part of the chain"]
 
     @pytest.mark.parametrize("name", TABLES)
     def test_a_table_that_is_made_otherwise_is_one(self, path: Path, name: str) -> None:

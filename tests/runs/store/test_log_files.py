@@ -95,7 +95,7 @@ def test_a_ledger_that_was_copied_without_its_log_is_named(killed: Path, caplog:
     assert ledger is not None
     assert ledger.count == 1
     ledger.close()
-    assert f"{killed}: was being written, and its log run.sqlite-wal is not beside it; if it was copied" in caplog.text
+    assert f"{killed}: was being written, and its log run.sqlite-wal is not next to it; if it was copied" in caplog.text
 
 
 def test_a_finished_ledger_needs_no_log(finished: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -75,7 +75,7 @@ def test_a_row_that_stands_twice_is_refused(form: str, tmp_path: Path) -> None:
     again = written(tmp_path / "in.jsonl", *ROWS[form][:2], ROWS[form][0])
     first = next(READERS[form](again)).task
     assert first is not None
-    wrong = f", field {KEYS.get(form)}: makes the task '{first.id}', which stands already in line 1; give each row"
+    wrong = f", field {KEYS.get(form)}: makes the task '{first.id}', which is already in line 1; give each row"
     if form not in KEYS:
         wrong = ": is the same row as line 1; keep one of them"
     assert refused(form, again).startswith(f"in.jsonl, line 3{wrong}")

@@ -126,7 +126,7 @@ def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None
         ([{"task": "x"}], "p.jsonl, line 1, field stakeholders: is missing; profiles need it"),
         ([{**JOINED, "task": ""}], "p.jsonl, line 1, field task: is empty; write at least one character"),
         ([{**JOINED, "tensions": [{"between": ["ann", "bo"]}]}],
-         "p.jsonl, line 1, field tensions[0].between[1]: names 'bo', which is no stakeholder; did you mean 'bob'?"),
+         "p.jsonl, line 1, field tensions[0].between[1]: names 'bo', which is not a stakeholder; did you mean 'bob'?"),
         ([{**JOINED, "stakeholders": [{"id": "ann"}, {"id": "ann"}], "tensions": []}],
          "p.jsonl, line 1, field stakeholders[1].id: is 'ann' again"),
     ],
@@ -142,11 +142,11 @@ def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"query": "Plan a trip."}, "field query: states no budget such as $1,700"),
+        ({"query": "Plan a trip."}, "field query: has no budget such as $1,700"),
         ({"query": "$900, March 1st to March 3rd, 2022."}, "field query: does not state how many people travel"),
         ({"query": "$900 for 2 people."}, "field query: does not state its first and last day"),
-        ({"facts": {"Hotels in Bangor": []}}, "field facts: holds 'Hotels in Bangor', which is no table of Travel"),
-        ({"facts": {"Restaurants in Bangor": [1]}}, "field facts: holds in 'Restaurants in Bangor' what is no list"),
+        ({"facts": {"Hotels in Bangor": []}}, "field facts: contains 'Hotels in Bangor', which is no table of Travel"),
+        ({"facts": {"Restaurants in Bangor": [1]}}, "field facts: has no list of rows in 'Restaurants in Bangor'"),
         ({"facts": []}, "field facts: is a list; write an object"),
         ({"plan": [1]}, "field plan[0]: is the number 1; write an object"),
         ({"plans": []}, "field plans: unknown; did you mean plan?"),

@@ -95,15 +95,15 @@ def test_a_trip_begins_where_the_first_city_of_the_facts_is_named() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"Hotels in Bangor": []}, "holds 'Hotels in Bangor', which is no table of TravelPlanner"),
+        ({"Hotels in Bangor": []}, "contains 'Hotels in Bangor', which is not a table of TravelPlanner"),
         (
             {"Restaurants in Bangor": ["Tea"]},
-            "holds in 'Restaurants in Bangor' what is no list of rows; each row is an",
+            "has no list of rows in 'Restaurants in Bangor'; each row is an",
         ),
-        ({"Attractions in Bangor": {"Name": "Mill"}}, "holds in 'Attractions in Bangor' what is no list of rows"),
+        ({"Attractions in Bangor": {"Name": "Mill"}}, "has no list of rows in 'Attractions in Bangor'"),
         (
             {"Flight from A to B on 2022-03-16": 5},
-            "holds in 'Flight from A to B on 2022-03-16' what is no list of rows",
+            "has no list of rows in 'Flight from A to B on 2022-03-16'",
         ),
     ],
 )
