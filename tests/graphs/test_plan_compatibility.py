@@ -61,7 +61,7 @@ def tone(version: str) -> Evaluator:
     return made
 
 
-def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, context: RunContext) -> None:
+def test_a_plan_fits_its_own_task(plan: Plan, context: RunContext) -> None:
     check_plan_compatibility(plan, task(), context)
     check_plan_compatibility(Plan.model_validate_json(plan.model_dump_json()), task(), context)
 
@@ -89,7 +89,7 @@ def test_it_fits_no_other_task(plan: Plan, context: RunContext, changed: Mapping
         ({"combiners": {}}, "combiner 'mean' of version '1'; this jury has none: prepare it again"),
     ],
 )
-def test_it_is_answered_by_those_alone_that_it_was_made_with(
+def test_a_plan_does_not_fit_other_evaluators_or_settings(
     plan: Plan, context: RunContext, others: dict[str, Any], why: str
 ) -> None:
     here = {key: {**getattr(context, key), **value} if value else {} for key, value in others.items()}
@@ -98,14 +98,14 @@ def test_it_is_answered_by_those_alone_that_it_was_made_with(
     assert str(refused.value).startswith(f"the plan was made with {why}")
 
 
-def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, context: RunContext) -> None:
+def test_a_changed_input_of_a_deriver_makes_a_plan_incompatible(plan: Plan, context: RunContext) -> None:
     same, other = (replace(context, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
     check_plan_compatibility(plan, task(), same)
     with pytest.raises(InputError, match="was made with other facts: the input of deriver 'ruler'"):
         check_plan_compatibility(plan, task(), other)
 
 
-def test_an_evaluator_is_asked_whether_what_it_rests_on_is_as_it_was(plan: Plan, context: RunContext) -> None:
+def test_an_evaluator_decides_if_its_inputs_are_unchanged(plan: Plan, context: RunContext) -> None:
     relying = replace(context, evaluators={**context.evaluators, "tone": Relying()})
     with pytest.raises(InputError, match="rests on a file that changed"):
         check_plan_compatibility(plan, task(), relying)

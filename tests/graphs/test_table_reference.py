@@ -153,7 +153,7 @@ def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], red
 
 @pytest.mark.parametrize("rows", [PAIRS, TRIPLES], ids=["pairs", "triples"])
 @pytest.mark.parametrize("reduce", REDUCE)
-def test_the_judged_weight_and_what_was_discarded_are_counted_one_by_one(rows: Any, reduce: Any) -> None:
+def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any, reduce: Any) -> None:
     table = laid_out(rows)
     for settings in SETTINGS:
         stated = ComponentInput(questions=("q",), reduce=reduce, **settings)

@@ -182,7 +182,7 @@ def refusal(path: Path, responses: Path | None = None) -> str:
 
 
 @pytest.mark.parametrize(("line", "problem", "remedy"), BAD_LINES.values(), ids=BAD_LINES.keys())
-def test_a_bad_line_is_named_with_its_field_and_what_would_be_right(tmp_path: Path, line, problem, remedy):
+def test_an_invalid_line_is_named_with_its_field_and_the_remedy(tmp_path: Path, line, problem, remedy):
     path = tmp_path / "tasks.jsonl"
     path.write_text(line + "\n")
     message = refusal(path)
@@ -193,7 +193,7 @@ def test_a_bad_line_is_named_with_its_field_and_what_would_be_right(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("content", "problem", "remedy"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_a_bad_file_is_named_with_what_would_be_right(tmp_path: Path, content, problem, remedy):
+def test_an_invalid_file_is_named_with_the_remedy(tmp_path: Path, content, problem, remedy):
     path = tmp_path / "tasks.jsonl"
     path.write_bytes(content)
     message = refusal(path)

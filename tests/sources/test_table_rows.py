@@ -131,7 +131,7 @@ def test_a_gzip_file_that_is_cut_short_or_damaged(suffix: str, cut: str, tmp_pat
     ],
     ids=["CRLF", "byte-order mark", "blank lines", "no line end", "quoted"],
 )
-def test_what_programs_do_to_a_csv_file_does_no_harm(content: bytes, tmp_path: Path) -> None:
+def test_changes_by_programs_to_a_csv_file_do_no_harm(content: bytes, tmp_path: Path) -> None:
     assert rows(written(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
 
 
@@ -320,7 +320,7 @@ def test_a_database_without_tables_or_cut_short(tmp_path: Path) -> None:
     assert refused(written(path, path.read_bytes()[:100])).startswith(": cannot be read as SQLite (")
 
 
-def test_text_of_a_database_that_is_none(tmp_path: Path) -> None:
+def test_invalid_text_in_a_database_is_refused(tmp_path: Path) -> None:
     path = database(tmp_path / "t.db", "CREATE TABLE t (a)", "INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
     assert refused(path).startswith(": cannot be read as SQLite (Could not decode to UTF-8")
 

@@ -66,7 +66,7 @@ def test_a_gzip_file_is_read_whatever_its_name(tmp_path: Path, name: str):
     ],
     ids=["byte-order mark", "CRLF", "blank lines", "no line end"],
 )
-def test_what_editors_do_to_a_file_does_no_harm(tmp_path: Path, content: bytes):
+def test_changes_by_editors_do_no_harm(tmp_path: Path, content: bytes):
     (tmp_path / "tasks.jsonl").write_bytes(content)
     assert ids(read_tasks(tmp_path / "tasks.jsonl")) == [("eggs", ["e1"])]
 
@@ -94,7 +94,7 @@ def test_a_pipe_is_spooled_first(tmp_path: Path):
     writer.join()
 
 
-def test_responses_may_stand_apart_in_any_order(tmp_path: Path):
+def test_responses_may_be_in_a_separate_file_in_any_order(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_text(lines({"id": "a", "query": "?"}, {"id": "b", "query": "?", "responses": []}))
     apart = [{"task": "b", "id": "b1", "text": "x"}, {"task": "a", "id": "a1", "text": "y"}]
     (tmp_path / "answers.jsonl").write_text(lines(*apart, {"task": "b", "id": "b2", "text": "z"}))

@@ -170,7 +170,7 @@ def test_a_budget_may_have_cents_and_is_no_year() -> None:
         ("We start in Indianapolis and go to Frenchtown.", "cuisines", ()),
     ],
 )
-def test_only_what_is_asked_for_is_read(words: str, field: str, value: Any) -> None:
+def test_only_the_requested_columns_are_read(words: str, field: str, value: Any) -> None:
     assert getattr(read_query(f"{TRIP} {words}"), field) == value
 
 
@@ -190,7 +190,7 @@ def test_only_what_is_asked_for_is_read(words: str, field: str, value: Any) -> N
         ("March 1st", "March 7th", "has a last day, 2022-03-05, before its first, 2022-03-07"),
     ],
 )
-def test_what_is_missing_is_named(missing: str, instead: str, words: str) -> None:
+def test_a_missing_field_is_named(missing: str, instead: str, words: str) -> None:
     with pytest.raises(ValueError, match="state") as caught:
         read_query(TRIP.replace(missing, instead))
     assert str(caught.value) == words

@@ -86,7 +86,7 @@ def test_one_stakeholder_holds_the_constraints_of_the_query(tasks: dict[str, Tas
         assert (travellers.id, {constraint.id for constraint in travellers.constraints}) == ("travellers", wanted)
 
 
-def test_a_task_is_read_again_as_it_was_written(tasks: dict[str, TaskLine]) -> None:
+def test_a_task_is_equal_after_writing_and_reading(tasks: dict[str, TaskLine]) -> None:
     task = tasks["30"]
     again = TaskLine.model_validate_json(task.model_dump_json(exclude_defaults=True), strict=True)
     assert again.digest == task.digest
@@ -218,7 +218,7 @@ def amount(verdict: Verdict) -> float:
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_reference_plan_passes_and_costs_what_a_second_computation_says(
+def test_a_reference_plan_passes_and_its_cost_matches_a_second_computation(
     name: str, tasks: dict[str, TaskLine], jury: Jury
 ) -> None:
     line = LINES[name]
@@ -295,7 +295,7 @@ def test_a_plan_in_another_order_costs_the_same(tasks: dict[str, TaskLine], jury
         ("transportation", "by a friend's car", {"budget", "sets-out"}),
     ],
 )
-def test_what_a_plan_makes_up_is_not_believed(
+def test_invented_facts_of_a_plan_are_rejected(
     column: str, text: str, failed: set[str], tasks: dict[str, TaskLine], jury: Jury
 ) -> None:
     plan = [{**SMALL["plan"][0], column: text}, *SMALL["plan"][1:]]
@@ -307,7 +307,7 @@ def test_what_a_plan_makes_up_is_not_believed(
 @pytest.mark.parametrize(
     "way", ["by a friend's plane", "Flight Number: F0, from X to Y, Departure Time: 1, Arrival Time: 2"]
 )
-def test_a_way_that_nobody_knows_may_be_one_that_is_barred(way: str, tasks: dict[str, TaskLine], jury: Jury) -> None:
+def test_an_unknown_mode_of_travel_may_be_a_forbidden_one(way: str, tasks: dict[str, TaskLine], jury: Jury) -> None:
     first, *rest = LINES["37"]["plan"]
     (found,) = verdicts(jury, tasks["37"], [{**first, "transportation": way}, *rest])
     assert (found["no-flight"].score, found["no-flight"].met) == (0.0, False)
@@ -319,7 +319,7 @@ def test_an_empty_plan_passes_nothing(tasks: dict[str, TaskLine], jury: Jury) ->
             assert {verdict.score for verdict in found.values()} == {0.0}
 
 
-def test_a_task_stands_without_its_responses(tasks: dict[str, TaskLine]) -> None:
+def test_a_task_is_read_without_its_responses(tasks: dict[str, TaskLine]) -> None:
     stated, responses = tasks["00"].split()
     assert isinstance(stated, Task)
     assert len(responses) == 1
