@@ -124,7 +124,7 @@ def test_a_dotted_path_finds_a_function_a_class_an_instance_a_runnable(use: Any,
     assert scores(use) == expected
 
 
-def test_what_the_decorator_registered_is_found_by_its_name() -> None:
+def test_a_decorated_function_is_found_by_its_name() -> None:
     importlib.import_module("mine.mod")
     assert scores("found_by_name") == [0.5, 0.5]
 
@@ -134,7 +134,7 @@ def test_it_is_called_by_its_dotted_path(use: str) -> None:
     assert evaluator(use).name == "mine.mod.plain"
 
 
-def test_a_name_of_ones_own_stands_in_its_questions() -> None:
+def test_a_custom_name_is_used_in_question_ids() -> None:
     made = evaluator("mine.mod.Tone", name="brevity")
     (question,) = made.questions(VIEW)
     assert (made.name, question.id, question.evaluator, question.subject) == ("brevity",) * 4

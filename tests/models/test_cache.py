@@ -94,7 +94,7 @@ stored = st.builds(CachedReply, replies, st.none() | st.floats(0.0, allow_infini
 
 @settings(max_examples=at_most(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored)
-def test_what_is_got_is_what_was_put(cache: Cache, one: CachedReply) -> None:
+def test_get_returns_what_put_stored(cache: Cache, one: CachedReply) -> None:
     cache.put({KEY: one})
     assert cache.get(KEY) == one
 
@@ -120,7 +120,7 @@ def test_the_last_reply_counts(cache: Cache) -> None:
     assert cache.get(KEY) == NO
 
 
-def test_what_lies_in_the_file_is_json(cache: Cache, folder: Path) -> None:
+def test_the_file_contains_json(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES})
     told = {"text": "yes", "finish": "stop", "served": "m-1", "tokens_in": 9, "tokens_out": 1}
     content = json.loads(value_of(folder))
@@ -270,7 +270,7 @@ def test_another_schema_version_is_a_miss(cache: Cache, folder: Path, caplog: py
         b'[{"text":"\xff"},null]',
     ],
 )
-def test_what_is_sealed_rightly_and_is_no_reply_is_a_miss(
+def test_a_valid_envelope_without_a_reply_is_a_cache_miss(
     cache: Cache, folder: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache.put({KEY: YES})
@@ -315,13 +315,13 @@ def test_a_reply_that_cannot_be_written_as_json_is_not_stored(cache: Cache, capl
     assert "could not be stored" in warnings(caplog)[0]
 
 
-def test_one_that_cannot_be_written_takes_no_other_with_it(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unwritable_call_does_not_lose_others(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
     cache.put({KEY: YES, "bad": CachedReply(Reply(text="\ud800"), None), OTHER: NO})
     assert (cache.get(KEY), cache.get("bad"), cache.get(OTHER)) == (YES, None, NO)
     assert len(warnings(caplog)) == 1
 
 
-def test_what_is_taken_out_is_gone_for_all_who_share_the_folder(cache: Cache, folder: Path) -> None:
+def test_a_deleted_entry_is_gone_for_all_users_of_the_folder(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES, OTHER: NO})
     with Cache(folder) as another:
         another.drop(KEY)
@@ -400,7 +400,7 @@ def test_a_database_that_others_may_write_to_is_refused(folder: Path) -> None:
         Cache(folder)
 
 
-def test_a_folder_that_belongs_to_somebody_else_is_refused(folder: Path) -> None:
+def test_a_folder_of_another_user_is_refused(folder: Path) -> None:
     if os.geteuid() == 0:
         folder.mkdir(mode=0o700)
         os.chown(folder, 12345, -1)
@@ -592,7 +592,7 @@ def test_the_folder_is_named_by_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert default_folder() == Path("/mine")
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_home_folder_the_error_names_the_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("JURYGRAPH_CACHE", "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.getuid", lambda: 987654)  # as in a container that runs under any number

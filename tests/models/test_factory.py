@@ -188,7 +188,7 @@ def test_the_key_may_stand_in_another_variable(monkeypatch: pytest.MonkeyPatch) 
         assert authorization(server, key="NO_SUCH_VARIABLE") is None
 
 
-def test_the_key_is_no_part_of_who_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_not_part_of_the_identity_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
     before = identity(model)
     monkeypatch.setenv("JURYGRAPH_API_KEY", SECRET)
@@ -286,7 +286,7 @@ def test_a_limit_of_cost_needs_a_price() -> None:
         Jury.from_config({"model": SERVER, "evaluators": ["criteria"]}, max_cost=1.0)
 
 
-def test_what_the_hint_says_of_prices_can_be_written_into_a_config() -> None:
+def test_the_hint_on_prices_is_valid_config() -> None:
     with pytest.raises(ConfigError) as error:
         open_gateway(SERVER, CallsConfig(), max_cost=1.0)
     hint = str(error.value).split("such as ")[1].split(", or use")[0]
@@ -301,7 +301,7 @@ def test_a_limit_of_calls_needs_none() -> None:
 
 
 @pytest.mark.parametrize("model", ["langchain:tests.models.test_factory.listed", "nobody/knows-what-it-costs"])
-def test_a_model_that_nobody_has_a_price_of_cannot_be_held_to_a_cost(model: str) -> None:
+def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
     with pytest.raises(ConfigError, match="is not known, so --max-cost cannot be kept"):
         open_gateway(model, CallsConfig(), max_cost=1.0)
 
@@ -311,7 +311,7 @@ def test_the_prices_of_providers_are_those_that_litellm_knows() -> None:
         pass
 
 
-def test_what_runs_here_costs_nothing(tmp_path: Path) -> None:
+def test_a_local_model_costs_nothing(tmp_path: Path) -> None:
     path = recording(tmp_path / "calls.jsonl", request())
     for model in (f"replay:{path}", f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"):
         with gateway(model, {"max_cost": 0.0}) as opened:
@@ -349,7 +349,7 @@ def test_replies_of_a_server_are_kept_and_those_that_cost_nothing_are_not(tmp_pa
         assert cache.is_dir()
 
 
-def test_what_was_recorded_answers_in_place_of_the_server(tmp_path: Path) -> None:
+def test_a_recording_replaces_the_server(tmp_path: Path) -> None:
     task, group, record = rubric("short", "kind"), responses("Dear Ann"), tmp_path / "calls.jsonl"
     with (
         serving(lambda body, number: judged(body)) as server,
@@ -384,7 +384,7 @@ def loaded_by(code: str) -> set[str]:
     ],
     ids=["the package", "a jury", "a jury with an evaluator that would ask"],
 )
-def test_who_asks_no_model_pays_for_none(code: str) -> None:
+def test_without_a_model_nothing_of_it_is_imported(code: str) -> None:
     assert loaded_by(code) == set()
 
 

@@ -73,7 +73,7 @@ def test_a_reply_that_was_withheld_is_refused(finish: str) -> None:
     assert fault(TEXT, finish=finish).kind == "refused"
 
 
-def test_a_refusal_counts_whatever_else_was_said() -> None:
+def test_a_refusal_counts_regardless_of_other_text() -> None:
     wrong = fault(TEXT, finish="stop", refusal="I cannot help with " + "that " * 100)
     assert wrong.kind == "refused"
     assert "I cannot help" in str(wrong)
@@ -164,11 +164,11 @@ def test_the_largest_numbers_that_a_float_holds_are_read() -> None:
         (f'{TEXT[:-1]}, "verdicts": []}}', "verdicts"),
     ],
 )
-def test_a_field_that_stands_twice_is_malformed(text: str, field: str) -> None:
+def test_a_duplicate_field_is_malformed(text: str, field: str) -> None:
     assert str(fault(text)).startswith(f"field {field}: stands twice")
 
 
-def test_a_field_that_nobody_asked_for_is_malformed() -> None:
+def test_an_unrequested_field_is_malformed() -> None:
     class Loose(BaseModel):
         verdicts: tuple[One, ...]
 
@@ -226,7 +226,7 @@ def test_a_raw_half_of_a_surrogate_pair_is_malformed() -> None:
 
 
 @pytest.mark.parametrize("depth", [150, 250, 5_000, 200_000])
-def test_what_is_nested_too_deeply_is_malformed(depth: int) -> None:
+def test_too_deep_nesting_is_malformed(depth: int) -> None:
     class Any_(FrozenModel):
         it: JsonValue
 
@@ -503,13 +503,13 @@ def test_and_where_there_is_none_it_is_malformed(text: str) -> None:
         parse_reply(Reply(text=text), Verdicts, strict=False)
 
 
-def test_what_is_whole_comes_before_what_stands_in_it() -> None:
+def test_a_whole_reply_takes_precedence_over_json_inside_it() -> None:
     inner = json.dumps(GOOD["verdicts"][0] | {"reason": json.dumps({"verdicts": []})})
     whole = f'{{"verdicts": [{inner}]}}'
     assert anywhere(whole) == parse_reply(Reply(text=whole), Verdicts) != EMPTY
 
 
-def test_what_is_cut_off_or_withheld_is_no_reply_all_the_same() -> None:
+def test_a_cut_off_or_withheld_text_is_not_a_reply() -> None:
     assert anywhere(f"Sure: {TEXT}", finish="length") == "truncated"
     assert anywhere(f"Sure: {TEXT}", finish="content_filter") == "refused"
     assert anywhere(f"Sure: {TEXT}", refusal="No.") == "refused"
@@ -579,7 +579,7 @@ def keywords(schema: Any) -> set[str]:
     return set(schema) | {word for part in [*inner, *schema.get("$defs", {}).values()] for word in keywords(part)}
 
 
-def test_a_rich_noun_is_said_in_the_strict_subset_alone() -> None:
+def test_a_rich_model_is_expressed_in_the_strict_subset() -> None:
     schema = answer_schema(Rich)
     assert keywords(schema) == {
         *("type", "description", "properties", "required", "additionalProperties", "anyOf", "enum", "items"),
@@ -613,7 +613,7 @@ class Leaf(FrozenModel):
     met: bool
 
 
-def test_what_recurs_stays_a_definition_and_the_rest_stands_where_it_is_used() -> None:
+def test_recursive_schemas_stay_definitions_and_others_are_inlined() -> None:
     schema = answer_schema(Tree)
     assert list(schema["$defs"]) == ["Tree"]
     assert schema["type"] == "object"
@@ -732,7 +732,7 @@ def test_a_request_without_a_schema_needs_no_words() -> None:
     assert with_instructions(asked) == asked
 
 
-def test_the_order_of_the_fields_is_told_and_is_part_of_the_identity() -> None:
+def test_the_order_of_fields_is_in_the_prompt_and_the_identity() -> None:
     class There(FrozenModel):
         reason: str
         met: bool

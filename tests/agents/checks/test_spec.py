@@ -121,7 +121,7 @@ def test_a_check_knows_its_items_and_the_columns_that_it_looks_at(
         ({"sum": [MEALS, {"of": "$x", "column": "c"}], "at_most": 1}, "sum[1].of: is no JSONPath"),
     ],
 )  # fmt: skip
-def test_what_means_nothing_is_refused_in_words(stated: dict[str, Any], words: str) -> None:
+def test_a_meaningless_check_is_refused_with_a_message(stated: dict[str, Any], words: str) -> None:
     assert wrong(stated).startswith(words)
 
 
@@ -141,7 +141,7 @@ def test_a_bound_is_the_least_and_the_greatest(stated: dict[str, Any], bound: tu
     assert Check.model_validate(stated).bound == bound
 
 
-def test_only_what_is_said_to_be_partial_is() -> None:
+def test_only_checks_declared_partial_are_partial() -> None:
     assert not Check.model_validate(SHARE).partial
     assert Check.model_validate({**SHARE, "partial": True}).partial
 

@@ -73,7 +73,7 @@ def test_known_words_that_repeat_make_no_gibberish_known() -> None:
     assert often == once == pytest.approx(3 / 23)
 
 
-def test_texts_of_one_word_each_are_told_apart() -> None:
+def test_texts_of_one_word_each_are_distinct() -> None:
     assert parts(["42", "43"], "is it 42 or 43") == [[1.0, 1.0], [1.0, 1.0]]
     assert parts(["42", "42"], "is it 42 or 43") == [[0.0, 0.0], [0.0, 0.0]]
 

@@ -56,7 +56,7 @@ def test_a_text_alone_is_what_a_field_is_about() -> None:
         ({"meals": {"größe": "x"}}, "records.meals.größe: a name begins with a letter"),
     ],
 )
-def test_what_is_no_such_record_is_refused_by_its_name(records: Any, words: str) -> None:
+def test_an_invalid_record_is_refused_by_its_name(records: Any, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_kinds(records)
     assert str(caught.value).startswith(f"extract: {words}")

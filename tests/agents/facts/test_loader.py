@@ -114,7 +114,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("facts", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_looked_up_is_refused_with_its_field(facts: Any, said: str) -> None:
+def test_an_unknown_reference_is_refused_with_its_field(facts: Any, said: str) -> None:
     assert refused(facts).startswith(said)
 
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_looked_up_is_refused_with_its_field(facts: Any, said: st
         ({"beside": {"cost": {"field": "cost"}}}, {"within": {"cost": 0.1}}),
     ],
 )
-def test_the_key_may_be_said_in_several_ways(claims: dict[str, Any], form: dict[str, Any]) -> None:
+def test_the_key_may_be_given_in_several_ways(claims: dict[str, Any], form: dict[str, Any]) -> None:
     facts = load_facts(view(stated(claims={**claims, "forms": [{**FORM, **form}]})))
     assert facts.claims["meals"].forms[0].table == "places"
 
@@ -142,7 +142,7 @@ def test_a_file_is_checked_as_rows_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [{"rows": []}, {"tool": "maps"}])
-def test_columns_that_cannot_be_known_are_not_asked_for(place: dict[str, Any]) -> None:
+def test_unknowable_columns_are_not_requested(place: dict[str, Any]) -> None:
     table = {"key": ["any"], "order": "thing", "lists": {"at": ","}, **place}
     forms = [{"table": "places", "pattern": "(?P<any>.+) (?P<all>.+)"}]
     facts = {"tables": {"places": table}, "claims": {"meals": {**MEALS, "forms": forms}}}
@@ -182,7 +182,7 @@ def test_facts_are_read_from_several_threads(monkeypatch: pytest.MonkeyPatch, tm
     assert len(set(map(id, seen))) == 1
 
 
-def test_only_what_stands_outside_the_task_is_marked(tmp_path: Path) -> None:
+def test_only_text_from_outside_the_task_is_marked(tmp_path: Path) -> None:
     assert marks(stated()) == {}
     assert marks(stated(tool="maps")) == {}
     path = write_table(tmp_path / "t.csv", PLACES)

@@ -17,7 +17,7 @@ def refused(model: Any, **fields: Any) -> str:
 
 
 @pytest.mark.parametrize("place", [{"rows": []}, {"file": "a.csv"}, {"file": "a.db", "table": "t"}, {"tool": "maps"}])
-def test_a_table_stands_in_one_of_three_places(place: dict[str, Any]) -> None:
+def test_a_table_has_exactly_one_of_three_sources(place: dict[str, Any]) -> None:
     assert TableSpec(key=("name",), **place).model_dump(exclude_unset=True)["key"] == ("name",)
 
 
@@ -46,7 +46,7 @@ def test_a_form_knows_the_groups_of_its_pattern() -> None:
     assert Form(table="t").compiled is None
 
 
-def test_what_was_compiled_is_no_part_of_the_noun() -> None:
+def test_compiled_forms_are_not_part_of_the_model() -> None:
     form, again = Form(table="t", pattern="(?P<name>.+)"), Form(table="t", pattern="(?P<name>.+)")
     assert form.compiled is not None
     assert form.digest == again.digest
