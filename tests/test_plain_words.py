@@ -46,7 +46,7 @@ def test_a_planted_word_is_found(source: str, finding: str) -> None:
         "def _failed(): ...",
         "def judged_cells(): ...",
         "class C:\n    @property\n    def judged(self): ...",
-        "asks_model = restated = 1",
+        "uses_model = restated = 1",
         'def f():\n    """Return what was given."""',
         "text = 'as it was said'",
     ],

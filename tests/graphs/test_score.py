@@ -167,7 +167,7 @@ def test_an_unjudged_gate_leaves_its_dependents_unjudged_for_the_same_cause(how:
 def test_a_gate_that_needs_a_missing_model_does_not_remove_a_penalty() -> None:
     config = {
         "evaluators": [
-            told("gate", layer="model", asks_model=True),
+            told("gate", layer="model", uses_model=True),
             {**told("harm"), "when": {"question": "gate", "threshold": 0.5}},
             told("tone"),
         ],
