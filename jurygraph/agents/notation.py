@@ -64,7 +64,7 @@ def require_notation(field: str, text: str, read: Callable[[str], Any]) -> None:
 
 
 class _Matches(FilterFunction):
-    """The filter functions `match` and `search`. A value that is no text, or an invalid pattern, does not match."""
+    """The filter functions `match` and `search`. A value that is not text, or an invalid pattern, does not match."""
 
     arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012 - as the library declares it
     return_type = ExpressionType.LOGICAL

@@ -19,9 +19,9 @@ class Majority(NamedTuple):
 
 
 def strict_majority(value: FloatArray, has_vote: NDArray[np.bool_], requested: NDArray[np.bool_]) -> Majority:
-    """Return the value that more than half of the seats voted for; a tie or too many abstentions decide nothing.
+    """Return the value that more than half of the judges voted for; a tie or too many abstentions decide nothing.
 
-    An abstaining judge votes for no value but keeps the seat: one vote left of three is no majority (our reading of the
+    An abstaining judge still counts in the size: one vote left of three is no majority (our reading of the
     majority over seeds in "Aggregate vs. Personalized Judges").
 
     Args:

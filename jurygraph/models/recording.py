@@ -46,7 +46,7 @@ class Recording(NamedTuple):
 
 
 def read_recording(path: str | Path) -> Recording:
-    """Read a recording. Raises `InputError` with file and line if a line is no call, or was changed afterwards.
+    """Read a recording. Raises `InputError` with file and line if a line is not a call, or was changed afterwards.
 
     A last line without an end that is not valid JSON is torn: the writing process was killed.
     """
@@ -82,7 +82,7 @@ class Recorder:
     """Append calls to a file, each once, and each at once.
 
     Secrets are redacted first; a request that contained one gets the digest of the redacted request. A torn last line
-    is cut off, and a warning logged. Raises `InputError` if the file is no recording or cannot be written.
+    is cut off, and a warning logged. Raises `InputError` if the file is not a recording or cannot be written.
     """
 
     def __init__(self, path: str | Path, redactor: Redactor) -> None:

@@ -36,7 +36,7 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     recursive ones. Kept are types, descriptions, enumerations, alternatives, and the bounds of numbers and of list
     lengths; llama.cpp's own grammars ignore the bounds of numbers that are not whole. Removed are titles, defaults,
     formats, patterns, text lengths and multiples, which one or the other rejects; `read` still checks them. Each call
-    computes it anew, in half a millisecond: keep the result.
+    computes it again, in half a millisecond: keep the result.
 
     Raises `TypeError` if the subset cannot express the model: objects with free keys, tuples of mixed types, sets, and
     values of any type.
@@ -151,7 +151,7 @@ def _validation_complaint(error: ValidationError, text: str, reply_model: type[B
 
 
 def _syntax_complaint(error: ValidationError) -> Problem | None:
-    """Return why a text is no JSON; None if it is JSON and another error was found."""
+    """Return why a text is not JSON; None if it is JSON and another error was found."""
     if error.error_count() > 1:
         return None
     first = error.errors(include_url=False, include_input=False)[0]

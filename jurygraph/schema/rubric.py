@@ -19,7 +19,7 @@ class Part(FrozenModel):
 
 
 class Criterion(FrozenModel):
-    """One line of a rubric. A negative weight makes it a penalty: its score says that the violation is there.
+    """One line of a rubric. A negative weight makes it a penalty: a high score means a violation.
 
     It is met or not; or to a degree on a `scale`, of which `anchors` describe values or ranges ("7-8"); or as far as
     its `parts` are met.

@@ -26,10 +26,10 @@ Suite = Literal["master-keys", "null", "injection", "reference"]
 
 
 class CanaryConfig(FrozenModel):
-    """Known-bad responses mixed into a run, so that it tells by itself whether its judge can be fooled.
+    """Known-bad responses mixed into a run to measure how often its judge can be fooled.
 
     `rate` is the share of the tasks to which one is given, of which attacks (`suite`), and chosen by `seed`. Where more
-    of the verdicts on them give credit than `alert`, the run says so.
+    of the verdicts on them give credit than `alert`, the run warns.
     """
 
     rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]

@@ -38,7 +38,7 @@ class Constraint(FrozenModel):
 
 
 class Stakeholder(FrozenModel):
-    """Somebody whose utility counts: a profile in text, and its constraints."""
+    """A person whose utility counts: a profile in text, and constraints."""
 
     id: Id
     profile: str = ""
@@ -51,7 +51,7 @@ class Stakeholder(FrozenModel):
 
 
 class Tension(FrozenModel):
-    """Two stakeholders whose wishes pull apart, and how strongly; sums to DecompR's s_i."""
+    """A conflict between the wishes of two stakeholders, and its strength; strengths add up to DecompR's s_i."""
 
     between: tuple[Id, Id]
     strength: NonNegative = 1.0
@@ -200,7 +200,7 @@ class Response(FrozenModel):
 
 
 class TaskLine(Task):
-    """One line of a TASKS file: a task and, unless they are given apart, its responses."""
+    """One line of a TASKS file: a task and, unless they are in a RESPONSES file, its responses."""
 
     responses: tuple[Response, ...] = ()
 

@@ -67,7 +67,7 @@ class Reward(FrozenModel):
 
 
 class Trace(FrozenModel):
-    """One response's reward and all that led to it. `purpose` says what the reward is for, if not to train on.
+    """The reward of one response and everything that led to it. `purpose` is None for rewards to train on.
 
     `digest` covers everything but `previous`, which chains the records of a run, and the calls' latencies. A trace
     read back whose digest does not match its content is refused with `TraceMismatch`.

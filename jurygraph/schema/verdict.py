@@ -35,9 +35,9 @@ class Evidence(FrozenModel):
 
 
 class ExampleUse(FrozenModel):
-    """An example from somebody's history, as a judge was to be shown it: shown, or `dropped` for the reason given.
+    """An example from a reviewer's history that was selected for a judge: shown, or `dropped` for the reason given.
 
-    `fingerprint` is the digest of all that the example says, which itself stays in the history.
+    `fingerprint` is the digest of the content of the example, which itself stays in the history.
     """
 
     item: LongId
@@ -48,7 +48,7 @@ class ExampleUse(FrozenModel):
 
 
 class Shrinkage(FrozenModel):
-    """How far a verdict was drawn to what another judge says: score = (1 - weight) own + weight toward.
+    """The shrinkage of a verdict toward another judge's score: score = (1 - weight) own + weight toward.
 
     `examples` are those that the other judge was to be shown.
     """

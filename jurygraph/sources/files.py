@@ -79,7 +79,7 @@ class TextFile:
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Open the file. Raises `InputError` if it cannot be read, or is no UTF-8 text."""
+        """Open the file. Raises `InputError` if it cannot be read, or is not UTF-8 text."""
         self.name = "standard input" if str(path) == "-" else Path(path).name
         self._file = _open(path)
         try:

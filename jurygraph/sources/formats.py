@@ -1,4 +1,4 @@
-"""Recognize the format of a file that is no UTF-8 text, by its first bytes."""
+"""Recognize the format of a file that is not UTF-8 text, by its first bytes."""
 
 import os
 from typing import IO
@@ -14,7 +14,7 @@ _ENCODED = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "
 
 
 def require_text(name: str, file: IO[bytes]) -> None:
-    """Raise `InputError` for a file that is no text: with its format, and what to do."""
+    """Raise `InputError` for a file that is not text: with its format, and what to do."""
     start = os.pread(file.fileno(), 8, 0)
     if start.startswith(_PARQUET):
         state = "a Parquet file" if _is_whole_parquet(file) else "a Parquet file that is cut short"

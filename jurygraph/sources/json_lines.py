@@ -86,7 +86,7 @@ def _decode(text: str) -> Any:
 
 
 def _describe_invalid(text: str, error: json.JSONDecodeError) -> Problem:
-    """Explain why a text is no JSON."""
+    """Explain why a text is not JSON."""
     nul, cr = text.find("\0") + 1, text.find("\r") + 1
     if nul:
         return Problem((), f"holds a NUL byte at column {nul}", "copy the file again, or save it as UTF-8")

@@ -260,7 +260,7 @@ class ToolTable(Table):
 
 
 def _describe_type(value: Any) -> str:
-    """The type of a value; of a list, that of the first in it that is no mapping."""
+    """Return the type of a value; for a list, that of its first entry that is not a mapping."""
     if isinstance(value, list | tuple):
         return f"a list with {next(type(row).__name__ for row in value if not isinstance(row, Mapping))}"
     return type(value).__name__

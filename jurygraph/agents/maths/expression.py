@@ -50,7 +50,7 @@ def evaluate(expression: Sequence[Token], percent: Fraction) -> Fraction:
     """Return the exact value of tokens without blanks and currency signs; a percent sign multiplies by `percent`.
 
     Raises:
-        NotArithmetic: it is no expression, or nested more than 30 deep.
+        NotArithmetic: it is not an expression, or nested more than 30 deep.
         ZeroDivisionError: it divides by zero.
     """
     parser = _Parser(expression, percent)

@@ -36,7 +36,7 @@ class ServerError(NamedTuple):
 def parse_error(content: bytearray) -> ServerError:
     """Parse the error in the body of a reply.
 
-    A body that is no JSON, or too large for an error, is itself the message.
+    A body that is not JSON, or too large for an error, is itself the message.
     """
     if len(content) > _MAX_PARSED:
         return ServerError(frozenset(), _to_one_line(content[:MAX_ERROR_BYTES].decode(errors="replace")))

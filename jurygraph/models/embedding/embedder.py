@@ -107,7 +107,7 @@ def _has_only_numbers(values: Any) -> bool:
 def sort_by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
     """Return the values for the indices 0 to count - 1, in order; they may arrive in any order.
 
-    Raises `Fault` if an index is no integer, is missing, occurs twice or was not requested: then none is used.
+    Raises `Fault` if an index is not an integer, is missing, occurs twice or was not requested: then none is used.
     """
     indices = [index for index, _ in entries]
     if not all(type(index) is int for index in indices) or sorted(indices) != list(range(count)):

@@ -51,7 +51,7 @@ def _select_lines(path: Path, keys: Collection[str], fragments: Fragments) -> It
 
 
 def _key_of(line: bytes) -> str | None:
-    """Return the key of the call in a line; None where the line is no call."""
+    """Return the key of the call in a line; None where the line is not a call."""
     try:
         call = json.loads(line)
     except (ValueError, RecursionError):

@@ -97,7 +97,7 @@ def read_rows(
         key: the field with the id of a row; None if the id is computed from the whole row.
         expected: the expected content in words, for the error about an empty file.
 
-    Raises `InputError` if a line is no valid row, if an id occurs twice, or if no row makes a task.
+    Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
     """
     seen: dict[str, int] = {}
     last_reason = ""
