@@ -343,7 +343,7 @@ MISTAKES = [
         "short.yaml",
     ),
     Mistake(
-        "'sentences.Sentences' is no evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences", "plain.yaml"
+        "'sentences.Sentences' is not an evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences", "plain.yaml"
     ),
     Mistake(
         "combiner 'weakest.Weakest' failed: ZeroDivisionError: division by zero; fix it, or use another one",

@@ -251,7 +251,7 @@ def test_an_unknown_combiner_is_refused_with_the_nearest_known_one(name: str, me
         ("words", "unknown deriver 'words'; name one as package.module.deriver"),
         ("mine.mod.Tone", "'mine.mod.Tone' is no deriver"),
         ("builtins.dict", "deriver 'builtins.dict' cannot be made from a config: no signature found"),
-        ("mine.mod.GivesNothing", "'mine.mod.GivesNothing' is no deriver.*say what it `gives`"),
+        ("mine.mod.GivesNothing", "'mine.mod.GivesNothing' is not a deriver.*set `gives`"),
     ],
 )
 def test_an_unknown_deriver_is_refused(use: str, message: str) -> None:

@@ -222,5 +222,5 @@ class Broken(Combiner):
 def test_a_combiner_that_gives_no_number_is_named(value: float, part: float) -> None:
     plan = planned({"evaluators": [told("x")]}, task())
     marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): Verdict(score=0.5)})
-    with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; mend"):
+    with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
         compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Broken(value, part)})

@@ -77,9 +77,9 @@ def test_a_question_that_waits_for_itself_is_refused() -> None:
 def test_an_unknown_gate_names_the_nearest_question() -> None:
     late = {**told("late"), "when": {"question": "frist", "threshold": 0.5}}
     message = refused({"evaluators": [told("first"), late]})
-    assert "'late' waits for question 'frist', which nobody asks; did you mean 'first'?" in message
+    assert "'late' waits for question 'frist', which no evaluator asks; did you mean 'first'?" in message
     late["when"]["question"] = "zzz"
-    assert "question 'zzz', which nobody asks; there are first, late" in refused({"evaluators": [told("first"), late]})
+    assert "question 'zzz', which no evaluator asks; there are first, late" in refused({"evaluators": [told("first"), late]})
 
 
 @pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"of": "mesure"}])

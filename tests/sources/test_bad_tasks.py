@@ -90,10 +90,10 @@ BAD_LINES = {
         "field rubric.edges[0].child: names 'd', which is not a criterion",
         "name one that is listed, or list it too",
     ),
-    "double key": ('{"id": "a", "id": "b"}', "field id: stands twice in one object", "keep one of them"),
+    "double key": ('{"id": "a", "id": "b"}', "field id: occurs twice in one object", "keep one of them"),
     "inner double key": (
         '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x", "text": "y"}]}',
-        "field responses[0].text: stands twice in one object",
+        "field responses[0].text: occurs twice in one object",
         "keep one of them",
     ),
     "two objects": (GOOD + " " + GOOD, "line 1: goes on at column 68 after its JSON object", "a line of its own"),
@@ -288,7 +288,7 @@ class TestResponsesApart:
         (tmp_path / "tasks.jsonl").write_text(GOOD)
         (tmp_path / "answers.jsonl").write_text('{"task": "a", "id": "r", "text": "x"}')
         message = refusal(tmp_path / "tasks.jsonl", tmp_path / "answers.jsonl")
-        assert message.startswith("tasks.jsonl, line 1, field responses: stands here although --responses")
+        assert message.startswith("tasks.jsonl, line 1, field responses: is set although --responses")
 
     def test_both_from_standard_input_are_refused(self):
         with pytest.raises(InputError, match="cannot both come from standard input"):

@@ -154,6 +154,6 @@ def test_constraints_without_a_check_or_in_another_vocabulary_say_nothing() -> N
 
 def test_two_hard_constraints_of_one_person_contradict_where_no_response_meets_both() -> None:
     both = person("a", ALLOWED, BARRED, budget(800))
-    assert [(pull.one, pull.other) for pull in find_contradictions(both.constraints)] == [("c0", "c1")]
+    assert [(pull.first, pull.second) for pull in find_contradictions(both.constraints)] == [("c0", "c1")]
     assert find_contradictions(person("a", budget(800), budget(1000)).constraints) == []
     assert find_contradictions(person("a", ALLOWED, BARRED, kind="soft").constraints) == []

@@ -45,7 +45,7 @@ def test_a_text_alone_is_what_a_field_is_about() -> None:
             {"meals": {"name": {"about": "x", "one_of": "a"}}},
             "records.meals.name.one_of: is the text 'a'; write a list",
         ),
-        ({"meals": {"name": {"about": "x", "one_of": ["a", "a"]}}}, "records.meals.name.one_of: says something twice"),
+        ({"meals": {"name": {"about": "x", "one_of": ["a", "a"]}}}, "records.meals.name.one_of: has a duplicate"),
         (
             {"meals": {"name": {"about": "x", "one_of": ["a"], "context": True}}},
             "records.meals.name.one_of: is not sought in the response, and `context` is; keep one of them",

@@ -70,7 +70,7 @@ REFUSED = {
     "a form without the whole key": (
         with_form(pattern=AT_ALL),
         "facts.claims.meals.forms[0]: has no value for 'city', which is part of the key of places; name a group of the "
-        "pattern so, or give it in `beside` or `states`",
+        "pattern so, or set it in `beside` or `states`",
     ),
     "a form without a pattern": (
         stated(claims={"forms": [{"table": "places"}]}),
@@ -94,7 +94,7 @@ REFUSED = {
     ),
     "a key that is not unique": (
         stated([*PLACES, PLACES[0]], unique=True),
-        "facts.tables.places: has two rows of name 'Coco Bambu', city 'Rockford', and says that its key is unique; "
+        "facts.tables.places: has two rows of name 'Coco Bambu', city 'Rockford', and declares its key as unique; "
         "keep one of them, or leave `unique` out: the others are then listed as alternatives",
     ),
     "a number of what was merged that takes a column's place": (

@@ -131,7 +131,7 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
         ([1, 2], [1, ""], [0, 1], r"annotator\[1\] is empty"),
         ([1, 2], [1, 1], [0, "x"], "label: no order between int, str"),
         ([[1], [2]], [1, 1], [0, 1], r"item has shape \(2, 1\) where one value a row is needed"),
-        ([1, 2], [1, [1, 2]], [0, 1], "annotator is no list: "),
+        ([1, 2], [1, [1, 2]], [0, 1], "annotator is not a list: "),
         ([1, 2], [1, 1], 0, r"label has shape \(\)"),
         ([1, 2], [1, 1], [{}, {}], "label: unhashable type: 'dict'; give numbers or text"),
         ([1, {}], [1, 1], [0, 1], "item: unhashable type: 'dict'; give numbers or text"),

@@ -381,7 +381,7 @@ class TestSeal:
         unsigned = run("verify", scored)
         assert (unsigned.code, "1 erasures came after the seal, and nobody signed them" in unsigned.err) == (0, True)
         refused = run("verify", scored, "--signer", keys / "mine.pem.pub")
-        assert (refused.code, "1 erasures came after what was sealed" in refused.err) == (5, True)
+        assert (refused.code, "1 erasures came after the sealed records" in refused.err) == (5, True)
         assert run("seal", scored, "--key", keys / "mine.pem").code == 0
         again = json.loads((scored / "seal.json").read_text())
         assert (first["records"], again["records"]) == (12, 13)

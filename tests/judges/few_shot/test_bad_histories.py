@@ -244,7 +244,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, param: str) -> None:
 
 def test_without_a_history_a_judge_with_examples_is_refused() -> None:
     for kind in WITH_EXAMPLES:
-        with pytest.raises(ConfigError, match="history: name a RATINGS file with what reviewers said of other items"):
+        with pytest.raises(ConfigError, match="history: name a RATINGS file with reviewers' ratings of other items"):
             Jury.from_config({"evaluators": [use(kind)]})
 
 

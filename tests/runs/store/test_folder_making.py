@@ -51,7 +51,7 @@ class TestRequired:
         (tmp_path / "file").touch()
         for folder, state in (
             (tmp_path, "holds no run"),
-            (tmp_path / "file", "is no folder"),
+            (tmp_path / "file", "is not a folder"),
             (tmp_path / "x", "does"),
         ):
             with pytest.raises(InputError, match=rf"{state}.*; name the folder that `jurygraph score --out` made"):
@@ -128,11 +128,11 @@ class TestMade:
 
     def test_no_ledger_is_made_beside_the_log_of_another(self, tmp_path: Path) -> None:
         (tmp_path / f"{LEDGER}-wal").write_bytes(b"records")
-        wrong = rf"{LEDGER}-wal: is the log of a {LEDGER} that is not there; put {LEDGER} back beside it"
+        wrong = rf"{LEDGER}-wal: is the log of a {LEDGER} that is not there; put {LEDGER} back next to it"
         with pytest.raises(InputError, match=wrong):
             refuse_foreign(tmp_path)
 
-    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "no regular file")])
+    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "not a regular file")])
     def test_a_file_of_a_run_is_a_file(self, tmp_path: Path, kind: str, what: str) -> None:
         refuse_links(tmp_path)
         (tmp_path / LEDGER).touch()

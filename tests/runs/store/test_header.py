@@ -203,6 +203,6 @@ class TestRecord:
         ledger.append(Draft("run", "run-1", body))
         ledger.commit()
         with pytest.raises(
-            TraceMismatch, match=rf"(?s)record 1: is no beginning of a run \({kind}: .*\); it has been changed"
+            TraceMismatch, match=rf"(?s)record 1: is not the beginning of a run \({kind}: .*\); it has been changed"
         ):
             read_header(ledger)

@@ -153,14 +153,14 @@ class TestUnreached:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM Cache").fetchone()
             (said,) = erase(scored.run, "response", "t/a", "").unreached
-        assert "the cache could not be searched and written anew" in said
+        assert "the cache could not be searched and rewritten" in said
         assert erase(scored.run, "response", "t/a", "").unreached == []
         assert held(SECRET, *scored.places) == held(QUOTED, *scored.places) == []
 
     def test_a_damaged_cache_is_named(self, scored: Scored) -> None:
         (scored.cache / "cache.db").write_bytes(b"no database at all, but more than nothing" * 99)
         (said,) = erase(scored.run, "response", "t/a", "").unreached
-        assert "the cache could not be searched and written anew" in said
+        assert "the cache could not be searched and rewritten" in said
 
     def test_where_there_is_no_cache_none_is_made(self, scored: Scored) -> None:
         shutil.rmtree(scored.cache)
