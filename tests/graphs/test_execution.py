@@ -98,7 +98,7 @@ def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> Non
         assert verdict.failure.kind == ("time-limit" if timed_out else RAISED[what].__name__)
         assert verdict.failure.message == verdict.reason != ""
         if what != "CancelledError":  # a cancelled task keeps no message
-            place = r"test_answering\.py, line \d+, in \w+"
+            place = r"test_execution\.py, line \d+, in \w+"
             assert re.fullmatch(rf"no {what} for you \({place}\)", verdict.reason)
 
 

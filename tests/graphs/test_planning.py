@@ -79,7 +79,8 @@ def test_an_unknown_gate_names_the_nearest_question() -> None:
     message = refused({"evaluators": [told("first"), late]})
     assert "'late' waits for question 'frist', which no evaluator asks; did you mean 'first'?" in message
     late["when"]["question"] = "zzz"
-    assert "question 'zzz', which no evaluator asks; there are first, late" in refused({"evaluators": [told("first"), late]})
+    message = refused({"evaluators": [told("first"), late]})
+    assert "question 'zzz', which no evaluator asks; there are first, late" in message
 
 
 @pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"of": "mesure"}])

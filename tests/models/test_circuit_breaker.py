@@ -357,7 +357,8 @@ class TestGivingUp:
     def test_giving_up_is_announced(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
             run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
-        gave_up = [record.getMessage() for record in caplog.records if "requests fail until it answers" in record.getMessage()]
+        messages = [record.getMessage() for record in caplog.records]
+        gave_up = [message for message in messages if "requests fail until it answers" in message]
         assert gave_up == ["the model server has not answered for 20 s: requests fail until it answers"]
 
     @pytest.mark.parametrize(("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s: what it is")])
