@@ -376,9 +376,7 @@ def test_a_graph_for_other_criteria_is_refused_with_file_line_and_field(
     graphs.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
     ended = score(run, "--edges-from", graphs)
     assert ended.code == 2
-    assert (
-        "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 't1' differs" in ended.err
-    )
+    assert "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 't1' differs" in ended.err
     assert not (project / "run").exists()
 
 
