@@ -24,7 +24,9 @@ def compile_pattern(text: str) -> Any:
     except re2.error as error:
         detail = error.args[0] if error.args else error
         message = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
-        raise ValueError(f"is no RE2 pattern ({message}); RE2 has no look-around and no back references") from None
+        raise ValueError(
+            f"is not a valid RE2 pattern ({message}); RE2 has no look-around and no back references"
+        ) from None
 
 
 @lru_cache(maxsize=1024)
@@ -33,7 +35,7 @@ def compile_jsonpath(text: str) -> Any:
     try:
         return _ENVIRONMENT.compile(text)
     except jsonpath.JSONPathError as error:
-        raise ValueError(f"is no JSONPath ({error}); write one such as $[*].name") from None
+        raise ValueError(f"is not a valid JSONPath ({error}); write one such as $[*].name") from None
 
 
 def jsonpath_of(location: tuple[str | int, ...]) -> str:

@@ -40,9 +40,9 @@ def test_offsets_of_a_match_are_in_characters() -> None:
     ],
 )
 def test_an_invalid_pattern_is_refused_with_a_message(text: str, words: str, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="is no RE2 pattern") as caught:
+    with pytest.raises(ValueError, match="is not a valid RE2 pattern") as caught:
         notation.compile_pattern(text)
-    assert str(caught.value) == f"is no RE2 pattern ({words}); RE2 has no look-around and no back references"
+    assert str(caught.value) == f"is not a valid RE2 pattern ({words}); RE2 has no look-around and no back references"
     assert capfd.readouterr() == ("", "")
 
 
@@ -66,7 +66,7 @@ def test_a_path_finds_what_it_names(path: str, values: list[Any]) -> None:
     "text", ["", "a", "$[", "$..", "$[?nothing(@.a)]", "$[?length(@.*) > 1]", "$[99999999999999999999]", "$['\\ud800']"]
 )
 def test_an_invalid_path_is_refused_with_a_message(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no JSONPath \(.+\); write one such as \$\[\*\]\.name"):
+    with pytest.raises(ValueError, match=r"is not a valid JSONPath \(.+\); write one such as \$\[\*\]\.name"):
         notation.compile_jsonpath(text)
 
 
@@ -98,14 +98,14 @@ def test_a_path_goes_as_deep_as_data_can() -> None:
 @given(st.text("$.[]*?@()'\"<>=!&|,:-0123ab \\" + string.ascii_lowercase[:4], max_size=12).map("${}".format))
 def test_any_text_is_a_path_or_refused(text: str) -> None:
     said = refusal(lambda: found(text, {"a": [{"b": 1}, "ab", None, 2.5]}))
-    assert said is None or said.startswith("is no JSONPath (")
+    assert said is None or said.startswith("is not a valid JSONPath (")
 
 
 @settings(max_examples=at_most(200))
 @given(st.text("(?:=<!)[^]{1,9}*+|.\\dpLab1$-", max_size=12))
 def test_any_text_is_a_pattern_or_refused(text: str) -> None:
     said = refusal(lambda: notation.compile_pattern(text).search("ab1"))
-    assert said is None or said.startswith("is no RE2 pattern (")
+    assert said is None or said.startswith("is not a valid RE2 pattern (")
 
 
 def refusal(read: Callable[[], Any]) -> str | None:
@@ -126,5 +126,5 @@ def test_code_is_named_by_package_module_and_name() -> None:
 
 def test_an_invalid_notation_is_named_by_its_field() -> None:
     notation.require_notation("pattern", "a+", notation.compile_pattern)
-    with pytest.raises(ValueError, match=r"^`at\[0\]` is no JSONPath"):
+    with pytest.raises(ValueError, match=r"^`at\[0\]` is not a valid JSONPath"):
         notation.require_notation("at[0]", "days[", notation.compile_jsonpath)

@@ -178,7 +178,7 @@ def test_pickling_is_refused_in_either_direction_beneath_the_cache_too(
             cache._rows.set(KEY, value, read=isinstance(value, io.BytesIO))
     cache.put({KEY: YES})
     changed(folder, key=pickle.dumps(Burglar(loot)), raw=0)
-    with pytest.raises(ValueError, match="key is no text"):
+    with pytest.raises(ValueError, match="key is not text"):
         list(cache._rows)
     assert not loot.exists()
 

@@ -361,7 +361,9 @@ class TestGivingUp:
         gave_up = [message for message in messages if "requests fail until it answers" in message]
         assert gave_up == ["the model server has not answered for 20 s: requests fail until it answers"]
 
-    @pytest.mark.parametrize(("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s: requests fail")])
+    @pytest.mark.parametrize(
+        ("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s: requests fail")]
+    )
     def test_an_outage_is_timed_from_its_own_first_failure(
         self, caplog: pytest.LogCaptureFixture, wait: float, ends: str
     ) -> None:

@@ -163,7 +163,7 @@ def _require_json(content: bytes) -> None:
         from_json(content, allow_inf_nan=True)
     except ValueError as error:
         begins = content[:_MAX_SHOWN].decode(errors="replace")
-        raise Fault("unreadable", f"the reply is no JSON: {error}; it begins with {begins!r}") from None
+        raise Fault("unreadable", f"the reply is not JSON: {error}; it begins with {begins!r}") from None
 
 
 def _count_objects(content: bytes | bytearray) -> int:
@@ -282,7 +282,7 @@ def _fault_of(error: "httpx.RequestError") -> Fault | None:
 
     cause = error.__cause__
     if isinstance(cause, aiohttp.ClientResponseError):
-        return Fault("unreadable", f"what came is no HTTP: {cause.message}")
+        return Fault("unreadable", f"the response is not HTTP: {cause.message}")
     return None
 
 

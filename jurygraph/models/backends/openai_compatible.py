@@ -104,7 +104,7 @@ class OpenAICompatible(Backend):
         except TimeoutError:
             raise self._fault("timeout", f"no whole reply within {timeout:g} s") from None
         except aiohttp.ClientResponseError as error:
-            raise self._fault("unreadable", f"what came is no HTTP: {error.message}") from None
+            raise self._fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._fault("connection", f"{error}" or type(error).__name__) from None
         if not 200 <= answer.status < 300:

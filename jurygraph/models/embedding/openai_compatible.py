@@ -118,7 +118,7 @@ class _Path(OpenAICompatible):
         except TimeoutError:
             raise self._fault("timeout", f"no whole reply within {TIMEOUT:g} s") from None
         except aiohttp.ClientResponseError as error:
-            raise self._fault("unreadable", f"what came is no HTTP: {error.message}") from None
+            raise self._fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._fault("connection", f"{error}" or type(error).__name__) from None
         finally:

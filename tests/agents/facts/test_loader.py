@@ -56,12 +56,12 @@ REFUSED = {
     ),
     "no RE2": (
         with_form(pattern="(?P<name>.+"),
-        "facts.claims.meals.forms[0].pattern: is no RE2 pattern (missing ): (?P<name>.+); RE2 has no look-around "
-        "and no back references",
+        "facts.claims.meals.forms[0].pattern: is not a valid RE2 pattern (missing ): (?P<name>.+); RE2 has no "
+        "look-around and no back references",
     ),
     "no JSONPath": (
         stated(claims={"at": ["$[*].meal", "meal"]}),
-        "facts.claims.meals.at[1]: is no JSONPath",
+        "facts.claims.meals.at[1]: is not a valid JSONPath",
     ),
     "a group that is no column": (
         with_form(pattern="(?P<name>.+), (?P<city>.+), (?P<coast>.+)"),

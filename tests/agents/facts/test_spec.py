@@ -56,9 +56,9 @@ def test_compiled_forms_are_not_part_of_the_model() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"pattern": "(?P<name>.+"}, "`pattern` is no RE2 pattern (missing ): "),
-        ({"pattern": "(?=x)x"}, "`pattern` is no RE2 pattern"),
-        ({"pattern": r"(x)\1"}, "`pattern` is no RE2 pattern"),
+        ({"pattern": "(?P<name>.+"}, "`pattern` is not a valid RE2 pattern (missing ): "),
+        ({"pattern": "(?=x)x"}, "`pattern` is not a valid RE2 pattern"),
+        ({"pattern": r"(x)\1"}, "`pattern` is not a valid RE2 pattern"),
         ({"pattern": "(?P<a>.+)", "columns": {"b": "c"}}, "`columns.b` is not a group of the pattern; it has a"),
         ({"columns": {"b": "c"}}, "`columns.b` is not a group of the pattern; it has none"),
         ({"within": {"cost": 1.5}}, "Input should be less than or equal to 1"),
@@ -70,7 +70,7 @@ def test_a_form_that_cannot_be_read_is_refused(fields: dict[str, Any], said: str
 
 @pytest.mark.parametrize("path", ["name", "$[", "$..", "$[?(@.a)", ""])
 def test_a_path_that_is_no_jsonpath_is_refused(path: str) -> None:
-    assert refused(ClaimsSpec, at=("$.a", path), forms=({"table": "t"},)).startswith("`at[1]` is no JSONPath")
+    assert refused(ClaimsSpec, at=("$.a", path), forms=({"table": "t"},)).startswith("`at[1]` is not a valid JSONPath")
 
 
 @pytest.mark.parametrize("lacking", [{"at": (), "forms": ({"table": "t"},)}, {"at": ("$.a",), "forms": ()}])

@@ -145,7 +145,10 @@ def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list
         ({"query": "Plan a trip."}, "field query: has no budget such as $1,700"),
         ({"query": "$900, March 1st to March 3rd, 2022."}, "field query: does not state how many people travel"),
         ({"query": "$900 for 2 people."}, "field query: does not state its first and last day"),
-        ({"facts": {"Hotels in Bangor": []}}, "field facts: contains 'Hotels in Bangor', which is no table of Travel"),
+        (
+            {"facts": {"Hotels in Bangor": []}},
+            "field facts: contains 'Hotels in Bangor', which is not a table of Travel",
+        ),
         ({"facts": {"Restaurants in Bangor": [1]}}, "field facts: has no list of rows in 'Restaurants in Bangor'"),
         ({"facts": []}, "field facts: is a list; write an object"),
         ({"plan": [1]}, "field plan[0]: is the number 1; write an object"),
