@@ -68,8 +68,8 @@ BAD_LINES = {
         "field rubric.criteria[0].weight: is 0, so it would not count",
         "give it a weight, or leave the criterion out",
     ),
-    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "field metadata.w: NaN is not JSON", "leave the field out"),
-    "infinite": (HEAD + '"metadata": {"w": [1, -Infinity]}}', "field metadata.w[1]: -Infinity is not JSON", "leave"),
+    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "field metadata.w: NaN is not JSON", "write a number, or"),
+    "infinite": (HEAD + '"metadata": {"w": [1, -Infinity]}}', "field metadata.w[1]: -Infinity is not JSON", "write"),
     "number too large": (HEAD + '"metadata": {"w": 1e999}}', "field metadata.w: 1e999 is too large", "a 64-bit float"),
     "a million digits": (
         HEAD + '"metadata": {"w": ' + "9" * 10**6 + "}}",
@@ -103,7 +103,7 @@ BAD_LINES = {
     "a key of a million characters": (
         HEAD + '"metadata": {"' + "k" * 10**6 + '": NaN}}',
         "field metadata.kkkkkkkkkkkkkkk",
-        "…: NaN is not JSON; leave the field out",
+        "…: NaN is not JSON; write a number, or leave the field out",
     ),
     "an id of a million characters": (
         GOOD.replace('"a"', '"' + "a" * 10**6 + '"'),

@@ -6,9 +6,10 @@ from typing import Any, cast
 
 from jurygraph.cli.pairwise_sides import score_for
 from jurygraph.cli.render.contrasts import CONTRAST, contrast_lines
-from jurygraph.cli.render.text import format_plain, shorten
+from jurygraph.cli.render.text import format_plain
 from jurygraph.cli.render.trace import WELFARE, describe_rule, is_discarded, material_lines, origin_lines
 from jurygraph.cli.render.verdicts import verdict_sentences
+from jurygraph.messages import shorten
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Reward, Term, Trace, Verdict
 
 _MAX_REASON = 300

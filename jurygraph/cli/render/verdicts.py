@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Set
 
 from jurygraph.cli.pairwise_sides import is_decided_against, opponent, score_for
 from jurygraph.cli.render.contrasts import CONTRAST
-from jurygraph.cli.render.text import format_plain, shorten
+from jurygraph.cli.render.text import format_plain
 from jurygraph.cli.render.trace import discard_reason, example_details, is_discarded, required_confidence, sample_counts
+from jurygraph.messages import shorten
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Reward, Trace, Verdict
 from jurygraph.schema.safety import NO_VARIANT, WORST_CASE_GATES
 
