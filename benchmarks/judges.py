@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from benchmarks.figure import Figure, at_least, best_of
 from jurygraph.aggregation.pairwise import bradley_terry
-from jurygraph.judges.few_shot.near_duplicates import NormalizedText
+from jurygraph.judges.few_shot.shown_examples import NormalizedText
 
 GROUP, PRIOR, CLOSE = 16, 0.1, 1e-11
 TEXTS, WORDS = 200, 120

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.judges.few_shot.near_duplicates import is_near_duplicate
+from jurygraph.judges.few_shot.shown_examples import is_near_duplicate
 from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from tests.cli import conftest as command_line

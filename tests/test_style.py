@@ -46,7 +46,6 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "judges/consensus/votes.py": {},
     "judges/protocols/combiners.py": {},
     "judges/pairwise/combiners.py": {},
-    "judges/pairwise/both_orders.py": {},
 }
 """Between verdicts and rewards, and the names of our own that are called like something banned: `Input.reduce` and
 `ScoreMatrix.mean`. `aggregation` has a test of its own."""

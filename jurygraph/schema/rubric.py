@@ -4,8 +4,17 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.frozen_model import Count, FrozenModel, Id, Number, Positive, Unit
-from jurygraph.schema.names import quote_name, require_unique, suggest_name
+from jurygraph.schema.frozen_model import (
+    Count,
+    FrozenModel,
+    Id,
+    Number,
+    Positive,
+    Unit,
+    quote_name,
+    require_unique,
+    suggest_name,
+)
 
 Role = Literal["core", "additional", "penalty", "applicability"]
 Kind = Literal["weak", "strong", "activation"]

@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.frozen_model import FrozenModel, Id, digest_of
-from jurygraph.schema.names import quote_name, require_unique, suggest_name
+from jurygraph.schema.frozen_model import FrozenModel, Id, digest_of, quote_name, require_unique, suggest_name
 from jurygraph.schema.rubric import Criterion, Rubric
 
 Audience = Literal["task", "everyone", "stakeholder", "criterion", "reviewer"]

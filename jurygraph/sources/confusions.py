@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.messages import describe_validation_error, describe_value
-from jurygraph.schema.confusions import Confusions
+from jurygraph.schema.rating import Confusions
 from jurygraph.sources.limits import read_whole
 
 _MAX_BYTES = 64 << 20

@@ -9,8 +9,8 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote
 from jurygraph.schema import Task, TaskLine
 from jurygraph.sources.files import ByteRange, Line, TextFile, require_temporary_space
-from jurygraph.sources.index import TaskIndex
 from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
+from jurygraph.sources.tasks import TaskIndex
 
 
 class TaskLines:

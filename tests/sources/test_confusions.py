@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.schema.confusions import Confusions
+from jurygraph.schema.rating import Confusions
 from jurygraph.sources.confusions import confusions_to_json, read_confusions
 from tests.schema.test_confusions import CONTENT
 

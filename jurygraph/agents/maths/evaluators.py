@@ -8,10 +8,8 @@ from importlib.metadata import version
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.length import cosine_factor
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, WorkerDied
-from jurygraph.agents.maths.repetition import repetition
-from jurygraph.agents.maths.structure import format_parts, ordered_steps, step_score
+from jurygraph.agents.maths.structure import cosine_factor, format_parts, ordered_steps, repetition, step_score
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.messages import quote

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs.proportions import Proportion
+    from jurygraph.runs.canary import Proportion
     from jurygraph.runs.reports.bill import CallCosts
     from jurygraph.runs.reports.estimate import CallEstimate
     from jurygraph.schema import Response, Task
@@ -152,7 +152,7 @@ def _read_tasks(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Respo
     from jurygraph.schema import TaskLine
     from jurygraph.sources.files import TextFile, require_temporary_space
     from jurygraph.sources.json_lines import read_lines
-    from jurygraph.sources.table_paths import folder_of_tasks, require_files_inside
+    from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
 
     tasks, folder = [], None if files_outside else folder_of_tasks(path)
     with require_temporary_space(), closing(TextFile(path)) as file:

@@ -198,7 +198,7 @@ def _write_files(
     reached: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
 ) -> None:
     from jurygraph.cli.output_files import write_output, write_output_with
-    from jurygraph.judges.consensus.learned import to_confusions
+    from jurygraph.judges.consensus.combiner import to_confusions
     from jurygraph.sources.confusions import confusions_to_json
     from jurygraph.studies.consensus.picture import draw
 

@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import RedactedStream
 from jurygraph.messages import shorten
-from jurygraph.safety.unseen import UNSEEN
+from jurygraph.safety.text_folding import UNSEEN
 
 
 def escape_line(text: str, limit: int | None = None) -> str:

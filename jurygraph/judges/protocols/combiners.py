@@ -12,7 +12,7 @@ from jurygraph.decision.combiner import Bools, Combiner, Component, Floats, Scor
 from jurygraph.decision.combiners import Mean
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols.decomposed import UTILITY, WEIGHT
-from jurygraph.judges.protocols.scale import HIGHEST, LOWEST
+from jurygraph.judges.protocols.protocol import HIGHEST, LOWEST
 from jurygraph.schema import ComponentInput
 
 

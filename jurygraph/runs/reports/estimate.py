@@ -10,8 +10,8 @@ provider's cache), and requests that depend on an earlier reply, except repairs.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, reply_limit
 from jurygraph.models.gateway import Gateway, request_size, size_of_messages
-from jurygraph.models.prices import TEMPLATE_TOKENS, Price, cost, reply_limit
 from jurygraph.models.request import Request
 from jurygraph.runs.store.digests import Digests
 

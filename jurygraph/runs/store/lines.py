@@ -3,7 +3,7 @@
 import json
 import re
 
-from jurygraph.safety.unseen import UNSEEN
+from jurygraph.safety.text_folding import UNSEEN
 from jurygraph.schema import Trace
 
 _UNSEEN = re.compile(f"[{UNSEEN}]")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from jurygraph.decision.table import MET_THRESHOLD
-from jurygraph.runs.proportions import Proportion
+from jurygraph.runs.canary import Proportion
 from jurygraph.schema import FrozenModel, Verdict
 from jurygraph.schema.frozen_model import Count
 

@@ -11,12 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.agents.data_analyzer import Settings
-from jurygraph.agents.data_analyzer.calibration import frame
-from jurygraph.agents.data_analyzer.detectors import Detectors
-from jurygraph.agents.data_analyzer.limits import limits
+from jurygraph.agents.data_analyzer.detectors import Detectors, limits
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.series import measure_series, series_of
-from jurygraph.agents.data_analyzer.statistics import disagreement
+from jurygraph.agents.data_analyzer.statistics import disagreement, frame
 from jurygraph.studies.monitor.simulate import unchanged_steps
 
 _CHUNK = 250

@@ -4,9 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.maths.length import cosine_factor
-from jurygraph.agents.maths.repetition import repetition
-from jurygraph.agents.maths.structure import format_parts, format_score, ordered_steps, step_score
+from jurygraph.agents.maths.structure import (
+    cosine_factor,
+    format_parts,
+    format_score,
+    ordered_steps,
+    repetition,
+    step_score,
+)
 
 FULL = "<think>because</think>\n<answer>18</answer>\n"
 

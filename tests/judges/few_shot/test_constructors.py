@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Response, Task, Verdict
-from jurygraph.judges.few_shot.prediction import PredictionForm
+from jurygraph.judges.few_shot.dimensions import PredictionForm
 from jurygraph.judges.few_shot.selection import Balanced
 from jurygraph.models.request import Reply
 from tests.agents.judging import hearing

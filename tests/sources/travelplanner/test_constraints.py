@@ -7,8 +7,7 @@ import pytest
 
 from jurygraph.agents.checks.spec import Check
 from jurygraph.schema import Constraint
-from jurygraph.sources.travelplanner.constraints import constraints, cost_terms, whole_trip
-from jurygraph.sources.travelplanner.query import TripRequest
+from jurygraph.sources.travelplanner.query import TripRequest, constraints, cost_terms, whole_trip
 from tests.agents.checks.made import decide, row
 
 PLAIN = TripRequest(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ())

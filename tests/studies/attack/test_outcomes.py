@@ -1,6 +1,6 @@
 """What becomes of verdicts: which pass, which count, and why."""
 
-from jurygraph.runs.proportions import Proportion
+from jurygraph.runs.canary import Proportion
 from jurygraph.schema import Failure, Verdict
 from jurygraph.studies.attack.outcomes import Outcome, Tally
 
