@@ -9,8 +9,8 @@ from pydantic import ValidationError
 from jurygraph.errors import ConfigError
 from jurygraph.messages import Problem, describe_validation_error, describe_value
 from jurygraph.schema import Config
-from jurygraph.sources.confusions import read_confusions
 from jurygraph.sources.presets import PresetUse, expand_preset, unknown_preset_hint, unused_field
+from jurygraph.sources.ratings import read_confusions
 from jurygraph.sources.yaml_document import Document, YamlFault
 
 PRESET = "preset"

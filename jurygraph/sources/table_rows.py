@@ -19,9 +19,8 @@ from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, quote
-from jurygraph.sources.files import GZIP, UTF8_MARK, TextFile, missing_file_hint
+from jurygraph.sources.files import GZIP, UTF8_MARK, LineReader, TextFile, check_ratio, missing_file_hint, read_whole
 from jurygraph.sources.json_lines import raise_line_error
-from jurygraph.sources.limits import LineReader, check_ratio, read_whole
 
 Row = dict[str, Any]
 _MAX_JSON = 256 << 20

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import limits, read_tasks
+from jurygraph.sources import files, read_tasks
 
 GOOD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}]}'
 HEAD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}], '
@@ -230,7 +230,7 @@ def test_a_hidden_file_is_meant_only_by_a_hidden_name(tmp_path: Path):
 
 
 def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(limits, "LONGEST_LINE", 100)
+    monkeypatch.setattr(files, "LONGEST_LINE", 100)
     (tmp_path / "tasks.jsonl").write_text(f"{GOOD}\n{GOOD.replace('x', 'x' * 100)}\n")
     assert refusal(tmp_path / "tasks.jsonl") == (
         "tasks.jsonl, line 2: is longer than 0 MB; write one object a line, ended with LF"

@@ -43,12 +43,6 @@ def format_parts(text: str) -> tuple[Part, ...]:
     return (*tags, Part(_IN_ORDER, _is_in_order(text)))
 
 
-def format_score(text: str) -> float:
-    """Return R_fmt, 0 to 1: the share of the five parts that are present."""
-    parts = format_parts(text)
-    return sum(part.is_present for part in parts) / len(parts)
-
-
 def ordered_steps(text: str) -> int:
     """Return the number of ordered steps of the reasoning: inside `<think>…</think>` if there is such a part.
 

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from jurygraph.jury import Jury
     from jurygraph.runs.canary import Proportion
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.estimate import CallEstimate
+    from jurygraph.runs.reports.estimate import CallCosts, CallEstimate
     from jurygraph.schema import Response, Task
     from jurygraph.studies.attack.report import ArmReport, AttackReport
     from jurygraph.studies.attack.study import AttackStudy
@@ -107,7 +106,7 @@ class _AttackCommand:
         import asyncio
 
         from jurygraph.cli.render.progress import progress
-        from jurygraph.runs.reports.bill import count_requests
+        from jurygraph.runs.reports.estimate import count_requests
         from jurygraph.studies.attack.arms import largest_arms
 
         self.study = self._study(jury)

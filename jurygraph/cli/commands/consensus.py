@@ -199,7 +199,7 @@ def _write_files(
 ) -> None:
     from jurygraph.cli.output_files import write_output, write_output_with
     from jurygraph.judges.consensus.combiner import to_confusions
-    from jurygraph.sources.confusions import confusions_to_json
+    from jurygraph.sources.ratings import confusions_to_json
     from jurygraph.studies.consensus.picture import draw
 
     if artifact is not None and reached.is_majority_fallback:

@@ -8,8 +8,7 @@ from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_o
 
 if TYPE_CHECKING:
     from jurygraph.agents.graph_annotator.graph import GraphStatistics
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.estimate import CallEstimate
+    from jurygraph.runs.reports.estimate import CallCosts, CallEstimate
     from jurygraph.schema import Rubric, Task
 
 _MOST_LISTED = 12

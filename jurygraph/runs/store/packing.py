@@ -109,11 +109,6 @@ class Shape:
         audience, member = self.members[int(question.view)]
         return {**vars(_DEFAULTS), **question_identity(question, audience, member)}
 
-    @cached_property
-    def has_unordered_pairs(self) -> bool:
-        """True if a verdict can belong to two traces."""
-        return any(q.scope == "pair" and q.pairs == "unordered" for q in self.questions)
-
     def survey(self, views: Sequence[TaskView]) -> Survey:
         """Return the survey of this shape with these views."""
         digests = [view.digest for view in views]

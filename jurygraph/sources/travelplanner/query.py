@@ -227,11 +227,6 @@ def constraints(request: TripRequest, origin: str | None) -> list[dict[str, Any]
     ]
 
 
-def whole_trip(request: TripRequest, origin: str | None) -> list[dict[str, Any]]:
-    """Return the constraints that hold for any travellers: on the days and nights, the return, and the places."""
-    return [_hard_constraint(*constraint) for constraint in _trip_constraints(request, origin)]
-
-
 NamedCheck = tuple[str, str, dict[str, Any]]
 
 

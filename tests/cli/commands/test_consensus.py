@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.sources.confusions import read_confusions
+from jurygraph.sources.ratings import read_confusions
 from tests.cli.conftest import Command
 from tests.sources.test_ratings import table
 from tests.studies.consensus.made import AGENTS, PANEL

@@ -20,7 +20,7 @@ from jurygraph.runs.store.packing import (
 from jurygraph.schema import Evidence, Failure, Response, Verdict
 from jurygraph.schema.verdict import ExampleUse, Shrinkage
 from tests.graphs.cast import criterion, decided, planned, task, told
-from tests.runs.store.test_packing import QUESTION, SHAPE, STAMP, packed, through_json, trace
+from tests.runs.store.test_packing import SHAPE, STAMP, packed, through_json, trace
 
 
 def survey(**config: Any) -> Any:
@@ -111,15 +111,6 @@ def test_a_trace_says_nothing_of_what_it_has_not() -> None:
     body, texts = pack_trace(trace(), Response(id="r", text="text"), SHAPE, {"value": 1.0}, 4)
     assert body == {"group": 4, "reward": {"value": 1.0}, "response": 0, "verdicts": []}
     assert texts == [b"text"]
-
-
-def test_only_unordered_pairs_have_verdicts_that_belong_to_two() -> None:
-    kinds = {"response": False, "group": False}
-    for scope, expected in kinds.items():
-        assert Shape([], [], [QUESTION.model_copy(update={"scope": scope})], []).has_unordered_pairs is expected
-    for pairs in ("ordered", "unordered"):
-        question = QUESTION.model_copy(update={"scope": "pair", "pairs": pairs})
-        assert Shape([], [], [question], []).has_unordered_pairs is (pairs == "unordered")
 
 
 def test_the_place_of_evidence_is_stored_where_it_has_one() -> None:
