@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any, NoReturn, TypeVar
+from pathlib import Path
+from typing import Any, Generic, NoReturn, Self, TypeVar
 
 from pydantic import ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, describe_validation_error, describe_value
+from jurygraph.messages import Problem, describe_validation_error, describe_value, quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.strict_json import decode_strictly, iter_parts
-from jurygraph.sources.files import ByteRange, Line, TextFile
+from jurygraph.sources.files import ByteRange, FileMark, Line, TextFile, require_temporary_space
 
 N = TypeVar("N", bound=FrozenModel)
 
@@ -34,6 +35,59 @@ def reread_line(file: TextFile, place: ByteRange, noun: type[N]) -> N:
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
     """Raise the error in a line of a file."""
     raise InputError(f"{name}, line {line}{f', field {problem.field}' if problem.path else ''}: {problem}")
+
+
+class TaskKeyedFile(Generic[N]):
+    """A file with a line for each of some tasks, validated as a whole; lines are read again when needed.
+
+    Open until `close`.
+    """
+
+    def __init__(self, path: str | Path, noun: type[N], key: str, duplicate_hint: str) -> None:
+        """Validate the file, whose lines name their task in the field `key`.
+
+        Raises `InputError` with file, line and field.
+        """
+        with require_temporary_space():
+            self._file = TextFile(path)
+        self._noun = noun
+        self._lines: dict[str, tuple[int, ByteRange]] = {}
+        try:
+            for line, entry in read_lines(self._file, noun):
+                task_id = getattr(entry, key)
+                if task_id in self._lines:
+                    problem = f"task {quote(task_id)} stands already in line {self._lines[task_id][0]}"
+                    raise_line_error(self._file.name, line.number, Problem((key,), problem, duplicate_hint))
+                self._lines[task_id] = line.number, line.place
+                self._check(line.number, entry)
+        except BaseException:
+            self.close()
+            raise
+
+    def _check(self, number: int, entry: N) -> None:
+        """Check a line beyond its model."""
+
+    @property
+    def mark(self) -> FileMark:
+        """Name and digest of the file."""
+        return self._file.mark
+
+    def __len__(self) -> int:
+        """Return the number of tasks in the file."""
+        return len(self._lines)
+
+    def _read_entry(self, task_id: str) -> N:
+        return reread_line(self._file, self._lines[task_id][1], self._noun)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 def _parse_line(text: str, noun: type[N]) -> N | Problem:

@@ -8,14 +8,13 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple, NoReturn, Self
+from typing import NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
 from jurygraph.sources.files import ByteRange, FileMark, Line, TextFile, require_temporary_space
-from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
+from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
 from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
 
@@ -128,7 +127,7 @@ class TaskSource:
         """Take files that `held` closes; tasks may name files below `folder`."""
         self.tasks: FileMark = tasks.mark
         self.responses: FileMark | None = None if responses is None else responses.mark
-        self.edges: FileMark | None = None if edges is None else edges.digest
+        self.edges: FileMark | None = None if edges is None else edges.mark
         self.graphs = 0 if edges is None else len(edges)
         self._tasks, self._responses, self._edges, self._resources = tasks, responses, edges, held
         self._folder, self._extent = folder, extent
@@ -178,9 +177,7 @@ class TaskSource:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -311,29 +308,21 @@ BEGIN;
 _LAST = (1 << 63) - 1
 
 
-class TaskLines:
-    """The tasks of a TASKS file that are `wanted`. The constructor validates every line. Open until `close`."""
+class TaskLines(TaskKeyedFile[TaskLine]):
+    """The tasks of a TASKS file that are `wanted`; `len` counts these alone."""
 
     def __init__(self, path: str | Path, wanted: Callable[[Task], bool]) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
-        self._wanted: list[tuple[int, ByteRange]] = []
-        self._places: dict[str, ByteRange] = {}
-        with require_temporary_space(), closing(TaskIndex()) as index, ExitStack() as resources:
-            self._file = resources.enter_context(closing(TextFile(path)))
-            for number, (line, task) in enumerate(read_lines(self._file, TaskLine)):
-                earlier = index.add_task(number, task.id, line)
-                if earlier is not None:
-                    self._refuse_taken(line, task.id, earlier)
-                self._places[task.id] = line.place
-                if wanted(task):
-                    self._wanted.append((line.number, line.place))
-            if not self._places:
-                raise InputError(f"{self._file.name}: the file is empty; write one task a line, each a JSON object")
-            resources.pop_all()
+        self._is_wanted = wanted
+        self._wanted: list[str] = []
+        super().__init__(path, TaskLine, "id", "give each task an id of its own")
+        if not self._lines:
+            self.close()
+            raise InputError(f"{self._file.name}: the file is empty; write one task a line, each a JSON object")
 
-    def _refuse_taken(self, line: Line, name: str, earlier: int) -> NoReturn:
-        problem = f"task {quote(name)} stands already in line {earlier}"
-        raise_line_error(self._file.name, line.number, Problem(("id",), problem, "give each task an id of its own"))
+    def _check(self, number: int, entry: TaskLine) -> None:
+        if self._is_wanted(entry):
+            self._wanted.append(entry.id)
 
     def __len__(self) -> int:
         return len(self._wanted)
@@ -345,24 +334,14 @@ class TaskLines:
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
-        for number, place in self._wanted:
-            yield number, reread_line(self._file, place, TaskLine).split()[0]
+        for task_id in self._wanted:
+            yield self._lines[task_id][0], self._read_entry(task_id).split()[0]
 
     def raw(self) -> Iterator[tuple[str, bytes]]:
         """Return every line as written, wanted or not, without its end, and the id of its task."""
-        return ((name, self._file.read(place).rstrip()) for name, place in self._places.items())
+        return ((task_id, self._file.read(place).rstrip()) for task_id, (_, place) in self._lines.items())
 
     @property
     def ids(self) -> Collection[str]:
         """The ids of all tasks."""
-        return self._places.keys()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return self._lines.keys()
