@@ -25,6 +25,7 @@ from jurygraph.decision.combiner import (
 )
 from jurygraph.decision.fusion import Interval, coverage, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
+from jurygraph.decision.recipe import build_decision, build_specs
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
@@ -41,8 +42,21 @@ from jurygraph.decision.table import (
     is_judged,
     is_unjudged,
 )
+from jurygraph.decision.weighting import TensionFinder, weigh_stakeholders
 from jurygraph.errors import PlanError
-from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, Reward, Verdict
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    Config,
+    Counts,
+    Decision,
+    EvaluatorRecord,
+    Question,
+    Reward,
+    Survey,
+    Task,
+    Verdict,
+)
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.safety import GROUP_OF_ONE
 
@@ -359,3 +373,30 @@ def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
 def _counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
     """Return the counts; cached, because many rewards share theirs."""
     return Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable)
+
+
+def redecide(
+    task: Task,
+    survey: Survey,
+    config: Config,
+    seats: Mapping[str, EvaluatorRecord],
+    combiners: Mapping[str, Combiner],
+    find_tensions: TensionFinder,
+) -> Decision:
+    """Return the decision that `prepare` would make for a task and its survey under this config.
+
+    Args:
+        task: the task as planned, with the constraints and tensions read from its profiles and its graph
+            (`as_planned`).
+        survey: the survey of its plan.
+        config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
+        seats: the record of every evaluator of the config, by name.
+        combiners: the combiners of the config, by name (`load_combiners`).
+        find_tensions: the rule that finds tensions between constraints (`agents.checks.tensions`).
+
+    Raises:
+        PlanError: the recipe does not fit the task.
+    """
+    audiences = [seat.audience for seat in seats.values()]
+    weights, difficulty = weigh_stakeholders(task, config.weights, audiences, find_tensions)
+    return build_decision(config, build_specs(task, survey, config, seats, combiners, weights, difficulty), combiners)

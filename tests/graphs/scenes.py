@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.roles import Evaluator
-from jurygraph.decision.decide import compute_rewards
-from jurygraph.decision.redecide import redecide
+from jurygraph.decision.decide import compute_rewards, redecide
 from jurygraph.graphs.planning import build_survey, list_questions, view_task
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.schema import Plan, Question, Reward, Stakeholder, Task, Verdict
