@@ -38,7 +38,7 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "decision/fusion.py": {},
     "decision/decide.py": {"_is_selective": {"reduce"}},
     "decision/group_result.py": {},
-    "decision/combiners.py": {"input_means": {"mean"}},
+    "decision/combiners.py": {"input_means": {"mean"}, "_utility": {"mean"}},
     "agents/data_synthesizer/contrast.py": {},
     "decision/combiner.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}},
