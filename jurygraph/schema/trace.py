@@ -9,7 +9,7 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan
 from jurygraph.schema.purpose import Purpose
-from jurygraph.schema.verdict import Call, Material, Verdict
+from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
 
 class Term(FrozenModel):
@@ -80,7 +80,7 @@ class Trace(FrozenModel):
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     plan_digest: str
     reward: Reward
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
     material: tuple[Material, ...] = ()
     statistics: dict[str, JsonValue] = Field(default_factory=dict)

@@ -60,23 +60,13 @@ class Shrinkage(FrozenModel):
 
 
 class Verdict(FrozenModel):
-    """One judgement: an estimate in [0, 1], or the reason why there is none.
+    """One judgement as an evaluator returns it: a score in [0, 1], or the reason why there is none.
 
-    An evaluator gives `score`, `reason`, `native` and the like; the machine stamps who was asked about what
-    (`question` to `sample`). `score` is a number exactly when `status` is `ok`. `examples` are those that the judge was
-    to be shown, and `shrinkage` says how far the score was drawn to another judge's.
+    `score` is a number exactly when `status` is `ok`. `native` is the judge's own value and `scale` its range, `call`
+    the id of the request to the model. `examples` are those that the judge was to be shown, and `shrinkage` is how far
+    the score was drawn to another judge's.
     """
 
-    question: str = ""
-    evaluator: str = ""
-    version: str = ""
-    layer: Layer = "check"
-    subject: str = ""
-    stakeholder: str | None = None
-    reviewer: str | None = None
-    about: str = ""
-    responses: tuple[str, ...] = ()
-    sample: Count = 0
     score: Unit | None = None
     met: Flag | None = None
     native: Flag | Number | str | None = None
@@ -84,7 +74,6 @@ class Verdict(FrozenModel):
     confidence: Unit | None = None
     status: Status = "ok"
     failure: Failure | None = None
-    gated_by: str | None = None
     reason: str = ""
     evidence: tuple[Evidence, ...] = ()
     call: str | None = None
@@ -101,15 +90,44 @@ class Verdict(FrozenModel):
         return self
 
     @classmethod
-    def abstain(cls, reason: str) -> "Verdict":
+    def abstain(cls, reason: str) -> Self:
         """Return a verdict of a judge that cannot decide."""
         return cls(status="abstained", reason=reason)
 
     @classmethod
-    def fail(cls, kind: str, message: str, cause: Cause = "infrastructure") -> "Verdict":
+    def fail(cls, kind: str, message: str, cause: Cause = "infrastructure") -> Self:
         """Return a verdict for a judgement that could not be made."""
         failure = Failure(cause=cause, kind=kind, message=message)
         return cls(status="failed", failure=failure, reason=message)
+
+
+class VerdictIdentity(FrozenModel):
+    """The identity of a recorded verdict: its question, its evaluator, and the responses judged.
+
+    `about` is the id of the response that the verdict belongs to, and `responses` are the ids of all responses shown,
+    in order; there are none where the question was not asked.
+    """
+
+    question: str = ""
+    evaluator: str = ""
+    version: str = ""
+    layer: Layer = "check"
+    subject: str = ""
+    stakeholder: str | None = None
+    reviewer: str | None = None
+    about: str = ""
+    responses: tuple[str, ...] = ()
+    sample: Count = 0
+
+
+class RecordedVerdict(Verdict, VerdictIdentity):
+    """A verdict as traces contain it: what the evaluator returned, and what jurygraph adds.
+
+    Where jurygraph settles a question without asking it, `gated_by` names the response gate or the question because of
+    which it was not asked.
+    """
+
+    gated_by: str | None = None
 
 
 class Variant(FrozenModel):

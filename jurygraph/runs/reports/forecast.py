@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jurygraph.agents.roles import Evaluator
-from jurygraph.schema import Plan, Question, Verdict
+from jurygraph.schema import Plan, Question, RecordedVerdict
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import CallEstimate
@@ -28,7 +28,7 @@ class Forecast:
     model: "CallEstimate | None" = None
 
     def with_group(
-        self, plan: Plan, size: int, evaluators: Mapping[str, Evaluator], known: Iterable[Verdict] = ()
+        self, plan: Plan, size: int, evaluators: Mapping[str, Evaluator], known: Iterable[RecordedVerdict] = ()
     ) -> "Forecast":
         """Return the forecast with one more task and a group of this size; verdicts in `known` are not counted."""
         questions = plan.survey.questions
