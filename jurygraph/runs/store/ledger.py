@@ -26,7 +26,7 @@ from jurygraph.runs.store.log_files import check_log_files
 from jurygraph.sources.files import create_private_file
 
 SCHEMA_VERSION = 2
-"""Schema version of the file; version 1 was a folder of JSON lines."""
+"""Schema version of the file."""
 
 TABLES = {
     "records": """CREATE TABLE records (
