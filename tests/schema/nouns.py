@@ -225,7 +225,6 @@ verdict_fields = {
     "reason": texts,
     "evidence": several(evidence),
     "call": maybe(texts),
-    "supersedes": maybe(texts),
     "examples": several(example_uses),
     "shrinkage": maybe(shrinkages),
 }

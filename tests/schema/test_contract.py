@@ -33,7 +33,7 @@ SHOWN: dict[type[FrozenModel], str] = {
     schema.Counts: "judged abstained failed not_applicable",
     schema.RecordedVerdict: (
         "question evaluator version layer subject stakeholder reviewer about responses sample score met native scale "
-        "confidence status failure gated_by reason evidence call supersedes"
+        "confidence status failure gated_by reason evidence call"
     ),
     schema.Failure: "cause kind message",
     schema.Evidence: "quote start end source verified",

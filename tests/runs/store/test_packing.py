@@ -99,7 +99,6 @@ def verdicts(draw: st.DrawFn) -> RecordedVerdict:
         reason=draw(words),
         evidence=draw(st.lists(evidence, max_size=2)),
         call=draw(st.none() | st.just("call-1")),
-        supersedes=draw(st.none() | st.just("other")),
     )
 
 
