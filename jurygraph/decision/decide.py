@@ -52,10 +52,10 @@ from jurygraph.schema import (
     Decision,
     EvaluatorRecord,
     Question,
+    RecordedVerdict,
     Reward,
     Survey,
     Task,
-    Verdict,
 )
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.safety import GROUP_OF_ONE
@@ -83,7 +83,7 @@ def compute_rewards(
     decision: Decision,
     questions: Sequence[Question],
     responses: Sequence[str],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[RecordedVerdict],
     combiners: Combiners,
 ) -> tuple[Reward, ...]:
     """Return the rewards of a group, in the order of `responses` (ids); they are computed in sorted order of ids.
@@ -148,11 +148,11 @@ def _build_table(questions: Sequence[Question], marks: ScoreArrays) -> Table:
 
 
 def group_verdicts_by_response(
-    questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]
-) -> dict[str, list[Verdict]]:
+    questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
+) -> dict[str, list[RecordedVerdict]]:
     """Return each response's verdicts, in canonical order; one on an unordered pair belongs to both responses."""
     mirrored = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
-    by_response: dict[str, list[Verdict]] = {name: [] for name in responses}
+    by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
     for verdict in sorted(verdicts, key=lambda v: (v.question, v.about, v.responses, v.sample)):
         by_response[verdict.about].append(verdict)
         if verdict.question in mirrored and verdict.responses:
@@ -353,7 +353,7 @@ def _is_fatal(rule: str, outcome: NDArray[np.int8], is_penalty: Bools) -> Bools:
     return is_fatal
 
 
-def _count(verdicts: Sequence[Verdict]) -> Counts:
+def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [v.status for v in verdicts]
     return _counts(*(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable")))
 

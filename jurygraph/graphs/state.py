@@ -20,6 +20,7 @@ from jurygraph.schema import (
     EvaluatorRecord,
     Material,
     Plan,
+    RecordedVerdict,
     RejectedEdge,
     Response,
     Reward,
@@ -29,7 +30,6 @@ from jurygraph.schema import (
     TaskView,
     Trace,
     UnansweredPair,
-    Verdict,
 )
 from jurygraph.schema.profile import Profiles, ProfilesLine
 from jurygraph.schema.rubric import Role
@@ -128,7 +128,7 @@ class ScoreState(TypedDict, total=False):
     wave: int
     work: WaveWork
     material: Annotated[list[Material], operator.add]
-    verdicts: Annotated[list[Verdict], operator.add]
+    verdicts: Annotated[list[RecordedVerdict], operator.add]
     recalled: KnownResults
     statistics: dict[str, Any]
     rewards: tuple[Reward, ...]

@@ -16,7 +16,18 @@ from jurygraph.runs.store.chain import Draft, Record, record_label
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import stopping_gate
-from jurygraph.schema import Call, CanaryConfig, Plan, Response, SafetyConfig, Suite, Task, Trace, Verdict, digest_of
+from jurygraph.schema import (
+    Call,
+    CanaryConfig,
+    Plan,
+    RecordedVerdict,
+    Response,
+    SafetyConfig,
+    Suite,
+    Task,
+    Trace,
+    digest_of,
+)
 from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
 from jurygraph.schema.safety import GATED_LAYERS
 from jurygraph.schema.task import query_text
@@ -165,7 +176,7 @@ def check_canaries(ledger: Ledger, plan_of: Callable[[str], Plan]) -> None:
         if verdicts_text is None or not ledger.texts({task.seq: task.content["texts"]})[task.seq]:
             continue
         result = count_verdicts(
-            plan_of(record.key), [Verdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
+            plan_of(record.key), [RecordedVerdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
         )
         if result != _stored_result(record):
             raise TraceMismatch(
@@ -204,7 +215,7 @@ def _load_attacks(suite: Suite | Literal["all"]) -> tuple[Attack, ...]:
     return load_attacks(suite)
 
 
-def count_verdicts(plan: Plan, verdicts: Iterable[Verdict]) -> CanaryResult:
+def count_verdicts(plan: Plan, verdicts: Iterable[RecordedVerdict]) -> CanaryResult:
     """Return the counts of the verdicts on a canary; failed and abstained verdicts do not count as judged.
 
     Questions for which a high score only lowers the reward are left out: a high score gives no credit there.

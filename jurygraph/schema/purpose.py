@@ -22,9 +22,10 @@ _EDITION = re.compile(rf"[-@:](?:{_DATE}|0\d\d|preview|latest|free|v\d+(?::\d+)?
 
 
 class PurposeConfig(FrozenModel):
-    """What the rewards are for. Those of an `evaluation` are not trained on; `reward_judges` names the models that gave
-    the rewards in training, and may be empty where none did. A judge that is one of them is refused, unless
-    `same_judge` says `allow`; the traces say so then.
+    """The purpose of the rewards. Rewards of an `evaluation` are not for training.
+
+    `reward_judges` names the models that gave the rewards in training; empty if no model did. A judge that is one of
+    them is refused, unless `same_judge` is `allow`; the traces then record it.
     """
 
     kind: Kind = "reward"
@@ -47,8 +48,11 @@ class PurposeConfig(FrozenModel):
 
 
 class Purpose(FrozenModel):
-    """What a trace's reward is for, where that is not training: the judge that was asked, those that gave the rewards
-    in training, and whether it is one of them."""
+    """The purpose of a trace's reward, if not training.
+
+    `judge` is the model used, `reward_judges` those that gave the rewards in training, and `same_judge` is true if it
+    is one of them.
+    """
 
     kind: Kind
     judge: str | None

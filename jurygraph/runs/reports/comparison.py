@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.gate import ComparisonStatistics
-from jurygraph.schema import Trace, Verdict
+from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Count, FrozenModel, Number
 
 Floats = NDArray[np.float64]
@@ -194,7 +194,7 @@ class _Side:
             if verdict.score is not None and verdict.about == trace.response_id:
                 self._add_verdict(verdict, verdict.score)
 
-    def _add_verdict(self, verdict: Verdict, score: float) -> None:
+    def _add_verdict(self, verdict: RecordedVerdict, score: float) -> None:
         shown = None if verdict.responses == (verdict.about,) else verdict.responses
         self.owners.append(len(self.responses) - 1)
         self.slot_numbers.append(self.slots.setdefault((verdict.question, shown, verdict.sample), len(self.slots)))

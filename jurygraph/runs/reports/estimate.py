@@ -17,7 +17,7 @@ from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, reply_limit
 from jurygraph.models.gateway import Gateway, request_size, size_of_messages
 from jurygraph.models.request import Request
 from jurygraph.runs.store.digests import Digests
-from jurygraph.schema import Call, Plan, Question, Verdict
+from jurygraph.schema import Call, Plan, Question, RecordedVerdict
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -180,7 +180,7 @@ class Forecast:
     model: "CallEstimate | None" = None
 
     def with_group(
-        self, plan: Plan, size: int, evaluators: Mapping[str, Evaluator], known: Iterable[Verdict] = ()
+        self, plan: Plan, size: int, evaluators: Mapping[str, Evaluator], known: Iterable[RecordedVerdict] = ()
     ) -> "Forecast":
         """Return the forecast with one more task and a group of this size; verdicts in `known` are not counted."""
         questions = plan.survey.questions

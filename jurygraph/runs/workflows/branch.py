@@ -15,7 +15,7 @@ from jurygraph.runs.store.header import Origin, has_same_requests
 from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.trace_reading import ScoredResponse, is_erased
-from jurygraph.schema import FrozenModel, Plan, Response, Survey, Task, Trace, Verdict, digest_of
+from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -110,7 +110,7 @@ def _unchanged_ids(scored: Iterable[ScoredResponse], responses: Iterable[Respons
     return {response.id for response in responses if old_digests.get(response.id) == response.content_digest}
 
 
-def _is_reusable(verdict: Verdict) -> bool:
+def _is_reusable(verdict: RecordedVerdict) -> bool:
     """Return whether a verdict comes from its evaluator, or failed because of the response, and was not erased."""
     if not verdict.responses or is_erased(verdict):
         return False

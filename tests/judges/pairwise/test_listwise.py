@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Response
-from jurygraph.schema import Verdict
+from jurygraph.schema import RecordedVerdict
 from tests.judges.pairwise.comparing import (
     LONGER,
     as_they_stand,
@@ -23,7 +23,7 @@ def listwise(script: Any, group: Any = LONGER, **more: Any) -> Any:
     return scored(script, group, "listwise", **more)
 
 
-def by_sample(traces: Any) -> dict[tuple[str, int], Verdict]:
+def by_sample(traces: Any) -> dict[tuple[str, int], RecordedVerdict]:
     return {(one.about, one.sample): one for trace in traces for one in trace.verdicts}
 
 

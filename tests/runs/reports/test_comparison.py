@@ -18,7 +18,7 @@ from scipy import stats
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison import Comparison, Flip, compare
 from jurygraph.runs.reports.gate import ComparisonStatistics
-from jurygraph.schema import Counts, Reward, Trace, Verdict
+from jurygraph.schema import Counts, RecordedVerdict, Reward, Trace
 
 ROOT = Path(__file__).parents[3]
 unhurried = settings(deadline=None)  # the first call loads scipy
@@ -45,14 +45,14 @@ def compared(pairs: Sequence[tuple[float | None, float | None]], per_task: int =
     return compare(run((a for a, _ in pairs), per_task), run((b for _, b in pairs), per_task), **settings)
 
 
-def verdict(question: str, about: str, score: float | None = None, **fields) -> Verdict:
+def verdict(question: str, about: str, score: float | None = None, **fields) -> RecordedVerdict:
     status = "abstained" if score is None else "ok"
-    return Verdict(
+    return RecordedVerdict(
         **({"question": question, "about": about, "responses": (about,), "status": status} | fields), score=score
     )
 
 
-def judged(*verdicts: Verdict, response: str = "r") -> list[Trace]:
+def judged(*verdicts: RecordedVerdict, response: str = "r") -> list[Trace]:
     return [trace("t", response, verdicts=verdicts)]
 
 
