@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 
 from benchmarks.figure import Figure, at_least, at_most, best_of
 from benchmarks.peer import python_with
+from benchmarks.simulation.calibration import measure_calibration
+from benchmarks.simulation.coverage import CoverageSettings, coverage
+from benchmarks.simulation.figures import MethodFigures
+from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
+from benchmarks.simulation.recovery import recovery
+from benchmarks.simulation.thinning import PUBLISHED_KEPT, measure_thinning
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.studies.simulate import PUBLISHED, Setting
-from jurygraph.studies.simulate.calibration import measure_calibration
-from jurygraph.studies.simulate.coverage import CoverageSettings, coverage
-from jurygraph.studies.simulate.figures import MethodFigures
-from jurygraph.studies.simulate.panels import PANELS, Panel, Prior, setting, small_panels
-from jurygraph.studies.simulate.recovery import recovery
-from jurygraph.studies.simulate.thinning import PUBLISHED_KEPT, measure_thinning
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPECTED = ROOT / "tests" / "data" / "stableval" / "synthetic.csv"

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.simulation.streams import unchanged_steps
 from jurygraph.agents.data_analyzer import Settings
 from jurygraph.agents.data_analyzer.calibration import frame
 from jurygraph.agents.data_analyzer.detectors import Detectors
@@ -17,7 +18,6 @@ from jurygraph.agents.data_analyzer.limits import limits
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.series import measure_series, series_of
 from jurygraph.agents.data_analyzer.statistics import disagreement
-from jurygraph.studies.monitor.simulate import unchanged_steps
 
 _CHUNK = 250
 

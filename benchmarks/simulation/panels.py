@@ -5,14 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Credited
 from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.aggregation.consensus.stability import tau_b
 from jurygraph.errors import PlanError
-from jurygraph.studies.simulate.figures import MethodFigures
-from jurygraph.studies.simulate.generator import SimulatedEvaluation, stableval
-from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
+from jurygraph.studies.simulate import CLASSES, Floats, Setting, SimulatedEvaluation, stableval
 
 QUALITIES = (0.85, 0.70, 0.55, 0.35, 0.20)
 FIGURES = ("accuracy", "mse", "tau_b")

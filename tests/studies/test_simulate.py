@@ -12,10 +12,16 @@ from pydantic import ValidationError
 
 from jurygraph.errors import PlanError
 from jurygraph.studies import simulate
-from jurygraph.studies.simulate import PUBLISHED, Setting, SimulatedEvaluation
-from jurygraph.studies.simulate.generator import AMBIGUITY, simulate_more_items
-from jurygraph.studies.simulate.setting import CONFUSION, KINDS
-from tests.studies.simulate.published import EXPECTED
+from jurygraph.studies.simulate import (
+    AMBIGUITY,
+    CONFUSION,
+    KINDS,
+    PUBLISHED,
+    Setting,
+    SimulatedEvaluation,
+    simulate_more_items,
+)
+from tests.benchmarks.published import EXPECTED
 
 LARGE = Setting(items=20_000)
 FAR = 4.5

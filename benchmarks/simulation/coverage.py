@@ -17,12 +17,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.repeating import Report, every
-from jurygraph.studies.simulate.figures import MethodFigures
-from jurygraph.studies.simulate.generator import AMBIGUITY, SimulatedEvaluation, simulate_more_items, stableval
-from jurygraph.studies.simulate.setting import CLASSES, VALUES, Floats, Setting
+from jurygraph.studies.simulate import (
+    AMBIGUITY,
+    CLASSES,
+    VALUES,
+    Floats,
+    Setting,
+    SimulatedEvaluation,
+    simulate_more_items,
+    stableval,
+)
 
 INTERVALS = ("items", "refits", "published")
 FIGURES = ("as fitted", "true confusions", "true credit", "width", "annotators", "annotators' width")

@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from benchmarks.simulation.figures import MethodFigures
+from benchmarks.simulation.recovery import scores_by_method
 from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
 from jurygraph.errors import PlanError
-from jurygraph.studies.simulate.figures import MethodFigures
-from jurygraph.studies.simulate.generator import stableval
-from jurygraph.studies.simulate.recovery import scores_by_method
-from jurygraph.studies.simulate.setting import Floats, Setting
+from jurygraph.studies.simulate import Floats, Setting, stableval
 
 DRAWS = 10
 PUBLISHED_KEPT: Mapping[str, int] = {"labels_3": 2, "labels_5": 3, "labels_7": 3, "labels_9": 3}

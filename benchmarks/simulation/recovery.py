@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
-from jurygraph.studies.simulate.figures import MethodFigures
-from jurygraph.studies.simulate.generator import SimulatedEvaluation, stableval
-from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
+from jurygraph.studies.simulate import CLASSES, Floats, Setting, SimulatedEvaluation, stableval
 
 FIGURES = ("mse", "accuracy", "tau_b")
 

@@ -7,8 +7,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.repeating import every
-from jurygraph.studies.simulate.generator import Codes, stableval
-from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
+from jurygraph.studies.simulate import CLASSES, Codes, Floats, Setting, stableval
 
 BINS = 10
 

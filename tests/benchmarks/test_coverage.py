@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from jurygraph.studies.simulate import Setting, stableval
-from jurygraph.studies.simulate.coverage import CoverageSettings, coverage, known_posterior, mean_confusions
-from jurygraph.studies.simulate.panels import Panel, setting
-from jurygraph.studies.simulate.setting import KINDS, VALUES
+from benchmarks.simulation.coverage import CoverageSettings, coverage, known_posterior, mean_confusions
+from benchmarks.simulation.panels import Panel, setting
+from jurygraph.studies.simulate import KINDS, VALUES, Setting, stableval
 
 
 def test_mean_confusions_are_how_annotators_label_the_population() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.studies.simulate.figures import MethodFigures
+from benchmarks.simulation.figures import MethodFigures
 
 _COLUMNS = {"majority": "mv", "dawid-skene": "ds", "stableval": "pec"}
 _SEVERAL = 4.0
@@ -27,7 +27,7 @@ _TABLES = {
 
 
 def _read() -> dict[str, dict[str, str]]:
-    path = Path(__file__).parents[2] / "data" / "stableval" / "synthetic.csv"
+    path = Path(__file__).parents[1] / "data" / "stableval" / "synthetic.csv"
     with path.open(newline="", encoding="utf-8") as file:
         return {row["cfg"]: row for row in csv.DictReader(file)}
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from benchmarks.simulation.calibration import calibration_error, measure_calibration
+from benchmarks.simulation.panels import Panel, setting
 from jurygraph.studies.simulate import Setting
-from jurygraph.studies.simulate.calibration import calibration_error, measure_calibration
-from jurygraph.studies.simulate.panels import Panel, setting
 
 
 def test_posteriors_that_are_as_often_right_as_they_say_have_no_error() -> None:

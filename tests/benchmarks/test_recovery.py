@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.simulation.recovery import pair_order_accuracy, recovery
 from jurygraph.studies.simulate import PUBLISHED, Setting
-from jurygraph.studies.simulate.recovery import pair_order_accuracy, recovery
-from tests.studies.simulate.published import EXPECTED, off
+from tests.benchmarks.published import EXPECTED, off
 
 FEW = ("gaps_tight", "labels_9", "adv_40")
 

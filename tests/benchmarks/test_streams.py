@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
-from jurygraph.studies.monitor.simulate import (
+from benchmarks.simulation.streams import (
     BATCH,
     HACKABLE_WEIGHTS,
     Batch,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from benchmarks.simulation.run_lengths import Pool, pool, run_lengths
+from benchmarks.simulation.streams import BATCH, Hack, hacked_steps, three_sd_step, unchanged_steps
 from jurygraph.agents.data_analyzer import Analyzer, Settings, Step
-from jurygraph.studies.monitor.run_lengths import Pool, pool, run_lengths
-from jurygraph.studies.monitor.simulate import BATCH, Hack, hacked_steps, three_sd_step, unchanged_steps
 
 
 @pytest.fixture(scope="module")
