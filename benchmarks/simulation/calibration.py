@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus.repeating import every
-from jurygraph.studies.simulate import CLASSES, Codes, Floats, Setting, stableval
+from jurygraph.studies.simulate import CLASSES, Setting, stableval
 
 BINS = 10
 
@@ -33,7 +34,7 @@ def measure_calibration(settings: Mapping[str, Setting], seeds: Sequence[int], j
     return {name: _from_bins(bins) for name, bins in zip(settings, bins_by_setting, strict=True)}
 
 
-def calibration_error(posterior: Floats, truth: Codes) -> Calibration:
+def calibration_error(posterior: Floats, truth: Ints) -> Calibration:
     """Return the calibration of a posterior [N,K], from the true classes [N]."""
     return _from_bins(_bin_posterior(posterior, truth))
 
@@ -44,7 +45,7 @@ def _bin_run(run: tuple[Setting, int]) -> Floats:
     return _bin_posterior(fitted.posterior, simulated.truth)
 
 
-def _bin_posterior(posterior: Floats, truth: Codes) -> Floats:
+def _bin_posterior(posterior: Floats, truth: Ints) -> Floats:
     """Return per bin the number of items, the sum of their greatest posterior, and the number right, [3,BINS]."""
     greatest = posterior.max(axis=1)
     bin_index = np.minimum((greatest * BINS).astype(np.intp), BINS - 1)

@@ -19,13 +19,13 @@ import numpy as np
 
 from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.studies.simulate import (
     AMBIGUITY,
     CLASSES,
     VALUES,
-    Floats,
     Setting,
     SimulatedEvaluation,
     simulate_more_items,

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.studies.simulate import Floats
+from jurygraph.aggregation.arrays import Floats
 
 _NORMAL = 1.959963984540054
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
-from jurygraph.studies.simulate import CLASSES, Floats, Setting, SimulatedEvaluation, stableval
+from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
 
 FIGURES = ("mse", "accuracy", "tau_b")
 
@@ -52,7 +52,7 @@ def _measure_run(run: tuple[Setting, int]) -> Floats:
     )
 
 
-def scores_by_method(simulated: SimulatedEvaluation, kept: NDArray[np.bool_]) -> list[Floats]:
+def scores_by_method(simulated: SimulatedEvaluation, kept: Bools) -> list[Floats]:
     """Return the agents' scores by the rows that are `kept`, at least one per item: [agents], by method."""
     rows = simulated.item[kept], simulated.annotator[kept], simulated.label[kept]
     fitted = consensus.fit(*rows, preset="paper-synthetic", n_classes=CLASSES)

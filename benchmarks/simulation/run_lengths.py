@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.simulation.streams import unchanged_steps
 from jurygraph.agents.data_analyzer import Settings
@@ -18,6 +17,7 @@ from jurygraph.agents.data_analyzer.limits import limits
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.series import measure_series, series_of
 from jurygraph.agents.data_analyzer.statistics import disagreement
+from jurygraph.aggregation.arrays import Ints
 
 _CHUNK = 250
 
@@ -36,7 +36,7 @@ class RunLengths(NamedTuple):
     before the change, and are not counted.
     """
 
-    steps: NDArray[np.int64]
+    steps: Ints
     censored: int
     false_alarms: int
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jurygraph.agents.data_analyzer import Step
-from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.aggregation.arrays import Bools, Floats
 
 WEIGHTS = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "repetition": -0.2}
 """Weights of MACRM (Table 3)."""
@@ -44,7 +43,7 @@ class Rows:
 
     columns: dict[str, Floats]
     lengths: Floats
-    failed: NDArray[np.bool_]
+    failed: Bools
 
     def step(self, batch: Batch, weights: dict[str, float]) -> Step:
         """Return the rows with their rewards: the weighted sum of the components, NaN if the reward failed."""

@@ -6,10 +6,11 @@ import numpy as np
 
 from benchmarks.simulation.figures import MethodFigures
 from benchmarks.simulation.recovery import scores_by_method
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
 from jurygraph.errors import PlanError
-from jurygraph.studies.simulate import Floats, Setting, stableval
+from jurygraph.studies.simulate import Setting, stableval
 
 DRAWS = 10
 PUBLISHED_KEPT: Mapping[str, int] = {"labels_3": 2, "labels_5": 3, "labels_7": 3, "labels_9": 3}

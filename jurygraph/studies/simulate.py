@@ -9,14 +9,12 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.errors import PlanError
 from jurygraph.schema.frozen_model import FrozenModel, Unit
 
-Floats = NDArray[np.float64]
-Codes = NDArray[np.intp]
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
 KINDS: tuple[Kind, ...] = ("normal", "strict", "lenient", "adversarial")
 CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = MappingProxyType(
@@ -127,13 +125,13 @@ class SimulatedEvaluation:
     """
 
     setting: Setting
-    item: Codes
-    agent: Codes
-    annotator: Codes
-    label: Codes
+    item: Ints
+    agent: Ints
+    annotator: Ints
+    label: Ints
     kinds: tuple[Kind, ...]
     confusions: Floats
-    truth: Codes
+    truth: Ints
     ambiguity: Floats
 
     @property
@@ -169,7 +167,7 @@ def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -
     return _simulate(Setting(**dict(simulated.setting) | {"items": items}), kinds, np.random.default_rng(seed))
 
 
-def _simulate(setting: Setting, kinds: Codes, generator: np.random.Generator) -> SimulatedEvaluation:
+def _simulate(setting: Setting, kinds: Ints, generator: np.random.Generator) -> SimulatedEvaluation:
     agents, labels = len(setting.qualities), setting.labels
     total = agents * setting.items
     agent = np.repeat(np.arange(agents), setting.items)
@@ -194,6 +192,6 @@ def _simulate(setting: Setting, kinds: Codes, generator: np.random.Generator) ->
     )
 
 
-def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Codes:
+def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
     """Draw a class for each row of cumulated probabilities, [rows, 3]."""
     return np.asarray((generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]).sum(axis=1))

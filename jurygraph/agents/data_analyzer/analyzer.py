@@ -11,8 +11,9 @@ from jurygraph.agents.data_analyzer.limits import Limits, limits
 from jurygraph.agents.data_analyzer.recent import Recent
 from jurygraph.agents.data_analyzer.scales import Measure, invert_scale
 from jurygraph.agents.data_analyzer.series import Direction, Series, has_left_unit, measure_series, series_of
-from jurygraph.agents.data_analyzer.step import Floats, Step
+from jurygraph.agents.data_analyzer.step import Step
 from jurygraph.agents.data_analyzer.summary import SeriesSummary, Summary
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD
 from jurygraph.agents.data_analyzer.statistics import disagreement
-from jurygraph.agents.data_analyzer.step import Floats, Step
+from jurygraph.agents.data_analyzer.step import Step
+from jurygraph.aggregation.arrays import Floats
 
 PERCENTILE = 80.0
 """Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:

@@ -15,12 +15,12 @@ below ½, so that a CUSUM that rose early comes down again.
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
 
 from jurygraph.agents.data_analyzer.limits import REFERENCES, Limits
 from jurygraph.agents.data_analyzer.scales import Measure
-from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.aggregation.arrays import Bools, Floats
 
 LEARNING_SCORES = 10
 """The number of scores of a series before it is tested, at the start and after each alarm."""
@@ -38,14 +38,14 @@ class TestResults(NamedTuple):
     series that were not tested.
     """
 
-    drift: NDArray[np.bool_]
-    jump: NDArray[np.bool_]
+    drift: Bools
+    jump: Bools
     u: Floats
     mean: Floats
     size: Floats
 
     @property
-    def has_alarm(self) -> NDArray[np.bool_]:
+    def has_alarm(self) -> Bools:
         """Return which series raised an alarm, [..., S]."""
         return np.asarray(self.drift.any(axis=(-2, -1)) | self.jump.any(axis=-1))
 
@@ -71,7 +71,7 @@ class Baseline(NamedTuple):
         sample_sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
         return np.asarray(np.maximum(np.maximum(sample_sd, self.floor), floor))
 
-    def learn(self, measure: Measure, has_score: NDArray[np.bool_]) -> "Baseline":
+    def learn(self, measure: Measure, has_score: Bools) -> "Baseline":
         """Return the baseline with one more score, for those series that have one."""
         n = self.n + has_score
         divisor = np.maximum(n, 1.0)
@@ -121,7 +121,7 @@ class Detectors:
         tail = special.ndtri(special.stdtr(n - 1.0, -np.abs(t)))
         return np.asarray(np.sign(t) * np.minimum(-tail, _MAX_SCORE))
 
-    def _update_cusums(self, step: int, u: Floats, tested: NDArray[np.bool_]) -> None:
+    def _update_cusums(self, step: int, u: Floats, tested: Bools) -> None:
         """Advance the CUSUMs by one step."""
         is_zero = self.cusum <= 0.0
         now = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
@@ -134,7 +134,7 @@ class Detectors:
         grown = np.maximum(self.cusum + w * (_SIDES * u[..., None, None] - _K * w), 0.0)
         self.cusum = np.where(tested[..., None, None], grown, self.cusum)
 
-    def restart(self, series: NDArray[np.bool_]) -> None:
+    def restart(self, series: Bools) -> None:
         """Reset some series [..., S]: their next scores form a new baseline."""
         self.baseline = Baseline(*(np.where(series, 0.0, statistic) for statistic in self.baseline))
         self.cusum = np.where(series[..., None, None], 0.0, self.cusum)

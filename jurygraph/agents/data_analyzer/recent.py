@@ -1,11 +1,10 @@
 """Recent normal scores of the series, also of those that learn a new baseline and are not tested meanwhile."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jurygraph.agents.data_analyzer.detectors import LEARNING_SCORES, Baseline
 from jurygraph.agents.data_analyzer.scales import Measure
-from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.aggregation.arrays import Bools, Floats
 
 _WEIGHT = 0.25
 """The weight of the last step in the mean of recent scores."""
@@ -31,11 +30,11 @@ class Recent:
         score = np.where(np.isnan(u), early, u)
         self.mean = np.where(np.isnan(score), self.mean, self.mean + _WEIGHT * (score - self.mean))
 
-    def forget(self, series: NDArray[np.bool_]) -> None:
+    def forget(self, series: Bools) -> None:
         """Reset some series [S] that change to another scale."""
         self.restart(series)
         self._sd = np.where(series, np.nan, self._sd)
 
-    def restart(self, series: NDArray[np.bool_]) -> None:
+    def restart(self, series: Bools) -> None:
         """Reset the means of some series [S] after an alert; only later steps count."""
         self.mean = np.where(series, 0.0, self.mean)

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from jurygraph.agents.data_analyzer.step import Floats, Groups, one_group
+from jurygraph.agents.data_analyzer.step import Groups, one_group
 from jurygraph.aggregation import fusion
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
 
 _EQUAL = 1e-12
 
@@ -64,9 +64,7 @@ def within_correlation(x: Floats, y: Floats, groups: Groups | None) -> Floats:
     return r
 
 
-def _deviations(
-    x: Floats, is_complete: NDArray[np.bool_], counts: Floats, starts: NDArray[np.intp], sizes: NDArray[np.intp]
-) -> Floats:
+def _deviations(x: Floats, is_complete: Bools, counts: Floats, starts: Ints, sizes: Ints) -> Floats:
     means = np.add.reduceat(np.where(is_complete, x, 0.0), starts, axis=-1) / counts
     deviations: Floats = np.where(is_complete, x - np.repeat(means, sizes, axis=-1), 0.0)
     return deviations
@@ -79,7 +77,7 @@ class Share(NamedTuple):
     of: Floats
 
 
-def share_of(chosen: NDArray[np.bool_], counted: NDArray[np.bool_]) -> Share:
+def share_of(chosen: Bools, counted: Bools) -> Share:
     """Return the share of chosen items among the counted ones, on the last axis."""
     of = counted.sum(axis=-1).astype(np.float64)
     of_or_nan = np.where(of > 0, of, np.nan)

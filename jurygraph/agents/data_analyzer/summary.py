@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Number
 

@@ -15,9 +15,9 @@ from jurygraph.agents.data_optimizer import conciseness
 from jurygraph.agents.data_optimizer.novelty import Group
 from jurygraph.agents.data_optimizer.words import is_silent, words
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.caching import CachingEmbedder
-from jurygraph.models.embedding.embedder import Floats
 from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import BoolArray, FloatArray, IndexArray
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.consensus.votes import Key, Votes, code_column
 from jurygraph.errors import PlanError
 
@@ -30,9 +30,9 @@ class Grouping(NamedTuple):
     """
 
     agents: Sequence[Key]
-    agent: IndexArray
-    prompt: IndexArray
-    counts: BoolArray
+    agent: Ints
+    prompt: Ints
+    counts: Bools
 
 
 def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None) -> Grouping:
@@ -44,7 +44,7 @@ def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = 
     return Grouping(agents, agent_codes, prompt_codes, votes.has_label)
 
 
-def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[IndexArray, Sequence[Key]]:
+def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, Sequence[Key]]:
     codes, names = code_column(name, column)
     if len(codes) != len(votes.item_of_row):
         raise PlanError(
@@ -61,7 +61,7 @@ def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[IndexAr
     return code_of_item, names
 
 
-def intervals(grouping: Grouping, credit: FloatArray, resamples: int, seed: int) -> dict[Key, AgentScore]:
+def intervals(grouping: Grouping, credit: Floats, resamples: int, seed: int) -> dict[Key, AgentScore]:
     """Return the score of each agent with a labelled item, with percentiles of resampled scores.
 
     Each agent has its own random generator. Raises PlanError for a number of resamples that is negative or 1.
@@ -82,7 +82,7 @@ def intervals(grouping: Grouping, credit: FloatArray, resamples: int, seed: int)
 
 
 def _percentiles(
-    credit: FloatArray, prompt: IndexArray, resamples: int, rng: "np.random.Generator"
+    credit: Floats, prompt: Ints, resamples: int, rng: "np.random.Generator"
 ) -> tuple[float | None, float | None]:
     """Return the 95 % interval of the mean over resamples of prompts; None for fewer than two prompts."""
     _, prompt_codes = np.unique(prompt, return_inverse=True)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus import starting
 from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Rules, Settings
 from jurygraph.aggregation.consensus.identification import doubts
@@ -130,7 +130,7 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     return range(int(n_classes))
 
 
-def estimate(votes: Votes, em_settings: Settings, known: IndexArray, start: Consensus | None = None) -> Consensus:
+def estimate(votes: Votes, em_settings: Settings, known: Ints, start: Consensus | None = None) -> Consensus:
     """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
     if k < 2:
@@ -155,9 +155,7 @@ def estimate(votes: Votes, em_settings: Settings, known: IndexArray, start: Cons
     )
 
 
-def fit_patterns(
-    votes: Votes, rows: Patterns, em_settings: Settings, truth: IndexArray, start: Consensus | None
-) -> Fitted:
+def fit_patterns(votes: Votes, rows: Patterns, em_settings: Settings, truth: Ints, start: Consensus | None) -> Fitted:
     """Fit patterns. `truth` [N] is `known` of `estimate`."""
     k = len(votes.classes)
     known = np.empty(len(rows.weight), dtype=np.intp)
@@ -170,5 +168,5 @@ def fit_patterns(
     return Problem(rows, k, em_settings.rules, known).run(first, voted)
 
 
-def _by_annotator(model: Model, k: int) -> FloatArray:
+def _by_annotator(model: Model, k: int) -> Floats:
     return np.ascontiguousarray(model.confusion.reshape(k, -1, k).transpose(1, 0, 2))

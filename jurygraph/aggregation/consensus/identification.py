@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus.em import Fitted, Rules
 from jurygraph.aggregation.consensus.votes import Key, Votes
 
@@ -28,7 +28,7 @@ class Panel(NamedTuple):
             two, since two labels carry no information about confusions. Repeated rows count once.
     """
 
-    parts: IndexArray
+    parts: Ints
     depth: float
 
 
@@ -57,7 +57,7 @@ def too_small(votes: Votes) -> str | None:
     return None
 
 
-def _parts(votes: Votes) -> IndexArray:
+def _parts(votes: Votes) -> Ints:
     """Return the part of each annotator, [A]: annotators are in one part if items connect them, directly or not."""
     part = np.arange(len(votes.annotators))
     while True:
@@ -100,7 +100,7 @@ def _row_warnings(votes: Votes) -> list[str]:
     return warnings
 
 
-def _panel_warnings(votes: Votes, parts: IndexArray) -> list[str]:
+def _panel_warnings(votes: Votes, parts: Ints) -> list[str]:
     connected, unconnected = int(np.count_nonzero(parts == 0)), np.flatnonzero(parts > 0)
     warnings = [_describe_few_annotators(connected, len(votes.classes))] if connected < FEWEST_ANNOTATORS else []
     if len(unconnected):
@@ -116,7 +116,7 @@ def _describe_few_annotators(annotators: int, k: int) -> str:
     return f"{problem}; the estimate rests on where it started"
 
 
-def _class_warnings(votes: Votes, confusion: FloatArray) -> list[str]:
+def _class_warnings(votes: Votes, confusion: Floats) -> list[str]:
     """Return a sentence for each class that is on the whole labelled as another class; `confusion` is [K,A,K]."""
     labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
     usual_label = (confusion * labels[:, None]).sum(axis=1).argmax(axis=1).tolist()

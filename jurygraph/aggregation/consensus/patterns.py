@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus.votes import Votes
 
 
@@ -26,11 +26,11 @@ class Patterns:
         cells: A · K, one more than the largest possible code.
     """
 
-    weight: FloatArray
-    pattern_of_item: IndexArray
-    code: IndexArray
-    row: IndexArray
-    start: IndexArray
+    weight: Floats
+    pattern_of_item: Ints
+    code: Ints
+    row: Ints
+    start: Ints
     cells: int
 
     @cached_property
@@ -41,7 +41,7 @@ class Patterns:
         ends = np.append(self.start, len(self.code))
         return csr_array((np.ones(len(self.code)), self.code, ends), shape=(len(self.weight), self.cells))
 
-    def with_weights(self, weight: FloatArray) -> "Patterns":
+    def with_weights(self, weight: Floats) -> "Patterns":
         """Return the patterns with other weights [P].
 
         Patterns of weight 0 are left out, and their items get pattern -1.
@@ -59,7 +59,7 @@ class Patterns:
         )
 
 
-def patterns(votes: Votes, group: IndexArray) -> Patterns:
+def patterns(votes: Votes, group: Ints) -> Patterns:
     """Return the patterns of the items. `group` [N], from 0 on: items of different numbers are never in one pattern."""
     n, annotators, classes = votes.shape
     cells = annotators * classes
@@ -85,9 +85,7 @@ def patterns(votes: Votes, group: IndexArray) -> Patterns:
     )
 
 
-def _group_equal_items(
-    code: IndexArray, start: IndexArray, size: IndexArray, group: IndexArray, cells: int
-) -> tuple[IndexArray, IndexArray]:
+def _group_equal_items(code: Ints, start: Ints, size: Ints, group: Ints, cells: int) -> tuple[Ints, Ints]:
     """Return the first item of each pattern, in order, and the pattern of each item.
 
     Items are compared by the sum of a random number for each code, and then row by row. If two different patterns have

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus.agents import AgentScore, grouped_by_agent
 from jurygraph.aggregation.consensus.fitting import fit_patterns
 from jurygraph.aggregation.consensus.patterns import Patterns, patterns
@@ -35,10 +35,10 @@ class _Refit:
     whole: Consensus
     start: Consensus | None
     rows: Patterns
-    agent: IndexArray
-    values: FloatArray
+    agent: Ints
+    values: Floats
 
-    def estimates(self, times: IndexArray) -> FloatArray:
+    def estimates(self, times: Ints) -> Floats:
         """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A].
 
         `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN.
@@ -125,13 +125,13 @@ def _annotator_intervals(
     }
 
 
-def _published_resamples(fitted: Consensus) -> list[IndexArray]:
+def _published_resamples(fitted: Consensus) -> list[Ints]:
     rng, count = np.random.RandomState(PUBLISHED_SEED), len(fitted.items)
     drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
     return [np.minimum(np.bincount(items, minlength=count), 1) * fitted.votes.has_label for items in drawn]
 
 
-def _draw_resamples(fitted: Consensus, prompt: IndexArray, resamples: int, seed: int) -> list[IndexArray]:
+def _draw_resamples(fitted: Consensus, prompt: Ints, resamples: int, seed: int) -> list[Ints]:
     rng = np.random.default_rng(seed)
     count = int(prompt.max()) + 1
     drawn = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(resamples))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray, as_finite, check_shape
+from jurygraph.aggregation.arrays import Floats, Ints, as_finite, check_shape
 from jurygraph.aggregation.consensus.agents import AgentScore, grouped_by_agent, intervals
 from jurygraph.aggregation.consensus.em import Settings
 from jurygraph.aggregation.consensus.votes import Key, Votes, encode
@@ -42,7 +42,7 @@ class Credited:
     """Items with a probability of each class: `posterior` [N,K], in the order of `votes.items` and `votes.classes`."""
 
     votes: Votes
-    posterior: FloatArray
+    posterior: Floats
 
     @property
     def items(self) -> Sequence[Key]:
@@ -52,18 +52,18 @@ class Credited:
     def classes(self) -> Sequence[Key]:
         return self.votes.classes
 
-    def credit(self, values: ArrayLike | None = None) -> FloatArray:
+    def credit(self, values: ArrayLike | None = None) -> Floats:
         """Return Σ_c γ_ic v(c), [N]; `values` v [K] is by default c/(K-1). PlanError if the classes have no order."""
         return np.asarray(self.posterior @ credit_values(self.votes, values))
 
-    def ambiguity(self) -> FloatArray:
+    def ambiguity(self) -> Floats:
         """Return 1 - max_c γ_ic, [N], in [0, 1-1/K]; high above .3.
 
         The paper's text names the entropy, but all its tables use this.
         """
         return np.asarray(1.0 - self.posterior.max(axis=1))
 
-    def likeliest_labels(self) -> IndexArray:
+    def likeliest_labels(self) -> Ints:
         """Return the code of the likeliest class of each item, [N]; ties go to the lowest."""
         return np.asarray(self.posterior.argmax(axis=1))
 
@@ -107,13 +107,13 @@ class Consensus(Credited):
     doubt.
     """
 
-    prior: FloatArray
-    confusion: FloatArray
+    prior: Floats
+    confusion: Floats
     log_likelihood: float
     converged: bool
     iterations: int
     settings: Settings
-    gold: IndexArray
+    gold: Ints
     warnings: tuple[str, ...]
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:
@@ -144,7 +144,7 @@ class Consensus(Credited):
         return Credited(votes, joint / joint.sum(axis=1, keepdims=True))
 
 
-def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
+def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
     """Return v [K]. Raises PlanError for values that do not fit, or for none if the classes have no order."""
     k = len(votes.classes)
     if values is not None:
@@ -161,7 +161,7 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
     return np.arange(k) / (k - 1)
 
 
-def read_cells(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def read_cells(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the cells that accuracy, leniency and strictness average, [A,K] each.
 
     They are the diagonal, the last and the first column of [A,K,K].

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import BoolArray, FloatArray, IndexArray
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.consensus.agents import grouped_by_agent
 from jurygraph.aggregation.consensus.em import Settings
 from jurygraph.aggregation.consensus.fitting import Preset, estimate, settings
@@ -46,14 +46,14 @@ class _Scoring:
     """Scores one subset: scores [M,A'] by method and agent, NaN for an agent without an item in the subset."""
 
     votes: Votes
-    agent: IndexArray
+    agent: Ints
     agents: int
     settings: Settings
-    values: FloatArray
+    values: Floats
     ties: Ties
-    known: IndexArray
+    known: Ints
 
-    def scores(self, kept: BoolArray) -> FloatArray:
+    def scores(self, kept: Bools) -> Floats:
         votes = self.votes.select_annotators(kept)
         index_of = {item: index for index, item in enumerate(self.votes.items)}
         items = [index_of[item] for item in votes.items]
@@ -117,9 +117,7 @@ def ranking_stability(
     return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
 
 
-def _score_distinct_subsets(
-    scoring: _Scoring, kept: list[BoolArray], jobs: int, report: Report | None
-) -> list[FloatArray]:
+def _score_distinct_subsets(scoring: _Scoring, kept: list[Bools], jobs: int, report: Report | None) -> list[Floats]:
     """Return the scores of every subset; repeated subsets (common with few annotators) are scored only once."""
     index_of: dict[bytes, int] = {}
     index_of_subset = [index_of.setdefault(subset.tobytes(), len(index_of)) for subset in kept]
@@ -129,7 +127,7 @@ def _score_distinct_subsets(
     return [scores[index] for index in index_of_subset]
 
 
-def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[BoolArray]:
+def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Bools]:
     count = len(votes.annotators)
     if subsets < 2:
         raise PlanError(f"subsets is {subsets}: at least 2 are needed")
@@ -147,7 +145,7 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
     return list(kept)
 
 
-def _stability(scores: FloatArray, whole: FloatArray) -> Stability:
+def _stability(scores: Floats, whole: Floats) -> Stability:
     """Return the statistics from scores [S,A] of subsets and [A] of all annotators.
 
     An agent counts in the subsets in which it has a score.
@@ -175,7 +173,7 @@ def _stability(scores: FloatArray, whole: FloatArray) -> Stability:
     )
 
 
-def _ranks(scores: FloatArray) -> FloatArray:
+def _ranks(scores: Floats) -> Floats:
     """Return average ranks, 1 for the largest; NaN for NaN."""
     is_valid = np.isfinite(scores)
     finite = scores[is_valid]
@@ -185,7 +183,7 @@ def _ranks(scores: FloatArray) -> FloatArray:
     return ranks
 
 
-def tau_b(first: FloatArray, second: FloatArray) -> float:
+def tau_b(first: Floats, second: Floats) -> float:
     """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
     both = np.isfinite(first) & np.isfinite(second)
     signs, other_signs = (np.sign(np.subtract.outer(each[both], each[both])) for each in (first, second))

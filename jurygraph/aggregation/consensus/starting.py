@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus.em import Model, Settings
 from jurygraph.aggregation.consensus.patterns import Patterns
 from jurygraph.aggregation.consensus.result import Consensus
@@ -10,7 +10,7 @@ from jurygraph.aggregation.consensus.votes import Votes
 from jurygraph.errors import PlanError
 
 
-def likeliest(rows: Patterns, k: int, known: IndexArray) -> FloatArray:
+def likeliest(rows: Patterns, k: int, known: Ints) -> Floats:
     """Return one-hot [K,P]: the class in `known` [P], or for -1 the hard majority's, ties to the lowest."""
     size = len(rows.weight)
     counts = np.bincount(rows.code % k * size + rows.row, minlength=k * size).reshape(k, size)
@@ -18,7 +18,7 @@ def likeliest(rows: Patterns, k: int, known: IndexArray) -> FloatArray:
     return np.asarray(np.arange(k)[:, None] == winner, dtype=np.float64)
 
 
-def near_identity(rows: Patterns, voted: FloatArray, known: IndexArray, em_settings: Settings) -> Model:
+def near_identity(rows: Patterns, voted: Floats, known: Ints, em_settings: Settings) -> Model:
     """Return μ by the settings, and near-identity confusions with gold labels added.
 
     The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the opposite

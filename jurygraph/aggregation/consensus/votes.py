@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation._inputs import BoolArray, IndexArray
+from jurygraph.aggregation.arrays import Bools, Ints
 from jurygraph.errors import PlanError
 
 Key = Hashable
@@ -31,10 +31,10 @@ class Votes:
     annotators: Sequence[Key]
     classes: Sequence[Key]
     ranked: bool
-    item: IndexArray
-    annotator: IndexArray
-    label: IndexArray
-    item_of_row: IndexArray
+    item: Ints
+    annotator: Ints
+    label: Ints
+    item_of_row: Ints
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -52,17 +52,17 @@ class Votes:
         return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
 
     @cached_property
-    def has_label(self) -> BoolArray:
+    def has_label(self) -> Bools:
         """Return which items have a label, [N]."""
         return np.bincount(self.item, minlength=len(self.items)) > 0
 
     @cached_property
-    def counts(self) -> IndexArray:
+    def counts(self) -> Ints:
         """Return how often each item got each label, [N,K]."""
         n, _, k = self.shape
         return np.bincount(self.item * k + self.label, minlength=n * k).reshape(n, k)
 
-    def select_annotators(self, annotators: BoolArray) -> "Votes":
+    def select_annotators(self, annotators: Bools) -> "Votes":
         """Return the rows of these annotators [A] only; items without a row are left out, the classes are unchanged."""
         rows = annotators[self.annotator]
         item, items = _encode_by_appearance(self.item[rows])
@@ -122,12 +122,12 @@ def _column(name: str, values: ArrayLike) -> NDArray[Any]:
     return column
 
 
-def code_column(name: str, values: ArrayLike) -> tuple[IndexArray, Sequence[Key]]:
+def code_column(name: str, values: ArrayLike) -> tuple[Ints, Sequence[Key]]:
     """Return the codes of a column, in the order of first appearance, and their values. PlanError if one is empty."""
     return _encode_values(name, _column(name, values))
 
 
-def _is_missing(label: NDArray[Any]) -> BoolArray:
+def _is_missing(label: NDArray[Any]) -> Bools:
     if label.dtype.kind == "f":
         return np.asarray(np.isnan(label))
     if label.dtype.kind in "US":
@@ -137,7 +137,7 @@ def _is_missing(label: NDArray[Any]) -> BoolArray:
     return np.array([x is None or x == "" or x != x for x in label], dtype=np.bool_)  # NaN is not itself
 
 
-def _encode_values(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequence[Key]]:
+def _encode_values(name: str, values: NDArray[Any]) -> tuple[Ints, Sequence[Key]]:
     """Return codes in the order of first appearance, and the value of each."""
     is_missing = _is_missing(values)
     if is_missing.any():
@@ -152,7 +152,7 @@ def _encode_values(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequenc
     return _encode_by_appearance(values)
 
 
-def _encode_by_appearance(values: NDArray[Any]) -> tuple[IndexArray, Sequence[Any]]:
+def _encode_by_appearance(values: NDArray[Any]) -> tuple[Ints, Sequence[Any]]:
     """Return codes in the order of first appearance, and the value of each."""
     distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -162,8 +162,8 @@ def _encode_by_appearance(values: NDArray[Any]) -> tuple[IndexArray, Sequence[An
 
 
 def _encode_labels(
-    label: NDArray[Any], has_label: BoolArray, classes: Sequence[Key] | None
-) -> tuple[IndexArray, Sequence[Key], bool]:
+    label: NDArray[Any], has_label: Bools, classes: Sequence[Key] | None
+) -> tuple[Ints, Sequence[Key], bool]:
     """Return the codes of the labels, the classes, and whether these are ranked."""
     codes, seen = _encode_values("label", label[has_label])
     if classes is None:
@@ -193,7 +193,7 @@ def _sort_labels(labels: Sequence[Any]) -> list[Any]:
         raise PlanError(f"label: no order between {kinds}; write all labels alike, or name them in `classes`") from None
 
 
-def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
+def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
     """Return the class of each gold item, -1 for any other, [N]. PlanError for an unknown item or class."""
     index_of = {item: index for index, item in enumerate(votes.items)} if gold else {}
     code_of = {label: code for code, label in enumerate(votes.classes)}

@@ -8,7 +8,8 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
-from jurygraph.decision.combiner import Bools, Floats, ScoreMatrix
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.errors import PlanError
 
 ComparisonForm = Literal["pairs", "lists"]

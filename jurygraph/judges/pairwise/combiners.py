@@ -11,8 +11,9 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from jurygraph import aggregation
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.pairwise import bradley_terry
-from jurygraph.decision.combiner import Combiner, Component, Floats, ScoreMatrix
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.pairwise.both_orders import READERS, BothOrders, ComparisonForm
 from jurygraph.schema import ComponentInput, Question

@@ -10,15 +10,12 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.gate import ComparisonStatistics
 from jurygraph.schema import Trace, Verdict
 from jurygraph.schema.frozen_model import Count, FrozenModel, Number
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _MAX_CHANGES = 20
 _MET_THRESHOLD = 0.5
@@ -201,7 +198,7 @@ class _Side:
         self.scores.append(score)
         self.met.append(score >= _MET_THRESHOLD if verdict.met is None else verdict.met)
 
-    def judged(self, ids: Sequence[str]) -> tuple[Ints, Floats, NDArray[np.bool_]]:
+    def judged(self, ids: Sequence[str]) -> tuple[Ints, Floats, Bools]:
         """Return keys (place of the response, then slot), scores and decisions of the verdicts on these responses."""
         places = np.full(len(self.responses), -1)
         places[[self.responses[name].row for name in ids]] = np.arange(len(ids))
@@ -309,7 +306,7 @@ def _wilcoxon(deltas: Floats) -> float:
     return min(1.0, 2 * float(min(counts[: observed + 1].sum(), counts[observed:].sum()) / counts.sum()))
 
 
-def _pass_statistics(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, float | None]:
+def _pass_statistics(a: Bools, b: Bools) -> dict[str, float | None]:
     lost, gained = int((a & ~b).sum()), int((b & ~a).sum())
     return {"passed_a_only": lost, "passed_b_only": gained, "mcnemar_p": _mcnemar(lost, gained)}
 
@@ -338,8 +335,8 @@ class _Verdicts:
     keys: Ints
     before: Floats
     after: Floats
-    to_met: NDArray[np.bool_]
-    to_unmet: NDArray[np.bool_]
+    to_met: Bools
+    to_unmet: Bools
     only_a: Ints
     only_b: Ints
 

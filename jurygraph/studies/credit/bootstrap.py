@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import GraphError
-
-Floats = NDArray[np.float64]
 
 _MAX_DRAWS = 1_000_000
 _QUANTILES = (0.025, 0.975)

@@ -12,11 +12,8 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.errors import GraphError
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 PREREQUISITE = ("weak", "strong")
 ACTIVATION = ("activation",)

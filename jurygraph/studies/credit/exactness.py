@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from jurygraph.aggregation import gear
-from jurygraph.decision.combiner import Floats
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Number
 from jurygraph.studies.credit.sheets import RubricSheet

@@ -5,7 +5,7 @@ from statistics import fmean
 
 import numpy as np
 
-from jurygraph.decision.combiner import Floats
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Id, Number, Unit
 from jurygraph.schema.rubric import Kind

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation import gear
-from jurygraph.decision.combiner import Bools, Floats
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.studies.credit.cases import Cases
 from jurygraph.studies.credit.rewiring import rewire
 from jurygraph.studies.credit.sheets import RubricSheet

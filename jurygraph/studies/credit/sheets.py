@@ -12,7 +12,8 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.aggregation import gear
-from jurygraph.decision.combiner import Bools, Combiner, Floats, ScoreMatrix
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, ScoreMatrix
 from jurygraph.decision.combiners import (
     Flat,
     Gear,

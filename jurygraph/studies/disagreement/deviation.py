@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:

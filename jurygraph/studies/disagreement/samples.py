@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.steps import Row, StepRule, read_rows
-
-Floats = NDArray[np.float64]
 
 PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""

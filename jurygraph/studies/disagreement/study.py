@@ -4,16 +4,13 @@ from collections.abc import Iterator
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.errors import InputError
 from jurygraph.studies.disagreement.deviation import pairwise
 from jurygraph.studies.disagreement.models import Correlation, DisagreementReport, StepMeans, Trend
 from jurygraph.studies.disagreement.samples import Samples
 from jurygraph.studies.disagreement.subsets import split
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 # Equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many values differ by more.
 _DECIMALS = 12

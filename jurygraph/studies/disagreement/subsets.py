@@ -4,14 +4,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.studies.credit.bootstrap import resample_counts
 from jurygraph.studies.disagreement.models import GroupDifference, Split
 from jurygraph.studies.disagreement.samples import Samples
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 _QUANTILES = (0.025, 0.975)
 _ROUNDING = 9
@@ -72,13 +69,13 @@ def _contrasts(samples: Samples, columns: Floats, chosen: Bools, intervals: _Int
     ]
 
 
-def _clusters(samples: Samples) -> NDArray[np.int64]:
+def _clusters(samples: Samples) -> Ints:
     """Return the cluster with which each sample is drawn, [R]: its task, or itself if there is only one task."""
     tasks, clusters = np.unique(samples.groups, return_inverse=True)
     return clusters.astype(np.int64) if len(tasks) > 1 else np.arange(len(samples.groups))
 
 
-def _intervals(columns: Floats, chosen: Bools, clusters: NDArray[np.int64], resamples: int, seed: int) -> _Intervals:
+def _intervals(columns: Floats, chosen: Bools, clusters: Ints, resamples: int, seed: int) -> _Intervals:
     """Return intervals of K differences of means, High-div minus Low-div, over columns [R, K]."""
     cluster_count = int(clusters.max()) + 1
     sides = [
@@ -99,6 +96,6 @@ def _intervals(columns: Floats, chosen: Bools, clusters: NDArray[np.int64], resa
     return _Intervals(low.tolist(), high.tolist(), empty)
 
 
-def _sum_by_cluster(columns: Floats, clusters: NDArray[np.int64], cluster_count: int) -> Floats:
+def _sum_by_cluster(columns: Floats, clusters: Ints, cluster_count: int) -> Floats:
     """Return the sums over the rows of each cluster, [clusters, K]."""
     return np.column_stack([np.bincount(clusters, column, minlength=cluster_count) for column in columns.T])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from jurygraph.agents.data_analyzer import Alert
-from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.studies.monitor.watch import WatchReport
 from jurygraph.studies.plots import open_figure
 
