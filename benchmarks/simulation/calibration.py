@@ -7,7 +7,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats, Ints
-from jurygraph.aggregation.consensus.repeating import every
+from jurygraph.aggregation.consensus.resampling import every
 from jurygraph.studies.simulate import CLASSES, Setting, stableval
 
 BINS = 10

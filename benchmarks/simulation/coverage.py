@@ -21,7 +21,7 @@ from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.aggregation.consensus.resampling import Report, every
 from jurygraph.studies.simulate import (
     AMBIGUITY,
     CLASSES,

@@ -9,8 +9,7 @@ from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import Credited
-from jurygraph.aggregation.consensus.repeating import every
-from jurygraph.aggregation.consensus.stability import tau_b
+from jurygraph.aggregation.consensus.resampling import every, tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
 

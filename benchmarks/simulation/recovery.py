@@ -7,8 +7,7 @@ import numpy as np
 from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.aggregation.consensus.repeating import Report, every
-from jurygraph.aggregation.consensus.stability import METHODS, tau_b
+from jurygraph.aggregation.consensus.resampling import METHODS, Report, every, tau_b
 from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
 
 FIGURES = ("mse", "accuracy", "tau_b")

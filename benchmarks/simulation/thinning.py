@@ -7,8 +7,7 @@ import numpy as np
 from benchmarks.simulation.figures import MethodFigures
 from benchmarks.simulation.recovery import scores_by_method
 from jurygraph.aggregation.arrays import Floats
-from jurygraph.aggregation.consensus.repeating import every
-from jurygraph.aggregation.consensus.stability import METHODS, tau_b
+from jurygraph.aggregation.consensus.resampling import METHODS, every, tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import Setting, stableval
 

@@ -1,4 +1,4 @@
-"""The result of a consensus: of items, of agents, of annotators."""
+"""The result of a consensus: credit of items, scores of agents, error rates of annotators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,15 +7,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Floats, Ints, as_finite, check_shape
-from jurygraph.aggregation.consensus.agents import AgentScore, grouped_by_agent, intervals
+from jurygraph.aggregation.arrays import Bools, Floats, Ints, as_finite, check_shape
+from jurygraph.aggregation.bootstrap import mean_interval
 from jurygraph.aggregation.consensus.em import Settings
-from jurygraph.aggregation.consensus.votes import Key, Votes, encode
+from jurygraph.aggregation.consensus.votes import Key, Votes, code_column, encode
 from jurygraph.errors import PlanError
 
 HIGH = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
 _NORMAL = 1.959963984540054
+
+
+class AgentScore(NamedTuple):
+    """An agent's mean credit, its 95 % interval (None where it cannot be computed), and the number of its items."""
+
+    score: float
+    low: float | None
+    high: float | None
+    items: int
 
 
 class AnnotatorQuality(NamedTuple):
@@ -189,3 +198,63 @@ def quality(fitted: Consensus) -> dict[Key, AnnotatorQuality]:
 def _build_quality(mean: Sequence[float], labels: int, low: Sequence[float], high: Sequence[float]) -> AnnotatorQuality:
     accuracy, leniency, strictness = zip(low, high, strict=True)
     return AnnotatorQuality(mean[0], mean[1], mean[2], labels, accuracy, leniency, strictness)
+
+
+class Grouping(NamedTuple):
+    """The agent and the prompt of each item.
+
+    `agent` and `prompt` are codes [N] in the order of first appearance; items are resampled by prompt. `counts` [N]
+    marks items with a label: other items do not count for their agent.
+    """
+
+    agents: Sequence[Key]
+    agent: Ints
+    prompt: Ints
+    counts: Bools
+
+
+def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None) -> Grouping:
+    """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
+    agent_codes, agents = _codes_of_items(votes, "agent", agent)
+    if prompt is None:
+        return Grouping(agents, agent_codes, np.arange(len(votes.items)), votes.has_label)
+    prompt_codes, _ = _codes_of_items(votes, "prompt", prompt)
+    return Grouping(agents, agent_codes, prompt_codes, votes.has_label)
+
+
+def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, Sequence[Key]]:
+    codes, names = code_column(name, column)
+    if len(codes) != len(votes.item_of_row):
+        raise PlanError(
+            f"{name} has {len(codes)} rows where the labels have {len(votes.item_of_row)}; give one for each"
+        )
+    code_of_item = np.empty(len(votes.items), dtype=np.intp)
+    code_of_item[votes.item_of_row[::-1]] = codes[::-1]
+    wrong = codes != code_of_item[votes.item_of_row]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        item = votes.item_of_row[row]
+        two_names = f"{names[code_of_item[item]]!r} and {names[codes[row]]!r}"
+        raise PlanError(f"item {votes.items[item]!r} has the {name}s {two_names}; give each {name} items of its own")
+    return code_of_item, names
+
+
+def intervals(grouping: Grouping, credit: Floats, resamples: int, seed: int) -> dict[Key, AgentScore]:
+    """Return the score of each agent with a labelled item, with percentiles of resampled scores.
+
+    Each agent has its own random generator. Raises PlanError for a number of resamples that is negative or 1.
+    """
+    if resamples < 0 or resamples == 1:
+        raise PlanError(f"bootstrap is {resamples}: 0, for no interval, or at least 2 is needed")
+    labelled = np.flatnonzero(grouping.counts)
+    order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
+    size = np.bincount(grouping.agent[labelled], minlength=len(grouping.agents))
+    scores = {}
+    for index, (name, items) in enumerate(zip(grouping.agents, np.split(order, np.cumsum(size)[:-1]), strict=True)):
+        if not len(items):
+            continue
+        _, prompt, prompt_size = np.unique(grouping.prompt[items], return_inverse=True, return_counts=True)
+        credit_by_prompt = np.bincount(prompt, credit[items]).astype(np.float64)
+        low, high = mean_interval(credit_by_prompt, prompt_size, resamples, (seed, index))
+        scores[name] = AgentScore(float(credit[items].mean()), low, high, len(items))
+    return scores

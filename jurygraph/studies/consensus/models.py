@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from jurygraph.aggregation.consensus.stability import Method
+from jurygraph.aggregation.consensus.resampling import Method
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Flag, Id, LongId, Number, Unit
 from jurygraph.schema.rating import Label

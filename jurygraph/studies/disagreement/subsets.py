@@ -6,11 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation.arrays import Bools, Floats, Ints
-from jurygraph.studies.credit.bootstrap import resample_counts
+from jurygraph.aggregation.bootstrap import QUANTILES, count_draws
 from jurygraph.studies.disagreement.models import GroupDifference, Split
 from jurygraph.studies.disagreement.samples import Samples
 
-_QUANTILES = (0.025, 0.975)
 _ROUNDING = 9
 """Counts of samples are rounded to this number of decimals first: 10 % of 15 is 1.5, and half up is 2."""
 
@@ -83,7 +82,7 @@ def _intervals(columns: Floats, chosen: Bools, clusters: Ints, resamples: int, s
         for side in (chosen, ~chosen)
     ]
     differences, empty = [], 0
-    for draws in resample_counts(cluster_count, resamples, seed):
+    for draws in count_draws(cluster_count, resamples, seed):
         high, low = (draws @ side for side in sides)
         both = (high[:, -1] > 0.0) & (low[:, -1] > 0.0)
         empty += int((~both).sum())
@@ -92,7 +91,7 @@ def _intervals(columns: Floats, chosen: Bools, clusters: Ints, resamples: int, s
     if not len(resampled):
         missing: list[float | None] = [None] * columns.shape[1]
         return _Intervals(missing, missing, empty)
-    low, high = np.quantile(resampled, _QUANTILES, axis=0)
+    low, high = np.quantile(resampled, QUANTILES, axis=0)
     return _Intervals(low.tolist(), high.tolist(), empty)
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import identification
-from jurygraph.aggregation.consensus.identification import panel
+from jurygraph.aggregation.consensus import fitting
+from jurygraph.aggregation.consensus.fitting import panel
 from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
 
@@ -124,7 +124,7 @@ def test_whoever_labels_more_weighs_more_in_what_a_class_is_called() -> None:
     votes = encode([0, 1, 2, 0], [0, 0, 0, 1], [0, 1, 1, 1], range(2))
     own, other = [[0.9, 0.1], [0.1, 0.9]], [[0.0, 1.0], [0.2, 0.8]]
     for many, told in (([own, other], []), ([other, own], ["what the model takes for class 0 is called 1 more often"])):
-        found = identification._class_warnings(votes, np.array(many).transpose(1, 0, 2))
+        found = fitting._class_warnings(votes, np.array(many).transpose(1, 0, 2))
         assert [one.partition(":")[0] for one in found] == told
 
 

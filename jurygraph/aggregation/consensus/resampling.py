@@ -1,24 +1,32 @@
-"""Stability of the ranking of agents: annotators are left out, and everything is estimated again."""
+"""Estimates on parts of the votes: stability of rankings without some annotators, intervals from resampled items."""
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.arrays import Bools, Floats, Ints
-from jurygraph.aggregation.consensus.agents import grouped_by_agent
+from jurygraph.aggregation.bootstrap import QUANTILES, draw_clusters
 from jurygraph.aggregation.consensus.em import Settings
-from jurygraph.aggregation.consensus.fitting import Preset, estimate, settings
+from jurygraph.aggregation.consensus.fitting import Preset, estimate, fit_patterns, settings
 from jurygraph.aggregation.consensus.majority import Ties, vote
-from jurygraph.aggregation.consensus.repeating import Report, every
-from jurygraph.aggregation.consensus.result import credit_values
-from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
+from jurygraph.aggregation.consensus.result import AgentScore, Consensus, credit_values, grouped_by_agent, read_cells
+from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
 from jurygraph.errors import PlanError
 
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+Report = Callable[[int], None]
+Interval = tuple[float, float]
 Method = Literal["majority", "dawid-skene", "stableval"]
 METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
+PUBLISHED_RESAMPLES = 10
+PUBLISHED_SEED = 42
+_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Stability(NamedTuple):
@@ -189,3 +197,164 @@ def tau_b(first: Floats, second: Floats) -> float:
     signs, other_signs = (np.sign(np.subtract.outer(each[both], each[both])) for each in (first, second))
     size = np.sqrt(float((signs * signs).sum()) * float((other_signs * other_signs).sum()))
     return float((signs * other_signs).sum() / size) if size else float("nan")
+
+
+class Refits(NamedTuple):
+    """95 % intervals over resamples: of agents' scores, and of annotators' accuracy, leniency and strictness."""
+
+    agents: Mapping[Key, AgentScore]
+    annotators: Mapping[Key, tuple[Interval, Interval, Interval]]
+
+
+@dataclass(frozen=True)
+class _Refit:
+    """Refits one resample. `whole` is the estimate of all items, `start` the estimate from which each refit begins."""
+
+    whole: Consensus
+    start: Consensus | None
+    rows: Patterns
+    agent: Ints
+    values: Floats
+
+    def estimates(self, times: Ints) -> Floats:
+        """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A].
+
+        `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN.
+        """
+        votes, k = self.whole.votes, len(self.whole.classes)
+        labelled = self.rows.pattern_of_item >= 0
+        weight = np.zeros(len(self.rows.weight))
+        np.add.at(weight, self.rows.pattern_of_item[labelled], times[labelled])
+        rows = self.rows.with_weights(weight)
+        fitted = fit_patterns(votes, rows, self.whole.settings, self.whole.gold, self.start)
+        credit = self.values @ fitted.posterior
+        size = np.bincount(self.agent, weights=times)
+        sums = np.bincount(
+            self.agent, weights=times * credit[rows.pattern_of_item]
+        )  # items of no pattern are drawn 0 times
+        confusion = fitted.model.confusion.reshape(k, -1, k)
+        labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
+        quality = np.array([cells.mean(axis=1) for cells in read_cells(confusion.transpose(1, 0, 2))])
+        quality[:, labels == 0] = np.nan
+        return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), quality.ravel()])
+
+
+def refit_intervals(
+    fitted: Consensus,
+    agent: ArrayLike,
+    *,
+    values: ArrayLike | None = None,
+    resamples: int = 200,
+    seed: int = 0,
+    prompt: ArrayLike | None = None,
+    as_published: bool = False,
+    jobs: int = 1,
+    report: Report | None = None,
+) -> Refits:
+    """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
+
+    `agent_scores` leaves that uncertainty out.
+
+    Args:
+        fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
+        agent, values, prompt: as for `agent_scores`.
+        resamples: number of resamples, at least 2.
+        seed: seed of the resamples.
+        as_published: resample as the authors did: 10 resamples of `RandomState(42)` in which an item counts once
+        however
+            often it is drawn, each fitted from the usual start. The samples are smaller, and so the intervals are not
+            centred on the score.
+        jobs: number of processes.
+        report: called with 1 after each resample.
+
+    Raises:
+        PlanError: as for `agent_scores`, or fewer than two resamples.
+    """
+    if resamples < 2:
+        raise PlanError(f"resamples is {resamples}: at least 2 are needed")
+    grouping = grouped_by_agent(fitted.votes, agent, prompt)
+    credit_by_class = credit_values(fitted.votes, values)
+    rows = patterns(fitted.votes, fitted.gold + 1)
+    work = _Refit(fitted, None if as_published else fitted, rows, grouping.agent, credit_by_class)
+    times = _published_resamples(fitted) if as_published else _draw_resamples(fitted, grouping.prompt, resamples, seed)
+    samples = np.array(every(work.estimates, times, jobs, report))
+    is_sampled = np.isfinite(samples).any(axis=0)  # an agent or annotator in no resample has no interval
+    ends = np.full((2, samples.shape[1]), np.nan)
+    ends[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
+    low, high = ends.tolist()
+    scores = fitted.agent_scores(agent, values, bootstrap=0)
+    agents = {
+        name: scores[name]._replace(low=low[index], high=high[index])
+        for index, name in enumerate(grouping.agents)
+        if name in scores
+    }
+    agent_count = len(grouping.agents)
+    return Refits(agents, _annotator_intervals(fitted, low[agent_count:], high[agent_count:]))
+
+
+def _annotator_intervals(
+    fitted: Consensus, low: list[float], high: list[float]
+) -> Mapping[Key, tuple[Interval, Interval, Interval]]:
+    count = len(fitted.votes.annotators)
+    ends = list(zip(low, high, strict=True))
+    return {
+        name: (ends[index], ends[count + index], ends[2 * count + index])
+        for index, name in enumerate(fitted.votes.annotators)
+    }
+
+
+def _published_resamples(fitted: Consensus) -> list[Ints]:
+    rng, count = np.random.RandomState(PUBLISHED_SEED), len(fitted.items)
+    drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
+    return [np.minimum(np.bincount(items, minlength=count), 1) * fitted.votes.has_label for items in drawn]
+
+
+def _draw_resamples(fitted: Consensus, prompt: Ints, resamples: int, seed: int) -> list[Ints]:
+    count = int(prompt.max()) + 1
+    return [
+        np.bincount(drawn, minlength=count)[prompt] * fitted.votes.has_label
+        for batch in draw_clusters(count, resamples, seed)
+        for drawn in batch
+    ]
+
+
+def every(
+    work: Callable[[Argument], Result], arguments: Sequence[Argument], jobs: int = 1, report: Report | None = None
+) -> list[Result]:
+    """Return the results of `work` in the order of `arguments`.
+
+    `report` is called with 1 after each result. Raises PlanError if `jobs` is less than 1.
+    """
+    if jobs < 1:
+        raise PlanError(f"jobs is {jobs}: at least 1 is needed")
+    results = []
+    for result in map(work, arguments) if min(jobs, len(arguments)) < 2 else _run_in_processes(work, arguments, jobs):
+        results.append(result)
+        if report is not None:
+            report(1)
+    return results
+
+
+def _run_in_processes(work: Callable[[Argument], Result], given: Sequence[Argument], jobs: int) -> Iterator[Result]:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with (
+        _current_folder_not_importable(),
+        ProcessPoolExecutor(min(jobs, len(given)), mp_context=get_context("spawn")) as workers,
+    ):
+        yield from workers.map(work, given, chunksize=max(1, len(given) // (16 * jobs)))
+
+
+@contextmanager
+def _current_folder_not_importable() -> Iterator[None]:
+    """Start processes that import nothing from the current folder: each would run a `pickle.py` found there."""
+    previous = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if previous is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = previous
