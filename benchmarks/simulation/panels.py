@@ -38,8 +38,7 @@ def setting(panel: Panel) -> Setting:
     """Return a setting of five agents with a fifth of the items each.
 
     The annotators are drawn, for each seed, from the paper's pool of 18 normal, 6 strict, 4 lenient and 2 adversarial
-    ones.
-    Raises PlanError if the items cannot be divided by five.
+    ones. Raises PlanError if the items cannot be divided by five.
     """
     items, remainder = divmod(panel.items, len(QUALITIES))
     if remainder:
@@ -57,8 +56,7 @@ def small_panels(
     panel.
 
     The figures are the share of items with the right class (`accuracy`; a tie that n classes share is 1/n right), the
-    mean
-    squared error of the agents' scores (`mse`), and `tau_b` of their order with the true one, 0 if all agents are
+    mean squared error of the agents' scores (`mse`), and `tau_b` of their order with the true one, 0 if all agents are
     equal.
 
     Args:

@@ -19,10 +19,8 @@ def recovery(
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
     The figures are the mean squared error of the agents' scores (`mse`), the share of pairs of agents in their true
-    order
-    (`accuracy`), and `tau_b` with the true order. The latter two methods share one estimate by preset
-    `paper-synthetic`, as
-    in the paper.
+    order (`accuracy`), and `tau_b` with the true order. The latter two methods share one estimate by preset
+    `paper-synthetic`, as in the paper.
 
     Args:
         settings: by name; equal settings are simulated once.

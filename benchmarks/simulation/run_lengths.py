@@ -66,8 +66,7 @@ def run_lengths(
     """Follow streams for up to `max_steps` steps after the first `after`, or until each has had an alarm.
 
     `shift` names a series and the number of sd of a step by which it is raised from then on; after the change only its
-    own
-    alarms count. Streams are shared evenly among the pools.
+    own alarms count. Streams are shared evenly among the pools.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     stacked = Measure(*(np.stack(column) for column in zip(*(one.measure for one in pools), strict=True)))

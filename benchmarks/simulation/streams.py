@@ -1,9 +1,8 @@
 """Simulated batches: without change, or with a planted reward hack. Seeds are explicit.
 
 A batch is G responses to each of some prompts. Prompts are drawn for each step and differ in how often they are
-answered
-correctly (Beta(1.2, 1.2)), so that accuracies inside a group are correlated. Format, ordered steps, repetition and
-lengths depend on correctness as little as in real solutions: wrong answers are somewhat longer.
+answered correctly (Beta(1.2, 1.2)), so that accuracies inside a group are correlated. Format, ordered steps, repetition
+and lengths depend on correctness as little as in real solutions: wrong answers are somewhat longer.
 """
 
 from collections.abc import Iterator
@@ -79,8 +78,7 @@ class Hack(NamedTuple):
     """A planted reward hack.
 
     From the step `first_step` (counted from 1) on, each step a further `pace` of the responses is correctly formatted,
-    wrong,
-    and longer by `growth` than those of the step before.
+    wrong, and longer by `growth` than those of the step before.
     """
 
     first_step: int = 101

@@ -50,8 +50,7 @@ def read_samples(
 
     Without `components`, these are the paper's accuracy, format and steps if all three count in the run with a positive
     weight, else all that do. Left out and counted are responses whose reward failed, those with a missing component,
-    and
-    those without the label of the step.
+    and those without the label of the step.
 
     Raises:
         InputError: an unknown component or fewer than two, a component outside [0, 1], a label that is not a number, or

@@ -18,9 +18,8 @@ def split(samples: Samples, disagreement: Floats, percentile: float, resamples: 
     """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
 
     The intervals are 95 % percentile bootstrap intervals of the difference over tasks: a task is drawn with all its
-    samples,
-    because responses to one task are not independent; with one task only, samples are drawn. Each sample stays on its
-    side.
+    samples, because responses to one task are not independent; with one task only, samples are drawn. Each sample stays
+    on its side.
     """
     size = len(disagreement)
     exact_count = round((100.0 - percentile) * size / 100.0, _ROUNDING)
