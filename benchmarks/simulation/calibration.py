@@ -7,7 +7,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats, Ints
-from jurygraph.aggregation.consensus.resampling import every
+from jurygraph.aggregation.consensus.resampling import run_each
 from jurygraph.studies.simulate import CLASSES, Setting, stableval
 
 BINS = 10
@@ -30,7 +30,7 @@ def measure_calibration(settings: Mapping[str, Setting], seeds: Sequence[int], j
     error of few items is mostly chance.
     """
     runs = [(setting, seed) for setting in settings.values() for seed in seeds]
-    bins_by_setting = np.array(every(_bin_run, runs, jobs)).reshape(len(settings), len(seeds), 3, BINS).sum(axis=1)
+    bins_by_setting = np.array(run_each(_bin_run, runs, jobs)).reshape(len(settings), len(seeds), 3, BINS).sum(axis=1)
     return {name: _from_bins(bins) for name, bins in zip(settings, bins_by_setting, strict=True)}
 
 

@@ -21,7 +21,7 @@ from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.aggregation.consensus.resampling import Report, every
+from jurygraph.aggregation.consensus.resampling import Report, run_each
 from jurygraph.studies.simulate import (
     AMBIGUITY,
     CLASSES,
@@ -53,7 +53,7 @@ def coverage(
     de-duplicated resamples). Annotators' intervals in the first row are those of `annotators()`.
     """
     runs = [(setting, seed, effort) for seed in seeds]
-    return MethodFigures(INTERVALS, FIGURES, np.array(every(_measure_run, runs, jobs, report)))
+    return MethodFigures(INTERVALS, FIGURES, np.array(run_each(_measure_run, runs, jobs, report)))
 
 
 class _Intervals(NamedTuple):

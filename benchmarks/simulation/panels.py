@@ -9,7 +9,7 @@ from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import Credited
-from jurygraph.aggregation.consensus.resampling import every, tau_b
+from jurygraph.aggregation.consensus.resampling import run_each, tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
 
@@ -66,7 +66,7 @@ def small_panels(
         jobs: number of processes.
     """
     runs = [(panel, seed, tuple(priors.values())) for panel in panels for seed in seeds]
-    figures_by_run = every(_measure_run, runs, jobs)
+    figures_by_run = run_each(_measure_run, runs, jobs)
     methods = ("majority", "dawid-skene", "stableval", *priors)
     return {
         panel: MethodFigures(methods, FIGURES, np.array(figures_by_run[index * len(seeds) : (index + 1) * len(seeds)]))

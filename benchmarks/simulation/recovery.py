@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.aggregation.consensus.resampling import METHODS, Report, every, tau_b
+from jurygraph.aggregation.consensus.resampling import METHODS, Report, run_each, tau_b
 from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
 
 FIGURES = ("mse", "accuracy", "tau_b")
@@ -29,7 +29,7 @@ def recovery(
         report: called with 1 after each evaluation.
     """
     runs = [(setting, seed) for setting in dict.fromkeys(settings.values()) for seed in seeds]
-    figures_by_run = dict(zip(runs, every(_measure_run, runs, jobs, report), strict=True))
+    figures_by_run = dict(zip(runs, run_each(_measure_run, runs, jobs, report), strict=True))
     return {
         name: MethodFigures(METHODS, FIGURES, np.array([figures_by_run[setting, seed] for seed in seeds]))
         for name, setting in settings.items()

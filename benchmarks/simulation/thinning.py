@@ -7,7 +7,7 @@ import numpy as np
 from benchmarks.simulation.figures import MethodFigures
 from benchmarks.simulation.recovery import scores_by_method
 from jurygraph.aggregation.arrays import Floats
-from jurygraph.aggregation.consensus.resampling import METHODS, every, tau_b
+from jurygraph.aggregation.consensus.resampling import METHODS, run_each, tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import Setting, stableval
 
@@ -31,7 +31,7 @@ def measure_thinning(setting: Setting, kept: int, seeds: Sequence[int], jobs: in
     if not 1 <= kept < setting.labels:
         raise PlanError(f"kept is {kept}: at least 1 is needed, and fewer than the {setting.labels} labels of an item")
     runs = [(setting, kept, seed) for seed in seeds]
-    return MethodFigures(METHODS, ("tau_b",), np.array(every(_measure_run, runs, jobs))[:, :, None])
+    return MethodFigures(METHODS, ("tau_b",), np.array(run_each(_measure_run, runs, jobs))[:, :, None])
 
 
 def _measure_run(run: tuple[Setting, int, int]) -> Floats:

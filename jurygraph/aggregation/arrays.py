@@ -39,14 +39,14 @@ def total(a: ArrayLike, axis: int = -1) -> np.float64 | Floats:
 def _array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic]:
     # np.asarray would drop the mask, and masked values are not verdicts.
     if isinstance(values, np.ndarray) and hasattr(values, "mask"):
-        raise error(f"{name} is a masked array: give the mask apart, as booleans")
+        raise error(f"{name} is a masked array: pass the mask separately, as booleans")
     try:
         return np.asarray(values)
     except (ValueError, TypeError) as cause:
         raise error(f"{name} is not an array of numbers: {cause}") from cause
 
 
-def _first(invalid: Bools) -> tuple[int, ...]:
+def _first_index(invalid: Bools) -> tuple[int, ...]:
     return tuple(int(i) for i in np.argwhere(invalid)[0])
 
 
@@ -68,7 +68,7 @@ def as_finite(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Flo
     a = as_floats(name, values, error)
     is_finite = np.isfinite(a)
     if not is_finite.all():
-        index = _first(~is_finite)
+        index = _first_index(~is_finite)
         raise error(f"{_entry(name, index)} is {a[index]}: a finite number is needed")
     return a
 
@@ -77,7 +77,7 @@ def as_nonnegative(name: str, values: ArrayLike) -> Floats:
     """Return finite numbers of at least 0."""
     a = as_finite(name, values)
     if (a < 0).any():
-        index = _first(a < 0)
+        index = _first_index(a < 0)
         raise PlanError(f"{_entry(name, index)} is {a[index]}: at least 0 is needed")
     return a
 
@@ -87,7 +87,7 @@ def as_unit_interval(name: str, values: ArrayLike, error: ErrorType = PlanError)
     a = as_floats(name, values, error)
     # Two reductions need no temporary array. NaN propagates through both, so it fails the comparison.
     if a.size and not (a.min() >= 0.0 and a.max() <= 1.0):
-        index = _first(~((a >= 0.0) & (a <= 1.0)))
+        index = _first_index(~((a >= 0.0) & (a <= 1.0)))
         raise error(f"{_entry(name, index)} is {a[index]}: a number in [0, 1] is needed")
     return a
 
@@ -115,7 +115,7 @@ def as_indices(name: str, values: ArrayLike, n: int, error: ErrorType = PlanErro
     positions = np.asarray(a, dtype=np.intp)
     outside = (positions < 0) | (positions >= n)
     if outside.any():
-        index = _first(outside)
+        index = _first_index(outside)
         raise error(f"{_entry(name, index)} is {a[index]}, but the criteria are numbered 0 to {n - 1}")
     return positions
 

@@ -58,7 +58,7 @@ def _quotient(earned: Floats, gains: Floats) -> np.float64 | Floats:
     with np.errstate(over="ignore"):
         reward: np.float64 | Floats = total(earned) / _check_denominator(total(gains))
     if not np.isfinite(reward).all():
-        raise GraphError("the weights are too far apart in size: the reward is not a finite number")
+        raise GraphError("the weights differ too much in size: the reward is not a finite number")
     return reward
 
 

@@ -174,7 +174,7 @@ def _count_criteria(p: ArrayLike) -> int:
 def _refuse_unknown_kinds(kinds: Iterable[str]) -> None:
     for kind in kinds:
         if kind not in BASE_RETENTION:
-            raise GraphError(f"{kind!r} is no kind of edge: {', '.join(BASE_RETENTION)} are")
+            raise GraphError(f"{kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
 
 
 def _refuse_edge(
@@ -185,7 +185,7 @@ def _refuse_edge(
         if end not in index_of:
             raise GraphError(f"{shown}: there is no criterion {end}")
     if kind not in BASE_RETENTION:
-        raise GraphError(f"{shown}: {kind!r} is no kind of edge: {', '.join(BASE_RETENTION)} are")
+        raise GraphError(f"{shown}: {kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
     if parent == child:
         raise GraphError(f"{shown}: it leads from a criterion to itself")
     if (parent, child) in kind_of_edge:

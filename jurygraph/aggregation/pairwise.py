@@ -139,7 +139,7 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
     win_counts = as_nonnegative("wins", wins)
     check_shape("wins", win_counts, (len(win_counts), len(win_counts)) if win_counts.ndim else (0, 0))
     if win_counts.diagonal().any():
-        raise PlanError("wins has a number on its diagonal: nobody is compared with itself")
+        raise PlanError("wins has a number on its diagonal: no response is compared with itself")
     if not LEAST <= prior <= MOST:
         raise PlanError(f"prior is {prior}: a number from {LEAST:g} to {MOST:g} is needed")
     if (win_counts > MOST).any():

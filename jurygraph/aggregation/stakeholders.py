@@ -59,7 +59,7 @@ def _sum_restrictiveness(name: str, restrictiveness: Restrictiveness) -> Floats:
         return as_nonnegative(name, rows)
     for i, row in enumerate(rows):
         if np.ndim(row) != 1:
-            raise PlanError(f"{name}[{i}] is no list of α, but other stakeholders have one: give lists or sums for all")
+            raise PlanError(f"{name}[{i}] is not a list of α, but others have one: give lists or sums for all")
     return np.array([total(as_nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(rows)])
 
 
@@ -128,7 +128,7 @@ def sacrifice(solo: ArrayLike, joint: ArrayLike) -> Floats:
     solo_utility, joint_utility = as_finite("solo", solo), as_finite("joint", joint)
     check_shape("joint", joint_utility, solo_utility.shape)
     if not (solo_utility > 0.0).all():
-        raise PlanError("solo holds a utility that is not above 0: what nobody has cannot be lost")
+        raise PlanError("solo has a utility that is not above 0, so a relative loss is undefined")
     return (solo_utility - joint_utility) / solo_utility
 
 

@@ -18,7 +18,7 @@ INF = float("inf")
 @pytest.mark.parametrize(
     ("read", "given", "message"),
     [
-        (arrays.as_floats, MASKED, "x is a masked array: give the mask apart, as booleans"),
+        (arrays.as_floats, MASKED, "x is a masked array: pass the mask separately, as booleans"),
         (arrays.as_floats, [[1.0], [1.0, 2.0]], "x is not an array of numbers: "),
         (arrays.as_floats, ["1"], "x holds <U1 where numbers are needed"),
         (arrays.as_floats, [True], "x holds bool where numbers are needed"),

@@ -131,7 +131,7 @@ def test_edges_between_ids_become_edges_between_indices() -> None:
     [
         ([("cites", "sings", "weak")], "edge cites -> sings .*there is no criterion sings"),
         ([("sings", "cites", "weak")], "there is no criterion sings"),
-        ([("cites", "quotes", "trigger")], "'trigger' is no kind of edge: weak, strong, activation are"),
+        ([("cites", "quotes", "trigger")], "'trigger' is not a kind of edge: weak, strong, activation are"),
         ([("cites", "cites", "weak")], "from a criterion to itself"),
         ([("cites", "quotes", "weak"), ("cites", "quotes", "weak")], r"have an edge already \(weak\)"),
         ([("cites", "quotes", "weak"), ("cites", "quotes", "strong")], r"\(strong\): these two have an edge already"),

@@ -61,7 +61,7 @@ class TestDifficulty:
             ([[1]], [[1]], 0.0, {}, r"conflict has shape \(\)"),
             ([[1], [1]], [[1]], [0, 0], {}, r"soft has shape \(1,\) where \(2,\)"),
             ([[1]], [[1], [1]], [0, 0], {}, r"hard has shape \(1,\) where \(2,\)"),
-            ([[1], 1], [[1], [1]], [0, 0], {}, r"hard\[1\] is no list of α"),
+            ([[1], 1], [[1], [1]], [0, 0], {}, r"hard\[1\] is not a list of α"),
             ([["1"]], [[1]], [0], {}, r"hard\[0\] holds <U1"),
         ],
     )

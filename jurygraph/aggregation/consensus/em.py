@@ -202,7 +202,7 @@ def _keep_positive(extrapolated: Floats, fallback: Floats) -> Floats:
     return np.where(extrapolated > 0.0, extrapolated, fallback)
 
 
-def likeliest(rows: Patterns, k: int, known: Ints) -> Floats:
+def likeliest_classes(rows: Patterns, k: int, known: Ints) -> Floats:
     """Return one-hot [K,P]: the class in `known` [P], or for -1 the hard majority's, ties to the lowest."""
     size = len(rows.weight)
     counts = np.bincount(rows.code % k * size + rows.row, minlength=k * size).reshape(k, size)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.arrays import Floats, Ints
-from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Rules, Settings, likeliest, near_identity
+from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Rules, Settings, likeliest_classes, near_identity
 from jurygraph.aggregation.consensus.result import Consensus, Credited
 from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
 from jurygraph.errors import PlanError
@@ -130,7 +130,7 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     if isinstance(n_classes, bool) or n_classes != int(n_classes):
         raise PlanError(f"n_classes is {n_classes!r}: a whole number is needed")
     if n_classes < 2:
-        raise PlanError(f"n_classes is {n_classes}: there is nothing to tell apart; 2 or more are needed")
+        raise PlanError(f"n_classes is {n_classes}: 2 or more are needed")
     return range(int(n_classes))
 
 
@@ -138,7 +138,7 @@ def estimate(votes: Votes, em_settings: Settings, known: Ints, start: Consensus 
     """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
     if k < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}: nothing to tell apart; name the whole scale")
+        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     rows = patterns(votes, known + 1)
     fitted = fit_patterns(votes, rows, em_settings, known, start)
     posterior = np.where(
@@ -165,10 +165,10 @@ def fit_patterns(votes: Votes, rows: Patterns, em_settings: Settings, truth: Int
     known = np.empty(len(rows.weight), dtype=np.intp)
     labelled = rows.pattern_of_item >= 0
     known[rows.pattern_of_item[labelled]] = truth[labelled]
-    voted = likeliest(rows, k, known)
+    voted = likeliest_classes(rows, k, known)
     first = near_identity(rows, voted, known, em_settings)
     if start is not None:
-        first = _warm(first, votes, start)
+        first = _warm_start(first, votes, start)
     return Problem(rows, k, em_settings.rules, known).run(first, voted)
 
 
@@ -176,7 +176,7 @@ def _by_annotator(model: Model, k: int) -> Floats:
     return np.ascontiguousarray(model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
 
 
-def _warm(first: Model, votes: Votes, earlier: Consensus) -> Model:
+def _warm_start(first: Model, votes: Votes, earlier: Consensus) -> Model:
     """Return the start with the values of an earlier estimate. Raises PlanError if its classes differ."""
     if list(earlier.votes.classes) != list(votes.classes):
         raise PlanError(f"start: its classes are {list(earlier.votes.classes)}, and here {list(votes.classes)}")
@@ -282,9 +282,9 @@ def _panel_warnings(votes: Votes, parts: Ints) -> list[str]:
 
 def _describe_few_annotators(annotators: int, k: int) -> str:
     cells, unknown = k**annotators - 1, annotators * k * (k - 1) + k - 1
-    who = "one annotator" if annotators == 1 else f"{annotators} annotators"
-    problem = f"{who} cannot be told apart: {cells} free cells for {unknown} unknowns"
-    return f"{problem}; the estimate rests on where it started"
+    who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
+    problem = f"{who} not identifiable: {cells} free cells for {unknown} unknowns"
+    return f"{problem}; the estimate depends on its start"
 
 
 def _class_warnings(votes: Votes, confusion: Floats) -> list[str]:

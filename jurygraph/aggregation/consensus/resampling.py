@@ -129,7 +129,9 @@ def _score_distinct_subsets(scoring: _Scoring, kept: list[Bools], jobs: int, rep
     """Return the scores of every subset; repeated subsets (common with few annotators) are scored only once."""
     index_of: dict[bytes, int] = {}
     index_of_subset = [index_of.setdefault(subset.tobytes(), len(index_of)) for subset in kept]
-    scores = every(scoring.scores, [kept[index_of_subset.index(index)] for index in range(len(index_of))], jobs, report)
+    scores = run_each(
+        scoring.scores, [kept[index_of_subset.index(index)] for index in range(len(index_of))], jobs, report
+    )
     if report is not None and len(kept) > len(scores):
         report(len(kept) - len(scores))
     return [scores[index] for index in index_of_subset]
@@ -143,7 +145,7 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
         raise PlanError(f"fraction is {fraction}: more than 0 and at most 1 is needed")
     size = int(fraction * count)
     if size < 1:
-        raise PlanError(f"a share of {fraction} of {count} annotators is nobody; take a larger fraction")
+        raise PlanError(f"a share of {fraction} of {count} annotators is empty; take a larger fraction")
     if not 0 <= seed < 2**32:
         raise PlanError(f"seed is {seed}: a whole number from 0 to {2**32 - 1} is needed")
     rng = np.random.RandomState(seed)
@@ -277,7 +279,7 @@ def refit_intervals(
     rows = patterns(fitted.votes, fitted.gold + 1)
     work = _Refit(fitted, None if as_published else fitted, rows, grouping.agent, credit_by_class)
     times = _published_resamples(fitted) if as_published else _draw_resamples(fitted, grouping.prompt, resamples, seed)
-    samples = np.array(every(work.estimates, times, jobs, report))
+    samples = np.array(run_each(work.estimates, times, jobs, report))
     is_sampled = np.isfinite(samples).any(axis=0)  # an agent or annotator in no resample has no interval
     ends = np.full((2, samples.shape[1]), np.nan)
     ends[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
@@ -318,7 +320,7 @@ def _draw_resamples(fitted: Consensus, prompt: Ints, resamples: int, seed: int) 
     ]
 
 
-def every(
+def run_each(
     work: Callable[[Argument], Result], arguments: Sequence[Argument], jobs: int = 1, report: Report | None = None
 ) -> list[Result]:
     """Return the results of `work` in the order of `arguments`.

@@ -127,7 +127,21 @@ class Consensus(Credited):
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:
         """Return the error rates of each annotator, in the order of appearance."""
-        return quality(self)
+        votes = self.votes
+        _, a, k = votes.shape
+        code = votes.annotator * k + votes.label
+        expected = np.stack(
+            [np.bincount(code, weights=self.posterior[votes.item, c], minlength=a * k) for c in range(k)]
+        )
+        weight = expected.reshape(k, a, k).sum(axis=2).T + k * (self.settings.rules.prior_confusion - 1.0)  # [A,K]
+        spread = self.confusion * (1.0 - self.confusion) / (weight + 1.0)[:, :, None]
+        means = [cells.mean(axis=1) for cells in read_cells(self.confusion)]
+        margin = [_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(spread)]
+        low = np.maximum(0.0, np.subtract(means, margin)).T.tolist()
+        high = np.minimum(1.0, np.add(means, margin)).T.tolist()
+        labels = np.bincount(votes.annotator, minlength=a).tolist()
+        rows = zip(votes.annotators, np.transpose(means).tolist(), labels, zip(low, high, strict=True), strict=True)
+        return {name: _build_quality(mean, count, *ends) for name, mean, count, ends in rows}
 
     def hard_labels(self) -> Credited:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""
@@ -161,7 +175,7 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
         check_shape("values", numbers, (k,))
         return numbers
     if k < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}, which says no credit; name the whole scale, or `values`")
+        raise PlanError(f"every label is {votes.classes[0]!r}, which gives no credit; name all classes, or `values`")
     if not votes.ranked:
         raise PlanError(
             f"the labels {', '.join(map(repr, votes.classes[:10]))} have no order; name them from low to high in "
@@ -176,23 +190,6 @@ def read_cells(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     They are the diagonal, the last and the first column of [A,K,K].
     """
     return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
-
-
-def quality(fitted: Consensus) -> dict[Key, AnnotatorQuality]:
-    """Return the error rates of every annotator, from π and the number of labels that support it."""
-    votes = fitted.votes
-    _, a, k = votes.shape
-    code = votes.annotator * k + votes.label
-    expected = np.stack([np.bincount(code, weights=fitted.posterior[votes.item, c], minlength=a * k) for c in range(k)])
-    weight = expected.reshape(k, a, k).sum(axis=2).T + k * (fitted.settings.rules.prior_confusion - 1.0)  # [A,K]
-    spread = fitted.confusion * (1.0 - fitted.confusion) / (weight + 1.0)[:, :, None]
-    means = [cells.mean(axis=1) for cells in read_cells(fitted.confusion)]
-    margin = [_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(spread)]
-    low = np.maximum(0.0, np.subtract(means, margin)).T.tolist()
-    high = np.minimum(1.0, np.add(means, margin)).T.tolist()
-    labels = np.bincount(votes.annotator, minlength=a).tolist()
-    rows = zip(votes.annotators, np.transpose(means).tolist(), labels, zip(low, high, strict=True), strict=True)
-    return {name: _build_quality(mean, count, *ends) for name, mean, count, ends in rows}
 
 
 def _build_quality(mean: Sequence[float], labels: int, low: Sequence[float], high: Sequence[float]) -> AnnotatorQuality:

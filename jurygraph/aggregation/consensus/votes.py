@@ -114,7 +114,7 @@ def _column(name: str, values: ArrayLike) -> NDArray[Any]:
     try:
         column = np.asarray(values)
     except ValueError as error:
-        raise PlanError(f"{name} is no list: {error}") from error
+        raise PlanError(f"{name} is not a list: {error}") from error
     if column.ndim != 1:
         raise PlanError(f"{name} has shape {column.shape} where one value a row is needed")
     if isinstance(values, list | tuple) and column.dtype.kind == "U" and not all(isinstance(x, str) for x in values):

@@ -172,7 +172,7 @@ def test_gold_items_stay_gold_in_every_subset() -> None:
         ({"subsets": 1}, "subsets is 1: at least 2 are needed"),
         ({"fraction": 0.0}, "fraction is 0.0: more than 0 and at most 1 is needed"),
         ({"fraction": 1.01}, "fraction is 1.01"),
-        ({"fraction": 0.1}, "a share of 0.1 of 6 annotators is nobody; take a larger fraction"),
+        ({"fraction": 0.1}, "a share of 0.1 of 6 annotators is empty; take a larger fraction"),
         ({"jobs": 0}, "jobs is 0"),
         ({"seed": 2**32}, "seed is 4294967296: a whole number from 0 to 4294967295 is needed"),
         ({"seed": -1}, "seed is -1"),

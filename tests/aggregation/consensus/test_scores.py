@@ -40,7 +40,7 @@ def test_words_without_an_order_have_no_credit_of_their_own() -> None:
 
 def test_a_scale_of_one_class_says_no_credit_but_what_is_given() -> None:
     one = consensus.majority_vote(["x", "y"], [0, 0], ["yes", "yes"])
-    with pytest.raises(PlanError, match=r"^every label is 'yes', which says no credit; name the whole scale"):
+    with pytest.raises(PlanError, match=r"^every label is 'yes', which gives no credit; name all classes"):
         one.credit()
     assert one.credit([3.0]).tolist() == [3.0, 3.0]
     assert consensus.majority_vote([0, 1], [0, 0], [5, 7]).credit().tolist() == [0.0, 1.0]

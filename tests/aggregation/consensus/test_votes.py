@@ -134,7 +134,7 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
         ([1, 2], [1, 1], 0, r"label has shape \(\)"),
         ([1, 2], [1, 1], [{}, {}], "label: unhashable type: 'dict'; give numbers or text"),
         ([1, {}], [1, 1], [0, 1], "item: unhashable type: 'dict'; give numbers or text"),
-        ([1, 2], [1, 1], [3, 3], "every label is 3: nothing to tell apart; name the whole scale"),
+        ([1, 2], [1, 1], [3, 3], "every label is 3: at least two classes are needed; name the whole scale"),
     ],
 )
 def test_rows_that_cannot_be_read_are_refused(item: list, annotator: list, label: list, wrong: str) -> None:  # type: ignore[type-arg]
