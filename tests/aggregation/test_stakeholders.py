@@ -195,7 +195,7 @@ class TestSacrifice:
     @pytest.mark.parametrize(
         ("solo", "joint", "wrong"),
         [
-            ([0.0], [0.0], "solo holds a utility that is not above 0"),
+            ([0.0], [0.0], "solo has a utility that is not above 0"),
             ([1.0], [1.0, 1.0], r"joint has shape \(2,\) where \(1,\) is needed"),
             ([np.nan], [1.0], r"solo\[0\] is nan"),
             ([1.0], [np.inf], r"joint\[0\] is inf"),

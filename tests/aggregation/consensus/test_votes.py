@@ -38,7 +38,7 @@ def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named
     assert coded.item.tolist() == [items.index(row[0]) for row in said]
     assert coded.annotator.tolist() == [annotators.index(row[1]) for row in said]
     assert coded.label.tolist() == [SCALE.index(row[2]) for row in said]  # type: ignore[arg-type]
-    assert coded.abstained == len(rows) - len(said)
+    assert coded.abstentions == len(rows) - len(said)
     assert coded.repeated == len(said) - len({row[:2] for row in said})
     assert coded.counts.tolist() == [[said_of(said, one).count(c) for c in SCALE] for one in items]
     assert coded.labelled.tolist() == [bool(said_of(said, one)) for one in items]
@@ -130,7 +130,7 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
         ([1, 2], [1, ""], [0, 1], r"annotator\[1\] is empty"),
         ([1, 2], [1, 1], [0, "x"], "label: no order between int, str"),
         ([[1], [2]], [1, 1], [0, 1], r"item has shape \(2, 1\) where one value a row is needed"),
-        ([1, 2], [1, [1, 2]], [0, 1], "annotator is no list: "),
+        ([1, 2], [1, [1, 2]], [0, 1], "annotator is not a list: "),
         ([1, 2], [1, 1], 0, r"label has shape \(\)"),
         ([1, 2], [1, 1], [{}, {}], "label: unhashable type: 'dict'; give numbers or text"),
         ([1, {}], [1, 1], [0, 1], "item: unhashable type: 'dict'; give numbers or text"),
