@@ -39,9 +39,9 @@ def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named
     assert coded.annotator.tolist() == [annotators.index(row[1]) for row in said]
     assert coded.label.tolist() == [SCALE.index(row[2]) for row in said]  # type: ignore[arg-type]
     assert coded.abstentions == len(rows) - len(said)
-    assert coded.repeated == len(said) - len({row[:2] for row in said})
+    assert coded.repeated_rows == len(said) - len({row[:2] for row in said})
     assert coded.counts.tolist() == [[said_of(said, one).count(c) for c in SCALE] for one in items]
-    assert coded.labelled.tolist() == [bool(said_of(said, one)) for one in items]
+    assert coded.has_label.tolist() == [bool(said_of(said, one)) for one in items]
 
 
 def said_of(rows: list[tuple[Any, Any, Any]], item: Hashable) -> list[Any]:
