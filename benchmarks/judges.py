@@ -4,9 +4,9 @@ from difflib import SequenceMatcher
 from random import Random
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.figure import Figure, at_least, best_of
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.judges.few_shot.shown_examples import NormalizedText
 
@@ -30,7 +30,7 @@ def _ranking() -> list[Figure]:
     ]
 
 
-def _mm(wins: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
+def _mm(wins: Floats, prior: float) -> Floats:
     """The mode by minorization and maximization (Hunter 2004; Caron & Doucet 2012), as choix's `mm_pairwise` does."""
     compared, gained, strength, moved = wins + wins.T, wins.sum(axis=1) + prior, np.ones(len(wins)), np.inf
     while moved > CLOSE:

@@ -18,7 +18,8 @@ from pydantic import ValidationError
 
 from jurygraph import aggregation
 from jurygraph.aggregation import gear, stakeholders
-from jurygraph.decision.combiner import Bools, Combiner, Component, Floats, ScoreMatrix
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput, Edge

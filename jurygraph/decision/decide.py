@@ -14,15 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import (
-    Bools,
-    Combiner,
-    Component,
-    Floats,
-    ScoreMatrix,
-    as_plan_error,
-    compute_component,
-)
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, as_plan_error, compute_component
 from jurygraph.decision.fusion import Interval, coverage, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
 from jurygraph.decision.recipe import build_decision, build_specs

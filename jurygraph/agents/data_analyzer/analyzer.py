@@ -18,7 +18,8 @@ from jurygraph.agents.data_analyzer.diagnosis import Alert, Diagnosis
 from jurygraph.agents.data_analyzer.scales import Measure, invert_scale
 from jurygraph.agents.data_analyzer.series import Direction, Series, has_left_unit, measure_series, series_of
 from jurygraph.agents.data_analyzer.statistics import Calibration, Frame
-from jurygraph.agents.data_analyzer.step import Floats, Step
+from jurygraph.agents.data_analyzer.step import Step
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Number

@@ -18,7 +18,8 @@ from jurygraph.agents.data_analyzer.statistics import (
     share_of,
     stability_index,
 )
-from jurygraph.agents.data_analyzer.step import Floats, Step
+from jurygraph.agents.data_analyzer.step import Step
+from jurygraph.aggregation.arrays import Floats
 
 Direction = Literal["up", "down"]
 COMPONENT = "component."

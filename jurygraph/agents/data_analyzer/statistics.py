@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD
-from jurygraph.agents.data_analyzer.step import Floats, Groups, Step, one_group
+from jurygraph.agents.data_analyzer.step import Groups, Step, one_group
 from jurygraph.aggregation import fusion
+from jurygraph.aggregation.arrays import Floats
 
 _EQUAL = 1e-12
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.aggregation.pairwise import bradley_terry
-from jurygraph.decision.combiner import Bools, Combiner, Component, Floats, ScoreMatrix
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, Question
 

@@ -165,7 +165,7 @@ def test_a_seed_gives_an_interval_again_and_another_one_another():
 def test_many_tasks_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch):
     pairs = [(0.0, i / 20) for i in range(20)]
     at_once = compared(pairs, resamples=101)
-    monkeypatch.setattr("jurygraph.runs.reports.comparison._DRAWS_AT_ONCE", 40)
+    monkeypatch.setattr("jurygraph.aggregation.bootstrap.DRAWS_PER_BATCH", 40)
     assert compared(pairs, resamples=101).mean_delta_low == at_once.mean_delta_low
 
 
