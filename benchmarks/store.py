@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.figure import Figure, at_least, at_most
-from jurygraph import Jury, Response, Task, Trace, Verdict
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.decision.decide import compute_rewards, group_verdicts_by_response
 from jurygraph.graphs.tracing import group_digest, group_statistics
 from jurygraph.runs.close_record import append_close_record
@@ -102,7 +102,7 @@ def _group(plan: Plan, jury: Jury) -> tuple[list[Trace], list[Response]]:
         for place in range(SIZE)
     ]
     verdicts = [
-        Verdict(
+        RecordedVerdict(
             question=q.id,
             evaluator=q.evaluator,
             version=q.version,

@@ -27,8 +27,7 @@ from jurygraph.graphs.plan_compatibility import check_plan_compatibility
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults, sort_responses
 from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext, ScoreState
 from jurygraph.safety.fence import project_key
-from jurygraph.safety.known_secrets import redacted_errors
-from jurygraph.safety.secret_fields import refuse_secrets_in_config
+from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Rubric, Task, Trace
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import parse_config, read_config

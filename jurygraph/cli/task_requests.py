@@ -12,7 +12,7 @@ from jurygraph.cli.render.text import print_message
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.schema import Task
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
 _MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
 
@@ -45,7 +45,7 @@ def run_each(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], doing: st
 
     from jurygraph.cli.render.progress import progress
     from jurygraph.cli.render.summary import request_lines
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
 
     def request_summary() -> str:
         return "; ".join(request_lines(count_requests(jury)))

@@ -11,7 +11,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from jurygraph.agents.graph_annotator.annotator import Annotator
-from jurygraph.agents.graph_annotator.candidates import candidate_pairs
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.graph_annotator.graph import (
     elect_edges,
@@ -21,8 +20,8 @@ from jurygraph.agents.graph_annotator.graph import (
     unanswered_pairs,
 )
 from jurygraph.agents.graph_annotator.known_graph import KnownGraph, known_graph
-from jurygraph.agents.graph_annotator.projection import project
-from jurygraph.agents.graph_annotator.validation import CheckedRoles
+from jurygraph.agents.graph_annotator.validation import CheckedRoles, candidate_pairs
+from jurygraph.agents.graph_annotator.voting import project
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric, Task

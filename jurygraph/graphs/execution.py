@@ -18,7 +18,7 @@ from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDIC
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Material, Survey, Verdict
+from jurygraph.schema import Material, RecordedVerdict, Survey
 
 T = TypeVar("T")
 
@@ -71,7 +71,7 @@ def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
 
 async def answer_evaluator_tasks(
     evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
-) -> list[Verdict]:
+) -> list[RecordedVerdict]:
     """Return the verdicts on all evaluator tasks, stamped, in their order."""
     tasks_by_evaluator: dict[str, list[EvaluatorTask]] = {}
     for evaluator_task in evaluator_tasks:
@@ -85,7 +85,7 @@ async def answer_evaluator_tasks(
 
     answers_by_evaluator = await run_isolated(answer_all, context.config.langsmith)
 
-    def to_verdicts() -> list[Verdict]:
+    def to_verdicts() -> list[RecordedVerdict]:
         redactor = context.redactor
         return [
             verdict

@@ -23,7 +23,7 @@ from jurygraph.graphs.planning import (
 )
 from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, RunContext
 from jurygraph.messages import shorten
-from jurygraph.safety.secret_fields import refuse_secrets_in_plan
+from jurygraph.safety.known_secrets import refuse_secrets_in_plan
 from jurygraph.schema import Audience, Plan, Rubric, Task
 from jurygraph.schema.plan import with_rubric_graph
 from jurygraph.schema.profile import is_text_only, with_profiles

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
 from collections.abc import Collection, Sequence
-from itertools import accumulate, count
+from itertools import accumulate, chain, count
 from typing import NamedTuple
 
 from jurygraph.models.request import Reply, Token
@@ -38,26 +38,7 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
     if offset is None or not reply.text.startswith(("true", "false"), offset):
         return None
     alternatives = _alternatives_at(reply, offset)
-    return (
-        None if alternatives is None else _positive_share(alternatives.candidates, alternatives.least, "true", "false")
-    )
-
-
-def p_yes(reply: Reply) -> float | None:
-    """Return the probability in [0, 1] of yes, if the whole reply is yes or no or, truncated, a prefix of it.
-
-    Computed as in `p_true`, in upper or lower case. None for any other reply.
-    """
-    word = reply.text.strip(_SPACES).removesuffix(".").lower()
-    if not word or not ("yes".startswith(word) or "no".startswith(word)):
-        return None
-    offset = _skip_space(reply.text, 0)
-    alternatives = _alternatives_at(reply, offset)
-    if alternatives is None:
-        return None
-    return _positive_share(
-        [(rest.lower(), logprob) for rest, logprob in alternatives.candidates], alternatives.least, "yes", "no"
-    )
+    return None if alternatives is None else _share_of_true(alternatives)
 
 
 def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
@@ -164,22 +145,20 @@ def _token_at(tokens: Sequence[Token], offset: int) -> tuple[Token, int]:
     return next((token, end - len(token.text)) for token, end in zip(tokens, ends, strict=True) if offset < end)
 
 
-def _positive_share(
-    candidates: Sequence[tuple[str, float]], least: float, positive: str, negative: str
-) -> float | None:
-    """Return the share of the positive word among the two; None if no candidate begins either.
+def _share_of_true(alternatives: _Alternatives) -> float | None:
+    """Return the share of `true` among the two words; None if no candidate begins either.
 
     A word without a candidate may have at most the probability of the least likely candidate.
     """
-    positives = [logprob for text, logprob in candidates if _is_word_start(text, positive)]
-    negatives = [logprob for text, logprob in candidates if _is_word_start(text, negative)]
-    if not positives and not negatives:
+    sides = [
+        [logprob for text, logprob in alternatives.candidates if _is_word_start(text, word)]
+        for word in ("true", "false")
+    ]
+    if not any(sides):
         return None
-    top = max(
-        positives + negatives
-    )  # subtracted, so that the exponential of the likeliest neither overflows nor vanishes
-    yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in (positives, negatives))
-    missing = 0.0 if positives and negatives else math.exp(least - top)
+    top = max(chain.from_iterable(sides))  # subtracted, so that the largest exponential neither overflows nor vanishes
+    yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in sides)
+    missing = 0.0 if all(sides) else math.exp(alternatives.least - top)
     return None if missing > _MAX_UNSEEN * (yes + no + missing) else yes / (yes + no)
 
 

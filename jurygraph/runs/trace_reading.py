@@ -16,7 +16,7 @@ from jurygraph.runs.store.packing import (
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.schema import Decision, Response, Trace, Verdict
+from jurygraph.schema import Decision, RecordedVerdict, Response, Trace
 
 if TYPE_CHECKING:
     from jurygraph.runs.run import Run
@@ -37,7 +37,7 @@ class _StoredRecord(NamedTuple):
     texts: Mapping[int, bytes]
 
 
-def is_erased(verdict: Verdict) -> bool:
+def is_erased(verdict: RecordedVerdict) -> bool:
     """Return whether the reason or a quotation of a verdict was erased."""
     return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
 
@@ -84,7 +84,11 @@ def _unpack_group(run: "Run", group: _StoredRecord, stored: Sequence[_StoredReco
 
 
 def _unpack_trace(
-    run: "Run", shared: Mapping[str, Any], decision: Decision, stored: _StoredRecord, verdicts: Sequence[Verdict]
+    run: "Run",
+    shared: Mapping[str, Any],
+    decision: Decision,
+    stored: _StoredRecord,
+    verdicts: Sequence[RecordedVerdict],
 ) -> ScoredResponse:
     record, body, texts = stored
     about = unpack_about(body, texts)

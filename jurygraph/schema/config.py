@@ -48,7 +48,8 @@ class _PluginUse(NamedModel):
 class EvaluatorUse(_PluginUse):
     """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override its own settings.
 
-    `of` names the material whose variants it judges instead of the responses; it is then called NAME-of-MATERIAL.
+    `of` names the material whose variants it judges instead of the responses; its default name then ends with
+    `-of-` and this material.
     """
 
     when: Condition | None = None
@@ -69,7 +70,7 @@ class DeriverUse(_PluginUse):
 class InputConfig(NamedModel):
     """An input of a component: the questions of an evaluator, or one question by its id (`of`).
 
-    Verdicts of reviewers' judges below `confident` are discarded; the default is that of `panel`.
+    Verdicts of reviewers' judges with a confidence below `confident` are discarded; the default is that of `panel`.
     """
 
     of: LongId
@@ -80,7 +81,7 @@ class InputConfig(NamedModel):
 
 
 class ComponentConfig(FrozenModel):
-    """A component of one's own: a combiner over named inputs."""
+    """A component that the config defines: a combiner over named inputs."""
 
     combiner: Id = "mean"
     inputs: dict[Id, InputConfig] = Field(min_length=1)
@@ -88,13 +89,12 @@ class ComponentConfig(FrozenModel):
 
 
 class WeightsConfig(FrozenModel):
-    """The weights of stakeholders (DecompR Eqs. 9-10); `fixed` takes the weights given, scaled to sum to 1.
+    """The weights of stakeholders (DecompR Eqs. 9-10); `fixed` gives the weights, scaled to sum to 1.
 
-    `layers` shares each utility û_i between the layers with questions, and inside one its questions count alike;
-    without it all questions do. A violated hard constraint caps û_i at `cap` times the mean of the hard ones. `welfare`
-    is how utilities become one number: Σ w û (`stakeholders`); `egalitarian`, which gives no more than the least û
-    where one lies below the `floor`; or their product (`nash`). `gated` sets what a question counts that its `when`
-    left out.
+    `layers` divides each utility û_i between the layers of its questions; inside a layer all questions count alike.
+    Without `layers`, all questions count alike. A violated hard constraint caps û_i at `cap` times the mean of the hard
+    ones. `welfare` makes one number of the utilities: Σ w û (`stakeholders`); `egalitarian`, at most the least û if one
+    is below the `floor`; or their product (`nash`). `gated` says how a question skipped by its `when` counts.
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
@@ -116,7 +116,7 @@ class WeightsConfig(FrozenModel):
 
 
 class RubricConfig(FrozenModel):
-    """How a rubric's criteria become one component (GEAR); `gated`: what a criterion counts that was left out."""
+    """The aggregation of a rubric's criteria (GEAR); `gated` says how a criterion skipped by `when` counts."""
 
     aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
     kappa: NonNegative = 1.0
@@ -124,9 +124,10 @@ class RubricConfig(FrozenModel):
 
 
 class PanelConfig(FrozenModel):
-    """The aggregation of reviewers' judges: verdicts below `confidence` are discarded, and more than half of the
-    remaining samples of a question must agree (Aggregate vs. Personalized Judges). `gated` sets what a question counts
-    that its `when` left out.
+    """The aggregation of verdicts of reviewers' judges (Aggregate vs. Personalized Judges).
+
+    Verdicts with less than `confidence` are discarded. `reduce` folds the samples of a question: with `majority`, more
+    than half of all samples must remain and agree. `gated` says how a question skipped by its `when` counts.
     """
 
     confidence: Unit = 0.8
@@ -135,8 +136,10 @@ class PanelConfig(FrozenModel):
 
 
 class AnnotationConfig(FrozenModel):
-    """Settings for annotating rubrics without edges (GEAR, Appendix A): the `domain`, built in or a text file; `batch`
-    pairs of criteria per request, with `votes` samples for each.
+    """The annotation of rubrics without edges while planning (GEAR, Appendix A).
+
+    `domain` is a description for the annotator, built-in or a text file. Each request has a `batch` of pairs of
+    criteria, and each pair is asked about `votes` times.
     """
 
     domain: Id = "generic"
@@ -154,7 +157,7 @@ class FailureConfig(FrozenModel):
 
 
 class Config(FrozenModel):
-    """A jury. Unknown keys are refused; `reward` may be left out when there is one component."""
+    """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component."""
 
     version: Literal[1] = 1
     purpose: PurposeConfig = PurposeConfig()

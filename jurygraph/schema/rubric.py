@@ -4,25 +4,34 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.frozen_model import Count, FrozenModel, Id, Number, Positive, Unit
-from jurygraph.schema.names import quote_name, require_unique, suggest_name
+from jurygraph.schema.frozen_model import (
+    Count,
+    FrozenModel,
+    Id,
+    Number,
+    Positive,
+    Unit,
+    quote_name,
+    require_unique,
+    suggest_name,
+)
 
 Role = Literal["core", "additional", "penalty", "applicability"]
 Kind = Literal["weak", "strong", "activation"]
 
 
 class Part(FrozenModel):
-    """One part of a criterion with partial credit, and its weight relative to the other parts."""
+    """One part of a criterion with partial credit, with its weight among the parts."""
 
     text: str
     weight: Positive = 1.0
 
 
 class Criterion(FrozenModel):
-    """One line of a rubric. A negative weight makes it a penalty: a high score means a violation.
+    """One criterion of a rubric. A negative weight makes it a penalty: its score is that of the violation.
 
-    It is met or not; or to a degree on a `scale`, of which `anchors` describe values or ranges ("7-8"); or as far as
-    its `parts` are met.
+    A criterion is binary, or scored on a `scale`, of which `anchors` describe values or ranges ("7-8"), or scored by
+    its `parts`.
     """
 
     id: Id
@@ -56,11 +65,11 @@ class Criterion(FrozenModel):
 
 
 class Edge(FrozenModel):
-    """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides that of the kind.
+    """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides the default of its kind.
 
-    The other fields document the edge and do not affect rewards. An edge by a person has a `reason` at most; one by an
-    annotator its confidence, how many of its samples gave it (`votes`: for it, and of all), its `model`, and the digest
-    of its `prompt`.
+    The other fields explain the edge and have no effect on rewards. An edge written by a person has at most a `reason`.
+    An edge from an annotator has its `confidence`, the `votes` (samples for it, all samples), the `model`, and the
+    digest of the `prompt`.
     """
 
     parent: Id
@@ -75,10 +84,10 @@ class Edge(FrozenModel):
 
 
 class RejectedEdge(FrozenModel):
-    """An annotator's answer that is not used as an edge, unchanged, and `why`.
+    """An edge that an annotator proposed and that is not in the graph; `why` is the reason.
 
-    `stage` is what rejected it: the check of each answer, the vote among several, or the projection that leaves no
-    cycle.
+    `stage` is the step that rejected it: the check of each answer, the vote among several answers, or the projection
+    that removes cycles.
     """
 
     stage: Literal["check", "vote", "projection"]
@@ -93,7 +102,7 @@ class RejectedEdge(FrozenModel):
 
 
 class UnansweredPair(FrozenModel):
-    """A pair for which an annotator gave no answer, and `why`. It has no edge, and is requested again."""
+    """A pair of criteria for which the annotator gave no answer, and `why`. It has no edge and is asked again."""
 
     parent: Id
     child: Id
@@ -101,11 +110,11 @@ class UnansweredPair(FrozenModel):
 
 
 class Annotation(FrozenModel):
-    """The record of a rubric's annotation: the annotator's input, and those of its answers that give no edge.
+    """The record of how an annotator made a rubric's graph: its input, and the answers that give no edge.
 
-    `seen` has a digest of the input for each criterion: a pair of unchanged criteria is not requested again. `roles`
-    are the annotator's; a criterion may have another, and has none where it is `unassigned`, for the reason given.
-    `candidates` are the pairs that can have an edge by their roles.
+    `seen` has the digest of each criterion as it was shown: a pair of unchanged criteria is not asked about again.
+    `roles` are the annotator's; a role in the criterion itself overrides them. `unassigned` has the reason for each
+    criterion without a role. `candidates` is the number of pairs that can have an edge given their roles.
     """
 
     domain: str
@@ -118,9 +127,9 @@ class Annotation(FrozenModel):
 
 
 class Rubric(FrozenModel):
-    """Criteria, and the edges that stop credit from flowing past an unmet prerequisite.
+    """Criteria, and edges that give no credit beyond an unmet prerequisite.
 
-    `annotation` records how an annotator found the edges; it does not affect rewards.
+    `annotation` records how an annotator made the edges, if one did; it has no effect on rewards.
     """
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)

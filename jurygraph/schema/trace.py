@@ -9,11 +9,11 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan
 from jurygraph.schema.purpose import Purpose
-from jurygraph.schema.verdict import Call, Material, Verdict
+from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
 
 class Term(FrozenModel):
-    """One summand: the component's value as it counted, times its signed weight."""
+    """One summand of a reward: the component's value times its signed weight."""
 
     name: str
     weight: Number
@@ -22,7 +22,7 @@ class Term(FrozenModel):
 
 
 class Counts(FrozenModel):
-    """The outcomes of all requested verdicts; the four add up to `total`."""
+    """The numbers of verdicts by outcome; the four add up to `total`."""
 
     judged: Count = 0
     abstained: Count = 0
@@ -36,7 +36,7 @@ class Counts(FrozenModel):
 
 
 class Adjustment(FrozenModel):
-    """A change by a gate, the scale or the clip, in the order of application."""
+    """A change of the reward by a gate, the scale or the clip, in the order applied."""
 
     name: str
     before: Number
@@ -46,9 +46,9 @@ class Adjustment(FrozenModel):
 class Reward(FrozenModel):
     """The reward of a response: a pure function of the decision and the group's verdicts.
 
-    `value` is None when `status` is failed; `partial` is what the judged part alone would give; `range` bounds what the
-    unjudged part could make of it; `notes` give the reasons for a degraded or failed reward. By component, `parts` are
-    what it consists of, and `diagnostics` are figures that do not affect it.
+    `value` is None if `status` is failed. `partial` is the value of the judged part alone, and `range` bounds the
+    values that the unjudged part could lead to. `notes` are the reasons for a degraded or failed reward. By component,
+    `parts` are its parts, and `diagnostics` are numbers about it that have no effect.
     """
 
     value: Number | None
@@ -67,10 +67,10 @@ class Reward(FrozenModel):
 
 
 class Trace(FrozenModel):
-    """The reward of one response and everything that led to it. `purpose` is None for rewards to train on.
+    """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
-    `digest` covers everything but `previous`, which chains the records of a run, and the calls' latencies. A trace
-    read back whose digest does not match its content is refused with `TraceMismatch`.
+    `digest` covers all fields except `previous`, which chains the records of a run, and the calls' latencies. A trace
+    with a digest that does not match its content is refused with `TraceMismatch`.
     """
 
     task_id: str
@@ -80,7 +80,7 @@ class Trace(FrozenModel):
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     plan_digest: str
     reward: Reward
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
     material: tuple[Material, ...] = ()
     statistics: dict[str, JsonValue] = Field(default_factory=dict)

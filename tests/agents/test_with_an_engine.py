@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.graph_annotator.candidates import Pair, kinds_between
+from jurygraph.agents.graph_annotator.validation import Pair, kinds_between
 from jurygraph.aggregation import gear
 from jurygraph.errors import ModelError, PlanError
 from jurygraph.schema import Rubric

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.graphs.basis import InputDigests, input_digests
+from jurygraph.runs.workflows.branch import InputDigests, input_digests
 from jurygraph.schema import Constraint, Stakeholder, Task
 from tests.graphs.cast import DATA, Half, Measure, Versions, criterion, planned, task, told
 

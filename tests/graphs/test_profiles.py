@@ -8,7 +8,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
-from jurygraph.decision.redecide import redecide
+from jurygraph.decision.decide import redecide
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jurygraph import Jury
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
-from jurygraph.schema import Material, Response, Trace, Verdict
+from jurygraph.schema import Material, RecordedVerdict, Response, Trace
 from tests.graphs.cast import DATA, Half, Measure, Told, Versions, by_id, jury, said, scored, task
 
 HERE = __name__
@@ -181,7 +181,9 @@ def late(traces: Sequence[Trace]) -> dict[str, str]:
 
 def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
     config = {"evaluators": [counted("tone")]}
-    old = Verdict(question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept")
+    old = RecordedVerdict(
+        question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept"
+    )
     (trace,) = again(config, KnownResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
     (verdict,) = trace.verdicts
     assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
@@ -210,7 +212,7 @@ def test_many_groups_each_recall_their_own_when_their_turn_comes() -> None:
 
     def recall(about: Any, responses: Any, plan: Any) -> KnownResults:
         turns.append(about.id)
-        verdict = Verdict(score=1.0)
+        verdict = RecordedVerdict(score=1.0)
         return KnownResults({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
 
     async def rewards() -> list[float | None]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph import Jury
-from jurygraph.schema import Response, Trace, Verdict
+from jurygraph.schema import RecordedVerdict, Response, Trace
 from tests.models.judging import asked_for, config, judged, quotable, response_in, rubric
 from tests.models.server import Answer, cut, drip, hang, huge, raw, reset, said, serving, status
 
@@ -133,7 +133,7 @@ class Ended(NamedTuple):
     requests: int
     reckoned: int
 
-    def verdicts(self) -> Iterator[tuple[str, Trace, Verdict]]:
+    def verdicts(self) -> Iterator[tuple[str, Trace, RecordedVerdict]]:
         return ((trace.response_id, trace, verdict) for trace in self.traces for verdict in trace.verdicts)
 
     def last(self, response: str) -> str:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from jurygraph.models.prices import TEMPLATE_TOKENS, Price, Prices, cost, max_cost, reply_limit
+from jurygraph.models.budget import TEMPLATE_TOKENS, Price, Prices, cost, max_cost, reply_limit
 
 MINI = Price(input=0.25, output=2.0)
 FREE = Price(input=0.0, output=0.0)

@@ -18,7 +18,7 @@ from jurygraph.cli.task_requests import TaskOutcome, run_each
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.schema import Rubric, Task
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
 
 DomainOption = Annotated[
@@ -65,7 +65,7 @@ def annotate(
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
     from jurygraph.cli.output_files import refuse_source, refuse_unwritable
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
 
     refuse_source(file, tasks)
     refuse_unwritable(file)
@@ -196,7 +196,7 @@ def _open_jury(
 def _open_tasks_with_rubrics(tasks: str) -> "TaskLines":
     """Open the lines of TASKS whose task has a rubric. Raises InputError if there is none."""
     from jurygraph.errors import InputError
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
     lines = TaskLines(tasks, lambda task: task.rubric is not None)
     if not len(lines):

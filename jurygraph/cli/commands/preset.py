@@ -28,8 +28,7 @@ def preset(
     """
     from jurygraph.errors import InputError
     from jurygraph.messages import did_you_mean
-    from jurygraph.sources.config import parse_config
-    from jurygraph.sources.presets import PRESETS, PresetUse, expand_preset
+    from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config
 
     if name is None:
         if json:

@@ -21,7 +21,7 @@ from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
 from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks, run_each
 
 if TYPE_CHECKING:
-    from jurygraph.runs.reports.bill import CallCosts
+    from jurygraph.runs.reports.estimate import CallCosts
     from jurygraph.schema.profile import Profiles
 
 
@@ -49,10 +49,10 @@ def profiles(
         jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
     """
     from jurygraph.cli.output_files import refuse_source, write_output
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
     from jurygraph.schema.profile import is_text_only
     from jurygraph.sources.profiles import profiles_line
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
     refuse_source(file, tasks)
     with redirect_stdout_to_stderr(), open_jury(config or find_config(tasks), model) as jury:

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.forecast import Forecast
+    from jurygraph.runs.reports.estimate import CallCosts, Forecast
     from jurygraph.runs.reports.summary import Summary
     from jurygraph.runs.workflows.branch import Branch
     from jurygraph.runs.workflows.session import ScoringSession
@@ -120,7 +119,7 @@ class _ScoreCommand:
 
     def run(self, jury: "Jury", branch: Path | None) -> None:
         """Print the notes of evaluators, then plan and score."""
-        from jurygraph.runs.reports.bill import count_requests
+        from jurygraph.runs.reports.estimate import count_requests
         from jurygraph.sources import read_work
         from jurygraph.sources.profiles import open_profiles
 
@@ -270,7 +269,7 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
 
 
 def _say_requests(session: "ScoringSession") -> None:
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
 
     for line in request_lines(count_requests(session.jury)):
         print_message(line)

@@ -59,7 +59,7 @@ def show(
         _show_all(stored_run, limit, json)
         return
     from jurygraph.cli.render.trace import trace_lines
-    from jurygraph.runs.store.lines import trace_to_json_line
+    from jurygraph.runs.export import trace_to_json_line
 
     trace = stored_run.find_trace(response)
     for line in [trace_to_json_line(trace)] if json else trace_lines(trace, stored_run.decision_of(trace.task_id)):
@@ -68,7 +68,7 @@ def show(
 
 def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
     if as_json:
-        from jurygraph.runs.store.lines import trace_to_json_line
+        from jurygraph.runs.export import trace_to_json_line
 
         for trace in islice(run.traces(), limit):
             print_result(trace_to_json_line(trace))

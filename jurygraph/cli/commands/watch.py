@@ -56,7 +56,7 @@ def watch(
     """
     from jurygraph.cli.output_files import refuse_picture, write_output_with
     from jurygraph.errors import InputError
-    from jurygraph.studies.monitor.picture import draw
+    from jurygraph.studies.plots import draw_stream
 
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both say what a step is; give one of them")
@@ -69,7 +69,7 @@ def watch(
     report = analysis.report()
     _print_report(report, json)
     if plot is not None and report.steps:
-        write_output_with(str(plot), lambda draft: draw(report, analysis.history, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw_stream(report, analysis.history, draft, plot.suffix))
     if not completed:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if report.adverse:

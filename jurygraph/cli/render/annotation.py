@@ -7,9 +7,8 @@ from jurygraph.cli.render.text import escape_line, format_number, format_table, 
 from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks
 
 if TYPE_CHECKING:
-    from jurygraph.agents.graph_annotator.statistics import GraphStatistics
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.estimate import CallEstimate
+    from jurygraph.agents.graph_annotator.graph import GraphStatistics
+    from jurygraph.runs.reports.estimate import CallCosts, CallEstimate
     from jurygraph.schema import Rubric, Task
 
 _MOST_LISTED = 12
@@ -49,7 +48,7 @@ def print_forecast(forecast: AnnotationEstimate, as_json: bool) -> None:
 
 def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, tally: "CallCosts | None", as_json: bool) -> None:
     """Print statistics and edges of the graphs and the requests that were sent, as lines or as JSON."""
-    from jurygraph.agents.graph_annotator.statistics import graph_statistics
+    from jurygraph.agents.graph_annotator.graph import graph_statistics
     from jurygraph.cli.render.summary import request_lines
 
     statistics = graph_statistics(one.result for one in outcomes if one.result is not None)

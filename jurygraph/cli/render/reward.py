@@ -6,10 +6,11 @@ from typing import Any, cast
 
 from jurygraph.cli.pairwise_sides import score_for
 from jurygraph.cli.render.contrasts import CONTRAST, contrast_lines
-from jurygraph.cli.render.text import format_plain, shorten
+from jurygraph.cli.render.text import format_plain
 from jurygraph.cli.render.trace import WELFARE, describe_rule, is_discarded, material_lines, origin_lines
 from jurygraph.cli.render.verdicts import verdict_sentences
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Reward, Term, Trace, Verdict
+from jurygraph.messages import shorten
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Reward, Term, Trace
 
 _MAX_REASON = 300
 _GRAPH_COMBINERS = ("gear", "hard-local", "hard-transitive")
@@ -23,17 +24,17 @@ class _TraceIndex:
         self._parents: dict[str, dict[str, list[str]]] = {}
 
     @cached_property
-    def _by_question(self) -> dict[str, list[Verdict]]:
-        verdicts: dict[str, list[Verdict]] = {}
+    def _by_question(self) -> dict[str, list[RecordedVerdict]]:
+        verdicts: dict[str, list[RecordedVerdict]] = {}
         for verdict in self.trace.verdicts:
             verdicts.setdefault(verdict.question, []).append(verdict)
         return verdicts
 
-    def verdicts(self, question: str) -> Sequence[Verdict]:
+    def verdicts(self, question: str) -> Sequence[RecordedVerdict]:
         """Return the verdicts of one question, in the order of the trace."""
         return self._by_question.get(question, ())
 
-    def verdicts_of_input(self, one: ComponentInput) -> list[Verdict]:
+    def verdicts_of_input(self, one: ComponentInput) -> list[RecordedVerdict]:
         """Return the verdicts of all questions of an input."""
         return [verdict for question in one.questions for verdict in self.verdicts(question)]
 

@@ -13,10 +13,10 @@ from jurygraph.schema import (
     Evidence,
     ExampleUse,
     Failure,
+    RecordedVerdict,
     Reward,
     Rubric,
     Trace,
-    Verdict,
 )
 from jurygraph.schema.config import Welfare
 from jurygraph.schema.profile import READ_FROM_FILE
@@ -183,7 +183,7 @@ def _verdict_lines(trace: Trace, decision: Decision) -> Iterator[str]:
         yield from (f"      {line}" for line in _verdict_details(verdict, min_confidence.get(verdict.question, 0.0)))
 
 
-def _verdict_heading(response_id: str, verdict: Verdict, samples: int) -> str:
+def _verdict_heading(response_id: str, verdict: RecordedVerdict, samples: int) -> str:
     answer = format_number(score_for(response_id, verdict)) if verdict.status == "ok" else verdict.status
     other = opponent(response_id, verdict)
     question = escape_line(verdict.question) + (f" against {escape_line(other)}" if other else "")
@@ -193,7 +193,7 @@ def _verdict_heading(response_id: str, verdict: Verdict, samples: int) -> str:
     return f"  {question}{sample}  {answer}  ({escape_line(verdict.evaluator)} {escape_line(verdict.version)})"
 
 
-def _verdict_details(verdict: Verdict, min_confidence: float) -> Iterator[str]:
+def _verdict_details(verdict: RecordedVerdict, min_confidence: float) -> Iterator[str]:
     if verdict.reason:
         yield escape_line(verdict.reason, _MAX_LINE)
     if verdict.failure is not None:
@@ -204,7 +204,7 @@ def _verdict_details(verdict: Verdict, min_confidence: float) -> Iterator[str]:
     yield from map(_evidence_line, verdict.evidence)
 
 
-def judge_details(verdict: Verdict, min_confidence: float) -> Iterator[str]:
+def judge_details(verdict: RecordedVerdict, min_confidence: float) -> Iterator[str]:
     """Return a judge's confidence, whether the verdict was discarded for it, and the examples used."""
     if verdict.confidence is not None:
         yield f"confidence {format_number(verdict.confidence)}"
@@ -213,7 +213,7 @@ def judge_details(verdict: Verdict, min_confidence: float) -> Iterator[str]:
     yield from example_details(verdict)
 
 
-def example_details(verdict: Verdict) -> Iterator[str]:
+def example_details(verdict: RecordedVerdict) -> Iterator[str]:
     """Return lines on the past examples a judge was shown or not, and on the shrinkage to the aggregate judge."""
     yield from _example_lines(verdict.examples, "shown as examples", "not shown")
     if verdict.shrinkage is not None:
@@ -249,13 +249,13 @@ def _lowest_confidence(specs: Iterable[ComponentSpec]) -> dict[str, float]:
     return least
 
 
-def is_discarded(verdict: Verdict, min_confidence: float) -> bool:
+def is_discarded(verdict: RecordedVerdict, min_confidence: float) -> bool:
     """Return True if a verdict does not count because of low confidence; verdicts of a gate always count."""
     confidence = 1.0 if verdict.confidence is None else verdict.confidence
     return verdict.status == "ok" and verdict.gated_by not in WORST_CASE_GATES and confidence < min_confidence
 
 
-def discard_reason(verdict: Verdict, min_confidence: float) -> str:
+def discard_reason(verdict: RecordedVerdict, min_confidence: float) -> str:
     """Return the reason why a verdict was discarded."""
     return f"confidence {format_number(verdict.confidence)} is below {format_number(min_confidence)}"
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Set
 
 from jurygraph.cli.pairwise_sides import is_decided_against, opponent, score_for
 from jurygraph.cli.render.contrasts import CONTRAST
-from jurygraph.cli.render.text import format_plain, shorten
+from jurygraph.cli.render.text import format_plain
 from jurygraph.cli.render.trace import discard_reason, example_details, is_discarded, required_confidence, sample_counts
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Reward, Trace, Verdict
+from jurygraph.messages import shorten
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Reward, Trace
 from jurygraph.schema.safety import NO_VARIANT, WORST_CASE_GATES
 
 _REASON, _QUOTE = 300, 120
@@ -43,7 +44,7 @@ def _stopped_sentences(trace: Trace) -> Iterator[str]:
         yield f"{addressee} was asked about {', '.join(names)}, and {consequence}: {gate}, {_inline_reason(reason)}."
 
 
-def _is_stopped(verdict: Verdict) -> bool:
+def _is_stopped(verdict: RecordedVerdict) -> bool:
     return verdict.gated_by in WORST_CASE_GATES and verdict.status == "ok"
 
 
@@ -77,13 +78,13 @@ def _loss_sentences(trace: Trace, directions: Mapping[str, int], can_rise: froze
             yield f"Short of the best: {_score_phrase(response_id, verdict)}."
 
 
-def _describe_error(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> str:
+def _describe_error(response_id: str, verdict: RecordedVerdict, directions: Mapping[str, int]) -> str:
     """Describe a verdict against a response; a penalty counts against it by a high score."""
     penalty = " as a penalty" if directions.get(verdict.question, 0) < 0 else ""
     return f"{_score_phrase(response_id, verdict, penalty)}{_quotes(verdict)}"
 
 
-def _is_error(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> bool:
+def _is_error(response_id: str, verdict: RecordedVerdict, directions: Mapping[str, int]) -> bool:
     """Return True if the judge decided that a merit is missing, or that a fault is present."""
     if directions.get(verdict.question, 0) < 0:
         return verdict.met is True
@@ -124,7 +125,7 @@ def _inputs_that_can_rise(spec: ComponentSpec, parts: Mapping[str, float]) -> li
     return [one for name, one in spec.inputs.items() if parts.get(name) == 0]
 
 
-def _score_deficit(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> float:
+def _score_deficit(response_id: str, verdict: RecordedVerdict, directions: Mapping[str, int]) -> float:
     """Return how far the score is from the best one for this response, in [0, 1]; 0 if it does not count."""
     score = score_for(response_id, verdict)
     assert score is not None
@@ -132,12 +133,12 @@ def _score_deficit(response_id: str, verdict: Verdict, directions: Mapping[str, 
     return 0.0 if direction == 0 else 1 - score if direction > 0 else score
 
 
-def _score_phrase(response_id: str, verdict: Verdict, manner: str = "") -> str:
+def _score_phrase(response_id: str, verdict: RecordedVerdict, manner: str = "") -> str:
     score = format_plain(score_for(response_id, verdict))
     return f"{_label(response_id, verdict)} scored {score}{manner}{_reason(verdict)}"
 
 
-def _reason(verdict: Verdict) -> str:
+def _reason(verdict: RecordedVerdict) -> str:
     return f": {_inline_reason(verdict.reason)}" if verdict.reason else ""
 
 
@@ -146,13 +147,13 @@ def _inline_reason(reason: str) -> str:
     return shorten(reason.rstrip(" ."), _REASON)
 
 
-def _evidence_start(verdict: Verdict) -> int | None:
+def _evidence_start(verdict: RecordedVerdict) -> int | None:
     """Return where in the response the evidence begins; None if it has no position there."""
     return min((e.start for e in verdict.evidence if e.start is not None), default=None)
 
 
-def _quotes(verdict: Verdict) -> str:
-    """Return the quotations that the reason does not contain, without those that were not found in the response."""
+def _quotes(verdict: RecordedVerdict) -> str:
+    """Quotations that the reason does not hold; none that is said to stand in the response and does not."""
     true = [shorten(e.quote, _QUOTE) for e in verdict.evidence if e.verified or e.source != "response"]
     quotes = [f"“{quote}”" for quote in true[:3] if quote not in _reason(verdict)]
     return f", as in {', '.join(quotes)}" if quotes else ""
@@ -197,19 +198,19 @@ def _unjudged_sentences(trace: Trace) -> Iterator[str]:
     )
 
 
-def _unjudged_reason(verdict: Verdict) -> str:
+def _unjudged_reason(verdict: RecordedVerdict) -> str:
     """Return the failure message, else the reason: a reason given before the failure may say something else."""
     text = verdict.failure.message if verdict.failure and verdict.failure.message else verdict.reason
     return f": {_inline_reason(text)}" if text else ""
 
 
-def _sample_label(trace: Trace, verdict: Verdict, several: Set[str]) -> str:
+def _sample_label(trace: Trace, verdict: RecordedVerdict, several: Set[str]) -> str:
     """Return the name of a verdict, with the sample number if its question has several."""
     sample = f", sample {verdict.sample + 1}" if verdict.question in several else ""
     return f"{_label(trace.response_id, verdict)}{sample}"
 
 
-def _label(response_id: str, verdict: Verdict) -> str:
+def _label(response_id: str, verdict: RecordedVerdict) -> str:
     member, other = verdict.stakeholder or verdict.reviewer, opponent(response_id, verdict)
     owner = f" of {member}" if member and member != verdict.subject else ""
     against = f" against {other}" if other else ""

@@ -19,6 +19,7 @@ from pydantic_core import from_json
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import Exchange, guard_async_transport, guard_requests
 from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES
+from jurygraph.models.budget import Price
 from jurygraph.models.faults import (
     ABORTED,
     OUT_OF_FUNDS,
@@ -28,10 +29,9 @@ from jurygraph.models.faults import (
     exception_chain,
     kind_of_status,
 )
-from jurygraph.models.prices import Price
 from jurygraph.models.probability import token_texts, value_token_indices
 from jurygraph.models.request import Form, Reply, Request, Token
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import find_secrets, process_redactor
 
 FORMS = {

@@ -21,7 +21,7 @@ from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES, ServerError
 from jurygraph.models.faults import ABORTED, RETRYABLE, Fault
 from jurygraph.models.probability import token_texts, value_token_indices
 from jurygraph.models.request import Form, Reply, Request, Token
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.models.faults import Fault
-
-Floats = NDArray[np.float64]
 
 TIMEOUT = 60.0
 """Seconds for one request to a server."""

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.models.backends.http_guard import guard_requests
 from jurygraph.models.backends.litellm import CLIENT_TIMEOUT, UNREADABLE, USING, LiteLLM, library
 from jurygraph.models.embedding.embedder import (
     TIMEOUT,
     Embedder,
-    Floats,
     Reranker,
     normalize_vectors,
     sort_by_index,

@@ -15,13 +15,13 @@ from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 from yarl import URL
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.models.backends.http_guard import LARGEST, check_value_count
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.backends.server_errors import parse_error
 from jurygraph.models.embedding.embedder import (
     TIMEOUT,
     Embedder,
-    Floats,
     Reranker,
     normalize_vectors,
     sort_by_index,

@@ -1,18 +1,21 @@
-"""Branch from another run: verdicts and material that did not change are carried over, the rest is judged again."""
+"""Branch from another run: verdicts and material that did not change are carried over, the rest is judged again.
+
+What did not change is known by digests of everything that a verdict depends on.
+"""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jurygraph.graphs.basis import input_digests
-from jurygraph.graphs.routing import KnownResults
+from jurygraph.graphs.routing import KnownResults, required_material
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import Origin, has_same_requests
 from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.trace_reading import ScoredResponse, is_erased
-from jurygraph.schema import Plan, Response, Task, Trace, Verdict
+from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -107,9 +110,43 @@ def _unchanged_ids(scored: Iterable[ScoredResponse], responses: Iterable[Respons
     return {response.id for response in responses if old_digests.get(response.id) == response.content_digest}
 
 
-def _is_reusable(verdict: Verdict) -> bool:
+def _is_reusable(verdict: RecordedVerdict) -> bool:
     """Return whether a verdict comes from its evaluator, or failed because of the response, and was not erased."""
     if not verdict.responses or is_erased(verdict):
         return False
     is_infrastructure = verdict.failure is not None and verdict.failure.cause == "infrastructure"
     return verdict.status in ("ok", "abstained", "failed") and not is_infrastructure
+
+
+SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
+"""Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputDigests:
+    """Digests of the inputs of a single verdict, by question id, and of a single piece of material, by its name."""
+
+    questions: Mapping[str, str]
+    material: Mapping[str, str]
+
+
+def input_digests(survey: Survey) -> InputDigests:
+    """Return the basis of every question and of all material.
+
+    Two plans can share a verdict on a question, or a piece of material, that has the same basis in both, for responses
+    with the same ids and content digests.
+    """
+    derivations = {derivation.gives: derivation for derivation in survey.derivations}
+    material: dict[str, str] = {}
+    for wave in survey.waves:
+        for name in wave.materials:
+            material[name] = _digest_inputs(derivations[name], derivations[name].needs, material)
+    questions = {q.id: _digest_inputs(q, required_material(q), material) for q in survey.questions}
+    return InputDigests(questions, material)
+
+
+def _digest_inputs(noun: FrozenModel, names: Iterable[str], material: Mapping[str, str]) -> str:
+    """Return the digest of a question or derivation together with the basis of the material that it needs."""
+    return digest_of(
+        [noun.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS)), {name: material[name] for name in names}]
+    )

@@ -13,9 +13,8 @@ from ruamel.yaml.error import YAMLError
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
-from jurygraph.decision.decide import pause_garbage_collection
+from jurygraph.decision.decide import pause_garbage_collection, redecide
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.decision.redecide import redecide
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.integrity.recomputation import Combiners, Recomputation, RecomputedReward, read_groups

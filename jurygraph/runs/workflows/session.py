@@ -19,8 +19,7 @@ from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
 from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.reports.bill import ReplySource, is_replay
-from jurygraph.runs.reports.forecast import Forecast, without_model_conditions
+from jurygraph.runs.reports.estimate import Forecast, ReplySource, is_replay, without_model_conditions
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder, shell_quote

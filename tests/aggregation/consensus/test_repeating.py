@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.aggregation.consensus.repeating import _current_folder_not_importable, run_each
+from jurygraph.aggregation.consensus.resampling import _current_folder_not_importable, run_each
 from jurygraph.errors import PlanError
 
 
@@ -76,7 +76,7 @@ def test_processes_import_nothing_from_the_current_folder(tmp_path: Path) -> Non
     script.parent.mkdir()
     script.write_text(
         "from operator import neg\n"
-        "from jurygraph.aggregation.consensus.repeating import run_each\n"
+        "from jurygraph.aggregation.consensus.resampling import run_each\n"
         "if __name__ == '__main__':\n"
         "    print(run_each(neg, [1, 2], jobs=2))\n"
     )

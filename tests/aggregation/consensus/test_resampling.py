@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, rankdata
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.stability import _stability, tau_b
+from jurygraph.aggregation.consensus.resampling import _stability, tau_b
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
 
@@ -260,7 +260,7 @@ class TestRefits:
         told: list[int] = []
         found = consensus.refit_intervals(fitted, agent, report=told.append)
         assert told == [1] * 200
-        stated = {"resamples": 200, "seed": 0, "prompt": item, "published": False, "jobs": 1}
+        stated = {"resamples": 200, "seed": 0, "prompt": item, "as_published": False, "jobs": 1}
         assert consensus.refit_intervals(fitted, agent, **stated) == found
 
     def test_items_of_one_prompt_are_drawn_together(self) -> None:

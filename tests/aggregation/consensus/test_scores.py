@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import agents
+from jurygraph.aggregation import bootstrap, consensus
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, drawn, votes
 
@@ -74,7 +73,7 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawn at once or in portions, with as many resamples as are asked for."""
-    monkeypatch.setattr(agents, "_DRAWS_PER_BATCH", at_once)
+    monkeypatch.setattr(bootstrap, "DRAWS_PER_BATCH", at_once)
     item, annotator, label, _ = drawn(24, 4, 3, seed=0)
     one = consensus.fit(item, annotator, label)
     agent, prompt = np.array(["a", "b", "c"])[item % 3], item // 6

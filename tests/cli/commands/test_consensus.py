@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.sources.confusions import read_confusions
+from jurygraph.sources.ratings import read_confusions
 from tests.cli.conftest import Command
 from tests.sources.test_ratings import table
 from tests.studies.consensus.made import AGENTS, PANEL
@@ -254,7 +254,7 @@ def test_wrong_input_is_one_clear_error(votes: Path, run: Command, arguments: li
 @pytest.mark.parametrize(
     ("some", "said"),
     [
-        ([("a", "x", 0), ("b", "x", 1)], "one annotator cannot be told apart"),
+        ([("a", "x", 0), ("b", "x", 1)], "one annotator is not identifiable"),
         ([("a", "x", 0), ("b", "x", 1), ("a", "y", 1), ("b", "y", 1), ("a", "z", 0)], "little is known of z"),
         ([("a", "x", 0), ("b", "x", 1), ("c", "x", "")], "items without a label: 1"),
     ],

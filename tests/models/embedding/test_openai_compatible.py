@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.models.embedding import openai_compatible
-from jurygraph.models.embedding.embedder import Floats, normalize_vectors
+from jurygraph.models.embedding.embedder import normalize_vectors
 from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
