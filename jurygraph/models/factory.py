@@ -36,7 +36,7 @@ _SLOTS = 4
 """Most requests that a gguf model processes in parallel: each needs memory for its context."""
 
 _FIXED_FORMS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
-_PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
+PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
 def open_gateway(
@@ -83,7 +83,7 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
             raise ConfigError(f"calls.form: {_FIXED_FORMS[kind]}, so leave the form out")
         if kind in _BACKENDS:
             return _BACKENDS[kind](rest, config)
-        if _PROVIDER_MODEL.fullmatch(model):
+        if PROVIDER_MODEL.fullmatch(model):
             from jurygraph.models.backends.litellm import LiteLLM
 
             return LiteLLM(model, form=config.form)
@@ -96,12 +96,18 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
     raise ConfigError(f"model: {prefix!r} names nobody; write {choices}")
 
 
+def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
+    """Split `URL#model`. Raises `ValueError`, with an example of a model, if one of them is missing."""
+    url, _, model = rest.partition("#")
+    if not url or not model:
+        raise ValueError(f"openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#{example}")
+    return url, model
+
+
 def _open_openai_compatible(rest: str, config: CallsConfig) -> Backend:
     from jurygraph.models.backends.openai_compatible import OpenAICompatible
 
-    url, _, model = rest.partition("#")
-    if not url or not model:
-        raise ValueError("openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen")
+    url, model = split_url_and_model(rest, "qwen")
     key = os.environ.get(config.key) or None
     return OpenAICompatible(url, model, key, form=config.form or "native", connections=config.concurrency)
 

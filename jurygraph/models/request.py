@@ -38,7 +38,7 @@ class Request(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of `said()`."""
+        """SHA-256 of the canonical JSON of `to_identity()`."""
         return digest_of(self.to_identity())
 
     def to_identity(self) -> dict[str, Any]:

@@ -48,7 +48,7 @@ async def call_with_retries(
     """Call `once` with retries; return its result and the number of calls.
 
     A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
-    `LONGEST`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
+    `MAX_WAIT`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
     until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`; the `attempts` of a
     `Fault` is the number of calls of `once`.
     """
@@ -96,7 +96,7 @@ def _should_retry(error: BaseException) -> bool:
 def _final_fault(fault: Fault, attempts: int) -> Fault:
     """Return the fault to raise in the end.
 
-    Its message says so if the provider asks for a longer wait than `LONGEST`.
+    Its message says so if the provider asks for a longer wait than `MAX_WAIT`.
     """
     if fault.is_retryable and _requested_wait(fault) > MAX_WAIT:
         problem = (

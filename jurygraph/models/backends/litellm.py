@@ -17,7 +17,7 @@ from weakref import WeakSet
 from pydantic_core import from_json
 
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.http_guard import Exchange, guard_async_transport, guard_requests
+from jurygraph.models.backends.http_guard import Exchange, guard_requests
 from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES
 from jurygraph.models.faults import (
     ABORTED,
@@ -271,15 +271,13 @@ def _endpoint(source: str, address: str | None) -> str | None:
 
 @cache
 def library() -> Any:
-    """Return litellm, set up to fetch nothing, cache nothing and send no telemetry, with its HTTP requests guarded."""
+    """Return litellm, set up to fetch nothing, cache nothing and send no telemetry."""
     os.environ.update(_SETTINGS)
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.set_verbose = False
     litellm.DEFAULT_MAX_RETRIES = 0  # its embeddings use this default if a call sets 0
-    transports: Any = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport")
-    guard_async_transport(transports.LiteLLMAiohttpTransport)
     for name in _LOGGERS:  # they would print prompts and keys
         logging.getLogger(name).disabled = True
     return litellm
