@@ -5,12 +5,11 @@ import importlib
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
-from operator import itemgetter
 from typing import Any
 from weakref import WeakSet
 
@@ -29,8 +28,8 @@ from jurygraph.models.faults import (
     kind_of_status,
 )
 from jurygraph.models.prices import Price
-from jurygraph.models.probability import token_texts, value_token_indices
-from jurygraph.models.request import Form, Reply, Request, Token
+from jurygraph.models.probability import read_tokens
+from jurygraph.models.request import Form, Reply, Request
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.known_secrets import find_secrets, process_redactor
 
@@ -339,6 +338,7 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
     special = choice.message.provider_specific_fields or {}
     sent = from_json(body)
     text = _restore_text(choice.message.content or "", sent)
+    logprobs = getattr(choice, "logprobs", None)
     return Reply(
         text=text,
         finish=_finish(model, sent) or choice.finish_reason,
@@ -346,7 +346,7 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 if the provider did not report it
         tokens_out=answer.usage.completion_tokens or None,
-        tokens=_tokens(getattr(getattr(choice, "logprobs", None), "content", None) or (), text),
+        tokens=read_tokens(logprobs.model_dump() if logprobs else None, text),
     )
 
 
@@ -390,22 +390,3 @@ def _strings(value: Any) -> Iterator[str]:
             pending.extend(reversed(item.values()))
         elif isinstance(item, list):
             pending.extend(reversed(item))
-
-
-def _tokens(entries: Sequence[Any], text: str) -> tuple[Token, ...]:
-    texts = token_texts([(token.token, token.bytes) for token in entries])
-    indices = value_token_indices(text, texts)
-    return tuple(
-        Token(text=texts[index], logprob=token.logprob, others=_others(token) if index in indices else ())
-        for index, token in enumerate(entries)
-    )
-
-
-def _others(entry: Any) -> tuple[tuple[str, float], ...]:
-    return tuple(
-        sorted(
-            ((alternative.token, alternative.logprob) for alternative in entry.top_logprobs),
-            key=itemgetter(1),
-            reverse=True,
-        )
-    )

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from io import BytesIO
-from operator import itemgetter
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar
 from urllib.parse import urlsplit
 
@@ -19,8 +18,8 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import LARGEST
 from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES, ServerError, error_kind, parse_error
 from jurygraph.models.faults import ABORTED, RETRYABLE, Fault
-from jurygraph.models.probability import token_texts, value_token_indices
-from jurygraph.models.request import Form, Reply, Request, Token
+from jurygraph.models.probability import read_tokens
+from jurygraph.models.request import Form, Reply, Request
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
@@ -28,8 +27,6 @@ T = TypeVar("T")
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
 _MAX_MESSAGE = 300
 _MOST_TOKENS = 1 << 31
-_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
-_ROUNDING = 1e-3
 _IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 _KEY = re.compile(r"[!-~]+")
 _NO_ADDRESS = "the URL is no web address; give one such as http://127.0.0.1:8000/v1"
@@ -254,40 +251,3 @@ def _tokens_out(usage: Any) -> int | None:
 def _read_count(usage: Any, name: str) -> int | None:
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if type(count) is int and 0 <= count < _MOST_TOKENS else None
-
-
-def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
-    """Return every token, or none if one cannot be read: with a gap they would spell another text."""
-    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not isinstance(entries, list):
-        return ()
-    read = [token for token in map(_token, entries) if token is not None]
-    if len(read) < len(entries):
-        return ()
-    texts = [token for token, _ in read]
-    if text not in "".join(texts):
-        texts = token_texts([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
-    indices = value_token_indices(text, texts)
-    return tuple(
-        Token.model_construct(text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ())
-        for index, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
-    )
-
-
-def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    top = entry.get("top_logprobs")
-    others = [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
-    return tuple(sorted(others, key=itemgetter(1), reverse=True))
-
-
-def _token(entry: Any) -> tuple[str, float] | None:
-    """Return a token and its log probability, which is at most 0; None if there is no such pair."""
-    if not isinstance(entry, dict):
-        return None
-    text: Any = entry.get("token")
-    number: Any = entry.get("logprob")
-    if not isinstance(text, str) or not isinstance(number, (float, int)) or not number <= _ROUNDING:
-        return None
-    if _LEAST_LOGPROB <= number <= 0.0:
-        return text, float(number)
-    return text, 0.0 if number > 0.0 else _LEAST_LOGPROB
