@@ -17,12 +17,12 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget
 from jurygraph.models.cache import Cache, default_folder
-from jurygraph.models.call_sink import CallSink
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.prices import Price, Prices
 from jurygraph.models.recording import Recorder
+from jurygraph.models.request import CallSink
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig

@@ -11,7 +11,7 @@ from functools import partial
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import wait_for_turn
-from jurygraph.models.retry_after import MAX_WAIT
+from jurygraph.models.retries import MAX_WAIT
 
 log = logging.getLogger(__name__)
 

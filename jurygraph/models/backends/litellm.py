@@ -30,7 +30,7 @@ from jurygraph.models.faults import (
 from jurygraph.models.prices import Price
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Form, Reply, Request
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import find_secrets, process_redactor
 
 FORMS = {

@@ -20,7 +20,7 @@ from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES, ServerError
 from jurygraph.models.faults import ABORTED, RETRYABLE, Fault
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Form, Reply, Request
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
 T = TypeVar("T")
