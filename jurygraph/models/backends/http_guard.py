@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES, error_kind, parse_error
-from jurygraph.models.faults import Fault, kind_of_status
+from jurygraph.models.faults import MAX_ERROR_BYTES, Fault, error_kind, kind_of_status, parse_error
 
 if TYPE_CHECKING:
     import httpx

@@ -17,9 +17,9 @@ from pydantic_core import from_json
 
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import Exchange, guard_requests
-from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES
 from jurygraph.models.faults import (
     ABORTED,
+    MAX_ERROR_BYTES,
     OUT_OF_FUNDS,
     RESPONSE_KINDS,
     RETRYABLE,

@@ -16,8 +16,7 @@ from yarl import URL
 
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import LARGEST
-from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES, ServerError, error_kind, parse_error
-from jurygraph.models.faults import ABORTED, RETRYABLE, Fault
+from jurygraph.models.faults import ABORTED, MAX_ERROR_BYTES, RETRYABLE, Fault, ServerError, error_kind, parse_error
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Form, Reply, Request
 from jurygraph.models.retries import retry_after
