@@ -20,7 +20,7 @@ from jurygraph.models.cache import Cache, default_folder
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import Price, Prices
+from jurygraph.models.prices import Price, price_of
 from jurygraph.models.recording import Recorder
 from jurygraph.models.request import CallSink
 from jurygraph.models.retries import RetryPolicy
@@ -56,7 +56,7 @@ def open_gateway(
     price = (
         FREE_PRICE
         if kind in _FREE_KINDS
-        else Prices(config.prices, _PRICE_TABLES.get(backend.provider)).price_of(backend.model)
+        else price_of(backend.model, config.prices, _PRICE_TABLES.get(backend.provider))
     )
     if max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"

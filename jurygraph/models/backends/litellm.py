@@ -131,8 +131,14 @@ _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 _OWN_KINDS = ("server", "rejected")
 """Kinds of the statuses 500 and 400, which litellm raises itself if it cannot read a reply."""
 
-CLIENT_TIMEOUT = 86_400.0
-"""Seconds; the same for all requests, since litellm creates a client, with its own connections, for each timeout."""
+FIXED_ARGUMENTS = {
+    "timeout": 86_400.0,  # the same for all: litellm creates a client, with its own connections, for each timeout
+    "max_retries": 0,
+    "num_retries": 0,
+    "caching": False,
+    "no-log": True,
+}
+"""Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 """Exceptions that litellm raises for a malformed reply."""
@@ -210,12 +216,8 @@ class LiteLLM(Backend):
             "model": self.model,
             "base_url": self._base_url,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            "timeout": CLIENT_TIMEOUT,
-            "max_retries": 0,
-            "num_retries": 0,
-            "caching": False,
             "drop_params": False,
-            "no-log": True,
+            **FIXED_ARGUMENTS,
         }
 
     def _prefix_model(self, fault: Fault) -> Fault:

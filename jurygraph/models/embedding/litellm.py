@@ -7,7 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from jurygraph.models.backends.http_guard import guard_requests
-from jurygraph.models.backends.litellm import CLIENT_TIMEOUT, UNREADABLE, USING, LiteLLM, library
+from jurygraph.models.backends.litellm import FIXED_ARGUMENTS, UNREADABLE, USING, LiteLLM, library
 from jurygraph.models.embedding import remote
 from jurygraph.models.faults import Fault
 
@@ -21,14 +21,13 @@ class LiteLLMServer(remote.Server):
         self.version = f"litellm {version('litellm')} {model}" + (f" at {address}" if address else "")
 
     async def embed(self, texts: Sequence[str]) -> remote.Entries:
-        answer = await _Provider(self.name).ask("aembedding", input=list(texts))
-        return _read_entries(self.name, answer, "data", "embedding")
+        reply = await _Provider(self.name).ask("aembedding", input=list(texts))
+        return remote.read_entries(self.name, vars(reply), "data", "embedding")
 
     async def rerank(self, query: str, documents: Sequence[str]) -> remote.Entries:
         fields: dict[str, Any] = {"query": query, "documents": list(documents), "top_n": len(documents)}
-        return _read_entries(
-            self.name, await _Provider(self.name).ask("arerank", **fields), "results", "relevance_score"
-        )
+        reply = await _Provider(self.name).ask("arerank", **fields)
+        return remote.read_entries(self.name, vars(reply), "results", "relevance_score")
 
 
 class _Provider(LiteLLM):
@@ -44,7 +43,7 @@ class _Provider(LiteLLM):
         with guard_requests(json=True) as exchange:
             try:
                 async with asyncio.timeout(remote.TIMEOUT):
-                    answer = await call(**arguments, **self._fixed_arguments())
+                    answer = await call(**arguments, **FIXED_ARGUMENTS, model=self.model)
                 exchange.require_reply()
             except TimeoutError:
                 raise Fault("timeout", f"{self.model}: no whole reply within {remote.TIMEOUT:g} s") from None
@@ -57,16 +56,6 @@ class _Provider(LiteLLM):
         if any(map(_has_misread_value, exchange.bodies)):  # litellm converts true to 1.0
             raise Fault("unreadable", f"{self.model}: an index, a score or an embedding holds what is no number")
         return answer
-
-    def _fixed_arguments(self) -> dict[str, Any]:
-        return {
-            "model": self.model,
-            "timeout": CLIENT_TIMEOUT,
-            "max_retries": 0,
-            "num_retries": 0,
-            "caching": False,
-            "no-log": True,
-        }
 
 
 def _has_misread_value(body: bytes) -> bool:
@@ -83,11 +72,3 @@ def _has_non_number(entry: Mapping[str, Any]) -> bool:
     vector = entry.get("embedding")
     values = [entry.get("relevance_score", 0.0), *(vector if isinstance(vector, list) else ())]
     return type(entry.get("index", 0)) is not int or any(type(value) not in (int, float) for value in values)
-
-
-def _read_entries(model: str, answer: Any, entries: str, value: str) -> remote.Entries:
-    """Return the indices and values of a reply. Raises `Fault` if it has none."""
-    try:
-        return [(entry["index"], entry[value]) for entry in getattr(answer, entries)]
-    except (AttributeError, LookupError, TypeError):
-        raise Fault("unreadable", f"{model}: its reply has no {entries} with an index and {value} each") from None

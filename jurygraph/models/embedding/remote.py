@@ -1,7 +1,7 @@
 """Embedders and rerankers of a server, by any client, with retries."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jurygraph.models.embedding.embedder import (
@@ -12,6 +12,7 @@ from jurygraph.models.embedding.embedder import (
     sort_by_index,
     validate_scores,
 )
+from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy, call_with_retries
 
 TIMEOUT = 60.0
@@ -73,3 +74,11 @@ class RemoteReranker(Reranker):
             return validate_scores(scores, len(documents), self.name)
 
         return (await call_with_retries(once, POLICY))[0]
+
+
+def read_entries(name: str, reply: Mapping[str, Any], entries: str, value: str) -> Entries:
+    """Return the indices and values of a reply. Raises `Fault` if it has none."""
+    try:
+        return [(entry["index"], entry[value]) for entry in reply[entries]]
+    except (LookupError, TypeError):
+        raise Fault("unreadable", f"{name}: its reply has no {entries} with an index and {value} each") from None
