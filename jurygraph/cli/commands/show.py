@@ -58,11 +58,15 @@ def show(
     if response is None:
         _show_all(stored_run, limit, json)
         return
+    from jurygraph.cli.render.explanation import explain as explain_trace
     from jurygraph.cli.render.trace import trace_lines
     from jurygraph.runs.store.lines import trace_to_json_line
 
     trace = stored_run.find_trace(response)
-    for line in [trace_to_json_line(trace)] if json else trace_lines(trace, stored_run.decision_of(trace.task_id)):
+    if json:
+        print_result(trace_to_json_line(trace))
+        return
+    for line in trace_lines(explain_trace(trace, stored_run.decision_of(trace.task_id))):
         print_result(line)
 
 
@@ -109,12 +113,13 @@ def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
     Example:
         jurygraph explain run --response task-1/a
     """
-    from jurygraph.cli.render.reward import sentences
+    from jurygraph.cli.render.explanation import explain as explain_trace
+    from jurygraph.cli.render.sentences import sentences
     from jurygraph.runs.run import Run
 
     stored_run = Run.open(run)
     trace = stored_run.find_trace(response)
-    lines = sentences(trace, stored_run.decision_of(trace.task_id))
+    lines = sentences(explain_trace(trace, stored_run.decision_of(trace.task_id)))
     if json:
         print_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines})
         return

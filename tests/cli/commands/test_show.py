@@ -36,7 +36,7 @@ def test_show_of_one_response_is_the_whole_trace(scored: Path, run: Command):
         "response  salt/a",
         "reward    -0.2500  (ok, coverage 1.0000)",
         "range     -0.2500 to -0.2500",
-        "asked     2 = 2 judged + 0 abstained + 0 failed + 0 not applicable",
+        "verdicts  2 = 2 judged + 0 abstained + 0 failed + 0 not applicable",
         "polite   1.0000  0.2500        0.2500",
         "shaky   -0.5000  1.0000       -0.5000",
         "manners.polite  0.2500",
@@ -63,16 +63,16 @@ def test_a_trace_has_the_contract_s_fields(scored: Path, run: Command):
     assert set(verdict.split()) <= set(trace["verdicts"][0])
 
 
-def test_explain_says_it_in_sentences(scored: Path, run: Command):
+def test_explain_prints_sentences(scored: Path, run: Command):
     assert run("explain", scored, "--response", "salt/a").out.splitlines() == [
         "Response salt/a by alice to task salt gets -0.25.",
         "polite: weight 1 × value 0.25 = 0.25.",
         "shaky: weight -0.5 × value 1 = -0.5.",
-        "Together: 0.25 + (-0.5) = -0.25.",
-        "Wrong: shaky (manners.shaky) scored 1 as a penalty.",
-        "Short of the best: polite (manners.polite) scored 0.25: counted.",
-        "Verdicts asked for: 2; judged 2, abstained 0, failed 0, not applicable 0.",
-        "Nothing is left open: no verdict is missing that could change it.",
+        "Sum: 0.25 + (-0.5) = -0.25.",
+        "Error: shaky (manners.shaky) scored 1 as a penalty.",
+        "Deduction: polite (manners.polite) scored 0.25: counted.",
+        "Verdicts: 2 requested; 2 judged, 0 abstained, 0 failed, 0 not applicable.",
+        "All verdicts are present.",
     ]
 
 
@@ -91,7 +91,7 @@ def kind(task, response):
 """
 
 
-def test_show_and_explain_say_which_verdicts_were_discarded(tmp_path: Path, run: Command):
+def test_show_and_explain_list_discarded_verdicts(tmp_path: Path, run: Command):
     config = """
 evaluators: [{use: manners.kind, samples: 2}]
 components: {kind: {inputs: {kind: {of: manners.kind, confident: 0.95}}}}
@@ -103,9 +103,9 @@ reward: {kind: 1.0}
     shown = run("show", project / "run", "--response", "salt/a").out
     assert "kind, sample 2 of 2  0.0000" in shown
     assert shown.count("discarded: confidence 0.9000 is below 0.9500") == 2
-    said = run("explain", project / "run", "--response", "salt/a").out
-    assert "kind (manners.kind), sample 2: it scored 0, but confidence 0.9000 is below 0.9500." in said
-    assert "What was wrong" not in said
+    text = run("explain", project / "run", "--response", "salt/a").out
+    assert "kind (manners.kind), sample 2 scored 0, but confidence 0.9000 is below 0.9500." in text
+    assert "rror: " not in text
 
 
 @pytest.mark.parametrize("command", ["show", "explain"])
