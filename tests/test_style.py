@@ -116,14 +116,15 @@ def test_a_module_says_what_it_is_for(module: Path) -> None:
 
 DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "decision/table.py": {
-        scope: {"reduce"} for scope in ("Table.heard", "Table.unheard", "Table.judged", "_fill_cells", "_fold_columns")
+        scope: {"reduce"}
+        for scope in ("Table.effective", "Table.discarded", "Table.judged_weight", "_fill_cells", "_fold_columns")
     },
     "decision/fusion.py": {},
     "decision/decide.py": {"_is_selective": {"reduce"}},
     "decision/group_result.py": {},
     "decision/combiners.py": {"input_means": {"mean"}},
     "agents/data_synthesizer/contrast.py": {},
-    "agents/roles.py": {},
+    "decision/combiner.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}},
     "judges/consensus/combiner.py": {"ConsensusOfJudges.combine": {"mean"}},
     "judges/consensus/votes.py": {},
@@ -132,7 +133,7 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "judges/pairwise/both_orders.py": {},
 }
 """Between verdicts and rewards, and the names of our own that are called like something banned: `Input.reduce` and
-`Cells.mean`. `aggregation` has a test of its own."""
+`ScoreMatrix.mean`. `aggregation` has a test of its own."""
 
 
 @pytest.mark.parametrize("module", DECIDING)

@@ -187,7 +187,7 @@ def adapt(
     scope: Scope = "response",
     branch: Branch | None = None,
     needs: Sequence[str] = (),
-    brings_own_model: bool | None = None,
+    own_model: bool | None = None,
     of: str = "submitted",
     when: Condition | None = None,
     pairs: Pairs = "ordered",
@@ -210,7 +210,7 @@ def adapt(
         scope=scope,
         branch=branch,
         needs=needs,
-        own_model=runnable if brings_own_model is None else brings_own_model,
+        own_model=runnable if own_model is None else own_model,
         question_fields={"of": of, "when": when, "pairs": pairs, "samples": samples, "seed": seed},
     )
     return adapted

@@ -110,7 +110,7 @@ def reward_rows(
         "terms": _component_rows(decision, judged.components),
         "counts": counts,
         "parts": _named_numbers({name: component.parts for name, component in judged.components.items()}, rows),
-        "figures": _diagnostics(judged.components, rows),
+        "diagnostics": _diagnostics(judged.components, rows),
         "adjustments": _adjustments(judged.fused, rows),
         "notes": (() if word == "ok" else _notes(decision, judged.dropped, *reasons) for word, *reasons in why),
     }

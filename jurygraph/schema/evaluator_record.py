@@ -18,4 +18,4 @@ class EvaluatorRecord(FrozenModel):
     audience: Audience
     combiner: Id = Field(default="mean", exclude_if=lambda combiner: combiner == "mean")
     shares: dict[Id, Positive] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
-    depends_on: str = Field(default="", exclude_if=lambda rests_on: not rests_on)
+    depends_on: str = Field(default="", exclude_if=lambda depends_on: not depends_on)

@@ -300,7 +300,7 @@ def test_a_function_without_source_has_the_version_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layer", "own_model", "asks"),
+    ("layer", "own_model", "batch"),
     [
         ("check", None, False),
         ("fact", None, False),

@@ -449,14 +449,14 @@ class Doubtful(Combiner):
 
 @pytest.mark.parametrize(("weight", "fixed"), [(1.0, False), (0.0, True)])
 def test_a_reward_whose_weights_are_a_judges_says_so(weight: float, fixed: bool) -> None:
-    own = {"combiner": "tests.graphs.test_recipe:Doubtful", "inputs": {"tone": "tone"}}
+    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": "tone"}}
     config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
     (reward,) = rewarded(config, task(), response("a", tone=0.5))
     assert reward.weights_fixed is fixed
 
 
 def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
-    own = {"combiner": "tests.graphs.test_recipe:Doubtful", "inputs": {"tone": {"of": "tone", "reduce": "max"}}}
+    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": {"of": "tone", "reduce": "max"}}}
     config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
     spec = next(one for one in planned(config, task()).decision.specs if one.name == "own")
     assert spec.inputs["tone"].reduce is None
@@ -519,7 +519,7 @@ def test_a_question_about_a_criterion_has_its_sign_and_the_criterion_its_weight(
 
 
 def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
-    inputs = {"x": {"of": "met@x", "mass": 3.0, "confident": 0.75}, "y": "met@y"}
+    inputs = {"x": {"of": "met@x", "total_weight": 3.0, "confident": 0.75}, "y": "met@y"}
     config = {"evaluators": [told("met", audience="criterion")], "components": {"own": {"inputs": inputs}}}
     plan = planned({**config, "reward": {"own": 1.0}}, task(criterion("x"), criterion("y")))
     own = next(spec for spec in plan.decision.specs if spec.name == "own")
@@ -556,7 +556,7 @@ def test_a_decision_holds_the_whole_recipe() -> None:
     inputs = {
         "c": {"of": "taste", "confident": 0.5},
         "b": {"of": "taste@r1", "reduce": "max"},
-        "a": {"of": "tone", "gated": "zero", "mass": 2.0},
+        "a": {"of": "tone", "gated": "zero", "total_weight": 2.0},
     }
     config = {
         "evaluators": families,

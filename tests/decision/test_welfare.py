@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jurygraph import PlanError, ScoreMatrix
 from jurygraph.agents.registry import load_combiner
-from tests.agents.test_combiners import combined, inputs, one, parts, value
+from tests.decision.test_combiners import combined, inputs, one, parts, value
 
 TABLE_4 = {"a": one(0.4, mass=0.67), "b": one(0.95, mass=0.09), "c": one(0.8, mass=0.24)}
 

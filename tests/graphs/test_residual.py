@@ -40,7 +40,10 @@ def test_residual_questions_that_hold_more_are_refused(layers: list[str], share:
 
 def test_the_rule_holds_for_every_stakeholder_and_for_components_of_ones_own() -> None:
     config = asked_by("check", "check", "check", "check", "residual")
-    own = {"combiner": "stakeholders", "inputs": {"ann": {"of": "e0", "mass": 0.5}, "bob": {"of": "e4", "mass": 0.5}}}
+    own = {
+        "combiner": "stakeholders",
+        "inputs": {"ann": {"of": "e0", "total_weight": 0.5}, "bob": {"of": "e4", "total_weight": 0.5}},
+    }
     planned(config, ANN)
     with pytest.raises(PlanError, match="hold 100 % of the weight of stakeholder 'bob'"):
         planned({**config, "components": {"own": own}, "reward": {"own": 1.0}}, ANN)

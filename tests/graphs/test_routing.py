@@ -156,7 +156,7 @@ def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "threshold", "asks"),
+    ("scores", "threshold", "batch"),
     [((0.9, 0.1, 0.2), 0.2, True), ((0.9, 0.1, 0.2), 0.21, False), ((0.9, 0.1, 0.2, 0.4), 0.3, True)],
 )
 def test_the_median_is_the_middle_one_or_the_mean_of_the_two(

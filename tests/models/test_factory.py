@@ -31,7 +31,7 @@ ROOT = Path(jurygraph.__file__).parents[1]
 SECRET = "sk-canary-0123456789"
 
 listed = FakeListChatModel(responses=["yes"])
-"""What `langchain:tests.models.test_opening.listed` names."""
+"""What `langchain:tests.models.test_factory.listed` names."""
 
 
 @pytest.fixture(autouse=True)
@@ -122,7 +122,7 @@ def test_of_a_recording_of_several_models_one_is_named(tmp_path: Path) -> None:
 
 
 def test_a_chat_model_of_ones_own_is_known_by_its_class() -> None:
-    assert identity("langchain:tests.models.test_opening.listed")[0] == "langchain:FakeListChatModel"
+    assert identity("langchain:tests.models.test_factory.listed")[0] == "langchain:FakeListChatModel"
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5-mini", "ollama/llama3:8b", "together_ai/org/m-7b", "text-x/m"])
@@ -146,7 +146,7 @@ def test_a_form_that_a_model_cannot_have_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"calls\.form: a gguf model is held to a grammar, so leave the form out"):
         backend("gguf:judge.gguf", form="native")
     with pytest.raises(ConfigError, match=r"calls\.form: .* words alone, so leave the form out"):
-        backend("langchain:tests.models.test_opening.listed", form="native")
+        backend("langchain:tests.models.test_factory.listed", form="native")
 
 
 def test_a_gguf_model_has_the_room_that_the_config_says(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ WRONG = {
     "replay:README.md": "README.md.*line 1.*; ",
     "langchain:": "cannot be had: .*; name one as package.module.name",
     "langchain:nowhere.judge": "'langchain:nowhere.judge' cannot be had: .*; name one as package.module.name",
-    "langchain:tests.models.test_opening.lost": "has no attribute 'lost'; name one as package.module.name",
+    "langchain:tests.models.test_factory.lost": "has no attribute 'lost'; name one as package.module.name",
     "langchain:json.dumps": "is a function, and no langchain-core chat model; name one that is set up",
 }
 
@@ -300,7 +300,7 @@ def test_a_limit_of_calls_needs_none() -> None:
         pass
 
 
-@pytest.mark.parametrize("model", ["langchain:tests.models.test_opening.listed", "nobody/knows-what-it-costs"])
+@pytest.mark.parametrize("model", ["langchain:tests.models.test_factory.listed", "nobody/knows-what-it-costs"])
 def test_a_model_that_nobody_has_a_price_of_cannot_be_held_to_a_cost(model: str) -> None:
     with pytest.raises(ConfigError, match="is not known, so --max-cost cannot be kept"):
         open_gateway(model, CallsConfig(), max_cost=1.0)
@@ -340,7 +340,7 @@ def test_a_limit_that_is_none_is_refused(limits: dict[str, Any]) -> None:
 def test_replies_of_a_server_are_kept_and_those_that_cost_nothing_are_not(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     path = recording(tmp_path / "calls.jsonl", request())
-    for model in (f"replay:{path}", "langchain:tests.models.test_opening.listed"):
+    for model in (f"replay:{path}", "langchain:tests.models.test_factory.listed"):
         with gateway(model):
             assert not cache.exists()
     with gateway(SERVER, cache=False):

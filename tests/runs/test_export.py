@@ -14,7 +14,7 @@ from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 from jurygraph.sources.csv_text import escape_formulas, unescape_formulas
 from tests.runs.made import PLAIN, lines, score, write_tasks
-from tests.runs.making.test_rescoring import again
+from tests.runs.workflows.test_rescoring import again
 
 
 def rows(folder: Path) -> list[dict[str, str]]:

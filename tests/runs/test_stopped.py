@@ -16,8 +16,8 @@ from jurygraph.sources import read_tasks
 from tests.models.judging import judged, response_in
 from tests.models.server import Server, serving
 from tests.runs.made import checked, contents, write_tasks
-from tests.runs.making.test_rescoring import again, rewards
 from tests.runs.test_calls import plain, sit
+from tests.runs.workflows.test_rescoring import again, rewards
 
 TEXTS = ("Dear Ann, the office is closed.", "", "Solution:", "Dear Bo, it is open.")
 STOPPED = ("", "Solution:")

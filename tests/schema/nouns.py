@@ -311,7 +311,7 @@ inputs = strategy(
     weights=several(numbers),
     reduce=maybe(pick("mean", "min", "max", "majority")),
     confident=units,
-    mass=positives,
+    total_weight=positives,
     gated=pick("missing", "zero"),
 )
 specs = strategy(
@@ -397,7 +397,7 @@ input_configs = strategy(
     of=ids,
     reduce=maybe(pick("mean", "min", "max", "majority")),
     confident=units,
-    mass=positives,
+    total_weight=positives,
     gated=maybe(pick("missing", "zero")),
 )
 component_configs = strategy(schema.ComponentConfig, combiner=ids, inputs=by_name(input_configs, 1), params=objects)
@@ -512,7 +512,7 @@ rewards = strategy(
     terms=several(terms),
     counts=tallies,
     parts=by_name(by_name(numbers)),
-    figures=by_name(by_name(numbers)),
+    diagnostics=by_name(by_name(numbers)),
     adjustments=several(adjustments),
     weights_fixed=flags,
     notes=several(texts),
@@ -540,7 +540,7 @@ seats = strategy(
     audience=pick("task", "everyone", "stakeholder", "criterion", "reviewer"),
     combiner=ids,
     shares=by_name(positives),
-    rests_on=texts,
+    depends_on=texts,
 )
 
 NOUNS = sorted(STRATEGIES, key=lambda noun: noun.__name__)

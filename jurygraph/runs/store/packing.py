@@ -175,7 +175,7 @@ def pack_reward(row: "RewardRow") -> Body:
         body["range"] = row.range
     if not _are_identical(row.components, terms):
         body["components"] = row.components
-    for name in ("parts", "figures", "adjustments", "notes"):
+    for name in ("parts", "diagnostics", "adjustments", "notes"):
         if getattr(row, name):
             body[name] = getattr(row, name)
     return body
@@ -197,7 +197,7 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
         terms=terms,
         counts=Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable),
         parts=body.get("parts", {}),
-        diagnostics=body.get("figures", {}),
+        diagnostics=body.get("diagnostics", {}),
         adjustments=body.get("adjustments", ()),
         notes=body.get("notes", ()),
     ).to_reward(decision)

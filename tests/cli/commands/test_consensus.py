@@ -12,7 +12,7 @@ from tests.cli.conftest import Command
 from tests.sources.test_ratings import table
 from tests.studies.consensus.made import AGENTS, PANEL
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MSLR = ROOT / "examples" / "consensus" / "mslr.csv.gz"
 EXPECTED: dict[str, Any] = json.loads((ROOT / "tests/data/stableval/expected.json").read_text("utf-8"))["real"]["mslr"]
 ROWS = [

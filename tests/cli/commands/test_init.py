@@ -44,7 +44,7 @@ def test_the_project_runs_as_it_is(tmp_path: Path, run: Command):
 def test_every_template_is_named_in_the_help(run: Command):
     from jurygraph.cli.commands import init
 
-    folders = [path for path in (Path(init.__file__).parent / "templates").iterdir() if path.is_dir()]
+    folders = [path for path in (Path(init.__file__).parents[1] / "templates").iterdir() if path.is_dir()]
     assert len(folders) == 6
     said = run("init", "--help").out
     assert all(folder.name in said for folder in folders)

@@ -16,8 +16,8 @@ from tests.judges.pairwise.comparing import LONGER, TASK, judging_by, longest
 from tests.models.server import serving
 from tests.runs.integrity.test_verification import rewritten
 from tests.runs.made import ASKED, COUNTED, RICH, Counted, lines, score, write_tasks
-from tests.runs.making.test_rescoring import again
 from tests.runs.store.test_ledger import changed
+from tests.runs.workflows.test_rescoring import again
 
 
 def deep(folder: Path) -> DeepVerification:
@@ -174,7 +174,7 @@ def test_a_quotation_of_a_comparison_that_does_not_stand_there_is_named(
 
 def test_a_quotation_from_an_opponent_without_a_place_need_not_stand_anywhere(tmp_path: Path) -> None:
     given = lines(tasks=1)
-    config = {"evaluators": [{"use": "tests.runs.integrity.test_deep:Cites", "name": "cites"}]}
+    config = {"evaluators": [{"use": "tests.runs.integrity.test_deep_verification:Cites", "name": "cites"}]}
     score(tmp_path / "run", write_tasks(tmp_path, given), config)
     assert deep(tmp_path / "run").quotations == 0
 

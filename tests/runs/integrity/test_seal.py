@@ -23,8 +23,8 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import canonical
 from tests.runs.made import PLAIN, checked, lines, score, seal, write_tasks
-from tests.runs.making.test_rescoring import again
 from tests.runs.store.test_ledger import changed
+from tests.runs.workflows.test_rescoring import again
 
 ENCODED, PRIVATE, PUBLIC = serialization.Encoding, serialization.PrivateFormat, serialization.PublicFormat
 OPEN = serialization.NoEncryption()

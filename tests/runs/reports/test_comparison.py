@@ -484,7 +484,7 @@ def test_a_reward_that_nobody_can_pass_with_is_refused(passing: float):
 def test_another_process_gives_the_same_bits():
     code = """if True:
         from jurygraph.runs.reports.comparison import compare
-        from tests.runs.figures.test_comparison import run
+        from tests.runs.reports.test_comparison import run
         values = [i * 7 % 40 / 40 for i in range(40)]
         print(compare(run(values, 2), run(sorted(values), 2), resamples=20).digest)
         """

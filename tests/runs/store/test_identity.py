@@ -26,9 +26,9 @@ from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
 from tests.runs.made import checked, lines, score, write_tasks
-from tests.runs.making.test_rescoring import again
 from tests.runs.test_calls import CALLS_EACH, plain, sit
 from tests.runs.test_calls import lines as with_rubrics
+from tests.runs.workflows.test_rescoring import again
 
 
 @pytest.fixture

@@ -204,7 +204,7 @@ def test_what_is_not_there_is_refused(run: Path, what: Any, name: str, said: str
 
 
 def test_a_re_scored_run_says_where_the_texts_lie(run: Path, tmp_path: Path) -> None:
-    from tests.runs.making.test_rescoring import again
+    from tests.runs.workflows.test_rescoring import again
 
     again(run, tmp_path / "other")
     with pytest.raises(InputError, match=r"holds no texts, they lie in .*run; erase 't1/r0' there"):
