@@ -284,7 +284,7 @@ class TestCutShort:
             if sign == signal.SIGINT:
                 assert process.returncode == 130
                 assert b"nothing was written" in said
-                assert b"requests: 5 in this sitting" in said
+                assert b"requests: 5 by this command" in said
                 assert not (tmp_path / "run").exists()
             held = False
             sit(tmp_path / "run", tasks, cached)

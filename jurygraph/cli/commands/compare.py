@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 def compare(
-    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="Folder of the one run.", show_default=False)],
-    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Folder of the other run.", show_default=False)],
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="Folder of the first run.", show_default=False)],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Folder of the second run.", show_default=False)],
     gate: Conditions = None,
-    passing: Annotated[float, typer.Option(metavar="X", help="Reward from which a response passes.")] = 0.5,
+    passing: Annotated[float, typer.Option(metavar="X", help="Minimum reward of a response that passes.")] = 0.5,
     flips: Annotated[int, typer.Option(min=0, metavar="N", help="List the first N verdicts that flipped.")] = 20,
     json: AsJson = False,
 ) -> None:
-    """Compare two runs: rewards, tests, verdicts that flipped.
+    """Compare two runs: rewards, paired tests, flipped verdicts.
 
-    Both are runs of the same responses, and every difference is B - A. A failed reward is left out and counted, and
-    never taken for 0. A gate has conditions NAME OP NUMBER on the figures of the first table, joined by `,` or `and`; a
-    figure that is missing meets none. `--json` prints every figure and every flip.
+    Both runs must score the same responses; every difference is B - A. Failed rewards are omitted and counted, never
+    replaced by 0. --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`;
+    a missing value meets none. `--json` prints every statistic and every flip.
 
-    Exit codes: 0 done; 1 done, but the gate was missed; 2 wrong input.
+    Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input.
 
     \b
     Example:
@@ -82,7 +82,7 @@ def _figure_table(comparison: "Comparison") -> list[str]:
         [name, field.description or "", _format_figure(name, getattr(comparison, name))]
         for name, field in ComparisonStatistics.model_fields.items()
     ]
-    return format_table(["figure", f"a response passes with {comparison.pass_threshold:g}", "value"], rows, left=2)
+    return format_table(["statistic", f"a response passes from {comparison.pass_threshold:g}", "value"], rows, left=2)
 
 
 def _format_figure(name: str, figure: float | None) -> str:
@@ -99,7 +99,7 @@ def _format_p_value(p: float | None) -> str:
 def _agent_table(comparison: "Comparison") -> Iterator[str]:
     rows = [
         [
-            row.agent or "(no agent named)",
+            row.agent or "(no agent)",
             str(row.n),
             format_number(row.mean_a),
             format_number(row.mean_b),
@@ -130,7 +130,7 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
 
 def _change_table(comparison: "Comparison") -> Iterator[str]:
     rows = [[c.response_id, format_number(c.a), format_number(c.b), format_number(c.delta)] for c in comparison.changes]
-    return _section(["largest changes of a reward", "A", "B", "B - A"], rows)
+    return _section(["largest changes", "A", "B", "B - A"], rows)
 
 
 def _flip_table(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
@@ -148,7 +148,7 @@ def _flip_table(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
     ]
     yield from _section(["flipped", "response", "against", "sample", "A", "B", "decision"], rows, left=3)
     if limit and len(flipped) > limit:
-        yield f"... and {len(flipped) - limit} more (--flips N lists N of them, --json all)"
+        yield f"... and {len(flipped) - limit} more (--flips N lists N, --json all)"
 
 
 def _opponents(flip: "Flip") -> str:

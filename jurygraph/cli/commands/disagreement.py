@@ -29,10 +29,10 @@ def disagreement(
     ] = None,
     step_label: Annotated[
         str | None,
-        typer.Option(metavar="L", help="StepRule into steps by this label of the responses.", show_default=False),
+        typer.Option(metavar="L", help="Group into steps by this label of the responses.", show_default=False),
     ] = None,
     every: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="StepRule into steps of N tasks.", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="Group into steps of N tasks.", show_default=False)
     ] = None,
     percentile: Annotated[
         float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")
@@ -44,12 +44,12 @@ def disagreement(
 ) -> None:
     """Measure where a reward's components disagree (MACRM, 4.5).
 
-    Each run has a threshold of its own. D_pair is the mean absolute difference of two components of one response. Above
-    the run's 80th percentile of it a response is a conflict; the 20 % with the greatest D_pair, by count, are compared
-    with the rest. With steps, the mean reward, the mean D_pair and the conflict rate are followed over them. Nothing is
-    asked, and nothing written but the picture. `--json` prints every figure.
+    D_pair is the mean absolute difference between the components of a response. A response above the 80th percentile
+    of its own run is a conflict; the 20 % of responses with the largest D_pair are compared with the rest. With steps,
+    mean reward, mean D_pair and conflict rate are reported by step. No request is sent, and nothing is written except
+    the plot. `--json` prints every statistic.
 
-    Exit codes: 0 done; 2 wrong input, such as a run with fewer than two components.
+    Exit codes: 0 done; 2 invalid input, such as a run with fewer than two components.
 
     \b
     Example:
@@ -79,7 +79,7 @@ def _refuse_undrawable(plot: Path, cut: "StepRule") -> None:
     from jurygraph.errors import InputError
 
     if not cut.has_steps:
-        raise InputError("--plot: the picture is over steps; cut the run with --step-label or --every")
+        raise InputError("--plot: the plot needs steps; add --step-label or --every")
     refuse_picture(plot)
 
 
@@ -102,18 +102,19 @@ def _read_run(folder: Path, cut: "StepRule", components: Sequence[str]) -> "Samp
 def _print_omissions(reports: Sequence["DisagreementReport"]) -> None:
     for one in reports:
         for reason, count in one.left_out.items():
-            print_message(f"{one.run}: left out, {reason}: {count}")
+            print_message(f"{one.run}: omitted, {reason}: {count}")
         if one.split.tied_low:
             ties = (
-                f"{one.split.tied_high} of High-div and {one.split.tied_low} of Low-div have D_pair {one.split.cut:.4g}"
+                f"{one.split.tied_high} High-div and {one.split.tied_low} Low-div responses tie at D_pair "
+                f"{one.split.cut:.4g}"
             )
-            print_message(f"{one.run}: {ties}; the ids decide between them")
+            print_message(f"{one.run}: {ties}; ties are split by id")
         if one.split.empty:
             print_message(
-                f"{one.run}: {one.split.empty} of {one.split.resamples} resamples held one side alone, and are left out"
+                f"{one.run}: {one.split.empty} of {one.split.resamples} resamples had one side only and were omitted"
             )
     if len({one.components for one in reports}) > 1:
-        print_message("the runs are compared by different components; name those of all with --components")
+        print_message("the runs have different components; choose common ones with --components")
 
 
 def _report_lines(reports: Sequence["DisagreementReport"]) -> Iterator[str]:

@@ -23,7 +23,7 @@ _KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|A
 
 
 class Check(NamedTuple):
-    """The result of one check. `works` is None if the thing is neither needed nor present."""
+    """The result of one check. `works` is None for an optional part that is missing."""
 
     name: str
     works: bool | None
@@ -36,10 +36,10 @@ def doctor(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Say what works here: models, keys, extras, write access.
+    """Check models, keys, extras and write access.
 
-    Keys are told by their names alone. The maths worker compares two answers. A config is loaded, its evaluators are
-    opened, and a made-up task that has everything is planned under it.
+    Keys are listed by name only. The maths worker compares two answers. With --config, the config is loaded, its
+    evaluators are opened, and an example task with all fields is planned.
 
     Exit codes: 0 done; 2 the config cannot run.
 
@@ -69,7 +69,7 @@ def _run_checks(config: Path | None) -> Iterator[Check]:
     )
     yield Check("models", True, model_forms)
     keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
-    yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is needed")
+    yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is required")
     yield from _check_extras()
     yield _check_write_access()
     yield _check_maths_worker()
@@ -124,7 +124,7 @@ def _check_maths_worker() -> Check:
         return Check("maths worker", False, str(error))
     if verdict.score == 1.0:
         return Check("maths worker", True, "compared 1/2 with 2/4")
-    return Check("maths worker", False, verdict.reason or f"found 1/2 and 2/4 different ({verdict.status})")
+    return Check("maths worker", False, verdict.reason or f"compared 1/2 with 2/4: different ({verdict.status})")
 
 
 def _check_config(path: Path) -> Iterator[Check]:
@@ -149,13 +149,15 @@ def _example_task(config: "Config") -> "Task":
     """Return an example task that has everything a recipe may use."""
     from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task
 
-    constraint = Constraint(id="wish", text="It is brief.", kind="hard")
+    constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
     names = tuple(config.weights.fixed) or ("ann", "ben")
     return Task(
-        id="made-up",
+        id="example",
         query="What is one half?",
         reference="1/2",
         stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in names),
-        rubric=Rubric(criteria=tuple(Criterion(id=name, text="It is so.", weight=1.0) for name in ("one", "two"))),
+        rubric=Rubric(
+            criteria=tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in ("one", "two"))
+        ),
         reviewers=("reviewer",),
     )

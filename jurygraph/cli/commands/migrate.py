@@ -10,17 +10,17 @@ from jurygraph.cli.render.text import escape_line, print_json, print_result
 
 def migrate(
     run: RunFolder,
-    tasks: Annotated[str, typer.Argument(metavar="TASKS", help="The tasks file it scored.", show_default=False)],
+    tasks: Annotated[str, typer.Argument(metavar="TASKS", help="Tasks file that was scored.", show_default=False)],
     new: NewRun,
     responses: Annotated[
-        str | None, typer.Option(metavar="F", help="The responses file it scored, if any.", show_default=False)
+        str | None, typer.Option(metavar="F", help="Responses file that was scored, if any.", show_default=False)
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Bring a run of schema version 1 over to a new folder.
+    """Migrate a run of schema version 1 to a new folder.
 
-    That is a folder of JSON lines; its rewards stay as they are, to the bit. Nothing is asked. The old run kept neither
-    tasks nor responses, so the files that it scored are needed again.
+    Such a run is a folder of JSONL files. Its rewards stay the same, bit for bit; no request is sent. It has neither
+    tasks nor responses, so the files that were scored are needed again.
 
     \b
     Example:
@@ -38,4 +38,4 @@ def migrate(
     if json:
         print_json({"run": str(new), "traces": traces})
         return
-    print_result(escape_line(f"{run} is brought over to {new}: {traces} traces"))
+    print_result(escape_line(f"{run} was migrated to {new}: {traces} traces"))

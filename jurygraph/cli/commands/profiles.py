@@ -27,21 +27,20 @@ if TYPE_CHECKING:
 
 def profiles(
     tasks: TasksFile,
-    file: Annotated[str, typer.Option("-o", "--out", metavar="PROFILES", help="Where to write.", show_default=False)],
+    file: Annotated[str, typer.Option("-o", "--out", metavar="PROFILES", help="Output file.", show_default=False)],
     config: ConfigFile = None,
     model: ModelName = None,
     json: AsJson = False,
 ) -> None:
-    """Have the model read profiles in text as constraints.
+    """Read profiles in text as constraints, with a model.
 
-    These, and the tensions between them, are written down, a task a line. Read are the profiles of stakeholders for
-    whom TASKS states no constraints. Each constraint rests on words of the profile, which stand beside it as `quote`;
-    what a model says without such words is dropped, and told. Change in PROFILES what you like, and give it to
-    `jurygraph score --profiles-from`. A task of which a profile cannot be read is left out and named. The same command
-    again asks for nothing that the cache has.
+    The constraints and the tensions between stakeholders are written to PROFILES, one task per line. Only profiles of
+    stakeholders without constraints in TASKS are read. Each constraint has a `quote` from the profile; constraints
+    without one are dropped and listed. Edit PROFILES as you like, and pass it to `jurygraph score --profiles-from`. A
+    task with a profile that cannot be read is omitted and named. Running the same command again uses the cache.
 
-    Exit codes: 0 done; 1 done, but some tasks are left out; 2 wrong config or input; 3 the model could not be reached;
-    4 a budget is reached; 130 interrupted. With any but 0 and 1 nothing is written.
+    Exit codes: 0 done; 1 done, but some tasks were omitted; 2 invalid config or input; 3 the model could not be
+    reached; 4 budget reached; 130 interrupted. Except with 0 and 1 nothing is written.
 
     \b
     Example:
@@ -66,7 +65,7 @@ def profiles(
         _print_profiles(outcomes, tally)
     omitted = print_omitted_tasks(outcomes)
     if not outcomes:
-        print_message("no profile of TASKS is in text alone: there was nothing to read")
+        print_message("no stakeholder has only a profile in text: there was nothing to read")
     elif tasks != "-":
         print_message(f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} --out run")
     raise typer.Exit(ExitCode.SOME_FAILED if omitted else ExitCode.DONE)
@@ -87,9 +86,7 @@ def _print_profiles(outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts |
     from jurygraph.cli.render.summary import request_lines
 
     rows = [row for one in outcomes for row in _constraint_rows(one)]
-    for line in (
-        format_table(["task", "stakeholder", "constraint", "rests on", "kind", "α"], rows, left=5) if rows else ()
-    ):
+    for line in format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5) if rows else ():
         print_result(line)
     for line in (*(line for one in outcomes for line in _tension_lines(one)), *request_lines(tally)):
         print_result(line)

@@ -21,34 +21,33 @@ def rescore(
     folder: NewRun,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A setting of the config; may be repeated.", show_default=False
-        ),
+        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the config; can be repeated.", show_default=False),
     ] = None,
     learn: Annotated[
         list[str] | None,
         typer.Option(
             "--learn",
             metavar="COMPONENT",
-            help="Learn how the judges of a component of combiner `consensus` err; may be repeated.",
+            help="Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
             show_default=False,
         ),
     ] = None,
     artifact: Annotated[
         Path | None,
-        typer.Option("--artifact", metavar="F", help="Write what was learned to a JSON file.", show_default=False),
+        typer.Option(
+            "--artifact", metavar="F", help="Write the learned confusions to a JSON file.", show_default=False
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Decide a run's rewards anew from its verdicts, with no call.
+    """Compute a run's rewards again from its verdicts, without a request.
 
-    Weights, recipe, gates or failure rule are others. The new run refers to RUN's verdicts, so keep RUN where it is.
-    What can be set: weights, rubric, reward, components, panel, gates, scale, clip, failure; a key is dotted, a value
-    is YAML.
+    The new run refers to RUN's verdicts, so keep RUN where it is. You can set weights, rubric, reward, components,
+    panel, gates, scale, clip and failure; keys are dotted, values are YAML.
 
-    `--learn` fits a consensus of the judges of a component to the verdicts of the whole run, and rewards follow from it
-    (docs/consensus.md). Where the judges are too few to be told apart, their majority stands. A later config names the
-    artifact as `params: {confusions: F}` of such a component.
+    `--learn` fits a consensus of a component's judges to the verdicts of the whole run and computes rewards from it
+    (docs/consensus.md). If the judges are too few to be distinguished, their majority is used. A later config can name
+    the artifact as `params: {confusions: F}` of such a component.
 
     \b
     Example:
@@ -75,7 +74,7 @@ def rescore(
         return
     for line in (*_result_table(result), *learned_table(learned)):
         print_result(line)
-    print_message(f"side by side:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
+    print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
 def _result_table(result: "RescoringResult") -> list[str]:

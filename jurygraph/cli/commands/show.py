@@ -35,16 +35,16 @@ class ExportFormat(StrEnum):
 def show(
     run: RunFolder,
     response: Annotated[
-        str | None, typer.Option(metavar="ID", help="Show this response's trace in full.", show_default=False)
+        str | None, typer.Option(metavar="ID", help="Show the full trace of this response.", show_default=False)
     ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Show the first N responses.", show_default=False)
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show a run's rewards, or one response's trace in full.
+    """Show the rewards of a run, or the full trace of a response.
 
-    `--json` prints the traces as they are stored, one a line.
+    `--json` prints the traces as stored, one per line.
 
     \b
     Example:
@@ -80,8 +80,8 @@ def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
     _show_table(run, limit)
     if not run.is_closed:
         scored, total = run.tasks_scored, run.header.extent.tasks
-        state = f"{scored} of {total} tasks are scored; the same score command goes on"
-        print_message(f"this run is still being written, or was stopped before it was complete: {state}")
+        state = f"{scored} of {total} tasks are scored; the same score command continues"
+        print_message(f"this run is still being written, or was interrupted: {state}")
 
 
 def _show_table(run: "Run", limit: int | None) -> None:
@@ -107,7 +107,7 @@ def _show_table(run: "Run", limit: int | None) -> None:
 
 
 def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
-    """Say in plain sentences where a reward comes from.
+    """Explain a reward in plain sentences.
 
     \b
     Example:
@@ -133,18 +133,18 @@ def export(
         ExportFormat,
         typer.Option(
             "--to",
-            help="jsonl: the traces; csv, parquet: one row a response; audit-bundle: a zip that proves itself.",
+            help="jsonl: the traces; csv, parquet: one row per response; audit-bundle: a self-verifying zip.",
         ),
     ],
     output: OutFile = None,
 ) -> None:
-    """Write a run in another form.
+    """Export a run in another format.
 
     In csv a missing number is an empty cell, and an id that a spreadsheet would run as a formula (= + - or @ at its
-    start, or after a line break, tab or semicolon) gets an apostrophe there, which commands that read ratings from csv
-    take away again; elsewhere every id is as it was. On a terminal, control characters are written as escapes. An
-    audit-bundle holds the ledger with all texts and `verify.py`, one small file that checks it with nothing but
-    Python. It and parquet need `-o`.
+    start, or after a line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings from
+    csv remove; other formats keep ids unchanged. On a terminal, control characters are escaped. An audit-bundle
+    contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone. It and parquet
+    need `-o`.
 
     \b
     Example:
@@ -162,7 +162,7 @@ def export(
         refuse_run_file(output)
     if to in (ExportFormat.parquet, ExportFormat.audit_bundle):
         if output is None:
-            raise InputError(f"--to {to.value}: is no text for a terminal; name a file with -o")
+            raise InputError(f"--to {to.value}: needs an output file; name one with -o")
         if to is ExportFormat.parquet:
             write_output_with(output, lambda path: export_parquet(stored_run, path))
         else:

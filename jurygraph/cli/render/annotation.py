@@ -20,7 +20,7 @@ class AnnotationEstimate(NamedTuple):
 
     Attributes:
         tasks: number of tasks with a rubric.
-        waiting: number of rubrics whose criteria need roles first.
+        rubrics_without_roles: number of rubrics whose criteria need roles first.
         estimate: calls, tokens and cost.
     """
 
@@ -38,13 +38,13 @@ def print_forecast(forecast: AnnotationEstimate, as_json: bool) -> None:
     print_dry_run_note()
     if as_json:
         model = asdict(forecast.estimate)
-        print_json({"tasks": forecast.tasks, "roles_to_ask": forecast.rubrics_without_roles, "model": model})
+        print_json({"tasks": forecast.tasks, "rubrics_without_roles": forecast.rubrics_without_roles, "model": model})
         return
     print_result(f"{forecast.tasks} tasks with a rubric")
     print_estimate(forecast.estimate)
     if forecast.rubrics_without_roles:
-        hangs = "which pairs are asked about hangs on these, and is not in it"
-        print_result(f"{forecast.rubrics_without_roles} rubrics need roles first: {hangs}")
+        excluded = "the requests for their pairs depend on these and are not included"
+        print_result(f"{forecast.rubrics_without_roles} rubrics need roles first; {excluded}")
 
 
 def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, tally: "CallCosts | None", as_json: bool) -> None:
@@ -104,7 +104,7 @@ def _edge_lines(outcomes: "list[TaskOutcome[Rubric]]") -> Iterator[str]:
             ["task", "parent", "child", "kind", "reason", "confidence"], rows[:_MOST_LISTED], left=5
         )
     if len(rows) > _MOST_LISTED:
-        yield f"and {len(rows) - _MOST_LISTED} edges more"
+        yield f"and {len(rows) - _MOST_LISTED} more edges"
 
 
 def print_missing(outcomes: "list[TaskOutcome[Rubric]]") -> int:
@@ -130,4 +130,4 @@ def _print_first_entries(label: str, entries: Iterable[str]) -> None:
     for entry in listed[:3]:
         print_message(escape_line(f"{label}: {entry}", 300))
     if len(listed) > 3:
-        print_message(f"{label}: and {len(listed) - 3} more, which stand in the file")
+        print_message(f"{label}: and {len(listed) - 3} more, listed in the file")

@@ -15,7 +15,7 @@ _METHOD_NAMES = {
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
 }
-_INTERVAL_SOURCES = {"items": "items drawn anew", "prompts": "prompts drawn anew", "refits": "refits of resamples"}
+_INTERVAL_SOURCES = {"items": "resampled items", "prompts": "resampled prompts", "refits": "refitted resamples"}
 
 
 def consensus_lines(report: "ConsensusReport", with_comparison: bool) -> Iterator[str]:
@@ -43,9 +43,9 @@ def _heading(report: "ConsensusReport") -> Iterator[str]:
     )
     totals = {"labels": counts.rows - counts.abstained, "items": counts.items, "annotators": counts.annotators}
     if counts.gold:
-        totals["items of gold"] = counts.gold
+        totals["gold items"] = counts.gold
     yield ", ".join(f"{name}: {count}" for name, count in totals.items())
-    yield escape_line(f"classes and their credit: {credit}", 400)
+    yield escape_line(f"classes and credit: {credit}", 400)
     steps = f"{'converged' if report.converged else 'stopped'} after {report.iterations} steps"
     yield f"method {report.method}; preset {report.preset}, {steps}, log-likelihood {report.log_likelihood:.3f}"
 
@@ -102,12 +102,12 @@ def _findings_table(report: "ConsensusReport") -> list[str]:
     high = f"{findings.highly_ambiguous} ({findings.highly_ambiguous_share:.2%})"
     rows = [
         ["correlation of scores (MV, PEC)", _format_number(findings.correlation)],
-        ["greatest change of a score", _format_number(findings.greatest_change)],
-        ["agents with another rank", f"{findings.rank_changes} / {report.counts.agents}"],
+        ["largest change of a score", _format_number(findings.greatest_change)],
+        ["agents with a changed rank", f"{findings.rank_changes} / {report.counts.agents}"],
         ["mean ambiguity (PEC)", _format_number(findings.mean_ambiguity)],
         ["highly ambiguous items (> 0.3)", high],
     ]
-    return format_table(["MV against PEC", ""], rows)
+    return format_table(["MV and PEC", ""], rows)
 
 
 def _annotator_table(report: "ConsensusReport") -> list[str]:
@@ -159,11 +159,11 @@ def _stability_table(report: "ConsensusReport") -> list[str]:
 def _agreement_table(report: "ConsensusReport") -> list[str]:
     counts = report.counts
     rows = [
-        ["items of one voice", f"{report.agreement.unanimous:.1%}"],
-        ["pairs of labels that agree, mean over items", f"{report.agreement.pairwise:.1%}"],
-        ["items that one vote decides", str(len(report.decided_by_one))],
+        ["unanimous items", f"{report.agreement.unanimous:.1%}"],
+        ["agreeing pairs of labels, mean over items", f"{report.agreement.pairwise:.1%}"],
+        ["items decided by one vote", str(len(report.decided_by_one))],
         [f"items with a tie ({report.ties.rule})", str(len(report.ties.items))],
         ["rows that repeat an item and annotator", str(counts.repeated)],
-        ["abstentions, left out", str(counts.abstained)],
+        ["omitted abstentions", str(counts.abstained)],
     ]
     return format_table(["agreement", ""], rows)

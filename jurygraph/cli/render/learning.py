@@ -34,7 +34,7 @@ def refuse_artifact(artifact: Path, learn: Sequence[str]) -> None:
     from jurygraph.errors import InputError
 
     if len(learn) != 1:
-        raise InputError("--artifact: keeps what is learned of one component; name one with --learn")
+        raise InputError("--artifact: stores the confusions of one component; name one with --learn")
     refuse_unwritable(str(artifact))
 
 
@@ -48,7 +48,8 @@ def write_artifact(artifact: Path | None, learned: "Mapping[str, LearnedPanel]")
             print_message(f"{component}: {warning}")
         if result.confusions is None:
             print_message(
-                f"{component}: the majority of the judges stands" + (", and no artifact is written" if artifact else "")
+                f"{component}: the majority of the judges is used"
+                + (", and no artifact is written" if artifact else "")
             )
         elif artifact is not None:
             write_output(str(artifact), [confusions_to_json(result.confusions)])

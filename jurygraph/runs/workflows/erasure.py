@@ -30,14 +30,14 @@ ErasureTarget = Literal["response", "task"]
 class ErasureResult(NamedTuple):
     """The result of an erasure.
 
-    `own` is the number of its own texts that were erased, `elsewhere` that of other texts that contained it; `exports`
+    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it; `exports`
     were deleted. `replies` is the number of replies deleted from the cache, `calls` of calls deleted from the
     recording. `tasks` whose own text contains it, and `files` that contain it and are no exports, are left and listed.
     `unreached` are messages about places that could not be searched or written.
     """
 
-    own: int
-    elsewhere: int
+    erased: int
+    erased_in_others: int
     exports: list[Path]
     tasks: list[str]
     files: list[Path]
@@ -82,8 +82,8 @@ def _erase_from_run(run: Run, what: ErasureTarget, name: str, reason: str) -> Er
     ledger.commit()
     ledger.compact()
     return ErasureResult(
-        own=len(own),
-        elsewhere=len(set(erased) - set(own)),
+        erased=len(own),
+        erased_in_others=len(set(erased) - set(own)),
         tasks=sorted({tasks[text_id // MAX_TEXTS] for text_id in kept}),
         **outside._asdict(),
     )

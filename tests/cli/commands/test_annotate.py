@@ -109,7 +109,7 @@ def test_it_prints_the_papers_statistics_the_edges_and_what_was_sent(run: Comman
         "rubrics with an edge 100.00%",
         "invalid answers per rubric 0.0000",
         "t0 facts story strong it rests on it 0.7500",
-        "requests: 4 in this sitting",
+        "requests: 4 by this command",
     ):
         assert line in printed
     assert "next: jurygraph score tasks.jsonl --edges-from graphs.jsonl --out run" in ended.err
@@ -190,7 +190,7 @@ def test_what_has_no_answer_is_told_and_the_exit_code_says_so(run: Command, proj
         ended = annotate(run, "--model", f"openai-compatible:{reluctant.url}#other")
     assert ended.code == 1
     assert "t0: has no answer: facts -> rude" in ended.err
-    assert "and 3 more, which stand in the file" in ended.err
+    assert "and 3 more, listed in the file" in ended.err
     assert [len(read(project / "graphs.jsonl")["t0"]["rubric"]["annotation"]["unanswered"])] == [CANDIDATES]
 
 
@@ -205,7 +205,7 @@ def test_score_tells_of_graphs_with_pairs_that_have_no_answer(run: Command, proj
     (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
     (project / "none.yaml").write_text("evaluators: [criteria]\n")
     ended = run("score", "graphs.jsonl", "--config", "none.yaml", "--out", "run")
-    told = "graphs: 12 pairs or roles of criteria have no answer of their annotator, and bear no edge; what would rest"
+    told = "graphs: 12 pairs or roles of criteria have no answer and no edge, and bear no edge; what would rest"
     assert told in ended.err
 
 
@@ -257,7 +257,7 @@ def test_bad_input_is_one_clear_error(run: Command, project: Path, options: list
 def test_it_does_not_write_over_what_it_reads(run: Command, project: Path) -> None:
     ended = annotate(run, out="tasks.jsonl")
     assert ended.code == 2
-    assert "tasks.jsonl: is the file that is read; name another to write" in ended.err
+    assert "tasks.jsonl: is an input file; name another file to write" in ended.err
 
 
 def test_a_file_that_is_there_and_knows_other_tasks_is_not_written_over(run: Command, project: Path) -> None:
@@ -289,7 +289,7 @@ def test_nor_is_a_graph_whose_task_is_left_out_now(run: Command, project: Path) 
     before = (project / "graphs.jsonl").read_bytes()
     ended = annotate(run)
     assert ended.code == 2
-    assert "graphs.jsonl: nothing was written over it, for line 1 is left out: task 't0'" in ended.err
+    assert "graphs.jsonl: not overwritten, because line 1 is left out: task 't0'" in ended.err
     assert (project / "graphs.jsonl").read_bytes() == before
 
 

@@ -50,8 +50,8 @@ class TestVerify:
         ended = run("verify", scored)
         assert (ended.code, ended.err) == (0, "")
         assert ended.out.splitlines() == [
-            f"{scored} is what was written: 12 records, 13 texts, 0 erased",
-            "4 rewards follow from their verdicts, to the last bit",
+            f"{scored} is unchanged: 12 records, 13 texts, 0 erased",
+            "4 rewards recomputed from their verdicts, bit for bit",
             f"head    {head_of(run, scored)}",
             "sealed  no",
         ]
@@ -127,12 +127,12 @@ class TestVerify:
         ended = run("verify", project / "run")
         assert ended.code == 0
         assert "2 rewards follow" in ended.out
-        assert "the run is not closed: more may come after this head" in ended.err
+        assert "the run is not closed: more records may follow this head" in ended.err
 
     def test_a_run_that_was_stopped_before_its_first_reward_is_right(self, scored: Path, run: Command):
         stop_before_the_first_reward(scored)
         ended = run("verify", scored)
-        assert (ended.code, ended.out.splitlines()[1]) == (0, "0 rewards follow from their verdicts, to the last bit")
+        assert (ended.code, ended.out.splitlines()[1]) == (0, "0 rewards recomputed from their verdicts, bit for bit")
 
 
 class TestExpectedHead:
@@ -178,7 +178,7 @@ class TestDeep:
         ended = run("verify", letters, "--deep")
         assert ended.code == 0, ended.err
         assert (
-            "asked again: 9 verdicts came out the same, 4 quotations stand where they are said to"
+            "asked again: 9 verdicts are the same, 4 quotations are at their recorded positions"
             in ended.out.splitlines()
         )
         assert calls(letters.parent) == asked
@@ -232,14 +232,14 @@ class TestDeep:
         ended = called("verify", tmp_path / "alone", "--deep")
         assert (ended.code, ended.out) == (2, "")
         assert "'manners.echo'" in ended.err
-        assert f"modules of the run are looked for in {tmp_path}, where they lay" in ended.err
+        assert f"modules are imported from {tmp_path}, where they lay" in ended.err
 
     def test_a_folder_of_modules_that_is_gone_is_named(self, project: Path, tmp_path: Path):
         assert called("score", project / "tasks.jsonl", "--out", tmp_path / "runs" / "one").code == 0
         project.rename(tmp_path / "gone")
         ended = called("verify", tmp_path / "runs" / "one", "--deep")
         assert (ended.code, ended.out) == (2, "")
-        lay = f"evaluators[0] names 'manners', which lay in {project} when the run was scored, and that is not there"
+        lay = f"evaluators[0] names 'manners', which was in {project} when the run was scored; that folder is missing"
         assert lay in ended.err
 
 
@@ -321,7 +321,7 @@ class TestSeal:
         assert (ended.code, ended.err) == (0, "")
         key = (keys / "mine.hex").read_text().strip()
         first, second = ended.out.splitlines()
-        assert re.fullmatch(rf"{scored} is sealed since \S+: 12 records, head {head_of(run, scored)}", first)
+        assert re.fullmatch(rf"{scored} was sealed at \S+: 12 records, head {head_of(run, scored)}", first)
         assert second == f"by {key}"
         assert f"sealed  by {key}" in run("verify", scored).out
         assert json.loads(run("verify", scored, "--json").out)["sealed"] == key

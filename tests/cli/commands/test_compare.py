@@ -67,7 +67,7 @@ def test_two_runs_side_by_side(run: Command):
     ended = run("compare", "before", "after")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines() == [
-        "figure           a response passes with 0.5                          value",
+        "figure           a response passes from 0.5                          value",
         "───────────────  ────────────────────────────────────────────────  ───────",
         "paired           responses in both runs                                  4",
         "only_a           responses in A only                                     0",
@@ -96,14 +96,14 @@ def test_two_runs_side_by_side(run: Command):
         "────────────────  ─  ──────  ──────  ───────",
         "alice             2  0.6250  0.3750  -0.2500",
         "bob               1  0.2500  0.2500   0.0000",
-        "(no agent named)  0       -       -        -",
+        "(no agent)  0       -       -        -",
         "",
         "question  in both  to met  to unmet  McNemar p  largest |B - A|  A only  B only",
         "────────  ───────  ──────  ────────  ─────────  ───────────────  ──────  ──────",
         "duel            1       1         0     1.0000           1.0000       0       0",
         "polite          3       0         1     1.0000           0.7500       1       0",
         "",
-        "largest changes of a reward       A       B    B - A",
+        "largest changes       A       B    B - A",
         "───────────────────────────  ──────  ──────  ───────",
         "door/a                       0.5000  0.2500  -0.2500",
         "salt/a                       0.7500  0.5000  -0.2500",
@@ -119,7 +119,7 @@ def test_two_runs_side_by_side(run: Command):
 def test_only_as_many_flips_are_listed_as_asked_for(run: Command):
     listed = run("compare", "before", "after", "--flips", 1).out.splitlines()[-3:]
     assert listed[1].startswith("duel     salt/a")
-    assert listed[2] == "... and 1 more (--flips N lists N of them, --json all)"
+    assert listed[2] == "... and 1 more (--flips N lists N, --json all)"
     assert "more (" not in run("compare", "before", "after", "--flips", 2).out
     assert "sample" not in run("compare", "before", "after", "--flips", 0).out
 

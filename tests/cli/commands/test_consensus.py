@@ -58,7 +58,7 @@ def test_the_tables_are_the_published_ones(run: Command) -> None:
     best = rows(lines, "annotator")[0]
     assert best[:2] + best[5:7] == ["annotator_0", "0.794", "0.253", "0.219"]
     assert rows(lines, "most ambiguous items")[0][1:] == ["0.261", "0.739", "1"]
-    assert [row[-1] for row in rows(lines, "MV against PEC")] == ["0.824", "0.148", "6", "0.103", "(0.00%)"]
+    assert [row[-1] for row in rows(lines, "MV and PEC")] == ["0.824", "0.148", "6", "0.103", "(0.00%)"]
     stable = rows(lines, "stability (50 subsets)")
     assert [row[-3:-1] for row in stable] == [["0.503", "1.000"], ["0.503", "1.000"], ["0.587", "1.167"]]
     assert rows(lines, "agreement")[0][-1] == "69.2%"
@@ -157,7 +157,7 @@ def test_repeated_rows_and_abstentions_are_counted_and_told(votes: Path, run: Co
     assert "labels: 49, items: 12, annotators: 4" in ended.out
     assert [row[-1] for row in rows(ended.out.splitlines(), "agreement")][-2:] == ["1", "1"]
     assert "rows that repeat an item and annotator: 1" in ended.err
-    assert "abstentions, left out: 1" in ended.err
+    assert "omitted abstentions: 1" in ended.err
 
 
 def test_without_agents_there_are_no_scores_and_it_is_said(votes: Path, run: Command) -> None:
@@ -165,7 +165,7 @@ def test_without_agents_there_are_no_scores_and_it_is_said(votes: Path, run: Com
     ended = run("consensus", votes, *MODEL, "--json")
     answer = json.loads(ended.out)
     assert (answer["agents"], answer["stability"]) == ({}, None)
-    assert "no row names an agent: agents have no scores, and stability is not measured" in ended.err
+    assert "no row has an agent: no scores of agents and no stability" in ended.err
     assert "agent " not in run("consensus", votes, *MODEL, "--compare").out
 
 
@@ -275,10 +275,10 @@ def test_help_has_an_example(run: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
-        (["--artifact", "votes.csv"], "votes.csv: is the file that is read; name another to write"),
+        (["--artifact", "votes.csv"], "votes.csv: is an input file; name another file to write"),
         (
             ["--artifact", "same.svg", "--plot", "same.svg"],
-            "same.svg: is the file of --artifact and of --plot; name two",
+            "same.svg: --artifact and --plot name the same file; name two files",
         ),
         (["--values", "1e300,-1e300"], "--values: a credit is beyond 1e+09"),
         (["--bootstrap", "1"], "--bootstrap: one draw tells no spread"),

@@ -88,7 +88,7 @@ def test_init_writes_through_no_link(tmp_path: Path, run: Command):
 def test_init_names_the_nearest_template(tmp_path: Path, run: Command):
     ended = run("init", tmp_path / "jury", "--template", "math")
     assert ended.code == 2
-    assert "there is no template 'math'; did you mean maths?" in ended.err
+    assert "unknown template 'math'; did you mean maths?" in ended.err
     assert not (tmp_path / "jury").exists()
 
 

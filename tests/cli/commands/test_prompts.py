@@ -136,9 +136,9 @@ def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "filled", "wrong"),
     [
-        ("criteria", {**CRITERIA, "items": "a"}, "variable items: is a list of objects with `name` and `text`"),
-        ("criteria", {**CRITERIA, "items": []}, "variable items: is a list of objects with `name` and `text`"),
-        ("criteria", {**CRITERIA, "items": ["a"]}, "variable items[0]: is an object with `name` and `text`"),
+        ("criteria", {**CRITERIA, "items": "a"}, "variable items: expected a list of objects with `name` and `text`"),
+        ("criteria", {**CRITERIA, "items": []}, "variable items: expected a list of objects with `name` and `text`"),
+        ("criteria", {**CRITERIA, "items": ["a"]}, "variable items[0]: expected an object with `name` and `text`"),
         ("criteria", {**CRITERIA, "items": [{"name": "a"}]}, "variable items[0].text: is a text, not null"),
         (
             "criteria",
@@ -152,16 +152,16 @@ def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) 
         ),
         ("profile", {**PERSON, "query": 5}, "variable query: is a text, not the number 5"),
         ("profile", {**PERSON, "profile": None}, "prompt 'profile' cannot be rendered with these variables: TypeError"),
-        ("tensions", {"query": "q", "people": {"ann": "x"}}, "variable people: is a list of objects with"),
+        ("tensions", {"query": "q", "people": {"ann": "x"}}, "variable people: expected a list of objects with"),
         (
             "criteria",
             {**CRITERIA, "items": [{"name": "a", "text": "b", "part": True}]},
-            "items[0]: an entry has no 'part'",
+            "items[0]: unknown field 'part'",
         ),
         (
             "reviewer",
             {**SCORING, "examples": {}},
-            "variable examples: is a list of objects with `reviewer`, `text` and `score`",
+            "variable examples: expected a list of objects with `reviewer`, `text` and `score`",
         ),
         (
             "reviewer",
@@ -176,11 +176,15 @@ def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) 
         (
             "reviewer",
             {**SCORING, "examples": [{**SCORED, "resaon": ""}]},
-            "examples[0]: an entry has no 'resaon'; did you mean reason?",
+            "examples[0]: unknown field 'resaon'; did you mean reason?",
         ),
         ("reviewer", {**SCORING, "examples": [], "step": "1"}, "variable step: is a number or null, not the text '1'"),
         ("reviewer", {**SCORING, "examples": [], "step": True}, "variable step: is a number or null, not true"),
-        ("pair", {**COMPARED, "responses": []}, "variable responses: is a list of objects with `name` and `text`"),
+        (
+            "pair",
+            {**COMPARED, "responses": []},
+            "variable responses: expected a list of objects with `name` and `text`",
+        ),
         (
             "listing",
             {**COMPARED, "responses": [{"name": "A", "text": "a"}], "names": "A, B"},

@@ -150,7 +150,7 @@ def test_it_says_what_changed_and_how_to_see_it(scored: Path, run: Command, tmp_
         "failed before        0",
         "failed after         0",
     ]
-    assert ended.err == f"side by side:  jurygraph compare {scored} {tmp_path / 'again'}\n"
+    assert ended.err == f"compare:  jurygraph compare {scored} {tmp_path / 'again'}\n"
 
 
 def test_json_gives_exact_numbers(scored: Path, run: Command, tmp_path: Path):

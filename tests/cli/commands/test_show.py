@@ -178,7 +178,7 @@ def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, th
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("", "error: the file to write has an empty name; give it one"),
+        ("", "error: the name of the output file is empty; name a file"),
         ("folder", "folder: is a folder; name a file in it"),
         ("new/", "new/: is a folder; name a file in it"),
         ("none/x.csv", "none/x.csv: the folder that it would lie in does not exist"),
@@ -288,7 +288,7 @@ def test_a_run_that_was_stopped_says_how_far_it_came(project: Path, run: Command
     ended = run("show", project / "run")
     assert len(ended.out.splitlines()) == 4
     assert "this run is still being written, or was stopped before it was complete" in ended.err
-    assert "1 of 2 tasks are scored; the same score command goes on" in ended.err
+    assert "1 of 2 tasks are scored; the same score command continues" in ended.err
 
 
 def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Command):

@@ -122,7 +122,7 @@ def test_a_file_that_unpacks_to_very_much_takes_little_memory_and_blocks_no_eras
         env={**os.environ, "JURYGRAPH_CACHE": str(tmp_path / "cache")},
     )
     said, most_memory = ended.stdout.splitlines()
-    assert (ended.returncode, said) == (1, "erased 8 texts, and 0 of others in which it lay")
+    assert (ended.returncode, said) == (1, "erased 8 texts, and 0 others that contained it")
     assert "bomb: holds more than 64 MiB, of which no more was searched" in ended.stderr
     assert TEXT.encode() not in (tmp_path / "run" / "run.sqlite").read_bytes()
     assert int(most_memory) < MOST_MEMORY
