@@ -335,7 +335,7 @@ MISTAKES = [
         "short.yaml",
     ),
     Mistake(
-        "deriver 'sentences.Sentences' gives 'sentences', which another source gives already; remove it, or let it "
+        "deriver 'sentences.Sentences' gives 'sentences', which another source gives already; leave it out, or let it "
         "give another name",
         "short.yaml",
         "[sentences.Sentences]",
@@ -445,6 +445,6 @@ def test_two_functions_of_one_name_are_told_apart_by_their_paths(tmp_path: Path)
 
 
 def test_a_package_is_not_called_like_another_module(tmp_path: Path) -> None:
-    message = "a module named 'email'exists already; name another folder"
+    message = "a module named 'email' exists already; name another folder"
     ended = typed("jurygraph init email --template evaluator", tmp_path)
     assert (ended.code, message in ended.printed, message in PAGE) == (2, True, True)

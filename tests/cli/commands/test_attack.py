@@ -157,7 +157,7 @@ def test_what_a_model_does_not_judge_is_named(tmp_path: Path, run: Command, serv
     other = {"evaluators": ["criteria", "maths.length"], "reward": {"rubric": 1.0}}
     ended = Project(tmp_path, run, server.url, **other).attack()
     assert ended.code == 0
-    assert "not attacked, since no model judges one response by itself there: maths.length" in ended.err
+    assert "not attacked, because no model judges a single response: maths.length" in ended.err
 
 
 def test_tasks_need_no_responses(project: Project):

@@ -67,7 +67,7 @@ def test_two_runs_side_by_side(run: Command):
     ended = run("compare", "before", "after")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines() == [
-        "figure           a response passes from 0.5                          value",
+        "statistic        a response passes from 0.5                          value",
         "───────────────  ────────────────────────────────────────────────  ───────",
         "paired           responses in both runs                                  4",
         "only_a           responses in A only                                     0",
@@ -174,15 +174,15 @@ def test_a_missed_gate_says_what_was_seen_and_is_1(run: Command, form: tuple[str
     ended = run("compare", "before", "after", *form, "--gate", "flips<=1, n>=3, mean_delta>=-0.125")
     assert (ended.code, ended.out) == (1, plain.out)
     assert ended.err.splitlines() == [
-        "gate missed: flips <= 1, but flips is 2",
-        f"gate missed: mean_delta >= -0.125, but mean_delta is {-0.5 / 3}",
+        "threshold missed: flips <= 1, but flips is 2",
+        f"threshold missed: mean_delta >= -0.125, but mean_delta is {-0.5 / 3}",
     ]
 
 
 @pytest.mark.usefixtures("made")
 def test_a_figure_that_is_missing_misses_the_gate(run: Command):
     ended = run("compare", "before", "before", "--gate", "wilcoxon_p>0.05")
-    assert (ended.code, ended.err) == (1, "gate missed: wilcoxon_p > 0.05, but there is no wilcoxon_p here\n")
+    assert (ended.code, ended.err) == (1, "threshold missed: wilcoxon_p > 0.05, but there is no wilcoxon_p\n")
 
 
 @pytest.mark.usefixtures("made")

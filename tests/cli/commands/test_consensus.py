@@ -178,7 +178,7 @@ def test_long_tables_are_cut_short(votes: Path, run: Command) -> None:
 
 def test_what_stability_lacks_is_said(votes: Path, run: Command) -> None:
     ended = run("consensus", votes, *MODEL, "--subsets", 0)
-    assert "stability is not measured: no subsets were asked for" in ended.err
+    assert "stability was not measured: no subsets were asked for" in ended.err
     assert "rank sd" not in ended.out
 
 
@@ -202,7 +202,7 @@ def test_the_artifact_holds_the_confusions(votes: Path, run: Command) -> None:
 
 def test_of_a_small_panel_no_artifact_is_written(votes: Path, run: Command) -> None:
     ended = run("consensus", votes, *QUICK, "--artifact", "confusions.json")
-    assert "confusions.json: is not written, since the majority has no confusions" in ended.err
+    assert "confusions.json: not written, because the majority vote has no confusions" in ended.err
     assert not Path("confusions.json").exists()
 
 
@@ -227,13 +227,16 @@ def test_what_cannot_be_drawn_is_refused_first(votes: Path, run: Command, monkey
         (["nowhere.csv"], "nowhere.csv: there is no such file; "),
         (["votes.csv", "--classes", "1,2"], "votes.csv, line 2, field label: is the number 0, which is off the scale"),
         (["votes.csv", "--classes", "0"], "--classes: '0' alone is no scale; "),
-        (["votes.csv", "--values", "0,half"], "--values: 'half' is no number; "),
+        (
+            ["votes.csv", "--values", "0,half"],
+            "--values: expected the credit of each class, such as 0,0.5,1, got 'half'",
+        ),
         (["votes.csv", "--values", "0,0.5,1"], "--values: gives 3 credits to 2 classes (0, 1); "),
         (["votes.csv", "--dimension", "tone"], "--dimension: no rating is of 'tone'; "),
         (["votes.csv", "--item", "idx"], "votes.csv, line 1: has no column 'idx'; "),
         (["votes.csv", "--method", "majority", "--refit", "5"], "--refit: majority has nothing to refit; "),
         (["votes.csv", "--plot", "a.bmp"], "a.bmp: pictures end in .svg, .png, .pdf; "),
-        (["votes.csv", "--artifact", "no/where.json"], "no/where.json: the folder that it would lie in does not exist"),
+        (["votes.csv", "--artifact", "no/where.json"], "no/where.json: its folder does not exist"),
         (["votes.csv", "--gold", "gold.csv"], "gold.csv, line 2, field item: nobody labelled item 'q'; "),
         (["empty.csv"], "empty.csv: has no rows; "),
         (["same.csv"], "same.csv: every label is 1, and there is nothing to tell apart; "),

@@ -104,7 +104,7 @@ def test_ties_between_high_and_low_are_told(tmp_path: Path, run: Command):
     project = write_project(tmp_path / "tied", [task("a", 1, *[(1.0, 0.0, 0.0)] * 3)], CONFIG)
     run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
     ended = run("study", "disagreement", project / "run")
-    assert "1 of High-div and 2 of Low-div have D_pair 0.6667; ties are split by id" in ended.err
+    assert "1 High-div and 2 Low-div responses tie at D_pair 0.6667; ties are split by id" in ended.err
     assert "accuracy and format are constant" in ended.out
 
 

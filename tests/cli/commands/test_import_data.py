@@ -61,7 +61,7 @@ def test_what_it_writes_can_be_scored(two: Path, run: Command, tmp_path: Path) -
 
 def test_json_says_where_they_are_and_how_many(two: Path, run: Command, tmp_path: Path) -> None:
     ended = run("import", "travelplanner", two, "--out", tmp_path / "t.jsonl", "--json")
-    counted = {"tasks": 2, "responses": 2, "answered": 2, "passed_over": 0, "told": {}}
+    counted = {"tasks": 2, "responses": 2, "tasks_with_responses": 2, "omitted": 0, "notes": {}}
     assert json.loads(ended.out) == {"tasks_file": str(tmp_path / "t.jsonl"), **counted}
 
 
@@ -182,7 +182,7 @@ def test_what_a_run_is_made_of_is_never_written_over(scored: Path, two: Path, ru
     before = contents(scored)
     ended = run("import", "travelplanner", two, "--out", scored / "run.sqlite")
     assert (ended.code, ended.out) == (2, "")
-    assert "is a file of the run itself" in ended.err
+    assert "is a file of the run;" in ended.err
     assert contents(scored) == before
 
 
@@ -218,7 +218,7 @@ def test_what_is_left_out_is_counted_and_the_first_of_it_named(run: Command, tmp
         "  22222222-bbbb",
         f"next: jurygraph score {tmp_path / 't.jsonl'} --config jury.yaml --out run",
     ]
-    assert json.loads(ended.out)["told"] == {what: 7, why: 1}
+    assert json.loads(ended.out)["notes"] == {what: 7, why: 1}
 
 
 def test_where_only_some_tasks_have_responses_it_says_how_they_can_be_scored(run: Command, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_answered_leaves_out_the_tasks_without_a_response(run: Command, tmp_path
     source = written(tmp_path / "in.jsonl", *HEALTHBENCH)
     ended = run("import", "healthbench", source, "--out", tmp_path / "t.jsonl", "--only", "answered", "--json")
     assert [task["id"] for task in read((tmp_path / "t.jsonl").read_text())] == ["11111111-aaaa", "3"]
-    assert json.loads(ended.out)["passed_over"] == 1
+    assert json.loads(ended.out)["omitted"] == 1
     assert ended.err.splitlines() == [
         "2 tasks with 4 responses",
         "tasks without a response, omitted by --only answered: 1",
@@ -316,8 +316,8 @@ def test_votes_are_written_as_ratings_of_both_sets(run: Command, tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--out", "t.csv"], "t.csv: RATINGS are written as JSON lines; name it t.jsonl"),
-        (["--out", "t.csv.gz"], "t.csv.gz: RATINGS are written as JSON lines; name it t.jsonl"),
+        (["--out", "t.csv"], "t.csv: RATINGS are written as JSONL; name the file t.jsonl"),
+        (["--out", "t.csv.gz"], "t.csv.gz: RATINGS are written as JSONL; name the file t.jsonl"),
         (
             ["--out", "t.jsonl", "--only", "tasks"],
             "--only: selects tasks, and qags has none; remove it",
@@ -356,7 +356,7 @@ def test_real_queries_can_be_scored_from_the_command_line(run: Command, tmp_path
 
 def test_help_tells_what_was_never_run_on_published_data(run: Command) -> None:
     shown = " ".join(run("import", "--help").out.split())
-    assert "healthbench and rewardbench were written after the published schema, and never run on" in shown
+    assert "healthbench and rewardbench follow the published schema and were never run on" in shown
 
 
 def test_help_shows_how(run: Command) -> None:

@@ -37,7 +37,7 @@ CALLS = 6
 
 
 FOUND = """\
-task  stakeholder  constraint                           rests on                               kind       α
+task  stakeholder  constraint                           quote                                  kind       α
 ────  ───────────  ───────────────────────────────────  ─────────────────────────────────────  ────  ──────
 t0    ann          c1: No nuts are served.              I am allergic to nuts                  hard  1.5000
 t0    ann          c2: It is near the sea.              I would love to be near the sea        soft  1.0000
@@ -153,7 +153,7 @@ class TestWritten:
         assert "t0: tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in ended.out
         why = "“There are ghosts.” rests on “I love ghosts”, which does not stand in the profile"
         assert f"t1: dropped of ben: {why}" in ended.out
-        assert "2 tasks written, 0 left out" in ended.err
+        assert "2 tasks written, 0 omitted" in ended.err
         assert f"next: jurygraph score {project.folder}/tasks.jsonl --profiles-from" in ended.err
 
     def test_as_json_it_is_one_object(self, project: Project, server: Server):
@@ -213,7 +213,7 @@ class TestNotWritten:
         assert [line["task"] for line in project.lines] == ["t1"]
         assert "omitted, line 1: task 't0': " in ended.err
         assert "stakeholder 'ben'" in ended.err
-        assert "1 tasks written, 1 left out" in ended.err
+        assert "1 tasks written, 1 omitted" in ended.err
 
     def test_a_model_that_cannot_be_reached_writes_nothing_and_the_same_command_goes_on(self, project: Project):
         read, down = parsing(tensions=TENSIONS), True
@@ -225,7 +225,7 @@ class TestNotWritten:
             ended = project.configured(server.url, calls={"cache": True, "concurrency": 1}).profiles()
             assert (ended.code, ended.out) == (3, "")
             assert "error: tasks.jsonl, line 2: task 't1': the profile of stakeholder 'ann' could not be" in ended.err
-            assert "nothing was written, and the same command tries again, with what the cache keeps" in ended.err
+            assert "nothing was written; run the same command again: it continues from the cache" in ended.err
             assert not (project.folder / "profiles.jsonl").exists()
             down, before = False, server.count
             assert project.profiles().code == 0
@@ -317,7 +317,7 @@ class TestScoredBy:
         asked = server.count
         ended = read.score("new", *read.by_hand, "--branch", read.folder / "old")
         assert (ended.code, server.count) == (0, asked)
-        assert "3 verdicts were carried over" in ended.err
+        assert "3 verdicts were reused" in ended.err
         assert "1 were requested again" in ended.err
         old, new = (traces(run, read.folder / name) for name in ("old", "new"))
         assert old[0] == new[0]
@@ -375,7 +375,7 @@ class TestPlanned:
             ended = project.configured(server.url, calls={"attempts": 1}).score("run")
         assert (ended.code, ended.out) == (3, "")
         assert "error: tasks.jsonl, line 1: task 't0': the profile of stakeholder 'ann' could not be read" in ended.err
-        assert "nothing was written, and the same command tries again" in ended.err
+        assert "nothing was written; run the same command again" in ended.err
         assert not (project.folder / "run").exists()
 
 
@@ -388,8 +388,7 @@ class TestDryRun:
         assert [line.split() for line in ended.out.splitlines() if line.startswith("calls")] == [
             ["calls", "4", "4", "8"]
         ]
-        first = "the model must first read profiles, or tell roles of criteria, of 2 tasks"
-        said = f"{first}: that is in it, and nothing that hangs on it"
+        said = "2 tasks first need profiles or roles of criteria from the model"
         assert said in ended.out
         found = json.loads(project.score("run", "--dry-run", "--json").out)
         assert (found["tasks_needing_model"], found["tasks"], found["questions"]) == (2, 2, 0)

@@ -181,8 +181,8 @@ def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, th
         ("", "error: the name of the output file is empty; name a file"),
         ("folder", "folder: is a folder; name a file in it"),
         ("new/", "new/: is a folder; name a file in it"),
-        ("none/x.csv", "none/x.csv: the folder that it would lie in does not exist"),
-        ("file/x.csv", "file/x.csv: the folder that it would lie in does not exist"),
+        ("none/x.csv", "none/x.csv: its folder does not exist"),
+        ("file/x.csv", "file/x.csv: its folder does not exist"),
         ("loop", "loop: cannot be written"),
     ],
 )
@@ -287,7 +287,7 @@ def test_a_run_that_was_stopped_says_how_far_it_came(project: Path, run: Command
     run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
     ended = run("show", project / "run")
     assert len(ended.out.splitlines()) == 4
-    assert "this run is still being written, or was stopped before it was complete" in ended.err
+    assert "this run is still being written, or was interrupted" in ended.err
     assert "1 of 2 tasks are scored; the same score command continues" in ended.err
 
 
@@ -335,5 +335,5 @@ def test_an_export_never_writes_over_the_run_itself(scored: Path, run: Command, 
     (tmp_path / "link").symlink_to(scored / "run.sqlite")
     before = contents(scored)
     ended = run("export", scored, "--to", form, "-o", tmp_path / "link" if name == "link" else scored / name)
-    assert (ended.code, "a file of the run itself" in ended.err) == (2, True)
+    assert (ended.code, "a file of the run;" in ended.err) == (2, True)
     assert contents(scored) == before

@@ -57,7 +57,8 @@ def test_credit_is_followed_over_the_edges(chained: Path, run: Command):
     lines = ended.out.splitlines()
     assert lines[0] == "4 responses to 2 rubrics, 2 of them with edges; κ = 1"
     assert (
-        lines[1] == "cases are edges whose child is met: weak, strong, activation; 95 % intervals: 50 resamples, seed 0"
+        lines[1]
+        == "cases: edges with a child that is met: weak, strong, activation; 95 % intervals: 50 resamples, seed 0"
     )
     flat, local, transitive, gear = (line.split() for line in lines[5:9])
     assert (flat[0], flat[1], flat[3], flat[-1]) == ("flat", "0.3333", "1.0000", "0.0000")
@@ -68,7 +69,7 @@ def test_credit_is_followed_over_the_edges(chained: Path, run: Command):
     assert "untyped, λ = 0.2" in ended.out
     assert "random graphs, 2 seeds" in ended.out
     assert "graph-response pairs                      3" in lines
-    worst = lines.index("task oslo, savings: 0.2533 on average, 0.2667 (response oslo/0)")
+    worst = lines.index("task oslo, savings: mean 0.2533, maximum 0.2667 (response oslo/0)")
     assert lines[worst + 1] == "    needs budget (strong, λ = 0.2): Savings are told from \\u001b[31ma budget."
     assert ended.err.splitlines() == [
         "left out, responses whose reward failed: 1",
@@ -94,7 +95,7 @@ def test_json_has_every_figure(chained: Path, run: Command):
 def test_kinds_count_the_cases_of_some_edges_alone(chained: Path, run: Command):
     ended = run("study", "credit", chained, "--seeds", 0, "--kinds", "activation")
     assert ended.code == 0
-    assert "cases are edges whose child is met: activation" in ended.out
+    assert "cases: edges with a child that is met: activation" in ended.out
     assert ended.out.splitlines()[5].split() == ["flat", "-", "-", "0.7000", "0.0000"]
     assert "random graphs" not in ended.out
     assert "1000 of 1000 resamples had no case and were omitted from an interval" in ended.err

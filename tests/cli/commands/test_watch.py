@@ -99,11 +99,11 @@ def test_a_component_of_negative_weight_is_a_penalty(tmp_path: Path, run: Comman
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--every", 60), "has 1 step; the tests need at least 11 ; choose smaller steps with --every N"),
+        (("--every", 60), "has 1 step; the tests need at least 11; choose smaller steps with --every N"),
         ((), "has 1 step; the tests need at least 11"),
         (("--every", 25), "has 2 steps; the tests need at least 11"),
         (("--step-label", "epoch"), "response 't01/r0': has no label 'epoch'; its labels: 'step'"),
-        (("--step-label", "step", "--every", 3), "--step-label and --every both say what a step is"),
+        (("--step-label", "step", "--every", 3), "--step-label and --every both define a step"),
         (("--every", 1, "--plot", "a.gif"), "a.gif: pictures end in"),
     ],
 )
@@ -255,7 +255,7 @@ def test_where_no_run_can_come_nothing_is_waited_for(
 def test_an_average_run_length_out_of_bounds_is_wrong_input(polite: Path, run: Command, arl: str) -> None:
     ended = run("watch", polite, "--arl", arl)
     assert (ended.code, ended.out) == (2, "")
-    assert f"--arl: is {float(arl):g}, got 1e+09" in ended.err
+    assert f"--arl: expected a number of steps from 10 to 1e+09, got {float(arl):g}" in ended.err
 
 
 def test_a_run_whose_rewards_all_failed_tested_nothing(tmp_path: Path, run: Command) -> None:
@@ -265,4 +265,4 @@ def test_a_run_whose_rewards_all_failed_tested_nothing(tmp_path: Path, run: Comm
     run("score", project / "tasks.jsonl", "--out", project / "run")
     ended = run("watch", project / "run", "--every", 1)
     assert (ended.code, ended.out) == (2, "")
-    assert "its reward never had a value, so that nothing was tested" in ended.err
+    assert "no reward has a value, so nothing was tested" in ended.err
