@@ -30,7 +30,7 @@ class TaskLines:
                 if wanted(task):
                     self._wanted.append((line.number, line.place))
             if not self._places:
-                raise InputError(f"{self._file.name}: the file is empty; write one task a line, each a JSON object")
+                raise InputError(f"{self._file.name}: the file is empty; write one task per line, each a JSON object")
             resources.pop_all()
 
     def _refuse_taken(self, line: Line, name: str, earlier: int) -> NoReturn:
