@@ -168,7 +168,7 @@ def test_without_it_the_run_is_refused_and_the_difference_shown(
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
-    assert "use another --out, or --branch to ask just what changed" in ended.err
+    assert "use another --out, or --branch to request only what changed" in ended.err
     assert ended.err.count("\n") == 1
     assert (contents(letters), calls(letters.parent)) == (before, [])
 

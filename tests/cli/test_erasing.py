@@ -174,7 +174,7 @@ class TestAWholeTask:
         erased(run, letters, *TASK)
         ended = run("rescore", letters, "--out", "again", "--set", "scale=2")
         assert (ended.code, ended.out) == (2, "")
-        assert "the texts of task 'letter' were erased, so it cannot be weighed anew" in ended.err
+        assert "the texts of task 'letter' were erased, so its weights cannot be computed again" in ended.err
         assert not Path("again").exists()
 
     def test_a_task_that_is_planned_and_not_scored_yet_can_be_erased(self, tmp_path: Path, run: Command):
@@ -282,7 +282,7 @@ class TestEitherWay:
             ledger.execute("DELETE FROM records WHERE kind = 'erasure'")
         ended = run("verify", letters)
         assert (ended.code, ended.out) == (5, "")
-        assert "is missing, and no erasure says so" in ended.err
+        assert "is missing without an erasure" in ended.err
 
 
 class TestExports:
@@ -389,7 +389,7 @@ class TestRefused:
         before = contents(Path("again"))
         ended = run("erase", "again", *RESPONSE)
         assert (ended.code, ended.out) == (2, "")
-        assert "again: holds no texts, they lie in " in ended.err
+        assert "again: contains no texts; erase " in ended.err
         assert contents(Path("again")) == before
 
     def test_a_changed_run_is_not_changed_further(self, letters: Path, run: Command):

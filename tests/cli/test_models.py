@@ -173,7 +173,7 @@ class TestProven:
         database.write_bytes(content[:place] + b"so it IS" + content[place + 8 :])
         ended = run("verify", project.folder / "run")
         assert ended.code == 5
-        assert "is not what was written" in ended.err
+        assert "differs from what was written" in ended.err
 
 
 class TestMaxCalls:
@@ -184,7 +184,7 @@ class TestMaxCalls:
         limited = project.score("run", "--max-calls", 3)
         assert (limited.code, limited.out, server.count) == (4, "", CALLS + 3)
         assert "the limit of 3 calls is reached (3 sent, 0 in flight); raise --max-calls to go on" in limited.err
-        assert "what was scored is kept, and the same command goes on" in limited.err
+        assert "finished groups are kept; run the same command again to continue" in limited.err
         assert len(project.rewards("run")) == 1
         resumed = project.score("run", "--max-calls", 10)
         assert (resumed.code, server.count) == (0, 2 * CALLS)

@@ -278,7 +278,7 @@ def test_a_changed_record_gives_exit_code_5(scored: Path, run: Command, project:
     for command in (("show", scored), ("score", project / "tasks.jsonl", "--out", scored)):
         ended = run(*command)
         assert (ended.code, ended.out) == (5, "")
-        assert "record 7 (trace 'door/a'): is not what was written" in ended.err
+        assert "record 7 (trace 'door/a'): differs from what was written" in ended.err
 
 
 BAD_INPUT = {
@@ -335,7 +335,7 @@ def test_a_task_that_cannot_be_planned_stops_everything_before_it_begins(project
 def test_a_folder_that_is_no_run_is_refused(project: Path, run: Command):
     ended = run("score", project / "tasks.jsonl", "--out", project)
     assert ended.code == 2
-    assert "is no run, and not empty; name another folder with --out" in ended.err
+    assert "is neither a run nor empty; name another folder with --out" in ended.err
 
 
 def test_another_model_can_be_named_on_the_command_line(project: Path, run: Command):

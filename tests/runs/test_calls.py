@@ -250,7 +250,7 @@ class TestChanged:
         begun: Path, server: Server, tmp_path: Path, settings: Mapping[str, Any], difference: str
     ) -> None:
         tasks, before = tmp_path / "tasks.jsonl", server.count
-        with pytest.raises(InputError, match=f"was begun with other settings: {difference}"):
+        with pytest.raises(InputError, match=f"was started with other settings: {difference}"):
             sit(begun, tasks, settings)
         assert server.count == before
         branched = sit(tmp_path / "new", tasks, settings, branch=begun)

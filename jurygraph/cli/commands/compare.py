@@ -10,7 +10,7 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, Conditions
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_result
+from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_result_lines
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.comparison import Comparison, Flip
@@ -49,8 +49,7 @@ def compare(
     if json:
         print_json(comparison.model_dump(mode="json"))
     else:
-        for line in _comparison_lines(comparison, flips):
-            print_result(line)
+        print_result_lines(_comparison_lines(comparison, flips))
     missed = [] if threshold is None else threshold.failed(comparison)
     print_missed_conditions(missed)
     if missed:
@@ -97,16 +96,7 @@ def _format_p_value(p: float | None) -> str:
 
 
 def _agent_table(comparison: "Comparison") -> Iterator[str]:
-    rows = [
-        [
-            row.agent or "(no agent)",
-            str(row.n),
-            format_number(row.mean_a),
-            format_number(row.mean_b),
-            format_number(row.mean_delta),
-        ]
-        for row in comparison.agents
-    ]
+    rows = [[row.agent or "(no agent)", row.n, row.mean_a, row.mean_b, row.mean_delta] for row in comparison.agents]
     return _section(["agent", "n", "mean A", "mean B", "B - A"], rows)
 
 
@@ -114,13 +104,13 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
     rows = [
         [
             row.question,
-            str(row.judged_both),
-            str(row.to_met),
-            str(row.to_unmet),
+            row.judged_both,
+            row.to_met,
+            row.to_unmet,
             _format_p_value(row.mcnemar_p),
-            format_number(row.largest_delta),
-            str(row.only_a),
-            str(row.only_b),
+            row.largest_delta,
+            row.only_a,
+            row.only_b,
         ]
         for row in comparison.questions
     ]
@@ -129,21 +119,13 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
 
 
 def _change_table(comparison: "Comparison") -> Iterator[str]:
-    rows = [[c.response_id, format_number(c.a), format_number(c.b), format_number(c.delta)] for c in comparison.changes]
+    rows = [[c.response_id, c.a, c.b, c.delta] for c in comparison.changes]
     return _section(["largest changes", "A", "B", "B - A"], rows)
 
 
 def _flip_table(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
     rows = [
-        [
-            f.question,
-            f.response_id,
-            _opponents(f),
-            str(f.sample),
-            format_number(f.before),
-            format_number(f.after),
-            _decision_change(f),
-        ]
+        [f.question, f.response_id, _opponents(f), f.sample, f.before, f.after, _decision_change(f)]
         for f in flipped[:limit]
     ]
     yield from _section(["flipped", "response", "against", "sample", "A", "B", "decision"], rows, left=3)
@@ -159,7 +141,7 @@ def _decision_change(flip: "Flip") -> str:
     return "unmet -> met" if flip.met else "met -> unmet"
 
 
-def _section(header: list[str], rows: list[list[str]], left: int = 1) -> Iterator[str]:
+def _section(header: list[str], rows: Sequence[Sequence[object]], left: int = 1) -> Iterator[str]:
     """Return a table after an empty line, or nothing if there are no rows."""
     if rows:
         yield ""

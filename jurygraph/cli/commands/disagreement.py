@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, PlotFile, Resamples
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_number,
+    format_table,
+    print_json,
+    print_message,
+    print_result_lines,
+)
 
 if TYPE_CHECKING:
     from jurygraph.studies.disagreement import DisagreementReport, Samples
@@ -67,8 +74,7 @@ def disagreement(
     if json:
         print_json({"runs": [one.model_dump(mode="json") for one in reports]})
     else:
-        for line in _report_lines(reports):
-            print_result(line)
+        print_result_lines(_report_lines(reports))
     _print_omissions(reports)
     if plot is not None:
         _draw(reports, plot)
@@ -138,15 +144,7 @@ def _report_lines(reports: Sequence["DisagreementReport"]) -> Iterator[str]:
 
 def _comparison_table(reports: Sequence["DisagreementReport"]) -> list[str]:
     rows = [
-        [
-            one.run,
-            str(one.samples),
-            format_number(one.disagreement),
-            format_number(one.threshold),
-            str(one.conflicts),
-            format_number(one.conflict_rate),
-        ]
-        for one in reports
+        [one.run, one.samples, one.disagreement, one.threshold, one.conflicts, one.conflict_rate] for one in reports
     ]
     return format_table(
         ["run", "responses", "mean D_pair", f"τ ({reports[0].percentile:g}th pct)", "conflicts", "conflict rate"], rows
@@ -155,7 +153,7 @@ def _comparison_table(reports: Sequence["DisagreementReport"]) -> list[str]:
 
 def _split_table(report: "DisagreementReport") -> list[str]:
     split = report.split
-    rows = [[row.name, format_number(row.high), format_number(row.low), _format_difference(row)] for row in split.rows]
+    rows = [[row.name, row.high, row.low, _format_difference(row)] for row in split.rows]
     return format_table(["mean", f"High-div ({split.high})", f"Low-div ({split.low})", "difference (95 %)"], rows)
 
 
@@ -169,21 +167,14 @@ def _format_difference(row: "GroupDifference") -> str:
 
 def _correlation_table(report: "DisagreementReport") -> list[str]:
     rows = [
-        [f"{pair.first}, {pair.second}", format_number(pair.pearson), format_number(pair.spearman), pair.why or ""]
-        for pair in report.correlations
+        [f"{pair.first}, {pair.second}", pair.pearson, pair.spearman, pair.why or ""] for pair in report.correlations
     ]
     return format_table(["correlation", "Pearson", "Spearman", ""], rows)
 
 
 def _step_table(report: "DisagreementReport") -> Iterator[str]:
     rows = [
-        [
-            f"{step.step:g}",
-            str(step.samples),
-            format_number(step.reward),
-            format_number(step.disagreement),
-            format_number(step.conflict_rate),
-        ]
+        [f"{step.step:g}", step.samples, step.reward, step.disagreement, step.conflict_rate]
         for step in report.steps[:_MAX_STEPS]
     ]
     yield from format_table(["step", "responses", *_SERIES_TITLES.values()], rows)
@@ -195,12 +186,12 @@ def _trend_table(report: "DisagreementReport") -> list[str]:
     rows = [
         [
             _SERIES_TITLES[trend.name],
-            format_number(trend.first),
-            format_number(trend.last),
+            trend.first,
+            trend.last,
             f"{trend.slope:.2g}",
-            format_number(trend.kendall),
-            format_number(trend.p),
-            format_number(trend.fluctuation),
+            trend.kendall,
+            trend.p,
+            trend.fluctuation,
         ]
         for trend in report.trends
     ]

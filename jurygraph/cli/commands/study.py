@@ -1,6 +1,6 @@
 """`jurygraph study`: the measurements of the papers, applied to your own runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -9,10 +9,17 @@ import typer
 
 from jurygraph.cli.commands.disagreement import disagreement
 from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_number,
+    format_table,
+    print_json,
+    print_message,
+    print_result_lines,
+)
 
 if TYPE_CHECKING:
-    from jurygraph.studies.credit.report import CreditReport, Diagnosis, Estimate, Variant
+    from jurygraph.studies.credit.report import CreditReport, Estimate, Variant
 
 study = typer.Typer(
     name="study",
@@ -82,8 +89,7 @@ def credit(
     if json:
         print_json(results.model_dump(mode="json"))
     else:
-        for line in _report_lines(results):
-            print_result(line)
+        print_result_lines(_report_lines(results))
     _print_omissions(results)
     if plot is not None:
         write_output_with(str(plot), lambda draft: draw(results, draft, plot.suffix))
@@ -122,13 +128,7 @@ def _report_lines(report: "CreditReport") -> Iterator[str]:
 
 def _method_table(report: "CreditReport") -> list[str]:
     rows = [
-        [
-            name,
-            _format_interval(one.leakage),
-            _format_interval(one.preservation),
-            format_number(one.reward),
-            format_number(one.change),
-        ]
+        [name, _format_interval(one.leakage), _format_interval(one.preservation), one.reward, one.change]
         for name, one in report.methods.items()
     ]
     return format_table(["rule", "leakage (95 %)", "preservation (95 %)", "mean reward", "change from flat"], rows)
@@ -145,24 +145,17 @@ def _kind_tables(report: "CreditReport") -> Iterator[str]:
     for name, cases in (("leakage", "violated"), ("preservation", "satisfied")):
         columns = [{**one.kinds, "all kinds": one} for one in report.methods.values()]
         rows = [
-            [kind, _format_cases(columns[0][kind], name), *_format_values(columns, kind, name)] for kind in columns[0]
+            [kind, getattr(columns[0][kind], name).cases, *(getattr(column[kind], name).value for column in columns)]
+            for kind in columns[0]
         ]
         yield from format_table([f"{name} by kind of edge", cases, *report.methods], rows)
         if name == "leakage":
             yield ""
 
 
-def _format_cases(one: "Diagnosis", name: str) -> str:
-    return str(getattr(one, name).cases)
-
-
-def _format_values(columns: "Sequence[Mapping[str, Diagnosis]]", kind: str, name: str) -> list[str]:
-    return [format_number(getattr(column[kind], name).value) for column in columns]
-
-
 def _ablation_table(report: "CreditReport") -> Iterator[str]:
     ablations = report.ablations
-    rows = []
+    rows: list[list[object]] = []
     if ablations.random is not None:
         rows.append(_variant_row(f"random graphs, {len(ablations.random.by_seed)} seeds", ablations.random.mean))
     rows.append(_variant_row(f"untyped, λ = {ablations.untyped.retention:.4g}", ablations.untyped))
@@ -177,23 +170,17 @@ def _ablation_table(report: "CreditReport") -> Iterator[str]:
         )
 
 
-def _variant_row(name: str, one: "Variant") -> list[str]:
-    return [
-        name,
-        format_number(one.leakage),
-        format_number(one.preservation),
-        format_number(one.reward),
-        format_number(one.change),
-    ]
+def _variant_row(name: str, one: "Variant") -> list[object]:
+    return [name, one.leakage, one.preservation, one.reward, one.change]
 
 
 def _exactness_table(report: "CreditReport") -> list[str]:
     exact = report.exact
     rows = [
-        ["graph-response pairs", str(exact.pairs)],
-        ["omitted: more than 20 criteria", str(exact.too_large)],
-        ["omitted: not fully judged", str(exact.unjudged)],
-        ["mean criteria per pair", format_number(exact.criteria)],
+        ["graph-response pairs", exact.pairs],
+        ["omitted: more than 20 criteria", exact.too_large],
+        ["omitted: not fully judged", exact.unjudged],
+        ["mean criteria per pair", exact.criteria],
         ["marginal MAE", _format_small(exact.marginal_mae)],
         ["reward MAE", _format_small(exact.reward_mae)],
         ["1 - reward correlation", _format_small(_short_of_one(exact.reward_correlation))],

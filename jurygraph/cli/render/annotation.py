@@ -3,7 +3,14 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_table,
+    print_json,
+    print_message,
+    print_result,
+    print_result_lines,
+)
 from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks
 
 if TYPE_CHECKING:
@@ -64,8 +71,7 @@ def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, tally: "CallC
         }
         print_json({"tasks_file": file, **content})
         return
-    for line in (*_statistics_table(statistics), *_edge_lines(outcomes), *request_lines(tally)):
-        print_result(line)
+    print_result_lines([*_statistics_table(statistics), *_edge_lines(outcomes), *request_lines(tally)])
 
 
 def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
@@ -78,14 +84,14 @@ def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
 
 
 def _statistics_table(statistics: "GraphStatistics") -> list[str]:
-    rows = [
-        ["rubrics", str(statistics.rubrics)],
-        ["criteria per rubric", format_number(statistics.criteria)],
-        ["candidate edges per rubric", format_number(statistics.candidates)],
-        ["retained edges per rubric", format_number(statistics.edges)],
-        ["update size (criteria + edges)", format_number(statistics.update_size)],
+    rows: list[list[object]] = [
+        ["rubrics", statistics.rubrics],
+        ["criteria per rubric", statistics.criteria],
+        ["candidate edges per rubric", statistics.candidates],
+        ["retained edges per rubric", statistics.edges],
+        ["update size (criteria + edges)", statistics.update_size],
         ["rubrics with an edge", "-" if statistics.non_empty is None else f"{statistics.non_empty:.2%}"],
-        ["invalid answers per rubric", format_number(statistics.invalid)],
+        ["invalid answers per rubric", statistics.invalid],
     ]
     return format_table(["graphs", ""], rows)
 
@@ -93,16 +99,15 @@ def _statistics_table(statistics: "GraphStatistics") -> list[str]:
 def _edge_lines(outcomes: "list[TaskOutcome[Rubric]]") -> Iterator[str]:
     """Return a table of the first edges of all graphs; the output file has every edge."""
     rows = [
-        [one.task.id, edge.parent, edge.child, edge.kind, edge.reason, format_number(edge.confidence)]
+        [one.task.id, edge.parent, edge.child, edge.kind, edge.reason, edge.confidence]
         for one in outcomes
         if one.result is not None
         for edge in one.result.edges
     ]
     if rows:
         yield ""
-        yield from format_table(
-            ["task", "parent", "child", "kind", "reason", "confidence"], rows[:_MOST_LISTED], left=5
-        )
+        header = ["task", "parent", "child", "kind", "reason", "confidence"]
+        yield from format_table(header, rows[:_MOST_LISTED], left=5)
     if len(rows) > _MOST_LISTED:
         yield f"and {len(rows) - _MOST_LISTED} more edges"
 

@@ -82,19 +82,8 @@ def _judge_table(component: str, result: "LearnedPanel") -> Iterator[str]:
     yield ""
     yield escape_line(f"{component}: learned from {result.responses} responses")
     head = ["judge", "accuracy (95 %)", "leniency", "strictness", "verdicts"]
-    yield from format_table(
-        head,
-        [
-            [
-                name,
-                _format_accuracy(quality),
-                format_number(quality.leniency),
-                format_number(quality.strictness),
-                str(quality.labels),
-            ]
-            for name, quality in result.judges.items()
-        ],
-    )
+    rows = [[name, _format_accuracy(q), q.leniency, q.strictness, q.labels] for name, q in result.judges.items()]
+    yield from format_table(head, rows)
 
 
 def _format_accuracy(quality: "AnnotatorQuality") -> str:

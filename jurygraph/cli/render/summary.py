@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.render.text import format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.render.text import format_table, print_json, print_message, print_result, print_result_lines
 
 if TYPE_CHECKING:
     from jurygraph.runs.canary import CanaryTally
@@ -17,15 +17,7 @@ if TYPE_CHECKING:
 def result_lines(summary: "Summary") -> list[str]:
     """Return rewards by agent, the counts of verdicts by status, and the sources of replies."""
     rows = [
-        [
-            row.agent or "(no agent)",
-            str(row.responses),
-            format_number(row.mean),
-            format_number(row.coverage),
-            str(row.ok),
-            str(row.degraded),
-            str(row.failed),
-        ]
+        [row.agent or "(no agent)", row.responses, row.mean, row.coverage, row.ok, row.degraded, row.failed]
         for row in summary.agents.values()
     ]
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
@@ -109,15 +101,14 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
             {**expected.to_json(), **({"tasks_needing_model": tasks_needing_model} if tasks_needing_model else {})}
         )
         return
-    rows = [
+    rows: list[list[object]] = [
         ["tasks", expected.tasks],
         ["responses", expected.responses],
         ["questions", expected.questions],
         ["verdicts (maximum)", expected.verdicts],
         [f"... of a model{'' if expected.model else ' (they abstain: model is none)'}", expected.model_verdicts],
     ]
-    for line in format_table(["remaining", ""], [[str(cell) for cell in row] for row in rows]):
-        print_result(line)
+    print_result_lines(format_table(["remaining", ""], rows))
     if expected.model is not None:
         print_estimate(expected.model)
     if tasks_needing_model:
@@ -132,13 +123,10 @@ def print_estimate(model: "CallEstimate") -> None:
     from jurygraph.runs.reports.estimate import ASSUMPTIONS
 
     loads = (model.low, model.expected, model.worst)
-    rows = [
-        ["calls", *(str(load.calls) for load in loads)],
-        ["input tokens", *(str(load.tokens_in) for load in loads)],
-        ["output tokens", *(str(load.tokens_out) for load in loads)],
-        ["US dollars", *("unknown" if load.cost is None else format_number(load.cost) for load in loads)],
+    rows: list[list[object]] = [
+        ["calls", *(load.calls for load in loads)],
+        ["input tokens", *(load.tokens_in for load in loads)],
+        ["output tokens", *(load.tokens_out for load in loads)],
+        ["US dollars", *("unknown" if load.cost is None else load.cost for load in loads)],
     ]
-    print_result("")
-    for line in format_table(["model requests", "low", "expected", "worst"], rows):
-        print_result(line)
-    print_result(ASSUMPTIONS)
+    print_result_lines(["", *format_table(["model requests", "low", "expected", "worst"], rows), ASSUMPTIONS])

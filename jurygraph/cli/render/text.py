@@ -108,9 +108,17 @@ def format_plain(value: float | None) -> str:
     return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
 
 
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned."""
-    columns = [_visible_cells(column) for column in zip(header, *rows, strict=True)]
+def _format_cell(value: object) -> str:
+    return format_number(value) if value is None or isinstance(value, float) else str(value)
+
+
+def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1) -> list[str]:
+    """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned.
+
+    Floats have four decimals, and None is a dash.
+    """
+    cells = (list(map(_format_cell, row)) for row in rows)
+    columns = [_visible_cells(column) for column in zip(header, *cells, strict=True)]
     widths = [_width(column) for column in columns]
     lines = list(_align(columns, widths, left))
     return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]

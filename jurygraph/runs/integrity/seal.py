@@ -59,14 +59,14 @@ def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal
     if not path.exists():
         raise TraceMismatch(f"{path}: is missing, and the run should be sealed by the key in {signer}")
     if not path.is_file():
-        raise TraceMismatch(f"{path}: is no file; it has been changed")
+        raise TraceMismatch(f"{path}: is not a file; it has been changed")
     seal = _parse_seal(path, path.read_bytes())
     if expected not in (None, seal.public_key):
         raise TraceMismatch(f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}")
     _check_sealed(path, seal, ledger)
     if expected is not None and seal.records < ledger.count:
-        after = f"{ledger.count - seal.records} erasures came after what was sealed, and nobody signed them"
-        raise TraceMismatch(f"{path}: {after}; whoever holds the key seals the run anew where they are right")
+        after = f"{ledger.count - seal.records} erasures after the sealed records are not signed"
+        raise TraceMismatch(f"{path}: {after}; if they are legitimate, seal the run again")
     return seal
 
 
@@ -78,7 +78,7 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
     try:
         seal = Seal.model_validate_json(content)
     except ValidationError:
-        raise TraceMismatch(f"{path}: is no seal that jurygraph wrote; it has been changed") from None
+        raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
     if seal.to_bytes != content:
         raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
     fields = seal.model_dump(mode="json", exclude={"signature"})
@@ -86,7 +86,7 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
         public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
         public_key.verify(bytes.fromhex(seal.signature), signed_bytes(fields))
     except InvalidSignature:
-        raise TraceMismatch(f"{path}: the signature does not hold; it or what it signs has been changed") from None
+        raise TraceMismatch(f"{path}: the signature is invalid; it or the signed records have been changed") from None
     if not is_valid_signature(bytes.fromhex(seal.public_key), signed_bytes(fields), bytes.fromhex(seal.signature)):
         raise TraceMismatch(f"{path}: is by a key of low order, whose signatures anybody can make; it has been changed")
     return seal
@@ -103,7 +103,7 @@ def _check_sealed(path: Path, seal: Seal, ledger: Ledger) -> None:
         raise TraceMismatch(f"{ledger.path}: its first {seal.records} records are not those that were sealed")
     for record in ledger.records(after=seal.records):
         if record.kind not in KINDS_AFTER_HEAD:
-            raise TraceMismatch(f"{ledger.path}, {record_label(record)}: comes after what was sealed")
+            raise TraceMismatch(f"{ledger.path}, {record_label(record)}: comes after the sealed records")
 
 
 def signed_bytes(content: Mapping[str, Any]) -> bytes:

@@ -27,11 +27,11 @@ def _parse_private_key(path: Path, content: bytes) -> "Ed25519PrivateKey":
     try:
         key = load(content, password=None)
     except TypeError:
-        raise InputError(f"{path}: is encrypted, and no passphrase is asked for; {_HINT}") from None
+        raise InputError(f"{path}: is encrypted, and passphrases are not supported; {_HINT}") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise InputError(f"{path}: holds no private key; {_HINT}") from None
+        raise InputError(f"{path}: contains no private key; {_HINT}") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{path}: holds another kind of key than Ed25519; {_HINT}")
+        raise InputError(f"{path}: contains a key that is not Ed25519; {_HINT}")
     return key
 
 
@@ -53,15 +53,15 @@ def load_public_key(path: Path) -> str:
     try:
         key = load(content)
     except (ValueError, UnsupportedAlgorithm):
-        raise InputError(f"{path}: holds no public key; name the .pub file of the one who sealed the run") from None
+        raise InputError(f"{path}: contains no public key; name the public key of the seal") from None
     if not isinstance(key, Ed25519PublicKey):
-        raise InputError(f"{path}: holds another kind of key than Ed25519; name the one that sealed the run")
+        raise InputError(f"{path}: contains a key that is not Ed25519; name the public key of the seal")
     return key.public_bytes_raw().hex()
 
 
 def _read_content(path: Path) -> bytes:
     if path.exists() and not (path.is_file() or path.is_dir()):
-        raise InputError(f"{path}: is no file; name the file of an Ed25519 key")
+        raise InputError(f"{path}: is not a file; name the file of an Ed25519 key")
     try:
         return path.read_bytes()
     except OSError as error:

@@ -42,10 +42,10 @@ def check_log_files(path: Path, connect: Connect) -> None:
         with closing(connect(path, "ro")) as ledger:
             (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
         if mode == "wal" and not _size(log):
-            _WARN("%s: was being written, and its log %s is not beside it; %s", path, log.name, _COPIED)
+            _WARN("%s: was being written, and its log %s is missing; %s", path, log.name, _COPIED)
 
 
-_COPIED = "if it was copied without that, its last records are missing: copy both, or wait until nobody writes the run"
+_COPIED = "if it was copied without the log, its last records are missing: copy both, or wait until the run is closed"
 
 
 def _size(path: Path) -> int:
@@ -111,6 +111,6 @@ def _last_without_log(path: Path, connect: Connect) -> Record | None:
 
 
 def _mismatch_error(path: Path, file: Path, label: str) -> TraceMismatch:
-    problem = f"is not the {label} of the {path.name} beside it, so one of the two was copied without the other"
+    problem = f"does not belong to {path.name}: one of the two was copied without the other"
     hint = f"copy both from the same folder, or move {file.name} away if {path.name} is to be read without it"
     return TraceMismatch(f"{file}: {problem}; {hint}")

@@ -54,7 +54,7 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     require_run(folder)
     run = Run.open_for_writing(folder)
     if run is None:
-        raise InputError(f"{folder}: holds no run yet, so there is nothing to erase; name a run that was scored")
+        raise InputError(f"{folder}: contains no run yet, so there is nothing to erase; name a scored run")
     try:
         return _erase_from_run(run, what, name, reason)
     finally:
@@ -65,7 +65,7 @@ def _erase_from_run(run: Run, what: ErasureTarget, name: str, reason: str) -> Er
     ledger = run.ledger
     if run.header.base is not None:
         base = os.path.normpath(run.folder / run.header.base.folder)
-        raise InputError(f"{run.folder}: holds no texts, they lie in {base}; erase {name!r} there")
+        raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
     ledger.require_alone()
     own = {text.id: text.content for text in _own_texts(run, what, name)}
     copies = _find_copies(run, own)

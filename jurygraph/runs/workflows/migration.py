@@ -34,7 +34,7 @@ def migrate(old: Path, folder: Path, work: TaskSource, report: ProgressCallback)
     except JurygraphError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        problem = f"holds what nobody wrote like that ({type(error).__name__}: {error})"
+        problem = f"contains invalid content ({type(error).__name__}: {error})"
         raise TraceMismatch(f"{old}: {problem}; it has been changed") from error
 
 
@@ -44,7 +44,7 @@ def _write_migrated(old: Path, folder: Path, work: TaskSource, report: ProgressC
     existing = Run.open_if_closed(folder) or Run.open_for_writing(folder)
     if existing is not None:
         existing.close()
-        raise InputError(f"{folder}: holds a run already; name another folder with --out")
+        raise InputError(f"{folder}: contains a run already; name another folder with --out")
     plans = old_run.plans()
     run = Run.create(folder, _build_header(old_run, plans, work), uuid.uuid4().hex)
     try:
@@ -67,7 +67,7 @@ class _OldRun:
 
     def __init__(self, folder: Path) -> None:
         if not (folder / VERSION_1_FILE).is_file():
-            raise InputError(f"{folder}: is no run of schema version 1; only such a run is brought over")
+            raise InputError(f"{folder}: is not a run of schema version 1; only such a run can be migrated")
         self.folder = folder
         self.manifest: Mapping[str, Any] = _parse_json((folder / VERSION_1_FILE).read_bytes(), folder / VERSION_1_FILE)
         self.config: Config = read_config(folder / "config.yaml")
@@ -111,14 +111,14 @@ def _parse_json(content: bytes, place: object) -> dict[str, Any]:
         value: dict[str, Any] = json.loads(content)
         return value
     except ValueError:
-        raise TraceMismatch(f"{place}: is no JSON; it has been changed") from None
+        raise TraceMismatch(f"{place}: is not JSON; it has been changed") from None
 
 
 def _parse_model(noun: type[Any], line: bytes, place: str) -> Any:
     try:
         return noun.model_validate_json(line)
     except ValidationError:
-        raise TraceMismatch(f"{place}: is no {noun.__name__.lower()}; it has been changed") from None
+        raise TraceMismatch(f"{place}: is not a valid {noun.__name__.lower()}; it has been changed") from None
 
 
 def _refuse_other_files(old: Path, manifest: Mapping[str, Any], work: TaskSource) -> None:

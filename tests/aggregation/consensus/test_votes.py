@@ -115,7 +115,7 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
     assert fitted.votes.abstentions == 1
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
     assert [one for one in fitted.warnings if "abstention" in one or "without a label" in one] == [
-        "omitted abstentions: 1",
+        "abstentions, left out: 1",
         "items without a label: 1; their posterior is the class shares, and they count for no agent",
     ]
 

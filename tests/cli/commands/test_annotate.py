@@ -166,7 +166,7 @@ def test_stopped_by_a_budget_nothing_is_written_and_the_next_command_goes_on(
     configure(project, server, annotation={"batch": 1})
     ended = annotate(run, "--max-calls", "5")
     assert ended.code == 4, ended.err
-    assert "the same command tries again, with what the cache keeps" in ended.err
+    assert "run the same command again: it continues from the cache" in ended.err
     assert not (project / "graphs.jsonl").exists()
     assert annotate(run).code == 0
     assert server.count == 2 * (1 + CANDIDATES), "what was answered is not asked again"
@@ -430,7 +430,7 @@ def test_a_run_knows_what_its_annotator_was_told_of_the_field(run: Command, proj
     (project / "own.md").write_text("- Poems rhyme.\n")
     ended = score(run)
     assert ended.code == 2
-    assert "the domain that the annotator is told of is own.md" in ended.err
+    assert "the domain of the annotator is own.md" in ended.err
 
 
 def test_a_cycle_that_a_person_wrote_is_named(run: Command, project: Path, graphs: Path) -> None:

@@ -121,7 +121,7 @@ def test_json_holds_every_arm_with_every_attack(project: Project):
         *RESPONSE_GATES,
     }
     for arm in found["arms"].values():
-        assert set(arm["each"]) == set(found["attacks"])
+        assert set(arm["by_attack"]) == set(found["attacks"])
         assert set(arm["attacks"]["verdicts"]) == {"hits", "n", "rate", "low", "high"}
     assert found["arms"]["none"]["attacks"]["verdicts"]["rate"] > found["arms"]["all"]["attacks"]["verdicts"]["rate"]
 

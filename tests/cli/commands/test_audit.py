@@ -95,7 +95,7 @@ class TestVerify:
             ("UPDATE records SET at = at + 1 WHERE seq = 1", "record 1 (run '"),
             (OTHER_TEXT, "of record 10 (trace 'salt/a')"),
             ("UPDATE texts SET salt = x'00' WHERE id = (SELECT max(id) FROM texts)", "of record 11 (trace 'salt/b')"),
-            ("DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)", "is missing, and no erasure says so"),
+            ("DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)", "is missing without an erasure"),
             ("DELETE FROM records WHERE seq = 11", "record 11 is missing"),
             ("DELETE FROM records WHERE seq IN (11, 12)", "belongs to no record"),
         ],
@@ -482,7 +482,7 @@ NO_RUN = [
 
 @pytest.mark.parametrize("command", NO_RUN, ids=" ".join)
 @pytest.mark.parametrize(
-    ("name", "state"), [("nothing", "does not exist"), ("empty", "holds no run"), ("file", "is no folder")]
+    ("name", "state"), [("nothing", "does not exist"), ("empty", "contains no run"), ("file", "is not a folder")]
 )
 def test_what_is_no_run_is_refused(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], name: str, state: str
@@ -508,7 +508,7 @@ def test_a_run_that_was_stopped_while_it_planned_is_none_yet(
         change(scored, f"DELETE FROM {table}")
     ended = run(command[0], scored, *command[1:])
     assert (ended.code, ended.out) == (2, "")
-    assert "holds no run yet" in ended.err
+    assert "contains no run yet" in ended.err
     assert not (tmp_path / "again").exists()
 
 

@@ -157,7 +157,7 @@ def test_repeated_rows_and_abstentions_are_counted_and_told(votes: Path, run: Co
     assert "labels: 49, items: 12, annotators: 4" in ended.out
     assert [row[-1] for row in rows(ended.out.splitlines(), "agreement")][-2:] == ["1", "1"]
     assert "rows that repeat an item and annotator: 1" in ended.err
-    assert "omitted abstentions: 1" in ended.err
+    assert "abstentions, left out: 1" in ended.err
 
 
 def test_without_agents_there_are_no_scores_and_it_is_said(votes: Path, run: Command) -> None:

@@ -63,7 +63,7 @@ def test_the_tables_say_how_much_and_where(trained: Path, run: Command):
     assert lines[steps + 2].split() == ["1", "4", "0.4750", "0.3667", "0.2500"]
     assert lines[steps + 3].split() == ["2", "1", "1.9500", "0.0667", "0.0000"]
     assert lines[-2].split()[:5] == ["mean", "D_pair", "0.3667", "0.0667", "-0.3"]
-    assert "macrm: left out, responses whose reward failed: 1" in ended.err
+    assert "macrm: omitted, responses whose reward failed: 1" in ended.err
 
 
 def test_without_steps_there_is_no_series(trained: Path, run: Command):

@@ -227,7 +227,7 @@ def test_where_only_some_tasks_have_responses_it_says_how_they_can_be_scored(run
     assert ended.err.splitlines() == [
         "3 tasks with 4 responses",
         "tasks without a response: 1; `score` needs one for each: import with --only answered, or with --only tasks to "
-        "score responses of your own",
+        "score your own responses",
     ]
 
 

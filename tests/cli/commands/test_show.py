@@ -126,7 +126,7 @@ def test_an_id_that_is_no_text_is_as_unknown_as_any(scored: Path, run: Command, 
 def test_what_is_no_run_is_refused(tmp_path: Path, run: Command, command: tuple[str, ...]):
     ended = run(*command, tmp_path)
     assert ended.code == 2
-    assert "holds no run; name the folder that `jurygraph score --out` made" in ended.err
+    assert "contains no run; name the folder that `jurygraph score --out` made" in ended.err
 
 
 def test_export_gives_jsonl_as_shown_and_csv_by_row(scored: Path, run: Command):
@@ -250,7 +250,7 @@ def test_a_lost_ledger_is_no_run(scored: Path, run: Command):
     (scored / "run.sqlite").unlink()
     ended = run("explain", scored, "--response", "salt/a")
     assert (ended.code, ended.out) == (2, "")
-    assert "holds no run" in ended.err
+    assert "contains no run" in ended.err
 
 
 @pytest.mark.parametrize("damaged", [b"", b"no database at all", b"SQLite format 3\0" + bytes(4080)])

@@ -72,7 +72,7 @@ def test_credit_is_followed_over_the_edges(chained: Path, run: Command):
     worst = lines.index("task oslo, savings: mean 0.2533, maximum 0.2667 (response oslo/0)")
     assert lines[worst + 1] == "    needs budget (strong, λ = 0.2): Savings are told from \\u001b[31ma budget."
     assert ended.err.splitlines() == [
-        "left out, responses whose reward failed: 1",
+        "omitted, responses whose reward failed: 1",
         "no cases: 2 of 8 edgeswith an end that was not judged or does not apply",
         "6 of 50 resamples had no case and were omitted from an interval",
     ]
@@ -84,7 +84,7 @@ def test_json_has_every_figure(chained: Path, run: Command):
     assert found["methods"]["gear"]["leakage"]["value"] == pytest.approx(0.2 / 3)
     assert found["methods"]["gear"]["kinds"]["strong"]["leakage"] == found["methods"]["gear"]["leakage"]
     assert list(found["ablations"]["kappas"]) == ["0", "0.5", "1", "2", "4"]
-    assert list(found["ablations"]["random"]["each"]) == ["0", "1"]
+    assert list(found["ablations"]["random"]["by_seed"]) == ["0", "1"]
     assert {(one["task"], one["criterion"]) for one in found["losses"]} == {
         ("rome", "budget"),
         ("rome", "savings"),

@@ -198,7 +198,7 @@ def test_erased_responses_take_no_label_away_and_are_counted(tmp_path: Path, run
     ended = run("watch", polite, "--step-label", "step", "--json")
     assert ended.code == 1
     assert json.loads(ended.out.splitlines()[-1])["report"]["steps"] == STEPS - 2
-    assert f"{1 + 2 * ROWS} responses were erased; their rewards are watched" in ended.err
+    assert f"{1 + 2 * ROWS} responses were erased; their rewards are used" in ended.err
 
 
 def test_a_label_that_is_missing_is_named_by_a_response_that_is_there(polite: Path, run: Command) -> None:
@@ -246,7 +246,7 @@ def test_where_no_run_can_come_nothing_is_waited_for(
 ) -> None:
     monkeypatch.setattr(watch.time, "sleep", lambda seconds: pytest.fail("it waits"))
     (tmp_path / "file").write_text("")
-    for path, said in ((tmp_path / "file", "is no folder"), (tmp_path, "holds no run")):
+    for path, said in ((tmp_path / "file", "is not a folder"), (tmp_path, "contains no run")):
         ended = run("watch", path, "--follow")
         assert (ended.code, said in ended.err) == (2, True)
 

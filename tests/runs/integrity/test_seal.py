@@ -182,7 +182,7 @@ class TestChecking:
         append(sealed, Draft("erasure", "x", {"what": "response", "reason": "", "ids": []}))
         append(sealed, Draft("trace", "sneaked in", {}))
         append(sealed, Draft("task", "later", {}))
-        with pytest.raises(TraceMismatch, match=r"\(trace 'sneaked in'\): comes after what was sealed"):
+        with pytest.raises(TraceMismatch, match=r"\(trace 'sneaked in'\): comes after the sealed records"):
             found(sealed)
 
 
@@ -224,7 +224,7 @@ class TestLowOrder:
 class TestSigner:
     def test_what_came_after_the_seal_must_be_signed_too(self, sealed: Path, key_file: Path) -> None:
         erase(sealed, "response", "t1/r0", "asked for")
-        with pytest.raises(TraceMismatch, match="1 erasures came after what was sealed, and nobody signed them"):
+        with pytest.raises(TraceMismatch, match="1 erasures after the sealed records are not signed"):
             found(sealed, key_file)
         seal(sealed, key_file)
         assert found(sealed, key_file)
@@ -338,5 +338,5 @@ class TestPrivateKeys:
 
 def test_a_seal_that_is_no_file_is_found_and_not_waited_for(plain: Path) -> None:
     os.mkfifo(plain / "seal.json")
-    with pytest.raises(InputError, match=r"seal\.json: is no regular file"):
+    with pytest.raises(InputError, match=r"seal\.json: is not a regular file"):
         Run.open(plain)

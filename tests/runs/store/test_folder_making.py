@@ -50,8 +50,8 @@ class TestRequired:
     def test_anything_else_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         for folder, state in (
-            (tmp_path, "holds no run"),
-            (tmp_path / "file", "is no folder"),
+            (tmp_path, "contains no run"),
+            (tmp_path / "file", "is not a folder"),
             (tmp_path / "x", "does"),
         ):
             with pytest.raises(InputError, match=rf"{state}.*; name the folder that `jurygraph score --out` made"):
@@ -82,7 +82,7 @@ class TestMade:
             (folder / name).touch()
         remove_folder(folder, made)
         assert sorted(one.name for one in folder.iterdir()) == [PLANNING, f"{PLANNING}-wal"]
-        with pytest.raises(InputError, match="holds no run yet, it was stopped while it planned; `jurygraph score`"):
+        with pytest.raises(InputError, match="contains no run yet, it was stopped while it planned; `jurygraph score`"):
             require_run(folder)
 
     def test_discarding_the_planning_removes_its_database_and_what_lies_beside_it(self, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ class TestMade:
         refuse_foreign(tmp_path)
         refuse_foreign(tmp_path / "not there")
         (tmp_path / "letter.txt").touch()
-        with pytest.raises(InputError, match="is no run, and not empty; name another folder with --out"):
+        with pytest.raises(InputError, match="is neither a run nor empty; name another folder with --out"):
             refuse_foreign(tmp_path)
         with pytest.raises(InputError, match=r"letter\.txt: is a file; name a folder with --out"):
             refuse_foreign(tmp_path / "letter.txt")

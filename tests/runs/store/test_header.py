@@ -54,7 +54,7 @@ TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
         ({"responses": None}, f"the responses file is responses.jsonl ({'r' * 12}) in the run and none here"),
         ({"profiles": TASKS}, f"the profiles file is none in the run and new.jsonl ({'9' * 12}) here"),
         ({"edges": TASKS}, f"the file of reviewed graphs is none in the run and new.jsonl ({'9' * 12}) here"),
-        ({"domain": "law"}, "the domain that the annotator is told of is None in the run and law here"),
+        ({"domain": "law"}, "the domain of the annotator is None in the run and law here"),
         (
             {"model": MODEL.model_copy(update={"endpoint": "http://two.example"})},
             "the model behind openai-compatible:http://here.example#m has the endpoint "
@@ -67,7 +67,7 @@ TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
         ({"derivers": {"extract": "1"}}, 'deriver extract has version none in the run and "1" here'),
         (
             {"evaluators": {"criteria": EvaluatorRecord(version="1", audience="criterion", depends_on="a history")}},
-            "what evaluator criteria read beside the config, such as a history, is not what it was in the run",
+            "additional input of evaluator criteria , such as a history, differs from that of the run",
         ),
         (
             {"branch": branched("r1", "../first")},

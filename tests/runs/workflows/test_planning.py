@@ -85,7 +85,9 @@ def test_a_limit_that_is_reached_while_it_plans_leaves_the_answers_for_the_next_
 ) -> None:
     uncached = settings(server, calls=UNCACHED)
     for sitting in (1, 2):
-        with pytest.raises(BudgetExceeded, match=r"the limit of 4 calls is reached.*, with the answers kept so far"):
+        with pytest.raises(
+            BudgetExceeded, match=r"the limit of 4 calls is reached.*: it continues with the stored replies"
+        ):
             sit(tmp_path / "run", tasks, uncached, max_calls=4)
         assert server.count == 4 * sitting
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["planning.sqlite"]
