@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.redacted_streams import add_secrets
+from jurygraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -24,7 +25,6 @@ def open_jury(
 
     Raises ConfigError that names the file, the line and the key.
     """
-    from jurygraph.errors import ConfigError
     from jurygraph.sources import line_of_key, read_config
 
     config = read_config(path, model)
@@ -55,7 +55,6 @@ def allow_run_modules(run: "Run", revised: "Config | None" = None) -> None:
     from importlib.util import find_spec
 
     from jurygraph.agents.user_modules import allow_modules_in_folder, modules_named_in
-    from jurygraph.errors import InputError
 
     folder = run.source.code_folder or run.code_folder
     configs = [run.source.config, run.config]
@@ -106,7 +105,6 @@ def disable_tracing() -> None:
 
 def find_config(tasks: str) -> Path:
     """Return the config in the folder of the tasks, else in the current folder. Raises ConfigError if there is none."""
-    from jurygraph.errors import ConfigError
     from jurygraph.sources.files import TextFile
 
     folders = [Path()] if tasks == "-" else [Path(tasks).parent, Path()]

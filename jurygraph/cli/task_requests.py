@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message
+from jurygraph.errors import BudgetExceeded, ModelError, PlanError
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -43,8 +46,6 @@ def run_each(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], doing: st
     """
     import asyncio
 
-    from jurygraph.cli.render.progress import progress
-    from jurygraph.cli.render.summary import request_lines
     from jurygraph.runs.reports.bill import count_requests
 
     def request_summary() -> str:
@@ -80,7 +81,6 @@ def print_omitted_tasks(outcomes: Iterable[TaskOutcome[T]]) -> int:
 async def _ask_all(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
     import asyncio
 
-    from jurygraph.errors import BudgetExceeded, ModelError
     from jurygraph.graphs.bounded_concurrency import gather_in_order
 
     gateway = jury.gateway
@@ -103,7 +103,6 @@ async def _ask_all(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], rep
 
 async def _ask_one(name: str, line: int, task: "Task", inputs: TaskRequest[T]) -> TaskOutcome[T]:
     """Return the outcome for one task. Only an unreachable model or an exhausted budget fails the whole command."""
-    from jurygraph.errors import BudgetExceeded, ModelError, PlanError
     from jurygraph.models.faults import Fault
 
     try:

@@ -10,10 +10,12 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile
+from jurygraph.cli.output_files import compress_lines, refuse_source, refuse_unwritable, write_output
 from jurygraph.cli.render.annotation import AnnotationEstimate, print_forecast, print_graphs, print_missing
 from jurygraph.cli.render.text import print_message, shell_quote
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
 from jurygraph.cli.task_requests import TaskOutcome, run_each
+from jurygraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -63,7 +65,6 @@ def annotate(
         jurygraph annotate tasks.jsonl --config jury.yaml --domain writing --votes 3 --out graphs.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
-    from jurygraph.cli.output_files import refuse_source, refuse_unwritable
     from jurygraph.runs.reports.bill import count_requests
 
     refuse_source(file, tasks)
@@ -92,8 +93,6 @@ class _AnnotateCommand:
     """The annotation of all rubrics in TASKS by a jury, written to a file."""
 
     def __init__(self, jury: "Jury", lines: "TaskLines", file: str, edges_from: str | None) -> None:
-        from jurygraph.errors import InputError
-
         if file == "-":
             raise InputError("--out -: expected a file, because the next command reads the graphs from it; name one")
         self._jury, self._lines, self._file = jury, lines, file
@@ -102,7 +101,6 @@ class _AnnotateCommand:
 
     def write(self) -> "list[TaskOutcome[Rubric]]":
         """Annotate every rubric and write every line of TASKS, with its graph if there is one; return all outcomes."""
-        from jurygraph.cli.output_files import compress_lines, write_output
         from jurygraph.sources.reviewed_graphs import annotate_line
 
         outcomes = run_each(self._jury, self._lines, self._annotate_task, "annotating")
@@ -135,8 +133,6 @@ class _AnnotateCommand:
 
     def _refuse_omitted(self, outcomes: "list[TaskOutcome[Rubric]]") -> None:
         """Raise InputError if a task was omitted and the file existed before: it may hold a graph of that task."""
-        from jurygraph.errors import InputError
-
         omitted = next((one for one in outcomes if one.omitted_because is not None), None)
         if self._initial_identity is not None and omitted is not None:
             problem = f"line {omitted.line} was omitted: {omitted.omitted_because}"
@@ -144,8 +140,6 @@ class _AnnotateCommand:
 
     def _refuse_changed(self) -> None:
         """Raise InputError if the file changed while the model was running."""
-        from jurygraph.errors import InputError
-
         if _file_identity(self._file) != self._initial_identity:
             advice = "it was not overwritten; run the same command again: it continues from the cache"
             raise InputError(f"{self._file}: changed while the model was running; {advice}")
@@ -164,7 +158,6 @@ def _open_jury(
     Raises ConfigError if there is neither a config nor a model, or if the model is none.
     """
     from jurygraph.agents.graph_annotator.domains import load_domain
-    from jurygraph.errors import ConfigError
     from jurygraph.jury import Jury
     from jurygraph.schema import AnnotationConfig, Config
 
@@ -194,7 +187,6 @@ def _open_jury(
 
 def _open_tasks_with_rubrics(tasks: str) -> "TaskLines":
     """Open the lines of TASKS whose task has a rubric. Raises InputError if there is none."""
-    from jurygraph.errors import InputError
     from jurygraph.sources.task_lines import TaskLines
 
     lines = TaskLines(tasks, lambda task: task.rubric is not None)
@@ -209,7 +201,6 @@ def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str)
 
     Raises InputError if the output file exists and --edges-from names another file, or if a graph does not match TASKS.
     """
-    from jurygraph.errors import InputError
     from jurygraph.sources.reviewed_graphs import EdgesFile
 
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None

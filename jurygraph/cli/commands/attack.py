@@ -12,8 +12,10 @@ from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import open_jury
 from jurygraph.cli.options import AsJson, Conditions, DryRun, FilesOutside, MaxCalls, MaxCost, ModelName
 from jurygraph.cli.render import summary
-from jurygraph.cli.render.text import format_table, print_json, print_message, print_result
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import format_table, print_json, print_message, print_result_lines
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
+from jurygraph.errors import BudgetExceeded, ConfigError
 
 if TYPE_CHECKING:
     import asyncio
@@ -108,7 +110,6 @@ class _AttackCommand:
         """Judge everything in every arm; in a dry run only estimate the requests."""
         import asyncio
 
-        from jurygraph.cli.render.progress import progress
         from jurygraph.runs.reports.bill import count_requests
         from jurygraph.studies.attack.arms import largest_arms
 
@@ -123,7 +124,6 @@ class _AttackCommand:
 
     def _study(self, jury: "Jury") -> "AttackStudy":
         """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
-        from jurygraph.errors import ConfigError
         from jurygraph.safety.attacks import load_attack_tasks, load_attacks
         from jurygraph.studies.attack.study import AttackStudy
 
@@ -135,8 +135,6 @@ class _AttackCommand:
 
 
 def _run_study(study: "AttackStudy", runner: "asyncio.Runner", report: Callable[[int], None]) -> "AttackReport":
-    from jurygraph.errors import BudgetExceeded
-
     try:
         return runner.run(study.run(report))
     except KeyboardInterrupt:
@@ -172,8 +170,7 @@ def _print_forecast(study: "AttackStudy", estimate: "CallEstimate", as_json: boo
     if as_json:
         print_json({**counts, "model": asdict(estimate)})
         return
-    for line in format_table(["to judge", ""], [[name, str(count)] for name, count in counts.items()]):
-        print_result(line)
+    print_result_lines(format_table(["to judge", ""], [[name, str(count)] for name, count in counts.items()]))
     summary.print_estimate(estimate)
 
 
@@ -183,8 +180,7 @@ def _print_report(command: _AttackCommand, as_json: bool) -> None:
         requests_json = None if requests is None else requests.to_json()
         print_json({"suite": command.suite.value, **report.to_json(), "requests": requests_json})
         return
-    for line in (*_report_lines(report), *summary.request_lines(requests)):
-        print_result(line)
+    print_result_lines([*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
 

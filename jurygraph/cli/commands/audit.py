@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.jury_loading import allow_run_modules
+from jurygraph.cli.jury_loading import allow_run_modules, disable_tracing
 from jurygraph.cli.options import AsJson, FilesOutside, RunFolder
+from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import escape_line, print_json, print_message, print_result, shell_quote
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
+from jurygraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from jurygraph.runs.run import Run
@@ -45,7 +47,6 @@ def verify(
         jurygraph verify run
         jurygraph verify run --deep --expect-head 9f2c…
     """
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.integrity.verification import verify as verify_run
     from jurygraph.runs.run import Run
 
@@ -77,9 +78,6 @@ def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
 
     Raises ConfigError that says where modules are looked for.
     """
-    from jurygraph.cli.jury_loading import disable_tracing
-    from jurygraph.cli.render.progress import progress
-    from jurygraph.errors import ConfigError
     from jurygraph.runs.integrity.deep_verification import verify_deep
 
     disable_tracing()
@@ -97,7 +95,6 @@ def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
 
 def _refuse_files_outside(run: "Run") -> None:
     """Raise InputError if a task names a table file outside the current folder: the run may come from a stranger."""
-    from jurygraph.errors import InputError
     from jurygraph.sources.table_paths import check_table_files
 
     for record in run.source.ledger.records("task"):
@@ -136,7 +133,6 @@ def seal(
         jurygraph seal run --key key.pem
         jurygraph verify run --signer public.pem
     """
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.integrity.sealing import seal as seal_run
     from jurygraph.runs.run import Run
 
@@ -202,7 +198,6 @@ def erase(
     Example:
         jurygraph erase run --response task-1/a --reason "asked for by its author"
     """
-    from jurygraph.errors import InputError
     from jurygraph.runs.workflows.erasure import erase as erase_texts
 
     if (response is None) == (task is None):

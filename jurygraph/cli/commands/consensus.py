@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, PlotFile
-from jurygraph.cli.render.text import print_json, print_message, print_result
+from jurygraph.cli.output_files import refuse_picture, refuse_source, refuse_unwritable, write_output, write_output_with
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import print_json, print_message, print_result_lines
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.sources.ratings import VotesFile
@@ -139,9 +142,6 @@ def consensus(
 
 
 def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[Path]) -> None:
-    from jurygraph.cli.output_files import refuse_picture, refuse_source, refuse_unwritable
-    from jurygraph.errors import InputError
-
     if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
         raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
     refuse_picture(plot)
@@ -177,7 +177,6 @@ def _split_list(text: str) -> list[str]:
 
 
 def _parse_values(text: str) -> list[float]:
-    from jurygraph.errors import InputError
     from jurygraph.sources.ratings import NUMERAL
 
     for part in _split_list(text):
@@ -187,7 +186,6 @@ def _parse_values(text: str) -> list[float]:
 
 
 def _measure_consensus(reached: "FittedConsensus") -> "ConsensusReport":
-    from jurygraph.cli.render.progress import progress
     from jurygraph.studies.consensus import report
 
     with progress("stability", reached.settings.subsets, "subsets") as advance:
@@ -200,7 +198,6 @@ def _measure_consensus(reached: "FittedConsensus") -> "ConsensusReport":
 def _write_files(
     reached: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
 ) -> None:
-    from jurygraph.cli.output_files import write_output, write_output_with
     from jurygraph.judges.consensus.learned import to_confusions
     from jurygraph.sources.confusions import confusions_to_json
     from jurygraph.studies.consensus.picture import draw
@@ -219,8 +216,7 @@ def _print_findings(findings: "ConsensusReport", compare: bool, as_json: bool) -
     if as_json:
         print_json(findings.model_dump(mode="json"))
         return
-    for line in consensus_lines(findings, compare):
-        print_result(line)
+    print_result_lines(consensus_lines(findings, compare))
 
 
 def _print_warnings(reached: "FittedConsensus") -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, PlotFile, Resamples
+from jurygraph.cli.output_files import refuse_picture, write_output_with
+from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import (
     escape_line,
     format_number,
@@ -16,6 +18,7 @@ from jurygraph.cli.render.text import (
     print_message,
     print_result_lines,
 )
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.studies.disagreement import DisagreementReport, Samples
@@ -81,23 +84,18 @@ def disagreement(
 
 
 def _refuse_undrawable(plot: Path, cut: "StepRule") -> None:
-    from jurygraph.cli.output_files import refuse_picture
-    from jurygraph.errors import InputError
-
     if not cut.has_steps:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
     refuse_picture(plot)
 
 
 def _draw(reports: Sequence["DisagreementReport"], plot: Path) -> None:
-    from jurygraph.cli.output_files import write_output_with
     from jurygraph.studies.disagreement.picture import draw
 
     write_output_with(str(plot), lambda draft: draw(reports, draft, plot.suffix))
 
 
 def _read_run(folder: Path, cut: "StepRule", components: Sequence[str]) -> "Samples":
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.studies.disagreement import read_samples
 

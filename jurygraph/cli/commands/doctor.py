@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.jury_loading import disable_tracing, jury_notes, open_jury
 from jurygraph.cli.options import AsJson
 from jurygraph.cli.render.text import escape_line, print_json, print_result
+from jurygraph.errors import JurygraphError
 
 if TYPE_CHECKING:
     from jurygraph.schema import Config, Task
@@ -109,10 +111,7 @@ def _check_write_access() -> Check:
 
 def _check_maths_worker() -> Check:
     """Run one comparison in the worker process that compares answers."""
-    from jurygraph.cli.jury_loading import disable_tracing
-
     disable_tracing()
-    from jurygraph.errors import JurygraphError
     from jurygraph.jury import Jury
     from jurygraph.schema import Response, Task
 
@@ -128,9 +127,6 @@ def _check_maths_worker() -> Check:
 
 
 def _check_config(path: Path) -> Iterator[Check]:
-    from jurygraph.cli.jury_loading import jury_notes, open_jury
-    from jurygraph.errors import JurygraphError
-
     try:
         with open_jury(path) as jury:
             for evaluator in jury.evaluators.values():

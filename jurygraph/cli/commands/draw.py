@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jurygraph.cli.options import OutFile
+from jurygraph.cli.output_files import refuse_source, write_output
 from jurygraph.cli.render.text import print_message, print_result
+from jurygraph.errors import GraphCycleError, InputError
 
 if TYPE_CHECKING:
     from jurygraph.schema import Task
@@ -85,8 +87,6 @@ def graph(
         jurygraph graph --task tasks.jsonl --id task-1 -o rubric.svg
         jurygraph graph --run run --response task-1/a -o rubric.svg
     """
-    from jurygraph.cli.output_files import refuse_source
-
     _refuse_contradictory(machine, task, task_id, run, response)
     output = None if output == "-" else output
     if output is not None:
@@ -106,8 +106,6 @@ def graph(
 
 def _format_of_name(output: str | None) -> DrawingFormat:
     """Return the format that a file name implies. Raises `InputError` if the suffix is unknown."""
-    from jurygraph.errors import InputError
-
     suffix = Path(output or "").suffix.lower()
     if suffix and suffix not in _FORMAT_BY_SUFFIX:
         raise InputError(
@@ -118,8 +116,6 @@ def _format_of_name(output: str | None) -> DrawingFormat:
 
 def _refuse_svg(form: DrawingFormat | None, drawing_format: DrawingFormat, output: str | None) -> None:
     """Raise `InputError` if a state machine is requested as SVG."""
-    from jurygraph.errors import InputError
-
     if drawing_format is DrawingFormat.svg:
         option, remedy = ("--form svg", "remove it") if form else (f"-o {output}", "name a file that ends in .mmd")
         reason = "state machines are drawn as Mermaid only"
@@ -134,8 +130,6 @@ def _refuse_contradictory(
     response: str | None,
 ) -> None:
     """Raise `InputError` if options contradict each other."""
-    from jurygraph.errors import InputError
-
     rubric = task is not None or run is not None
     if machine is not None and rubric:
         raise InputError(f"{machine.value}: is a state machine, but --task and --run draw a rubric; remove one")
@@ -150,7 +144,6 @@ def _refuse_contradictory(
 
 
 def _task_picture(path: str, chosen: str | None) -> "Picture":
-    from jurygraph.errors import GraphCycleError, InputError
     from jurygraph.studies.pictures.picture import build_picture
 
     line, task = _find_task(path, chosen)
@@ -164,7 +157,6 @@ def _task_picture(path: str, chosen: str | None) -> "Picture":
 
 
 def _response_picture(folder: Path, response: str, path: str | None, chosen: str | None) -> "Picture":
-    from jurygraph.errors import InputError
     from jurygraph.runs.run import Run
     from jurygraph.studies.pictures.picture import build_picture
     from jurygraph.studies.pictures.run_scores import scores_of
@@ -188,7 +180,6 @@ def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
 
     Raises `InputError` if there is no such task, or more than one.
     """
-    from jurygraph.errors import InputError
     from jurygraph.messages import did_you_mean, shorten
     from jurygraph.schema import TaskLine
     from jurygraph.sources.files import TextFile
@@ -223,8 +214,6 @@ def _render(picture: "Picture", form: DrawingFormat) -> str:
 
 def _write_drawing(text: str, output: str | None) -> None:
     """Print the drawing, or write it to the output file."""
-    from jurygraph.cli.output_files import write_output
-
     if output is None:
         print_result(text.encode().removesuffix(b"\n"))
         return

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from jurygraph.cli.options import AsJson
+from jurygraph.cli.output_files import compress_lines, refuse_source, write_output
 from jurygraph.cli.render.text import print_json, print_message, print_result, shell_quote
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.schema import TaskLine
@@ -85,8 +87,6 @@ def import_tasks(
         jurygraph score tasks.jsonl --config jury.yaml --out run
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
     """
-    from jurygraph.cli.output_files import refuse_source
-
     _refuse_contradictory(form, files, stakeholders, only)
     refuse_source(target, *files, *([stakeholders] if stakeholders else []))
     if form in VOTE_FORMATS:
@@ -97,7 +97,6 @@ def import_tasks(
 
 def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None, only: Selection | None) -> None:
     """Raise `InputError` if arguments contradict each other."""
-    from jurygraph.errors import InputError
     from jurygraph.messages import did_you_mean
 
     if form not in FORMATS:
@@ -112,7 +111,6 @@ def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None,
 
 
 def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
-    from jurygraph.errors import InputError
     from jurygraph.sources.importers import VOTE_READERS
 
     name = target.removesuffix(".gz")
@@ -175,8 +173,6 @@ class _ImportCounter:
 
     def lines(self, imported: "Iterable[Imported]") -> Iterator[bytes]:
         """Return the selected tasks as JSON lines. Raises `InputError` if none is selected."""
-        from jurygraph.errors import InputError
-
         for task, notes in imported:
             self._note(notes)
             if task is not None and (selected := self._select(task)) is not None:
@@ -231,8 +227,6 @@ def _plural(number: int, noun: str) -> str:
 
 
 def _write(tasks: str, content: Iterator[bytes]) -> None:
-    from jurygraph.cli.output_files import compress_lines, write_output
-
     content = chain(list(islice(content, 1)), content)  # an unreadable file fails before a draft is created
     if tasks == "-":
         for line in list(content):

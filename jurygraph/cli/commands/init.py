@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from jurygraph.cli.render.text import print_message, print_result
+from jurygraph.errors import InputError
 
 PACKAGED = "evaluator"
 """Template of a package: it takes the folder's name, as module name and in the form of pyproject.toml."""
@@ -33,8 +34,6 @@ def init(
         jurygraph init my-jury
         jurygraph score my-jury/tasks.jsonl --out my-jury/run
     """
-    from jurygraph.errors import InputError
-
     source = files("jurygraph.cli") / "templates"
     templates = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
     if template not in templates:
@@ -56,8 +55,6 @@ def _package_names(folder: str) -> dict[str, str]:
 
     Raises InputError if the folder's name cannot be a package's.
     """
-    from jurygraph.errors import InputError
-
     module = folder.lower().replace("-", "_")
     if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", module) or keyword.iskeyword(module):
         raise InputError(f"{module!r} is not a valid package name; use letters, digits and hyphens, such as my-letters")
@@ -74,8 +71,6 @@ def _replace_names(text: str, names: Mapping[str, str]) -> str:
 
 def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
     """Copy all files or none, and overwrite nothing; `names` are replaced in paths and texts. Raises InputError."""
-    from jurygraph.errors import InputError
-
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder")
     parts = {

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, NewRun, RunFolder
+from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import escape_line, print_json, print_result
 
 
@@ -26,7 +27,6 @@ def migrate(
     Example:
         jurygraph migrate run tasks.jsonl --out new-run
     """
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.workflows.migration import migrate as migrate_run
     from jurygraph.sources import read_work
 

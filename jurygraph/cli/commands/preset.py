@@ -7,6 +7,7 @@ import typer
 
 from jurygraph.cli.options import AsJson
 from jurygraph.cli.render.text import print_json, print_result
+from jurygraph.errors import InputError
 
 
 def preset(
@@ -24,7 +25,6 @@ def preset(
         jurygraph preset
         jurygraph preset macrm-vanilla-3 > jury.yaml
     """
-    from jurygraph.errors import InputError
     from jurygraph.messages import did_you_mean
     from jurygraph.sources.config import parse_config
     from jurygraph.sources.presets import PRESETS, PresetUse, expand_preset

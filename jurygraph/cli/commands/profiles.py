@@ -8,13 +8,15 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, ModelName, TasksFile
+from jurygraph.cli.output_files import refuse_source, write_output
+from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import (
     escape_line,
     format_number,
     format_table,
     print_json,
     print_message,
-    print_result,
+    print_result_lines,
     shell_quote,
 )
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
@@ -47,7 +49,6 @@ def profiles(
         jurygraph profiles tasks.jsonl --config jury.yaml --out profiles.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
     """
-    from jurygraph.cli.output_files import refuse_source, write_output
     from jurygraph.runs.reports.bill import count_requests
     from jurygraph.schema.profile import is_text_only
     from jurygraph.sources.profiles import profiles_line
@@ -83,25 +84,18 @@ def _profiles_json(file: str, outcomes: "list[TaskOutcome[Profiles]]", tally: "C
 
 
 def _print_profiles(outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts | None") -> None:
-    from jurygraph.cli.render.summary import request_lines
-
     rows = [row for one in outcomes for row in _constraint_rows(one)]
-    for line in format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5) if rows else ():
-        print_result(line)
-    for line in (*(line for one in outcomes for line in _tension_lines(one)), *request_lines(tally)):
-        print_result(line)
+    print_result_lines(
+        format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5) if rows else ()
+    )
+    print_result_lines([*(line for one in outcomes for line in _tension_lines(one)), *request_lines(tally)])
 
 
-def _constraint_rows(outcome: "TaskOutcome[Profiles]") -> Iterator[list[str]]:
+def _constraint_rows(outcome: "TaskOutcome[Profiles]") -> Iterator[list[object]]:
     for profile in outcome.result.stakeholders if outcome.result else ():
         for constraint in profile.constraints:
-            cells = [
-                f"{constraint.id}: {constraint.text}",
-                constraint.quote,
-                constraint.kind,
-                format_number(constraint.restrictiveness),
-            ]
-            yield [outcome.task.id, profile.id, *cells]
+            text = f"{constraint.id}: {constraint.text}"
+            yield [outcome.task.id, profile.id, text, constraint.quote, constraint.kind, constraint.restrictiveness]
 
 
 def _tension_lines(outcome: "TaskOutcome[Profiles]") -> Iterator[str]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from jurygraph.cli.options import AsJson
-from jurygraph.cli.render.text import format_table, print_json, print_result
+from jurygraph.cli.render.text import format_table, print_json, print_result, print_result_lines
+from jurygraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from jurygraph.prompts import Prompt
@@ -68,8 +69,7 @@ def list_prompts(json: AsJson = False) -> None:
         print_json([_prompt_json(prompt) for prompt in found])
         return
     rows = [[prompt.id, prompt.version, prompt.extends or "-", prompt.purpose] for prompt in found]
-    for line in format_table(["prompt", "version", "extends", "purpose"], rows, left=4):
-        print_result(line)
+    print_result_lines(format_table(["prompt", "version", "extends", "purpose"], rows, left=4))
 
 
 @prompts.command("show")
@@ -123,7 +123,6 @@ def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
     """Render a prompt with the variables in a file. Raises `InputError` if they do not fit."""
     from jinja2 import TemplateError
 
-    from jurygraph.errors import InputError
     from jurygraph.messages import shorten
     from jurygraph.prompts import RenderOptions
     from jurygraph.safety.fence import project_key
@@ -144,7 +143,6 @@ def _prompt_json(prompt: "Prompt") -> dict[str, Any]:
 
 def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
     """Return the variables in a file. Raises `InputError` if they are not those of the prompt."""
-    from jurygraph.errors import InputError
     from jurygraph.messages import did_you_mean
 
     variables: dict[str, Any] = _load_object(file)
@@ -182,7 +180,6 @@ def _validate_variable(name: str, value: Any) -> Any:
 
 def _validate_kinds(name: str, value: Any) -> Any:
     from jurygraph.agents.extraction.spec import read_kinds
-    from jurygraph.errors import ConfigError
 
     try:
         return read_kinds(value)
@@ -231,7 +228,6 @@ def _load_object(file: str) -> dict[str, Any]:
     import json
     from contextlib import closing
 
-    from jurygraph.errors import InputError
     from jurygraph.sources.files import TextFile
 
     try:

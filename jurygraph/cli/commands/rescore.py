@@ -9,7 +9,14 @@ import typer
 from jurygraph.cli.jury_loading import allow_run_modules
 from jurygraph.cli.options import AsJson, NewRun, RunFolder
 from jurygraph.cli.render.learning import learn_components, learned_json, learned_table, refuse_artifact, write_artifact
-from jurygraph.cli.render.text import format_number, format_table, print_json, print_message, print_result, shell_quote
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import (
+    format_table,
+    print_json,
+    print_message,
+    print_result_lines,
+    shell_quote,
+)
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
 
 if TYPE_CHECKING:
@@ -55,7 +62,6 @@ def rescore(
         jurygraph rescore run --out run3 --learn panel --artifact panel.json
         jurygraph compare run run2
     """
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.runs.workflows.rescoring import apply_settings
     from jurygraph.runs.workflows.rescoring import rescore as rescore_run
@@ -72,13 +78,9 @@ def rescore(
     if json:
         print_json({"run": str(folder), **result._asdict(), **learned_json(learned)})
         return
-    for line in (*_result_table(result), *learned_table(learned)):
-        print_result(line)
+    print_result_lines([*_result_table(result), *learned_table(learned)])
     print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
 def _result_table(result: "RescoringResult") -> list[str]:
-    rows = [[str(value) if isinstance(value, int) else format_number(value)] for value in result]
-    return format_table(
-        ["rewards", ""], [[name.replace("_", " "), *row] for name, row in zip(result._fields, rows, strict=True)]
-    )
+    return format_table(["rewards", ""], [[name.replace("_", " "), value] for name, value in result._asdict().items()])

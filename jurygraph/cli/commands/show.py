@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder
+from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
 from jurygraph.cli.render.text import (
     escape_line,
     format_number,
@@ -16,6 +17,7 @@ from jurygraph.cli.render.text import (
     print_result_lines,
     spooled_table,
 )
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.runs.run import Run
@@ -66,8 +68,7 @@ def show(
     if json:
         print_result(trace_to_json_line(trace))
         return
-    for line in trace_lines(explain_trace(trace, stored_run.decision_of(trace.task_id))):
-        print_result(line)
+    print_result_lines(trace_lines(explain_trace(trace, stored_run.decision_of(trace.task_id))))
 
 
 def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
@@ -151,8 +152,6 @@ def export(
         jurygraph export run --to csv -o rewards.csv
         jurygraph export run --to audit-bundle -o run.zip
     """
-    from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
-    from jurygraph.errors import InputError
     from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
     from jurygraph.runs.integrity.bundle import export_bundle
     from jurygraph.runs.run import Run

@@ -9,6 +9,8 @@ import typer
 
 from jurygraph.cli.commands.disagreement import disagreement
 from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder
+from jurygraph.cli.output_files import refuse_picture, write_output_with
+from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import (
     escape_line,
     format_number,
@@ -73,8 +75,6 @@ def credit(
         jurygraph study credit run
         jurygraph study credit run --kinds activation --plot credit.svg
     """
-    from jurygraph.cli.output_files import refuse_picture, write_output_with
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.studies.credit import ACTIVATION, EDGE_KINDS, PREREQUISITE, CreditStudy, Settings, read_sheets
     from jurygraph.studies.credit.picture import draw
@@ -176,7 +176,7 @@ def _variant_row(name: str, one: "Variant") -> list[object]:
 
 def _exactness_table(report: "CreditReport") -> list[str]:
     exact = report.exact
-    rows = [
+    rows: list[list[object]] = [
         ["graph-response pairs", exact.pairs],
         ["omitted: more than 20 criteria", exact.too_large],
         ["omitted: not fully judged", exact.unjudged],

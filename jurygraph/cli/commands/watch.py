@@ -9,7 +9,9 @@ import typer
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, PlotFile, RunFolder
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.output_files import refuse_picture, write_output_with
+from jurygraph.cli.render.text import escape_line, format_table, print_json, print_message, print_result
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.agents.data_analyzer import SeriesSummary, Step
@@ -55,8 +57,6 @@ def watch(
         jurygraph watch run --step-label step
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
-    from jurygraph.cli.output_files import refuse_picture, write_output_with
-    from jurygraph.errors import InputError
     from jurygraph.studies.monitor.picture import draw
 
     if step_label is not None and every is not None:
@@ -80,7 +80,6 @@ def watch(
 def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
     """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
     from jurygraph.agents.data_analyzer import MAX_ARL, Settings
-    from jurygraph.errors import InputError
     from jurygraph.studies.monitor import Watch
     from jurygraph.studies.monitor.run_steps import penalty_components
 
@@ -129,8 +128,6 @@ def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
 
 
 def _refuse_untested(run: Path, analysis: "Watch", label: str | None) -> None:
-    from jurygraph.errors import InputError
-
     if not analysis.has_enough_steps:
         raise InputError(_describe_too_few(run, analysis, label))
     if not analysis.has_reward:
@@ -162,6 +159,6 @@ def _print_report(report: "WatchReport", json: bool) -> None:
     )
 
 
-def _series_row(series: "SeriesSummary") -> list[str]:
+def _series_row(series: "SeriesSummary") -> list[object]:
     trend = "-" if series.trend is None else f"{series.trend:+.2g}"
-    return [series.series, str(series.steps), *(format_number(getattr(series, name)) for name in _STATISTICS), trend]
+    return [series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jurygraph.cli.render.summary import print_dry_run_note, print_estimate, request_lines
 from jurygraph.cli.render.text import (
     escape_line,
     format_table,
@@ -40,8 +41,6 @@ def print_forecast(forecast: AnnotationEstimate, as_json: bool) -> None:
     """Print the estimate of a dry run, as lines or as JSON."""
     from dataclasses import asdict
 
-    from jurygraph.cli.render.summary import print_dry_run_note, print_estimate
-
     print_dry_run_note()
     if as_json:
         model = asdict(forecast.estimate)
@@ -57,7 +56,6 @@ def print_forecast(forecast: AnnotationEstimate, as_json: bool) -> None:
 def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, tally: "CallCosts | None", as_json: bool) -> None:
     """Print statistics and edges of the graphs and the requests that were sent, as lines or as JSON."""
     from jurygraph.agents.graph_annotator.statistics import graph_statistics
-    from jurygraph.cli.render.summary import request_lines
 
     statistics = graph_statistics(one.result for one in outcomes if one.result is not None)
     if as_json:

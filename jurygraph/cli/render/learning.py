@@ -4,7 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jurygraph.cli.output_files import refuse_unwritable, write_output
+from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import escape_line, format_number, format_table, print_message
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.aggregation.consensus import AnnotatorQuality
@@ -17,7 +20,6 @@ def learn_components(
     run: "Run", config: "Config", components: Sequence[str]
 ) -> "tuple[Config, Mapping[str, LearnedPanel]]":
     """Learn the given components of a run, one after another; return the resulting config and results by component."""
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.workflows.panel_learning import learn_confusions
 
     learned: dict[str, LearnedPanel] = {}
@@ -30,9 +32,6 @@ def learn_components(
 
 def refuse_artifact(artifact: Path, learn: Sequence[str]) -> None:
     """Raise InputError before anything is read if the artifact cannot be written, or several components are learned."""
-    from jurygraph.cli.output_files import refuse_unwritable
-    from jurygraph.errors import InputError
-
     if len(learn) != 1:
         raise InputError("--artifact: stores the confusions of one component; name one with --learn")
     refuse_unwritable(str(artifact))
@@ -40,7 +39,6 @@ def refuse_artifact(artifact: Path, learn: Sequence[str]) -> None:
 
 def write_artifact(artifact: Path | None, learned: "Mapping[str, LearnedPanel]") -> None:
     """Print warnings for each learned component, and write its confusions to the artifact if one is named."""
-    from jurygraph.cli.output_files import write_output
     from jurygraph.sources.confusions import confusions_to_json
 
     for component, result in learned.items():

@@ -109,9 +109,7 @@ def _reward_lines(reward: Reward) -> list[str]:
     lines += [f"note      {escape_line(note)}" for note in reward.notes]
     if not reward.weights_fixed:
         lines.append("note      weights not fixed: a judge set them after it saw the response")
-    rows = [
-        [t.name, format_number(t.weight), format_number(t.value), format_number(t.contribution)] for t in reward.terms
-    ]
+    rows = [[t.name, t.weight, t.value, t.contribution] for t in reward.terms]
     lines += ["", *format_table(["term", "weight", "value", "contribution"], rows)]
     lines += [
         f"{escape_line(a.name)}: {format_number(a.before)} -> {format_number(a.after)}" for a in reward.adjustments
@@ -137,9 +135,9 @@ def _weight_lines(one: ExplainedTerm, reward: Reward) -> Iterator[str]:
     rows = [
         [
             name,
-            *_difficulty_cells(terms.get(name, {})),
-            format_number(entry.total_weight),
-            format_number(utilities.get(name)),
+            *(format_number(terms.get(name, {}).get(term)) for term in ("hard", "soft", "conflict", "difficulty")),
+            entry.total_weight,
+            utilities.get(name),
             _format_given_up(utilities, name),
         ]
         for name, entry in spec.inputs.items()
@@ -173,10 +171,6 @@ def _calibration_suffix(spec: ComponentSpec) -> str:
         return ""
     gamma, beta, temperature = (f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature"))
     return f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
-
-
-def _difficulty_cells(terms: Mapping[str, Any]) -> list[str]:
-    return [format_number(terms.get(term)) for term in ("hard", "soft", "conflict", "difficulty")]
 
 
 def _format_given_up(utilities: Mapping[str, float], name: str) -> str:
