@@ -225,7 +225,7 @@ class TestChanged:
         edit(changed)
         tasks = write_tasks(tmp_path, changed, "changed.jsonl")
         before = server.count
-        with pytest.raises(InputError, match=r"was begun with other settings: the tasks file is"):
+        with pytest.raises(InputError, match=r"was started with other settings: the tasks file is"):
             sit(begun, tasks, self.settings(server))
         assert server.count == before
         sit(tmp_path / "new", tasks, self.settings(server), branch=begun)

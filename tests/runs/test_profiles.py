@@ -208,7 +208,7 @@ def failing(answer: Answer, about: str = "number 1") -> Script:
     return script
 
 
-AGAIN = "nothing was written, and the same command tries again"
+AGAIN = "nothing was written; run the same command again"
 FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
     "refused": (
         said("", refusal="no"),

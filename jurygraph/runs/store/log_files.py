@@ -111,6 +111,6 @@ def _last_without_log(path: Path, connect: Connect) -> Record | None:
 
 
 def _mismatch_error(path: Path, file: Path, label: str) -> TraceMismatch:
-    problem = f"does not belong to {path.name}: one of the two was copied without the other"
+    problem = f"is not the {label} of the {path.name} next to it, so one of the two was copied without the other"
     hint = f"copy both from the same folder, or move {file.name} away if {path.name} is to be read without it"
     return TraceMismatch(f"{file}: {problem}; {hint}")

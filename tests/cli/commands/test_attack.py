@@ -137,7 +137,7 @@ def test_a_gate_that_holds_is_silent_and_one_that_is_missed_exits_with_1(project
 def test_a_gate_is_read_before_anything_is_asked(project: Project, server: Server):
     ended = project.attack("--gate", "raet<=0")
     assert (ended.code, server.count) == (2, 0)
-    assert "there is no figure 'raet'; did you mean rate?" in ended.err
+    assert "unknown statistic 'raet'; did you mean rate?" in ended.err
     assert 'write it as in "rate<=0.01"' in project.attack("--gate", "rate").err
 
 

@@ -199,7 +199,7 @@ class TestDeep:
         ended = run("verify", letters, "--deep")
         assert (ended.code, ended.out) == (5, "")
         said = (
-            "trace 'letter/a', verdict 'manners.echo': score is 0.3333333333333333 in the run and 0.34 when asked again"
+            "trace 'letter/a', verdict 'manners.echo': score is 0.3333333333333333 in the run and 0.34 when recomputed"
         )
         assert said in ended.err
 
@@ -378,7 +378,7 @@ class TestSeal:
         unsigned = run("verify", scored)
         assert (unsigned.code, "1 erasures after the seal are unsigned" in unsigned.err) == (0, True)
         refused = run("verify", scored, "--signer", keys / "mine.pem.pub")
-        assert (refused.code, "1 erasures came after what was sealed" in refused.err) == (5, True)
+        assert (refused.code, "1 erasures after the sealed records" in refused.err) == (5, True)
         assert run("seal", scored, "--key", keys / "mine.pem").code == 0
         again = json.loads((scored / "seal.json").read_text())
         assert (first["records"], again["records"]) == (12, 13)

@@ -189,8 +189,8 @@ def test_a_figure_that_is_missing_misses_the_gate(run: Command):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("before", "after", "--gate", "mean_delta"), 'is no condition; write it as in "mean_delta>-0.01"'),
-        (("nowhere", "after", "--gate", "mean_detla>0"), "there is no figure 'mean_detla'; did you mean mean_delta?"),
+        (("before", "after", "--gate", "mean_delta"), 'is not a condition; write it as in "mean_delta>-0.01"'),
+        (("nowhere", "after", "--gate", "mean_detla>0"), "unknown statistic 'mean_detla'; did you mean mean_delta?"),
         (("before", "nowhere"), "nowhere: does not exist"),
         (("before", "hostile"), "the runs have no response in common"),
         (("before", "after", "--passing", "nan"), "name a finite number, such as 0.5"),

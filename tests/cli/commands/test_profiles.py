@@ -313,7 +313,7 @@ class TestScoredBy:
         self.edit(read)
         refused = read.score("old", *read.by_hand)
         assert refused.code == 2
-        assert "was begun with other settings: the profiles file is profiles.jsonl (" in refused.err
+        assert "was started with other settings: the profiles file is profiles.jsonl (" in refused.err
         asked = server.count
         ended = read.score("new", *read.by_hand, "--branch", read.folder / "old")
         assert (ended.code, server.count) == (0, asked)

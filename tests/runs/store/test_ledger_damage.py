@@ -190,7 +190,7 @@ class TestOtherPrograms:
         other.execute("SELECT * FROM records").fetchone()
         ledger.erase([MAX_TEXTS])
         ledger.commit()
-        with pytest.raises(InputError, match=r"what was erased still lies in its file; end that program"):
+        with pytest.raises(InputError, match=r"the erased texts are still in its file; end that program"):
             ledger.compact()
         other.close()
         ledger.compact()
@@ -208,7 +208,7 @@ class TestOtherPrograms:
         ledger, other = filled(path), sqlite3.connect(path, isolation_level=None)
         ledger._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(InputError, match=r"run\.sqlite: is held by another program .*; end it and try again"):
+        with pytest.raises(InputError, match=r"run\.sqlite: is locked by another program .*; end it and try again"):
             ledger.append(Draft("trace", "r", {}))
         other.close()
 
@@ -246,8 +246,8 @@ class TestErrors:
             (sqlite3.SQLITE_CANTOPEN, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
             (sqlite3.SQLITE_READONLY_DBMOVED, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
             (sqlite3.SQLITE_PERM, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
-            (sqlite3.SQLITE_BUSY, 1 << 30, InputError, "is held by another program .*; end it and try again"),
-            (sqlite3.SQLITE_LOCKED, 1 << 30, InputError, "is held by another program .*; end it and try again"),
+            (sqlite3.SQLITE_BUSY, 1 << 30, InputError, "is locked by another program .*; end it and try again"),
+            (sqlite3.SQLITE_LOCKED, 1 << 30, InputError, "is locked by another program .*; end it and try again"),
             (sqlite3.SQLITE_ERROR, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
             (None, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
         ],

@@ -1,4 +1,4 @@
-"""A run of the first form is brought over without asking anything.
+"""A run of the first form can be migrated without asking anything.
 
 `tests/data/first_form` was written by the version before the ledger.
 """
@@ -100,5 +100,5 @@ def test_where_an_old_run_is_opened_one_is_told_how_to_bring_it_over(old: Path) 
 
 
 def test_a_run_of_today_needs_no_bringing_over(plain: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no run of schema version 1"):
+    with pytest.raises(InputError, match="is not a run of schema version 1"):
         brought(plain, tmp_path / "new")

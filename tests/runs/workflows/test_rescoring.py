@@ -118,7 +118,7 @@ def test_a_wrong_setting_is_refused_and_nothing_written(
 def test_it_writes_over_nothing(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "a").write_text("dear")
-    for folder, said in ((plain, "holds a run already"), (tmp_path / "letters", "is no run, and not empty")):
+    for folder, said in ((plain, "contains a run already"), (tmp_path / "letters", "is neither a run nor empty")):
         with pytest.raises(InputError, match=said):
             again(plain, folder)
     checked(plain)

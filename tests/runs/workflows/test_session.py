@@ -144,7 +144,7 @@ class TestNothingTooEarly:
     def test_a_folder_that_is_no_run_stays_as_it_is(self, tmp_path: Path, tasks: Path) -> None:
         (tmp_path / "letters").write_text("dear")
         wrong = {
-            tmp_path: "is no run, and not empty; name another folder",
+            tmp_path: "is neither a run nor empty; name another folder",
             tmp_path / "letters": "is a file; name a folder",
         }
         for folder, said in wrong.items():
