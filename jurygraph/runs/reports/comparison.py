@@ -181,7 +181,7 @@ class _Side:
 
     def _add(self, trace: Trace) -> None:
         if trace.response_id in self.responses:
-            raise InputError(f"response {trace.response_id!r} stands twice in run {self.name}; compare whole runs")
+            raise InputError(f"response {trace.response_id!r} occurs twice in run {self.name}; compare whole runs")
         task, agent = sys.intern(trace.task_id), trace.agent and sys.intern(trace.agent)
         reward = math.nan if trace.reward.value is None else trace.reward.value
         self.responses[trace.response_id] = _Response(len(self.responses), task, agent, reward)
@@ -212,7 +212,7 @@ def _pair_ids(a: _Side, b: _Side) -> list[str]:
     """Return the ids of the responses in both runs, sorted."""
     for side in (a, b):
         if not side.responses:
-            raise InputError(f"run {side.name} holds no response; score it first")
+            raise InputError(f"run {side.name} contains no response; score it first")
     ids = sorted(a.responses.keys() & b.responses.keys())
     if not ids:
         example = f"A has {min(a.responses)!r}, B has {min(b.responses)!r}"

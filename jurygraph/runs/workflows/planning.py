@@ -113,7 +113,7 @@ def describe_profile_differences(run: Run, file: ProfilesFile | None, work: Task
             _from_file(line.to_profiles() if line else None),
         )
         if stored != current:
-            yield f"what {file.mark.name} says of task {task.id!r} is not what the run was planned with"
+            yield f"{file.mark.name} has other content for task {task.id!r} than the run was planned with"
 
 
 def _from_file(profiles: Profiles | None) -> tuple[Sequence[ReadStakeholder], Sequence[ReadTension] | None]:

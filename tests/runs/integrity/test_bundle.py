@@ -133,7 +133,7 @@ class TestOutput:
         assert zipfile.is_zipfile(bundle(plain, tmp_path / "bundle.zip"))
 
     def test_anything_else_is_not(self, plain: Path, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="is there and is no file"):
+        with pytest.raises(InputError, match="exists and is not a file"):
             bundle(plain, tmp_path)
 
     def test_it_is_whole_or_not_there(self, plain: Path, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ class TestOutput:
 
     def test_a_text_that_is_none_is_named(self, plain: Path, tmp_path: Path) -> None:
         changed(plain / "run.sqlite", "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)")
-        with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is no UTF-8"):
+        with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is not UTF-8"):
             bundle(plain, tmp_path / "bundle.zip")
 
     def test_a_run_that_is_not_closed_can_be_bundled_too(self, tmp_path: Path) -> None:

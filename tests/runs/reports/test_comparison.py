@@ -461,12 +461,12 @@ def test_nothing_in_common_is_refused_with_what_is_there():
 
 @pytest.mark.parametrize(("a", "b", "name"), [([], [trace("t", "r")], "A"), ([trace("t", "r")], [], "B")])
 def test_an_empty_run_is_refused(a: list[Trace], b: list[Trace], name: str):
-    with pytest.raises(InputError, match=f"run {name} holds no response; score it first"):
+    with pytest.raises(InputError, match=f"run {name} contains no response; score it first"):
         compare(a, b)
 
 
 def test_a_response_that_stands_twice_is_refused():
-    with pytest.raises(InputError, match="response 'r' stands twice in run B"):
+    with pytest.raises(InputError, match="response 'r' occurs twice in run B"):
         compare([trace("t", "r")], [trace("t", "r"), trace("t", "r")])
 
 
