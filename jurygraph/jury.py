@@ -33,10 +33,9 @@ from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import parse_config, read_config
 
 if TYPE_CHECKING:
-    from jurygraph.models.call_sink import CallSink
     from jurygraph.models.gateway import Gateway
     from jurygraph.models.judge_client import JudgeClient
-    from jurygraph.models.request import Request
+    from jurygraph.models.request import CallSink, Request
     from jurygraph.schema.profile import Profiles, ProfilesLine
 
 T = TypeVar("T")

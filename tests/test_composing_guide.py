@@ -445,6 +445,6 @@ def test_two_functions_of_one_name_are_told_apart_by_their_paths(tmp_path: Path)
 
 
 def test_a_package_is_not_called_like_another_module(tmp_path: Path) -> None:
-    message = "the package would be called 'email', which is the name of another module already; name another folder"
+    message = "a module named 'email' exists already; name another folder"
     ended = typed("jurygraph init email --template evaluator", tmp_path)
     assert (ended.code, message in ended.printed, message in PAGE) == (2, True, True)

@@ -287,7 +287,7 @@ def test_a_dry_run_says_how_often_the_model_will_be_asked_and_asks_nobody(typed:
     assert judge.count == before
     assert typed(*scoring).code == 0
     assert said_before["model"]["expected"]["calls"] == judge.count - before == ALL_CALLS
-    assert "tasks_to_read" not in said_before
+    assert "tasks_needing_model" not in said_before
 
 
 RECIPES = (

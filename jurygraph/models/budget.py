@@ -26,19 +26,17 @@ _COPIES = frozenset({"n", "best_of"})
 """Parameters by which a server generates several replies, and bills all of them."""
 
 
-class Prices:
-    """Prices by model: the user's own, else those of `fallback`."""
+def price_of(
+    model: str, user_prices: Mapping[str, Price], fallback: Callable[[str], Price | None] | None = None
+) -> Price | None:
+    """Return the price of a model: the user's own, else that of `fallback`.
 
-    def __init__(self, user_prices: Mapping[str, Price], fallback: Callable[[str], Price | None] | None = None) -> None:
-        self._user_prices = user_prices
-        self._fallback = fallback
-
-    def price_of(self, model: str) -> Price | None:
-        """Return the price of a model, listed under its whole name or under that without the provider (`openai/…`)."""
-        for name in (model, model.partition("/")[2]):
-            if name in self._user_prices:
-                return self._user_prices[name]
-        return self._fallback(model) if self._fallback else None
+    The user's is listed under the whole name of the model, or under that without the provider (`openai/…`).
+    """
+    for name in (model, model.partition("/")[2]):
+        if name in user_prices:
+            return user_prices[name]
+    return fallback(model) if fallback else None
 
 
 def cost(price: Price | None, tokens_in: int | None, tokens_out: int | None) -> float | None:

@@ -13,12 +13,11 @@ from typing import NamedTuple
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget, Price, Reservation, cost, max_cost, reply_limit
 from jurygraph.models.cache import Cache, CachedReply
-from jurygraph.models.call_sink import AnsweredCall, CallSink, NullCallSink
 from jurygraph.models.circuit_breaker import Attempt, CircuitBreaker
 from jurygraph.models.faults import Fault, deadline_fault
 from jurygraph.models.limiter import Limiter, RequestSlot
 from jurygraph.models.recording import Recorder
-from jurygraph.models.request import Reply, Request, Token
+from jurygraph.models.request import AnsweredCall, CallSink, NullCallSink, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor

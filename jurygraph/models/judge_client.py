@@ -8,10 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from jurygraph.models.call_sink import AnsweredCall
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
 from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.schema import Call, SafetyConfig

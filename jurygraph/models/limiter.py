@@ -78,7 +78,7 @@ class Limiter:
     def report_throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
         """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
-        If the provider asks for more than `LONGEST`, there is no hold: each request gets the error and fails. Call it
+        If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
         while the turn is open, else another request is sent before the hold.
         """
         is_halved = self._window.record_throttling(turn.number, self._granted)

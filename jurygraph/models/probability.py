@@ -10,7 +10,8 @@ from bisect import bisect_right
 from codecs import getincrementaldecoder
 from collections.abc import Collection, Sequence
 from itertools import accumulate, chain, count
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from jurygraph.models.request import Reply, Token
 
@@ -20,6 +21,8 @@ _JSON = json.JSONDecoder()
 _MAX_UNSEEN = 0.05
 """Largest error of a probability, if one of the two words is not among the alternatives."""
 
+_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
+_ROUNDING = 1e-3
 _VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
 
 
@@ -39,6 +42,46 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
         return None
     alternatives = _alternatives_at(reply, offset)
     return None if alternatives is None else _share_of_true(alternatives)
+
+
+def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
+    """Read log probabilities in OpenAI's format: every token of a text, or none if one cannot be read.
+
+    With a gap they would spell another text.
+    """
+    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(entries, list):
+        return ()
+    read = [token for token in map(_token, entries) if token is not None]
+    if len(read) < len(entries):
+        return ()
+    texts = [token for token, _ in read]
+    if text not in "".join(texts):
+        texts = token_texts([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
+    indices = value_token_indices(text, texts)
+    return tuple(
+        Token.model_construct(text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ())
+        for index, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
+    )
+
+
+def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    top = entry.get("top_logprobs")
+    others = [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
+    return tuple(sorted(others, key=itemgetter(1), reverse=True))
+
+
+def _token(entry: Any) -> tuple[str, float] | None:
+    """Return a token and its log probability, which is at most 0; None if there is no such pair."""
+    if not isinstance(entry, dict):
+        return None
+    text: Any = entry.get("token")
+    number: Any = entry.get("logprob")
+    if not isinstance(text, str) or not isinstance(number, (float, int)) or not number <= _ROUNDING:
+        return None
+    if _LEAST_LOGPROB <= number <= 0.0:
+        return text, float(number)
+    return text, 0.0 if number > 0.0 else _LEAST_LOGPROB
 
 
 def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:

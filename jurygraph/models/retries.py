@@ -1,4 +1,7 @@
-"""Retries, in this layer alone: a backend makes one attempt per call, and the clients' own retries are off."""
+"""Retries, in this layer alone: a backend makes one attempt per call, and the clients' own retries are off.
+
+The time after which a provider asks to retry is parsed in every notation in use.
+"""
 
 import asyncio
 import math
@@ -21,6 +24,8 @@ from tenacity import (
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 
+T = TypeVar("T")
+
 MAX_WAIT = 600.0
 """Most seconds to wait on a provider's request; a request that would wait longer fails instead."""
 
@@ -29,6 +34,105 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _LIMITED = ("requests", "tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """The number of attempts, and the waits between them.
+
+    `attempts` is the largest number of requests, at least 1. The wait before the second one is drawn from 0 to `first`
+    seconds; the range doubles with each attempt, up to `longest` seconds. Raises `ConfigError` for a number out of its
+    range.
+    """
+
+    attempts: int = 4
+    first: float = 0.5
+    longest: float = 60.0
+
+    def __post_init__(self) -> None:
+        if self.attempts < 1:
+            raise ConfigError(f"retries: attempts is {self.attempts}; it counts all requests, so it is at least 1")
+        if not 0 <= self.first <= self.longest:
+            raise ConfigError(f"retries: 0 <= first <= longest must hold; they are {self.first} and {self.longest} s")
+
+
+async def call_with_retries(
+    once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None
+) -> tuple[T, int]:
+    """Call `once` with retries; return its result and the number of calls.
+
+    A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
+    `MAX_WAIT`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
+    until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`; the `attempts` of a
+    `Fault` is the number of calls of `once`.
+    """
+    try:
+        return await once(), 1  # most requests succeed at once, without the overhead of the retry loop
+    except Fault as fault:
+        if not _should_retry(fault) or policy.attempts == 1:
+            raise _final_fault(fault, 1) from fault.__cause__
+        first: Fault | None = fault
+    calls = 1
+
+    async def attempt() -> T:  # tenacity only awaits an `async def`
+        nonlocal calls, first
+        if first is not None:
+            fault, first = first, None
+            raise fault
+        calls += 1
+        return await once()
+
+    try:
+        result: T = await _retry_loop(policy, math.inf if until is None else until)(attempt)
+    except Fault as fault:
+        raise _final_fault(fault, calls) from fault.__cause__
+    return result, calls
+
+
+def _retry_loop(policy: RetryPolicy, until: float) -> AsyncRetrying:
+    """Return tenacity's loop for one request; it has state, so that it cannot be shared."""
+    return AsyncRetrying(
+        retry=retry_if_exception(_should_retry),
+        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
+        wait=wait_exception(_requested_wait) + wait_random_exponential(multiplier=policy.first, max=policy.longest),
+        stop=stop_after_attempt(policy.attempts),
+        before_sleep=lambda state: _require_time(state, until),
+        sleep=asyncio.sleep,
+        reraise=True,
+    )
+
+
+def _should_retry(error: BaseException) -> bool:
+    """Return True if another attempt may succeed, and may start soon enough."""
+    return isinstance(error, Fault) and error.is_retryable and _requested_wait(error) <= MAX_WAIT
+
+
+def _final_fault(fault: Fault, attempts: int) -> Fault:
+    """Return the fault to raise in the end.
+
+    Its message says so if the provider asks for a longer wait than `MAX_WAIT`.
+    """
+    if fault.is_retryable and _requested_wait(fault) > MAX_WAIT:
+        problem = (
+            f"the provider asks to be left alone for {_requested_wait(fault):.0f} s, and "
+            f"{MAX_WAIT:.0f} s are waited at "
+            "most"
+        )
+        fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
+    fault.attempts = attempts
+    return fault
+
+
+def _requested_wait(error: BaseException) -> float:
+    """Return the seconds of the provider's `Retry-After`, 0 without one."""
+    return (isinstance(error, Fault) and error.retry_after) or 0.0
+
+
+def _require_time(state: RetryCallState, until: float) -> None:
+    """Raise `Fault` of kind `deadline` if the upcoming wait would end too late."""
+    last = state.outcome and state.outcome.exception()
+    if isinstance(last, Fault) and asyncio.get_running_loop().time() + state.upcoming_sleep >= until:
+        raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
 
 
 def retry_after(headers: Mapping[str, str], now: datetime, *, throttled: bool = True) -> float | None:
@@ -82,103 +186,3 @@ def _parse_duration(text: str) -> float | None:
     if not _DURATION.fullmatch(text):
         return None
     return math.fsum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
-
-
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """The number of attempts, and the waits between them.
-
-    `attempts` is the largest number of requests, at least 1. The wait before the second one is drawn from 0 to `first`
-    seconds; the range doubles with each attempt, up to `longest` seconds. Raises `ConfigError` for a number out of its
-    range.
-    """
-
-    attempts: int = 4
-    first: float = 0.5
-    longest: float = 60.0
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ConfigError(f"retries: attempts is {self.attempts}; it counts all requests, so it is at least 1")
-        if not 0 <= self.first <= self.longest:
-            raise ConfigError(f"retries: 0 <= first <= longest must hold; they are {self.first} and {self.longest} s")
-
-
-async def call_with_retries(
-    once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None
-) -> tuple[T, int]:
-    """Call `once` with retries; return its result and the number of calls.
-
-    A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
-    `LONGEST`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
-    until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`; the `attempts` of a
-    `Fault` is the number of calls of `once`.
-    """
-    try:
-        return await once(), 1  # most requests succeed at once, without the overhead of the retry loop
-    except Fault as fault:
-        if not _should_retry(fault) or policy.attempts == 1:
-            raise _final_fault(fault, 1) from fault.__cause__
-        first: Fault | None = fault
-    calls = 1
-
-    async def attempt() -> T:  # tenacity only awaits an `async def`
-        nonlocal calls, first
-        if first is not None:
-            fault, first = first, None
-            raise fault
-        calls += 1
-        return await once()
-
-    try:
-        result: T = await _retry_loop(policy, math.inf if until is None else until)(attempt)
-    except Fault as fault:
-        raise _final_fault(fault, calls) from fault.__cause__
-    return result, calls
-
-
-def _retry_loop(policy: RetryPolicy, until: float) -> AsyncRetrying:
-    """Return tenacity's loop for one request; it has state, so that it cannot be shared."""
-    return AsyncRetrying(
-        retry=retry_if_exception(_should_retry),
-        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-        wait=wait_exception(_requested_wait) + wait_random_exponential(multiplier=policy.first, max=policy.longest),
-        stop=stop_after_attempt(policy.attempts),
-        before_sleep=lambda state: _require_time(state, until),
-        sleep=asyncio.sleep,
-        reraise=True,
-    )
-
-
-def _should_retry(error: BaseException) -> bool:
-    """Return True if another attempt may succeed, and may start soon enough."""
-    return isinstance(error, Fault) and error.is_retryable and _requested_wait(error) <= MAX_WAIT
-
-
-def _final_fault(fault: Fault, attempts: int) -> Fault:
-    """Return the fault to raise in the end.
-
-    Its message says so if the provider asks for a longer wait than `LONGEST`.
-    """
-    if fault.is_retryable and _requested_wait(fault) > MAX_WAIT:
-        problem = (
-            f"the provider asks for a wait of {_requested_wait(fault):.0f} s, more than the limit of {MAX_WAIT:.0f} s"
-        )
-        fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
-    fault.attempts = attempts
-    return fault
-
-
-def _requested_wait(error: BaseException) -> float:
-    """Return the seconds of the provider's `Retry-After`, 0 without one."""
-    return (isinstance(error, Fault) and error.retry_after) or 0.0
-
-
-def _require_time(state: RetryCallState, until: float) -> None:
-    """Raise `Fault` of kind `deadline` if the upcoming wait would end too late."""
-    last = state.outcome and state.outcome.exception()
-    if isinstance(last, Fault) and asyncio.get_running_loop().time() + state.upcoming_sleep >= until:
-        raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last

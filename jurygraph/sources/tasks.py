@@ -264,7 +264,7 @@ def _check_tasks(file: TextFile, index: TaskIndex, has_responses_file: bool, fol
             )
         require_files_inside(file.name, line.number, task.facts, folder)
     if number < 0:
-        raise InputError(f"{file.name}: the file is empty; write one task a line, each a JSON object")
+        raise InputError(f"{file.name}: the file is empty; write one task per line, each a JSON object")
 
 
 def _check_responses(file: TextFile, index: TaskIndex) -> None:

@@ -12,11 +12,10 @@ import pytest
 
 from jurygraph.models.budget import Budget, Price
 from jurygraph.models.cache import Cache
-from jurygraph.models.call_sink import AnsweredCall
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter, RequestSlot
-from jurygraph.models.request import Reply, Request, Token
+from jurygraph.models.request import AnsweredCall, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept

@@ -47,7 +47,9 @@ def score(
     ] = None,
     profiles_from: Annotated[
         str | None,
-        typer.Option(metavar="PROFILES", help="What `profiles` read of profiles in text.", show_default=False),
+        typer.Option(
+            metavar="PROFILES", help="Constraints read from profiles in text by `profiles`.", show_default=False
+        ),
     ] = None,
     edges_from: EdgesFrom = None,
     model: ModelName = None,
@@ -56,29 +58,31 @@ def score(
         int | None, typer.Option(min=1, metavar="N", help="Score the first N tasks.", show_default=False)
     ] = None,
     branch: Annotated[
-        Path | None, typer.Option(metavar="OLD", help="Carry over from run OLD what is the same.", show_default=False)
+        Path | None, typer.Option(metavar="OLD", help="Reuse unchanged verdicts of run OLD.", show_default=False)
     ] = None,
     rewards_from: Annotated[
         list[Path] | None,
-        typer.Option(metavar="RUN", help="Evaluate what was trained on the rewards of RUN.", show_default=False),
+        typer.Option(
+            metavar="RUN", help="Evaluate a model that was trained on the rewards of RUN.", show_default=False
+        ),
     ] = None,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
     json: AsJson = False,
 ) -> None:
-    """Score responses and keep every reward with all that led to it.
+    """Score responses and store every reward with its full trace.
 
-    Everything is read and planned before anything is written. The same command on the same RUN resumes it, after a
-    kill or a power cut too. With other files, config, model or evaluators it is refused; `--branch OLD` then makes a
-    run that takes from OLD all verdicts whose question, evaluator, model and responses are the same, and asks the rest.
+    Everything is read and planned before anything is written. The same command on the same RUN resumes it, also after
+    a kill or a power cut. With other files, config, model or evaluators it is refused; `--branch OLD` then creates a
+    run that reuses all verdicts of OLD with the same question, evaluator, model and responses, and requests the rest.
 
-    With --rewards-from the run is an evaluation, as `purpose` in the config can say too: a judge that gave the rewards
-    in training is refused, unless `purpose.same_judge` is `allow`.
+    With --rewards-from the run is an evaluation, like `purpose` in the config: a judge that gave the training rewards
+    is refused, unless `purpose.same_judge` is `allow`.
 
-    Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows; 2 wrong
-    config or input, nothing written; 3 inconclusive: too much failed that is no fault of the responses; 4 --max-cost
-    or --max-calls is reached, resumable; 130 interrupted, resumable. What evaluators print goes to standard error.
+    Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows; 2 invalid
+    config or input, nothing written; 3 inconclusive: too many failures of infrastructure; 4 --max-cost or --max-calls
+    reached, resumable; 130 interrupted, resumable. Output of evaluators goes to standard error.
 
     \b
     Example:
@@ -145,7 +149,7 @@ class _ScoreCommand:
         self.requests = count_requests(jury)
         if carried is not None and not self.dry_run:
             print_message(
-                f"{carried.carried} verdicts were carried over from {branch}, {carried.requested} were asked anew"
+                f"{carried.carried} verdicts were reused from {branch}, {carried.requested} were requested again"
             )
 
     def _run_session(
@@ -179,7 +183,10 @@ class _ScoreCommand:
 
     def to_json(self) -> dict[str, Any]:
         """Return the requests of this command, and the command that repeats failures, as JSON."""
-        return {"requests": None if self.requests is None else self.requests.to_json(), "ask_again": self.retry_command}
+        return {
+            "requests": None if self.requests is None else self.requests.to_json(),
+            "retry_command": self.retry_command,
+        }
 
 
 def _next_free_folder(run: Path) -> Path:
@@ -230,7 +237,7 @@ def _estimate(session: "ScoringSession", runner: "asyncio.Runner") -> "Forecast"
     """Estimate the remaining requests."""
     from jurygraph.cli.render.progress import progress
 
-    with progress("reckoning", session.remaining.responses, "responses") as report:
+    with progress("estimating", session.remaining.responses, "responses") as report:
         return runner.run(session.forecast(report))
 
 
@@ -241,34 +248,34 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
     if session.is_finished:
         session.close_if_complete()
         state = "is complete" if session.tasks_done == session.tasks else f"has the first {session.tasks_done} tasks"
-        print_message(f"{session.folder} {state}; nothing is done again")
+        print_message(f"{session.folder} {state}; nothing to do")
         return
     if session.tasks_done:
-        print_message(f"{session.tasks_done} tasks are scored already and stay as they are")
+        print_message(f"{session.tasks_done} tasks are scored already and are kept")
     try:
         with progress("planning", session.tasks_to_plan, "tasks") as report:
             runner.run(session.prepare(report))
     except KeyboardInterrupt:
         kept = session.stored_planning_calls
-        advice = f" but {kept} answers of the model, with which the same command goes on" if kept else ""
+        advice = f" except {kept} replies of the model; run the same command again to continue" if kept else ""
         print_message(f"interrupted before anything was scored; nothing was written{advice}")
-        _say_requests(session)
+        _print_requests(session)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     if session.unanswered_annotations:
-        missing = f"{session.unanswered_annotations} pairs or roles of criteria have no answer of their annotator"
-        print_message(f"graphs: {missing}, and bear no edge; what would rest on them counts as licensed")
+        missing = f"{session.unanswered_annotations} pairs or roles of criteria have no answer and no edge"
+        print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
     try:
         with progress("scoring", session.remaining.responses, "responses") as report:
             runner.run(session.score(report))
     except KeyboardInterrupt:
         print_message(
-            f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there"
+            f"interrupted; finished tasks are kept in {session.folder}. Run the same command again to continue"
         )
-        _say_requests(session)
+        _print_requests(session)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _say_requests(session: "ScoringSession") -> None:
+def _print_requests(session: "ScoringSession") -> None:
     from jurygraph.runs.reports.estimate import count_requests
 
     for line in request_lines(count_requests(session.jury)):
@@ -285,8 +292,8 @@ def _print_result(command: _ScoreCommand, as_json: bool) -> None:
         if summary.tasks < command.tasks:
             print_result(f"{summary.tasks} of {command.tasks} tasks (--limit)")
     if summary.lowest is not None:
-        print_message(f"every reward:    jurygraph show {shell_quote(run)}")
-        label = "one that failed:" if summary.failed else "the lowest one: "
+        print_message(f"all rewards:     jurygraph show {shell_quote(run)}")
+        label = "a failed one:   " if summary.failed else "the lowest one: "
         print_message(f"{label} jurygraph show {shell_quote(run)} --response {shell_quote(summary.lowest)}")
         print_message(f"in sentences:    jurygraph explain {shell_quote(run)} --response {shell_quote(summary.lowest)}")
 
@@ -300,10 +307,10 @@ def _print_failures(command: _ScoreCommand) -> None:
 
     for row in command.summary.failures[:_MAX_FAILURES]:
         print_message(
-            f"failed verdicts: {row.verdicts} of kind {row.kind}, such as: {shorten(row.message, _MAX_MESSAGE)}"
+            f"failed verdicts: {row.verdicts} of kind {row.kind}, for example: {shorten(row.message, _MAX_MESSAGE)}"
         )
     if command.retry_command is not None:
-        print_message(f"to ask again what failed by no fault of the responses:  {command.retry_command}")
+        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {command.retry_command}")
 
 
 def _exit_code(command: _ScoreCommand, jury: "Jury") -> ExitCode:
@@ -313,9 +320,9 @@ def _exit_code(command: _ScoreCommand, jury: "Jury") -> ExitCode:
         print_inconclusive(summary.error_rate, max_error_rate)
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
-        print_message(f"{summary.failed} of {summary.responses} rewards failed: they have no value")
+        print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
         if jury.gateway is None and any(one.layer == "model" for one in jury.evaluators.values()):
-            print_message("model: none answers no question; name a model in the config or with --model")
+            print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED
     if summary.canaries is not None and summary.canaries.is_alarming:
         print_message(

@@ -31,7 +31,7 @@ class Embedder(_Model):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return the unit vectors [N, D] of up to `AT_ONCE` texts, in order; a zero vector stays zero.
+        """Return the unit vectors [N, D] of up to `BATCH_SIZE` texts, in order; a zero vector stays zero.
 
         Raises `Fault`, and then returns no vector at all.
         """
@@ -44,7 +44,7 @@ class Reranker(_Model):
 
     @abstractmethod
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        """Return the raw scores [N] of up to `AT_ONCE` documents, in order.
+        """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order.
 
         Raises `Fault`, and then returns no score at all.
         """

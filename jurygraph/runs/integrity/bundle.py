@@ -43,7 +43,7 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     `output` exists and is not a file, and `TraceMismatch` where a text is not UTF-8.
     """
     if output.exists() and not output.is_file():
-        raise InputError(f"{output}: exists and is not a file; name another one for the bundle")
+        raise InputError(f"{output}: exists and is not a file; name another file for the bundle")
     write_atomically(output, _zip(_members(run, traces)))
 
 
@@ -79,7 +79,7 @@ def _text_line(text: Text, ledger: Ledger) -> dict[str, Any]:
     try:
         return {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
     except UnicodeDecodeError:
-        raise TraceMismatch(f"{ledger.path}, text {text.id}: is no UTF-8; it has been changed") from None
+        raise TraceMismatch(f"{ledger.path}, text {text.id}: is not UTF-8; it has been changed") from None
 
 
 def _json_line(value: dict[str, Any]) -> bytes:

@@ -151,7 +151,7 @@ def _compare_material(run: Run, stored: Sequence[Trace], recomputed: Sequence[Tr
     for stored_trace, new_trace in zip(stored, recomputed, strict=True):
         derived = {material.name: material for material in new_trace.material}
         if not {material.name for material in stored_trace.material} == derived.keys():
-            raise TraceMismatch(f"{_trace_label(run, stored_trace)}: its material is not what is derived of it")
+            raise TraceMismatch(f"{_trace_label(run, stored_trace)}: its material differs from what is derived now")
         for material in stored_trace.material:
             new_material = derived[material.name]
             if not (_is_excused(material) or _is_excused(new_material)):
@@ -169,7 +169,7 @@ def _compare_verdicts(
             question, about, _, _ = key
             new_verdict = recomputed.get(key) or recomputed.get((question, about, (), 0))
             if new_verdict is None:
-                raise TraceMismatch(f"{_verdict_label(run, trace, verdict)}: its question is another one now")
+                raise TraceMismatch(f"{_verdict_label(run, trace, verdict)}: the question has changed")
             if is_erased(verdict):
                 erased += 1
             elif _has_no_call_to_compare(run, jury, verdict, new_verdict) or _has_external_call(
@@ -321,7 +321,7 @@ def _quoted_response(verdict: RecordedVerdict, evidence: Evidence) -> str | None
 def _check_place(label: str, evidence: Evidence, text: str) -> None:
     if text[evidence.start : evidence.end] != evidence.quote:
         place = f"characters {evidence.start} to {evidence.end}"
-        raise TraceMismatch(f"{label}: its quotation does not stand at {place}")
+        raise TraceMismatch(f"{label}: its quotation is not at {place}")
 
 
 def _trace_label(run: Run, trace: Trace) -> str:

@@ -106,7 +106,7 @@ class Ledger:
                         continue
                     salt, content = bytes.fromhex(text["salt"]), text["content"].encode()
                     is_intact = len(text) == 3 and salt.hex() == text["salt"] and sha256(salt + content) == expected
-                    require(is_intact, "is not what was written")
+                    require(is_intact, "differs from what was written")
                     texts[number & 0xFFFFF] = text["content"]
                 place, text = next(remaining, ("texts.jsonl", end))
             with at_place(record_place):
@@ -119,7 +119,7 @@ class Ledger:
     def _check_record(self, seq: int, kind: str, key: str, at: int, body: str, link: str) -> list[str]:
         digest = sha256(self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + body.encode())
         require(seq == len(self.links), "is not the next record: one is missing, or there twice")
-        require(digest == link, "is not what was written, or does not follow the record before it")
+        require(digest == link, "differs from what was written, or does not follow the record before it")
         require((kind == "run") == (seq == 1), "is not how a run begins")
         require((kind == "trace" and not self.base) == (seq <= self._group_end), "is not of the group before it")
         require(kind == "erasure" or not {("close", ""), (kind, key)} & self.known.keys(), "is after the end, or twice")
@@ -240,14 +240,12 @@ def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> N
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
             steps = [[step["name"], step["before"], step["after"]] for step in reward["adjustments"]]
             fields = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
-            require(
-                shown.pop(trace["response_id"], "") == sha256(canonical_json(fields)), "is not what its record says"
-            )
+            require(shown.pop(trace["response_id"], "") == sha256(canonical_json(fields)), "does not match its record")
             is_same = judged[trace["response_id"]] == digest_shown(trace["verdicts"], trace["calls"])
             require(is_same, "has verdicts or calls that are not those of its record")
             for call in trace["calls"]:
                 del call["latency"]
-            require(trace.pop("digest") == sha256(canonical_json(trace)), "is not what its digest says")
+            require(trace.pop("digest") == sha256(canonical_json(trace)), "does not match its digest")
     require(not shown, f"traces.jsonl: {len(shown)} traces are missing")
 
 
@@ -265,7 +263,7 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     heads = run.heads()
     require(heads.get(seal["records"]) == seal["head"], "is of other records: some were changed, added or lost")
     after = len(run.links) - 1 - seal["records"]
-    require(signer is None or not after, f"does not cover the last {after} records, which are erasures; seal it anew")
+    require(signer is None or not after, f"does not cover the last {after} records, which are erasures; seal it again")
     return key
 
 
@@ -322,7 +320,7 @@ def iter_proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[
         with at_place("base/seal.json"):
             check_seal((folder / "base" / "seal.json").read_bytes(), run.base, signer)
     yield "not proved: that verdicts lead to the terms (`jurygraph verify` does); the rest of traces.jsonl; that texts"
-    yield "are true; and, but for a head or key that you know from elsewhere, that all of this was not made anew"
+    yield "are true; and, without a head or key that you know from elsewhere, that nothing was rebuilt"
 
 
 def unpack(path: Path, folder: str) -> None:
@@ -336,7 +334,9 @@ def unpack(path: Path, folder: str) -> None:
         is_whole = end.startswith(b"PK\5\6") and end.endswith(b"\0\0") and min(starts, default=0) == 0
         require(is_whole, "has bytes before the archive or behind it")
         is_known = all(name in MEMBERS or (name.startswith("base/") and name[5:] in MEMBERS) for name in names)
-        require(is_known and len(names) == len(set(names)), "holds a file that is not of a bundle, or one twice")
+        require(
+            is_known and len(names) == len(set(names)), "contains a file that does not belong to a bundle, or one twice"
+        )
         archive.extractall(folder)
 
 

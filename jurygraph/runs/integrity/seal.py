@@ -42,9 +42,9 @@ def _parse_private_key(path: Path, content: bytes) -> "Ed25519PrivateKey":
     except TypeError:
         raise InputError(f"{path}: is encrypted, and passphrases are not supported; {_HINT}") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise InputError(f"{path}: holds no private key; {_HINT}") from None
+        raise InputError(f"{path}: contains no private key; {_HINT}") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{path}: holds another kind of key than Ed25519; {_HINT}")
+        raise InputError(f"{path}: contains a key that is not Ed25519; {_HINT}")
     return key
 
 
@@ -66,9 +66,9 @@ def load_public_key(path: Path) -> str:
     try:
         key = load(content)
     except (ValueError, UnsupportedAlgorithm):
-        raise InputError(f"{path}: holds no public key; name the .pub file of the one who sealed the run") from None
+        raise InputError(f"{path}: contains no public key; name the public key of the seal") from None
     if not isinstance(key, Ed25519PublicKey):
-        raise InputError(f"{path}: holds another kind of key than Ed25519; name the one that sealed the run")
+        raise InputError(f"{path}: contains a key that is not Ed25519; name the public key of the seal")
     return key.public_bytes_raw().hex()
 
 
@@ -128,7 +128,7 @@ def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal
         raise TraceMismatch(f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}")
     _check_sealed(path, seal, ledger)
     if expected is not None and seal.records < ledger.count:
-        after = f"{ledger.count - seal.records} erasures came after the sealed records, and are not signed"
+        after = f"{ledger.count - seal.records} erasures after the sealed records are not signed"
         raise TraceMismatch(f"{path}: {after}; if they are legitimate, seal the run again")
     return seal
 
@@ -141,7 +141,7 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
     try:
         seal = Seal.model_validate_json(content)
     except ValidationError:
-        raise TraceMismatch(f"{path}: is not a seal that jurygraph wrote; it has been changed") from None
+        raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
     if seal.to_bytes != content:
         raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
     fields = seal.model_dump(mode="json", exclude={"signature"})
@@ -149,7 +149,7 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
         public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
         public_key.verify(bytes.fromhex(seal.signature), signed_bytes(fields))
     except InvalidSignature:
-        raise TraceMismatch(f"{path}: the signature does not hold; it or what it signs has been changed") from None
+        raise TraceMismatch(f"{path}: the signature is invalid; it or the signed records have been changed") from None
     if not is_valid_signature(bytes.fromhex(seal.public_key), signed_bytes(fields), bytes.fromhex(seal.signature)):
         raise TraceMismatch(f"{path}: is by a key of low order, whose signatures anybody can make; it has been changed")
     return seal
@@ -166,7 +166,7 @@ def _check_sealed(path: Path, seal: Seal, ledger: Ledger) -> None:
         raise TraceMismatch(f"{ledger.path}: its first {seal.records} records are not those that were sealed")
     for record in ledger.records(after=seal.records):
         if record.kind not in KINDS_AFTER_HEAD:
-            raise TraceMismatch(f"{ledger.path}, {record_label(record)}: comes after what was sealed")
+            raise TraceMismatch(f"{ledger.path}, {record_label(record)}: comes after the sealed records")
 
 
 def signed_bytes(content: Mapping[str, Any]) -> bytes:

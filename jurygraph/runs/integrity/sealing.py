@@ -31,7 +31,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     new_seal = _sign(run, key, verified.head)
     existing = check_seal(run.folder, run.ledger)
     if existing is not None and existing.public_key != new_seal.public_key:
-        hint = f"keep {SEAL} somewhere else, and remove it, to seal the run again"
+        hint = f"keep {SEAL} somewhere else and remove it, then seal the run again"
         raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
     if existing is not None and existing.head == new_seal.head:
         return existing

@@ -177,7 +177,7 @@ class _ChainVerifier:
                 self._missing[number] = record
                 continue
             if commitment(text.salt, text.content) != expected:
-                self._fail(f"text {text.id} of {record_label(record)}: is not what was written")
+                self._fail(f"text {text.id} of {record_label(record)}: differs from what was written")
             self.texts += 1
             self._next_text = next(self._stored, None)
 
@@ -188,7 +188,7 @@ class _ChainVerifier:
             self._fail(f"text {number}: was erased, and is there again")
         for number, record in self._missing.items():
             if number not in self.erased:
-                self._fail(f"text {number} of {record_label(record)}: is missing, and no erasure covers it")
+                self._fail(f"text {number} of {record_label(record)}: is missing without an erasure")
         if self._ledger.count < self._group_seq + self._group_size:
             self._fail(f"record {self._group_seq}: not all traces of this group are there")
         for kind in _UNIQUE_KINDS:

@@ -212,7 +212,7 @@ def _pair_ids(a: _Side, b: _Side) -> list[str]:
     """Return the ids of the responses in both runs, sorted."""
     for side in (a, b):
         if not side.responses:
-            raise InputError(f"run {side.name} holds no response; score it first")
+            raise InputError(f"run {side.name} contains no response; score it first")
     ids = sorted(a.responses.keys() & b.responses.keys())
     if not ids:
         example = f"A has {min(a.responses)!r}, B has {min(b.responses)!r}"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
-    "the worst has every reply repaired once; what fails and is sent again is not in it"
+    "worst: every reply is repaired once; retries of failed requests are not included"
 )
 _REPAIR = 1024
 """Maximum number of tokens that tell a model the errors in its reply."""

@@ -106,5 +106,5 @@ def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], exa
         raise InputError(f"gate {shorten(gate_text)!r}: {problem}; write it as in {example}")
     if match[1] not in figure_names:
         hint = did_you_mean(match[1], figure_names) or f"there are {', '.join(figure_names)}"
-        raise InputError(f"gate {shorten(gate_text)!r}: there is no figure {shorten(match[1])!r}; {hint}")
+        raise InputError(f"gate {shorten(gate_text)!r}: unknown statistic {shorten(match[1])!r}; {hint}")
     return Threshold(match[1], match[2], float(match[3]))

@@ -41,10 +41,8 @@ def require_run(folder: Path) -> None:
     if (folder / LEDGER).is_file():
         return
     if (folder / PLANNING).is_file():
-        raise InputError(
-            f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` goes on with it"
-        )
-    state = "holds no run" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
+        raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
+    state = "contains no run" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 
 
@@ -68,11 +66,11 @@ def refuse_foreign(folder: Path) -> None:
     refuse_links(folder)
     names = {entry.name for entry in folder.iterdir()}
     if names - RUN_FILES or not _is_copy_of_config(folder / CONFIG):
-        raise InputError(f"{folder}: is not a run, and not empty; name another folder with --out")
+        raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
     if log.exists() and log.stat().st_size:
         problem = f"is the log of a {LEDGER} that is not there"
-        raise InputError(f"{log}: {problem}; put {LEDGER} back next to it, or name another folder with --out")
+        raise InputError(f"{log}: {problem}; restore {LEDGER} next to it, or name another folder with --out")
 
 
 def _is_copy_of_config(path: Path) -> bool:

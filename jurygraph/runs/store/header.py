@@ -86,9 +86,9 @@ def differences(run: Header, current: Header) -> Iterator[str]:
         for name, in_run, value in changes(run_versions, current_versions):
             yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(value)} here"
     if run.domain != current.domain:
-        yield f"the annotator's domain is {run.domain} in the run and {current.domain} here"
+        yield f"the domain of the annotator is {run.domain} in the run and {current.domain} here"
     for name, _, _ in changes(_evaluator_bases(run), _evaluator_bases(current)):
-        yield f"the additional input of evaluator {name}, such as a history, differs from that of the run"
+        yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
     origins = [f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, current)]
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
         yield f"the run was branched {origins[0]}, and this one would be branched {origins[1]}"
@@ -190,5 +190,5 @@ def read_header(ledger: Ledger) -> Header:
                 body[name]["sha256"] = sums.get(name, ERASED)
         return Header.model_validate(body)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
-        problem = f"is not the beginning of a run ({type(error).__name__}: {error})"
+        problem = f"is not a valid run header ({type(error).__name__}: {error})"
         raise TraceMismatch(f"{ledger.path}, record 1: {problem}; it has been changed") from None

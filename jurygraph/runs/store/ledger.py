@@ -167,7 +167,7 @@ class Ledger:
             for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 busy = self._connection.execute(step).fetchone()
                 if busy is not None and busy[0]:
-                    problem = "another program reads the run, so what was erased still lies in its file"
+                    problem = "another program reads the run, so the erased texts are still in its file"
                     raise InputError(f"{self.path}: {problem}; end that program, and give the same command again")
 
     def require_alone(self) -> None:
@@ -222,7 +222,7 @@ class Ledger:
 
     def _check_link(self, record: Record, previous: bytes) -> None:
         if record.link != link_of(previous, *record[:5]):
-            problem = "is not what was written, or does not follow the one before it"
+            problem = "differs from what was written, or does not follow the one before it"
             raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
 
     def find(self, kind: str, key: str) -> Record | None:
@@ -288,7 +288,7 @@ class Ledger:
                 if text is None:
                     self._require_erased(seq, place)
                 elif commitment(text.salt, text.content) != digest:
-                    self._refuse_text(seq, place, "is not what was written")
+                    self._refuse_text(seq, place, "differs from what was written")
                 else:
                     contents[seq][place] = text.content
         return contents
@@ -296,7 +296,7 @@ class Ledger:
     def _require_erased(self, seq: int, place: int) -> None:
         erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC", ())
         if not any(seq * MAX_TEXTS + place in json.loads(body)["ids"] for (body,) in erasures):
-            self._refuse_text(seq, place, "is missing, and no erasure covers it")
+            self._refuse_text(seq, place, "is missing without an erasure")
 
     def _refuse_text(self, seq: int, place: int, problem: str) -> NoReturn:
         raise TraceMismatch(
@@ -351,7 +351,7 @@ class Ledger:
             recorded = int.from_bytes(file.read(_SIZE_OFFSET + 4)[_SIZE_OFFSET:], "big")
             extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
         if extra > 0:
-            yield f"{extra} bytes stand behind the end of the database"
+            yield f"{extra} bytes follow the end of the database"
 
     def close(self) -> None:
         """Close the file; uncommitted records are discarded."""
@@ -385,14 +385,14 @@ def _translate_errors(path: Path) -> Iterator[None]:
         is_full = code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES
         if code == sqlite3.SQLITE_FULL or is_full:
             raise InputError(
-                f"{path.parent}: the disk is full; free some space, and the same command goes on"
+                f"{path.parent}: the disk is full; free some space and run the same command again"
             ) from None
         if code == sqlite3.SQLITE_IOERR:
             raise InputError(f"{path}: cannot be read or written ({error}); look after the disk, then go on") from None
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
             raise InputError(f"{path}: cannot be opened ({error}); ask for permission to the folder") from None
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise InputError(f"{path}: is held by another program ({error}); end it and try again") from None
+            raise InputError(f"{path}: is locked by another program ({error}); end it and try again") from None
         raise TraceMismatch(f"{path}: is not as jurygraph made it ({error}); it has been changed") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
@@ -426,7 +426,9 @@ def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
     if version > SCHEMA_VERSION:
         problem = f"was made by a newer jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
         raise InputError(f"{path.parent}: {problem}; upgrade jurygraph")
-    raise TraceMismatch(f"{path}: has schema version {version}, which no jurygraph writes; it has been changed")
+    raise TraceMismatch(
+        f"{path}: has schema version {version}, which no version of jurygraph writes; it has been changed"
+    )
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
@@ -467,10 +469,10 @@ def check_log_files(path: Path, connect: Connect) -> None:
         with closing(connect(path, "ro")) as ledger:
             (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
         if mode == "wal" and not _size(log):
-            _WARN("%s: was being written, and its log %s is not next to it; %s", path, log.name, _COPIED)
+            _WARN("%s: was being written, and its log %s is missing; %s", path, log.name, _COPIED)
 
 
-_COPIED = "if it was copied without that, its last records are missing: copy both, or wait until nothing writes it"
+_COPIED = "if it was copied without the log, its last records are missing: copy both, or wait until the run is closed"
 
 
 def _size(path: Path) -> int:

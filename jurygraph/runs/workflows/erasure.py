@@ -36,14 +36,14 @@ ErasureTarget = Literal["response", "task"]
 class ErasureResult(NamedTuple):
     """The result of an erasure.
 
-    `own` is the number of its own texts that were erased, `elsewhere` that of other texts that contained it; `exports`
+    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it; `exports`
     were deleted. `replies` is the number of replies deleted from the cache, `calls` of calls deleted from the
     recording. `tasks` whose own text contains it, and `files` that contain it and are no exports, are left and listed.
     `unreached` are messages about places that could not be searched or written.
     """
 
-    own: int
-    elsewhere: int
+    erased: int
+    erased_in_others: int
     exports: list[Path]
     tasks: list[str]
     files: list[Path]
@@ -60,7 +60,7 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     require_run(folder)
     run = Run.open_for_writing(folder)
     if run is None:
-        raise InputError(f"{folder}: holds no run yet, so there is nothing to erase; name a run that was scored")
+        raise InputError(f"{folder}: contains no run yet, so there is nothing to erase; name a scored run")
     try:
         return _erase_from_run(run, what, name, reason)
     finally:
@@ -71,7 +71,7 @@ def _erase_from_run(run: Run, what: ErasureTarget, name: str, reason: str) -> Er
     ledger = run.ledger
     if run.header.base is not None:
         base = os.path.normpath(run.folder / run.header.base.folder)
-        raise InputError(f"{run.folder}: holds no texts, they lie in {base}; erase {name!r} there")
+        raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
     ledger.require_alone()
     own = {text.id: text.content for text in _own_texts(run, what, name)}
     copies = _find_copies(run, own)
@@ -88,8 +88,8 @@ def _erase_from_run(run: Run, what: ErasureTarget, name: str, reason: str) -> Er
     ledger.commit()
     ledger.compact()
     return ErasureResult(
-        own=len(own),
-        elsewhere=len(set(erased) - set(own)),
+        erased=len(own),
+        erased_in_others=len(set(erased) - set(own)),
         tasks=sorted({tasks[text_id // MAX_TEXTS] for text_id in kept}),
         **outside._asdict(),
     )

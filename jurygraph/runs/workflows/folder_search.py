@@ -217,7 +217,7 @@ def _search(stream: IO[bytes] | GzipFile, fragments: Fragments, limit: int) -> t
     while piece := stream.read(_CHUNK):
         limit -= len(piece)
         if limit < 0:
-            raise _NotSearchable(f"holds more than {MAX_SEARCHED_BYTES >> 20} MiB, of which no more was searched")
+            raise _NotSearchable(f"contains more than {MAX_SEARCHED_BYTES >> 20} MiB; the rest was not searched")
         if fragments.is_found_in(tail + piece):
             return True, is_text, limit
         tail = (tail + piece)[-fragments.overlap :]
@@ -270,7 +270,7 @@ def _members(file: IO[bytes]) -> Iterator[IO[bytes]]:
     with zipfile.ZipFile(file) as archive:
         for entry in archive.infolist():
             if entry.compress_type not in _READ_MEMBERS or entry.flag_bits & 1:
-                raise _NotSearchable(f"holds {entry.filename!r}, which is encrypted or packed in another way")
+                raise _NotSearchable(f"contains {entry.filename!r}, which is encrypted or packed in another way")
             with archive.open(entry) as member:
                 yield member
 

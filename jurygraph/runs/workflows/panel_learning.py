@@ -67,7 +67,7 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
             if consensus_names
             else "the config has none; add one, or --set it"
         )
-        raise ConfigError(f"components.{component}: is not a component of combiner 'consensus'; {hint}")
+        raise ConfigError(f"components.{component}: is not a component with combiner 'consensus'; {hint}")
     params = {key: value for key, value in component_config.params.items() if key != "confusions"}
     config_without = _with_params(config, component, params)
     levels: list[float] = []

@@ -59,7 +59,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     existing = Run.open_if_closed(folder) or Run.open_for_writing(folder)
     if existing is not None:
         existing.close()
-        raise InputError(f"{folder}: holds a run already; name another folder with --out")
+        raise InputError(f"{folder}: contains a run already; name another folder with --out")
     new_run = Run.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
         with pause_garbage_collection():
@@ -198,7 +198,7 @@ def apply_settings(config: Config, settings: Iterable[str]) -> Config:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
-            raise ConfigError(f"--set {setting!r}: is not a setting; write key=value, such as rubric.kappa=2")
+            raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
         _set_value(content, key, _parse_value(key, text))
     return parse_config(content)
 
@@ -206,11 +206,11 @@ def apply_settings(config: Config, settings: Iterable[str]) -> Config:
 def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
     *path, last = steps = key.split(".")
     if not all(steps):
-        raise ConfigError(f"--set {key}: is not a key; write one such as rubric.kappa")
+        raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
     for step in path:
         inner = content.setdefault(step, {})
         if not isinstance(inner, dict):
-            raise ConfigError(f"--set {key}: {step!r} holds no settings of its own; set it as a whole")
+            raise ConfigError(f"--set {key}: {step!r} has no settings of its own; set it as a whole")
         content = inner
     content[last] = value
 
@@ -219,6 +219,4 @@ def _parse_value(key: str, text: str) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
-        raise ConfigError(
-            f"--set {key}={text}: is no YAML value; write a number, a word, or such as {{a: 1}}"
-        ) from None
+        raise ConfigError(f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}") from None

@@ -97,8 +97,8 @@ class ScoringSession:
                 *describe_profile_differences(run, self._profiles, self._work),
             ]
             if differences:
-                hint = "use another --out, or --branch to ask just what changed"
-                raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(differences)}; {hint}")
+                hint = "use another --out, or --branch to request only what changed"
+                raise InputError(f"{self.folder}: was started with other settings: {'; '.join(differences)}; {hint}")
             for call in run.planning_calls():
                 self.summary.bill.add(call, self._source(run, call))
             for outline in read_outlines(run):
@@ -386,14 +386,14 @@ _AHEAD = 8
 
 
 def _describe_retry(jury: "Jury") -> str:
-    kept_part = (
-        ", with what the cache keeps of this time" if jury.config.calls.cache else ", with the answers kept so far"
-    )
-    return f"nothing was written, and the same command tries again{kept_part}"
+    kept_part = ": it continues from the cache" if jury.config.calls.cache else ": it continues with the stored replies"
+    return f"nothing was written; run the same command again{kept_part}"
 
 
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:
     """Raise `BudgetExceeded` for an incomplete group, so that it is not stored and can be judged completely later."""
     for verdict in (verdict for trace in traces for verdict in trace.verdicts):
         if verdict.failure is not None and verdict.failure.kind == "budget":
-            raise BudgetExceeded(f"{verdict.failure.message}; what was scored is kept, and the same command goes on")
+            raise BudgetExceeded(
+                f"{verdict.failure.message}; finished groups are kept; run the same command again to continue"
+            )

@@ -27,8 +27,7 @@ from jurygraph.studies.attack.scope import attack_config, attack_surveys, merit_
 
 if TYPE_CHECKING:
     from jurygraph.jury import Group
-    from jurygraph.models.call_sink import AnsweredCall
-    from jurygraph.models.request import Request
+    from jurygraph.models.request import AnsweredCall, Request
     from jurygraph.runs.reports.estimate import CallEstimate
 
 Report = Callable[[int], None]

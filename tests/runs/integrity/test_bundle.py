@@ -149,7 +149,7 @@ class TestOutput:
 
     def test_a_text_that_is_none_is_named(self, plain: Path, tmp_path: Path) -> None:
         changed(plain / "run.sqlite", "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)")
-        with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is no UTF-8"):
+        with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is not UTF-8"):
             bundle(plain, tmp_path / "bundle.zip")
 
     def test_a_run_that_is_not_closed_can_be_bundled_too(self, tmp_path: Path) -> None:

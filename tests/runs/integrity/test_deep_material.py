@@ -110,7 +110,7 @@ def test_a_branch_has_its_facts_and_checks_judged_from_the_material_that_it_carr
 @pytest.mark.parametrize("of", ["run", "branch"])
 def test_a_quotation_of_material_that_does_not_stand_there_is_named(of: str, run: Path, branch: Path) -> None:
     forged({"run": run, "branch": branch}[of], "data", lambda data: data["evidence"][1].update(quote="Le Bernardin"))
-    with pytest.raises(TraceMismatch, match=r"material 'data': its quotation does not stand at characters \d+ to \d+"):
+    with pytest.raises(TraceMismatch, match=r"material 'data': its quotation is not at characters \d+ to \d+"):
         deep({"run": run, "branch": branch}[of])
 
 

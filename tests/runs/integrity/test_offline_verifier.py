@@ -195,7 +195,9 @@ class TestArchive:
         path = bundle(plain, tmp_path / "bundle.zip")
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr(name, b"hidden in here")
-        assert verify(path).err == "differs: bundle.zip: holds a file that is not of a bundle, or one twice\n"
+        assert (
+            verify(path).err == "differs: bundle.zip: contains a file that does not belong to a bundle, or one twice\n"
+        )
 
 
 @pytest.mark.parametrize("line", [{}, None, 0, [], {"id": 1}])
@@ -432,7 +434,7 @@ class TestForgedTraces:
         every = traces(opened)
         change(every[0])
         (opened / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
-        assert "traces.jsonl: line 1: is not what its record says" in verify(opened).err
+        assert "traces.jsonl: line 1: does not match its record" in verify(opened).err
 
     @pytest.mark.parametrize(
         "change",
@@ -461,7 +463,7 @@ class TestForgedTraces:
         (opened / "traces.jsonl").write_bytes(b"".join(others))
         assert "traces.jsonl: 1 traces are missing" in verify(opened).err
         (opened / "traces.jsonl").write_bytes(b"".join([first, first, *others]))
-        assert "traces.jsonl: line 2: is not what its record says" in verify(opened).err
+        assert "traces.jsonl: line 2: does not match its record" in verify(opened).err
 
 
 class TestTexts:

@@ -461,7 +461,7 @@ def test_nothing_in_common_is_refused_with_what_is_there():
 
 @pytest.mark.parametrize(("a", "b", "name"), [([], [trace("t", "r")], "A"), ([trace("t", "r")], [], "B")])
 def test_an_empty_run_is_refused(a: list[Trace], b: list[Trace], name: str):
-    with pytest.raises(InputError, match=f"run {name} holds no response; score it first"):
+    with pytest.raises(InputError, match=f"run {name} contains no response; score it first"):
         compare(a, b)
 
 

@@ -75,14 +75,12 @@ def test_an_empty_condition_is_refused(text: str):
 
 def test_an_unknown_figure_is_refused_with_the_nearest():
     with pytest.raises(
-        InputError, match=r"gate 'mean_detla>0': there is no figure 'mean_detla'; did you mean mean_delta\?"
+        InputError, match=r"gate 'mean_detla>0': unknown statistic 'mean_detla'; did you mean mean_delta\?"
     ):
         Thresholds.parse("mean_detla>0")
 
 
 @pytest.mark.parametrize("name", ["passing", "notes", "model_fields", "__class__", "quux"])
 def test_what_is_near_no_figure_is_refused_with_all_of_them(name: str):
-    with pytest.raises(
-        InputError, match=f"there is no figure '{name}'; (there are paired, only_a, .*|did you mean .*)"
-    ):
+    with pytest.raises(InputError, match=f"unknown statistic '{name}'; (there are paired, only_a, .*|did you mean .*)"):
         Thresholds.parse(f"{name}>0")

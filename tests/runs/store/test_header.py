@@ -54,7 +54,7 @@ TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
         ({"responses": None}, f"the responses file is responses.jsonl ({'r' * 12}) in the run and none here"),
         ({"profiles": TASKS}, f"the profiles file is none in the run and new.jsonl ({'9' * 12}) here"),
         ({"edges": TASKS}, f"the file of reviewed graphs is none in the run and new.jsonl ({'9' * 12}) here"),
-        ({"domain": "law"}, "the annotator's domain is None in the run and law here"),
+        ({"domain": "law"}, "the domain of the annotator is None in the run and law here"),
         (
             {"model": MODEL.model_copy(update={"endpoint": "http://two.example"})},
             "the model behind openai-compatible:http://here.example#m has the endpoint "
@@ -67,7 +67,7 @@ TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
         ({"derivers": {"extract": "1"}}, 'deriver extract has version none in the run and "1" here'),
         (
             {"evaluators": {"criteria": EvaluatorRecord(version="1", audience="criterion", depends_on="a history")}},
-            "the additional input of evaluator criteria, such as a history, differs from that of the run",
+            "additional input of evaluator criteria, such as a history, differs from that of the run",
         ),
         (
             {"branch": branched("r1", "../first")},
@@ -167,7 +167,7 @@ class TestRecord:
         return ledger
 
     def test_comes_back_and_keeps_the_sums_of_its_files_apart(self, tmp_path: Path) -> None:
-        written = header(asked=Extent.of((2, 5)), edges=TASKS)
+        written = header(extent=Extent.of((2, 5)), edges=TASKS)
         ledger = self.stored(tmp_path, written)
         assert read_header(ledger) == written
         (record,) = ledger.records()
@@ -203,6 +203,6 @@ class TestRecord:
         ledger.append(Draft("run", "run-1", body))
         ledger.commit()
         with pytest.raises(
-            TraceMismatch, match=rf"(?s)record 1: is not the beginning of a run \({kind}: .*\); it has been changed"
+            TraceMismatch, match=rf"(?s)record 1: is not a valid run header \({kind}: .*\); it has been changed"
         ):
             read_header(ledger)

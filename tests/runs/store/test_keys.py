@@ -50,8 +50,8 @@ def test_a_public_key_is_read_in_each_of_its_forms(tmp_path: Path, content: byte
     ("content", "wrong"),
     [
         (KEY.private_bytes(PEM, PKCS8, LOCKED), "is encrypted, and passphrases are not supported; make one with"),
-        (b"nothing", "holds no private key; make one with"),
-        (OTHER.private_bytes(PEM, PKCS8, NONE), "holds another kind of key than Ed25519; make one with"),
+        (b"nothing", "contains no private key; make one with"),
+        (OTHER.private_bytes(PEM, PKCS8, NONE), "contains a key that is not Ed25519; make one with"),
     ],
     ids=["encrypted", "none", "another kind"],
 )
@@ -63,14 +63,14 @@ def test_what_is_no_private_key_is_refused(tmp_path: Path, content: bytes, wrong
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        (b"nothing", "holds no public key; name the .pub file"),
-        (PUBLIC[:63].encode(), "holds no public key"),
-        (f"{PUBLIC}00".encode(), "holds no public key"),
-        (b"ssh-ed25519 AAAA", "holds no public key"),
-        (b"-----BEGIN PRIVATE KEY-----\n", "holds no private key"),
+        (b"nothing", "contains no public key; name the public key"),
+        (PUBLIC[:63].encode(), "contains no public key"),
+        (f"{PUBLIC}00".encode(), "contains no public key"),
+        (b"ssh-ed25519 AAAA", "contains no public key"),
+        (b"-----BEGIN PRIVATE KEY-----\n", "contains no private key"),
         (
             OTHER.public_key().public_bytes(PEM, serialization.PublicFormat.SubjectPublicKeyInfo),
-            "holds another kind of key than Ed25519; name the one",
+            "contains a key that is not Ed25519; name the public key",
         ),
     ],
 )

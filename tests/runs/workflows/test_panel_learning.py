@@ -168,8 +168,8 @@ def test_two_judges_are_left_to_their_majority_and_that_is_said(project: Path, m
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
-        (["--learn", "pannel"], "components.pannel: is not a component of combiner 'consensus'; there are panel"),
-        (["--artifact", "x.json"], "--artifact: keeps what is learned of one component; name one with --learn"),
+        (["--learn", "pannel"], "components.pannel: is not a component with combiner 'consensus'; there are panel"),
+        (["--artifact", "x.json"], "--artifact: stores the confusions of one component; name one with --learn"),
     ],
 )
 def test_what_cannot_be_learned_is_refused(project: Path, arguments: list[str], wrong: str) -> None:

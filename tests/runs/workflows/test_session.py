@@ -73,7 +73,7 @@ class TestOtherSettings:
             InputError, match=r"config reward\.same is 0\.5 in the run and 2\.0 here; config scale is"
         ) as caught:
             sat(plain, tasks, {**PLAIN, "reward": {**PLAIN["reward"], "same": 2.0}, "scale": 3.0})
-        assert str(caught.value).endswith("use another --out, or --branch to ask just what changed")
+        assert str(caught.value).endswith("use another --out, or --branch to request only what changed")
 
     def test_another_version_of_an_evaluator_is_shown(
         self, plain: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
@@ -144,7 +144,7 @@ class TestNothingTooEarly:
     def test_a_folder_that_is_no_run_stays_as_it_is(self, tmp_path: Path, tasks: Path) -> None:
         (tmp_path / "letters").write_text("dear")
         wrong = {
-            tmp_path: "is not a run, and not empty; name another folder",
+            tmp_path: "is neither a run nor empty; name another folder",
             tmp_path / "letters": "is a file; name a folder",
         }
         for folder, said in wrong.items():
