@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from jurygraph.jury import Jury
     from jurygraph.prompts import Prompt, read_prompt
+    from jurygraph.runs.run import Run
     from jurygraph.schema import (
         Condition,
         Config,
@@ -92,6 +93,7 @@ __all__ = [
     "Reviewer",
     "Reward",
     "Rubric",
+    "Run",
     "Scale",
     "ScoreMatrix",
     "Stakeholder",
@@ -116,6 +118,7 @@ _HOMES = (
     "agents.roles",
     "agents.functions",
     "prompts",
+    "runs.run",
     "agents.judging",
     "jury",
 )

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from jurygraph import Jury, Task
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs import Run
 from jurygraph.runs.canary import CanaryResult, CanaryTally, canary_for
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.reports.summary import Summary
+from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.safety.gates import stopping_gate

@@ -21,10 +21,9 @@ from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend
-from jurygraph.runs.trace_reading import ScoredResponse, is_erased
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, Trace, Verdict
 from jurygraph.schema.safety import WORST_CASE_GATES

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from jurygraph.graphs.basis import input_digests
 from jurygraph.graphs.routing import KnownResults
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.header import Origin, has_same_requests
 from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.trace_reading import ScoredResponse, is_erased
 from jurygraph.schema import Plan, Response, Task, Trace, Verdict
 
 if TYPE_CHECKING:

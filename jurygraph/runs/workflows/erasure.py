@@ -22,6 +22,7 @@ from jurygraph.runs.store.packing import read_shared_lists, responses_shown
 from jurygraph.runs.workflows.folder_search import find_copies, search_file
 from jurygraph.runs.workflows.fragments import MIN_SEARCHED_LENGTH, Fragments, encoded_forms, iter_strings
 from jurygraph.runs.workflows.recordings import erase_calls
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.fence import MARK_LENGTH, fence_parts
 
 ErasureTarget = Literal["response", "task"]
@@ -52,7 +53,7 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
     require_run(folder)
-    run = Run.open_for_writing(folder)
+    run = WritableRun.open_for_writing(folder)
     if run is None:
         raise InputError(f"{folder}: holds no run yet, so there is nothing to erase; name a run that was scored")
     try:

@@ -19,6 +19,7 @@ from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import VERSION_1_FILE
 from jurygraph.runs.store.header import Extent, Header
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Audience, Config, EvaluatorRecord, Plan, Trace, digest_of
 from jurygraph.sources import TaskSource, read_config
 
@@ -41,12 +42,12 @@ def migrate(old: Path, folder: Path, work: TaskSource, report: ProgressCallback)
 def _write_migrated(old: Path, folder: Path, work: TaskSource, report: ProgressCallback) -> int:
     old_run = _OldRun(old)
     _refuse_other_files(old, old_run.manifest, work)
-    existing = Run.open_if_closed(folder) or Run.open_for_writing(folder)
+    existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
     if existing is not None:
         existing.close()
         raise InputError(f"{folder}: holds a run already; name another folder with --out")
     plans = old_run.plans()
-    run = Run.create(folder, _build_header(old_run, plans, work), uuid.uuid4().hex)
+    run = WritableRun.create(folder, _build_header(old_run, plans, work), uuid.uuid4().hex)
     try:
         scored = _copy_groups(old_run, plans, work, run, report)
         finished = old_run.manifest["done"]["responses"] if old_run.manifest["status"] == "complete" else 0
@@ -151,7 +152,7 @@ def _build_header(old_run: _OldRun, plans: Mapping[str, Plan], work: TaskSource)
 
 
 def _copy_groups(
-    old_run: _OldRun, plans: Mapping[str, Plan], work: TaskSource, run: Run, report: ProgressCallback
+    old_run: _OldRun, plans: Mapping[str, Plan], work: TaskSource, run: WritableRun, report: ProgressCallback
 ) -> int:
     """Append all plans, then every complete group; return the number of groups."""
     for task, _ in work.pairs(0, len(plans)):

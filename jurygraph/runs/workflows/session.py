@@ -29,6 +29,7 @@ from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.writer import Writer
 from jurygraph.runs.workflows.planning import PlanningCalls, describe_profile_differences, open_planning_calls
 from jurygraph.runs.workflows.run_differences import describe_differences
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
@@ -84,7 +85,7 @@ class ScoringSession:
         self._profiles = profiles
         if branch is not None:
             branch.set_jury(jury)
-        self._run = Run.open_if_closed(folder) or Run.open_for_writing(folder)
+        self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
         if self._run is not None:
             self._load_run(self._run)
         self.tasks_done = self._run.tasks_scored if self._run else 0
@@ -223,18 +224,18 @@ class ScoringSession:
         """
         if self.is_finished:
             return
-        if self._run is None:
-            self._run = Run.create(self.folder, self._build_header(), uuid.uuid4().hex)
+        run = self._run = self._run or WritableRun.create(self.folder, self._build_header(), uuid.uuid4().hex)
+        assert isinstance(run, WritableRun), "a closed run is finished"
         gateway = self.jury.gateway
         if gateway is None:
             with _rare_garbage_collection():
-                await self._plan_tasks(self._run, report)
+                await self._plan_tasks(run, report)
             return
         others = [] if self._branch is None else [self._branch.ledger]
-        gateway.sink = calls = PlanningCalls(self._run, *others, is_durable=not gateway.has_cache)
+        gateway.sink = calls = PlanningCalls(run, *others, is_durable=not gateway.has_cache)
         try:
             with _rare_garbage_collection():
-                await self._plan_tasks(self._run, report)
+                await self._plan_tasks(run, report)
         except BaseException as error:
             if isinstance(error, ModelError | BudgetExceeded):
                 await (
@@ -246,7 +247,7 @@ class ScoringSession:
             raise
         calls.discard()
 
-    async def _plan_tasks(self, run: Run, report: ProgressCallback) -> None:
+    async def _plan_tasks(self, run: WritableRun, report: ProgressCallback) -> None:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
         plan_tasks = (asyncio.create_task(self._plan_task(task)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.max_concurrent_groups
@@ -292,7 +293,7 @@ class ScoringSession:
         if self.is_finished:
             return
         run = self._run
-        assert run is not None, "prepare() comes before score()"
+        assert isinstance(run, WritableRun), "prepare() comes before score()"
         writer, gateway = Writer(run.ledger), self.jury.gateway
         try:
             if gateway is not None:
@@ -310,7 +311,7 @@ class ScoringSession:
             writer.close()
         self.close_if_complete()
 
-    async def _score_groups(self, run: Run, writer: Writer, report: ProgressCallback) -> None:
+    async def _score_groups(self, run: WritableRun, writer: Writer, report: ProgressCallback) -> None:
         pending: deque[tuple[Plan, tuple[Response, ...], Canary | None]] = deque()
 
         def groups() -> "Iterator[Group]":
