@@ -414,6 +414,22 @@ def test_a_closed_model_is_loaded_again_when_it_is_asked(tiny: Path) -> None:
     asyncio.run(model.close())
 
 
+OPENED_AND_CLOSED = """
+import asyncio, sys
+from pathlib import Path
+from jurygraph.models.backends.gguf import Gguf
+for _ in range(20):
+    model = Gguf(Path(sys.argv[1]), threads=1)
+    model.open()
+    asyncio.run(model.close())
+"""
+
+
+def test_a_model_can_be_closed_as_soon_as_it_is_open(tiny: Path) -> None:
+    """In a process of its own: an engine that is unloaded too early waits without end, and Ctrl-C does not reach it."""
+    subprocess.run([sys.executable, "-c", OPENED_AND_CLOSED, str(tiny)], check=True, timeout=LONG)
+
+
 def test_an_interrupt_is_still_pythons(tiny: Path) -> None:
     """A server in the process that took the signals for itself would make Ctrl-C end nothing."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it

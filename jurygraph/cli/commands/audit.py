@@ -116,12 +116,12 @@ def _describe_deep_counts(found: dict[str, int]) -> str:
         f"{count} {outcome.replace('_', ' ')}" for outcome, count in found.items() if outcome not in _REPEATED and count
     )
     return (
-        f"asked again: {found['asked_again']} verdicts came out the same, {found['quotations']} quotations stand where "
+        f"asked again: {found['recomputed']} verdicts came out the same, {found['quotations']} quotations stand where "
         f"they are said to{f'; not asked again: {skipped}' if skipped else ''}"
     )
 
 
-_REPEATED = ("asked_again", "quotations")
+_REPEATED = ("recomputed", "quotations")
 
 
 def seal(

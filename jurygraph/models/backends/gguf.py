@@ -113,7 +113,7 @@ class _Engine:
 
     def __init__(self, parameters: Any, slots: int) -> None:
         try:
-            self._server = library().Server(parameters)
+            self._server = start_server(parameters)
         except RuntimeError:  # its message contains no reason
             problem = f"gguf: {parameters.model.path}: llama.cpp cannot load it"
             hint = "it may be cut short, larger than the memory, or newer than xllamacpp"
@@ -149,6 +149,17 @@ def library() -> Any:
     except ImportError:
         raise ConfigError("gguf: needs xllamacpp: pip install 'jurygraph[local]'") from None
     return xllamacpp
+
+
+def start_server(parameters: Any) -> Any:
+    """Return an engine whose loop runs. Raises `RuntimeError` if it cannot load the model.
+
+    An engine that is unloaded before its loop began waits for this loop for ever. Metrics are answered by the loop.
+    """
+    parameters.endpoint_metrics = True
+    server = library().Server(parameters)
+    server.handle_metrics()
+    return server
 
 
 def free_cores() -> int:

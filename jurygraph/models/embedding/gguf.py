@@ -8,7 +8,7 @@ from secrets import token_urlsafe
 from typing import Any
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.backends.gguf import NO_LOG, Gguf, free_cores, library
+from jurygraph.models.backends.gguf import NO_LOG, Gguf, free_cores, library, start_server
 from jurygraph.models.embedding.embedder import Embedder, Floats, normalize_vectors, sort_by_index
 from jurygraph.models.faults import Fault
 
@@ -82,7 +82,7 @@ class GgufEmbedder(Embedder):
         parameters.api_keys = [token_urlsafe()]  # the engine listens on a local port, even if it is used in process
         parameters.verbosity = NO_LOG
         try:
-            return xllamacpp.Server(parameters)
+            return start_server(parameters)
         except RuntimeError:  # its message contains no reason
             problem = f"gguf: {self._path}: llama.cpp cannot load it"
             raise ConfigError(f"{problem}; it may be cut short, larger than the memory, or no embedder") from None
