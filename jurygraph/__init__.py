@@ -24,7 +24,9 @@ if TYPE_CHECKING:
         TimeLimitExceeded,
         TraceMismatch,
     )
+    from jurygraph.group import Group
     from jurygraph.jury import Jury
+    from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
     from jurygraph.runs.run import Run
     from jurygraph.schema import (
@@ -76,6 +78,7 @@ __all__ = [
     "Failure",
     "GraphCycleError",
     "GraphError",
+    "Group",
     "InputError",
     "Item",
     "JudgeEvaluator",
@@ -87,6 +90,7 @@ __all__ = [
     "PartialCredit",
     "Plan",
     "PlanError",
+    "Planner",
     "Prompt",
     "Question",
     "Response",
@@ -121,6 +125,7 @@ _HOMES = (
     "runs.run",
     "agents.judging",
     "jury",
+    "planner",
 )
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 

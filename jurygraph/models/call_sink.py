@@ -1,4 +1,4 @@
-"""The interface of permanent storage for calls: the run store, or none."""
+"""The interface of permanent storage for calls, such as the run store."""
 
 from typing import NamedTuple, Protocol
 
@@ -21,13 +21,3 @@ class CallSink(Protocol):
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable when this returns."""
-
-
-class NullCallSink:
-    """Store nothing: for a jury that is used from Python without a run."""
-
-    def find(self, key: str) -> AnsweredCall | None:
-        return None
-
-    async def store(self, request: Request, answered: AnsweredCall) -> None:
-        return None

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from jurygraph.models.backends.cached import CachedBackend
 from jurygraph.models.backends.recording import RecordingBackend
+from jurygraph.models.call_sink import CallSink
 from jurygraph.models.gateway import Gateway
 from jurygraph.models.limiter import Limiter
 
@@ -14,9 +15,11 @@ def recording_gateway(gateway: Gateway, concurrency: int) -> tuple[RecordingBack
     return recorder, _recording_gateway(recorder, gateway, concurrency)
 
 
-def caching_recording_gateway(gateway: Gateway, at_once: int) -> tuple[RecordingBackend, Gateway]:
-    """Return the same as `noted`, but with the replies that the given gateway has cached or stored."""
-    recorder = CachedBackend(gateway)
+def caching_recording_gateway(
+    gateway: Gateway, sink: CallSink | None, at_once: int
+) -> tuple[RecordingBackend, Gateway]:
+    """Return the same as `recording_gateway`, but with the replies in the sink and in the gateway's cache."""
+    recorder = CachedBackend(gateway, sink)
     return recorder, _recording_gateway(recorder, gateway, at_once)
 
 

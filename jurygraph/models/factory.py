@@ -17,7 +17,6 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget
 from jurygraph.models.cache import Cache, default_folder
-from jurygraph.models.call_sink import CallSink
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
@@ -43,7 +42,6 @@ def open_gateway(
     model: str,
     config: CallsConfig,
     *,
-    sink: CallSink | None = None,
     max_cost: float | None = None,
     max_calls: int | None = None,
 ) -> Gateway:
@@ -69,7 +67,6 @@ def open_gateway(
         breaker=CircuitBreaker(config.outage.after, config.outage.wait),
         budget=Budget(max_cost, max_calls),
         cache=Cache(default_folder()) if config.cache and kind not in _UNCACHED else None,
-        sink=sink,
         recorder=None if config.record is None else Recorder(Path(config.record), redactor),
         redactor=redactor,
     )
