@@ -105,7 +105,7 @@ async def derive_jobs(jobs: Sequence[DerivationTask], survey: Survey, roster: Ru
 
     async def derive(job: DerivationTask) -> Any:
         deriver = roster.derivers[job.derivation.deriver]
-        if deriver.asks_model and roster.config.model == "none":
+        if deriver.uses_model and roster.config.model == "none":
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         (result,) = await _call_each(deriver.derive, [build_input(job)], False)
         return result

@@ -145,9 +145,9 @@ def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfi
 
     An attack that no active response gate stops is preferred, because a stopped response measures nothing of the judge.
     """
-    asks_model = any(question.layer in GATED_LAYERS for question in plan.survey.questions)
+    uses_model = any(question.layer in GATED_LAYERS for question in plan.survey.questions)
     hash_digits = digest_of([config.seed, task.id])
-    if not asks_model or int(hash_digits[:_BITS], 16) >= config.rate * 16**_BITS:
+    if not uses_model or int(hash_digits[:_BITS], 16) >= config.rate * 16**_BITS:
         return None
     texts = [
         (attack, text) for attack in _load_attacks(config.suite) if (text := attack_text(attack, task)) is not None

@@ -203,7 +203,7 @@ class TestEitherWay:
         found = json.loads(run("verify", letters, "--deep", "--json").out)
         assert found["erased"] == gone["own"] + gone["elsewhere"]
         deep = found["deep"]
-        assert (deep["asked_again"], deep["erased"]) in [(0, 9), (3, 6)]
+        assert (deep["recomputed"], deep["erased"]) in [(0, 9), (3, 6)]
 
     def test_a_second_time_there_is_nothing_left_to_erase(self, letters: Path, run: Command, what: tuple[str, str]):
         erased(run, letters, *what)

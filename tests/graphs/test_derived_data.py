@@ -33,7 +33,7 @@ class Reader(Deriver):
 
 class ByModel(Reader):
     name = "by_model"
-    asks_model = True
+    uses_model = True
 
 
 class Counting(Evaluator):

@@ -98,7 +98,7 @@ def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> Non
         assert verdict.failure.kind == ("time-limit" if timed_out else RAISED[what].__name__)
         assert verdict.failure.message == verdict.reason != ""
         if what != "CancelledError":  # a cancelled task keeps no message
-            place = r"test_answering\.py, line \d+, in \w+"
+            place = r"test_execution\.py, line \d+, in \w+"
             assert re.fullmatch(rf"no {what} for you \({place}\)", verdict.reason)
 
 
@@ -389,7 +389,7 @@ def test_the_machine_stamps_identity_not_the_evaluator() -> None:
 
 
 def test_without_a_model_its_questions_abstain_unasked_and_the_reward_says_how_much_was_judged() -> None:
-    asked = {"layer": "model", "asks_model": True}
+    asked = {"layer": "model", "uses_model": True}
     config = {"evaluators": [told("judge", **asked), told("tone")], "reward": {"judge": 0.25, "tone": 0.75}}
     (trace,) = scored({**config, "failure": {"min_coverage": 0.5}}, task(), response("a", tone=1.0))
     verdict = verdict_on(trace, "judge")

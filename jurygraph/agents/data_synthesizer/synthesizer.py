@@ -64,7 +64,7 @@ class Synthesizer(Deriver):
         self._kinds = tuple(kind for kind in KINDS if kind in kinds)
         self._each, self._seed = each, seed
         self._proposer = Proposer() if by == "model" else None
-        self.asks_model = by == "model"
+        self.uses_model = by == "model"
         self.version = "1" if self._proposer is None else f"1 prompts {self._proposer.edition}"
 
     async def derive(self, inputs: DeriverInput) -> Material:

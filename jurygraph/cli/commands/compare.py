@@ -114,7 +114,7 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
     rows = [
         [
             row.question,
-            str(row.judged_in_both),
+            str(row.judged_both),
             str(row.to_met),
             str(row.to_unmet),
             _format_p_value(row.mcnemar_p),

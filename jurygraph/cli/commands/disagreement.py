@@ -29,10 +29,10 @@ def disagreement(
     ] = None,
     step_label: Annotated[
         str | None,
-        typer.Option(metavar="L", help="StepRule into steps by this label of the responses.", show_default=False),
+        typer.Option(metavar="L", help="Cut into steps by this label of the responses.", show_default=False),
     ] = None,
     every: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="StepRule into steps of N tasks.", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=False)
     ] = None,
     percentile: Annotated[
         float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")

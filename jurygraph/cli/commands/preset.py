@@ -11,7 +11,7 @@ from jurygraph.cli.render.text import print_json, print_result
 
 def preset(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The preset to write print_result.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="The preset to write out.", show_default=False)
     ] = None,
     model: Annotated[str, typer.Option(metavar="M", help="The model of the config that names it.")] = "none",
     json: AsJson = False,

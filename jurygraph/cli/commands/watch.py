@@ -24,11 +24,11 @@ def watch(
     run: RunFolder,
     step_label: Annotated[
         str | None,
-        typer.Option(metavar="L", help="Cut into analyzer_steps by this label of the responses.", show_default=False),
+        typer.Option(metavar="L", help="Cut into steps by this label of the responses.", show_default=False),
     ] = None,
     every: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Cut into analyzer_steps of N tasks.", show_default=str(_DEFAULT_EVERY)),
+        typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=str(_DEFAULT_EVERY)),
     ] = None,
     arl: Annotated[
         float, typer.Option(min=10, metavar="N", help="Steps between false alarms, on average, of all tests together.")

@@ -52,7 +52,7 @@ class QuestionFlips:
     """
 
     question: str
-    judged_in_both: int
+    judged_both: int
     to_met: int
     to_unmet: int
     mcnemar_p: float | None
@@ -355,7 +355,7 @@ class _Verdicts:
     def figures(self) -> dict[str, float | None]:
         """Return the statistics over all questions."""
         judged, flips = len(self.keys), int(self.to_met.sum() + self.to_unmet.sum())
-        return {"judged_both": judged, "flips": flips, "flipped_share": flips / judged if judged else None}
+        return {"judged_both": judged, "flips": flips, "flip_rate": flips / judged if judged else None}
 
     def by_question(self) -> Iterator[QuestionFlips]:
         """Yield a row for each question that has a verdict in either run, ordered by name."""

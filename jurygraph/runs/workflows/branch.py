@@ -36,7 +36,7 @@ class Branch:
         """Set the jury to carry over to; answers of a model are left out if the model or its requests would differ."""
         is_same_model = has_same_requests(self._old.header, jury.config, model_of(jury))
         evaluators = {name for name, component in jury.evaluators.items() if component.uses_model}
-        derivers = {name for name, component in jury.derivers.items() if component.asks_model}
+        derivers = {name for name, component in jury.derivers.items() if component.uses_model}
         self._requested_again = frozenset(() if is_same_model else evaluators | derivers)
 
     @property

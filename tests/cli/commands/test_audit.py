@@ -183,10 +183,10 @@ class TestDeep:
         )
         assert calls(letters.parent) == asked
         assert json.loads(run("verify", letters, "--deep", "--json").out)["deep"] == {
-            "asked_again": 9,
+            "recomputed": 9,
             "quotations": 4,
-            "of_models": 0,
-            "own_trouble": 0,
+            "needing_model": 0,
+            "infrastructure_failures": 0,
             "erased": 0,
         }
 
@@ -218,7 +218,7 @@ class TestDeep:
         write_project(project, [{"id": "t", "query": "?", "responses": responses}])
         assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 1
         found = json.loads(run("verify", project / "run", "--deep", "--json").out)["deep"]
-        assert (found["asked_again"], found["own_trouble"]) == (19, 1)
+        assert (found["recomputed"], found["infrastructure_failures"]) == (19, 1)
 
     def test_from_any_folder_the_modules_come_from_where_they_lay(
         self, letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -90,7 +90,7 @@ def test_two_runs_side_by_side(run: Command):
         "kendall          rank correlation of the rewards: Kendall's tau-b   0.8165",
         "judged_both      verdicts given in both runs                             4",
         "flips            ... of which the decision flipped                       2",
-        "flipped_share    ... as a share                                     0.5000",
+        "flip_rate        ... as a share                                     0.5000",
         "",
         "agent             n  mean A  mean B    B - A",
         "────────────────  ─  ──────  ──────  ───────",

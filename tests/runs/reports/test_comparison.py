@@ -260,7 +260,7 @@ def test_with_no_reward_in_both_runs_there_is_no_figure_of_rewards():
     absent = {name for name in ComparisonStatistics.model_fields if getattr(found, name) is None}
     assert absent == {
         "mean_a", "mean_b", "mean_delta", "mean_delta_low", "mean_delta_high", "median_delta", "wilcoxon_p",
-        "mcnemar_p", "spearman", "kendall", "flipped_share",
+        "mcnemar_p", "spearman", "kendall", "flip_rate",
     }  # fmt: skip
     assert (found.n, found.paired, found.changes) == (0, 2, ())
 
@@ -304,7 +304,7 @@ def test_a_flip_is_a_decision_that_is_another_one():
     )
     assert (found.judged_both, found.flips, found.flip_rate) == (3, 2, pytest.approx(2 / 3))
     (row,) = found.questions
-    assert (row.question, row.judged_in_both, row.to_met, row.to_unmet, row.mcnemar_p) == ("q", 3, 1, 1, 1.0)
+    assert (row.question, row.judged_both, row.to_met, row.to_unmet, row.mcnemar_p) == ("q", 3, 1, 1, 1.0)
     assert row.largest_delta == pytest.approx(0.7)
 
 
@@ -326,7 +326,7 @@ def test_a_question_s_mcnemar_test_is_of_its_flips():
 def test_what_is_judged_in_one_run_only_is_counted():
     a = judged(verdict("both", "r", 1.0), verdict("old", "r", 1.0), verdict("open", "r"), verdict("neither", "r"))
     b = judged(verdict("both", "r", 1.0), verdict("new", "r", 0.0), verdict("open", "r", 0.0), verdict("neither", "r"))
-    rows = [(row.question, row.judged_in_both, row.only_a, row.only_b) for row in compare(a, b).questions]
+    rows = [(row.question, row.judged_both, row.only_a, row.only_b) for row in compare(a, b).questions]
     assert rows == [("both", 1, 0, 0), ("new", 0, 0, 1), ("old", 0, 1, 0), ("open", 0, 0, 1)]
 
 
@@ -334,7 +334,7 @@ def test_verdicts_on_a_response_that_is_in_one_run_only_do_not_count():
     gone = judged(verdict("q", "gone", 1.0), verdict("of its own", "gone", 1.0), response="gone")
     a = judged(verdict("q", "r", 1.0)) + gone
     (row,) = compare(a, judged(verdict("q", "r", 1.0))).questions
-    assert (row.judged_in_both, row.only_a, row.only_b) == (1, 0, 0)
+    assert (row.judged_both, row.only_a, row.only_b) == (1, 0, 0)
 
 
 def test_the_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once():
@@ -391,7 +391,7 @@ def test_every_verdict_is_matched_with_its_own(a: dict, b: dict):
     for row in found.questions:
         mine, other = ({key for key in cells if key[0] == row.question} for cells in (a, b))
         both = mine & other
-        assert (row.judged_in_both, row.only_a, row.only_b) == (len(both), len(mine - other), len(other - mine))
+        assert (row.judged_both, row.only_a, row.only_b) == (len(both), len(mine - other), len(other - mine))
         assert row.largest_delta == max((abs(b[key][0] - a[key][0]) for key in both), default=None)
     assert {row.question for row in found.questions} == {key[0] for key in a.keys() | b.keys()}
 
