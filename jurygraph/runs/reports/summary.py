@@ -47,7 +47,7 @@ class AgentRow:
     def to_json(self) -> dict[str, Any]:
         """Return the row as a JSON object."""
         row = asdict(self)
-        del row["total"], row["covered"]
+        del row["total"], row["coverage_sum"]
         return {**row, "mean": self.mean, "coverage": self.coverage}
 
 
