@@ -1,10 +1,10 @@
-"""What a verdict rests on: where nothing of it changed, another plan may take the verdict over."""
+"""The inputs of a verdict: where none of them changed, another plan may carry the verdict over."""
 
 from typing import Any
 
 import pytest
 
-from jurygraph.graphs.basis import InputDigests, input_digests
+from jurygraph.runs.workflows.branch import InputDigests, input_digests
 from jurygraph.schema import Constraint, Stakeholder, Task
 from tests.graphs.cast import DATA, Half, Measure, Versions, criterion, planned, task, told
 
