@@ -4,6 +4,7 @@ roles → candidate pairs by role → a model's answers about the pairs → vali
 state can hold a response.
 """
 
+from functools import cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -117,6 +118,7 @@ def _annotator(state: AnnotateState, roster: RunContext) -> Annotator:
     return Annotator(state["task"], _rubric(state), load_domain(_annotation_config(roster).domain), roster.judge_client)
 
 
+@cache
 def build() -> AnnotateGraph:
     """Return the compiled graph: roles → candidates → edges → validate → project."""
     graph = StateGraph(

@@ -184,8 +184,6 @@ def composed(name: str, combiner: str, *masses: tuple[str, float], **params: Any
 def composed_sentences(
     spec: ComponentSpec, parts: dict[str, float], value: float, *verdicts: RecordedVerdict
 ) -> list[str]:
-    spec: ComponentSpec, parts: dict[str, float], value: float, *verdicts: RecordedVerdict
-) -> list[str]:
     term = Term(name=spec.name, weight=spec.weight, value=value, contribution=value)
     one = trace(reward(value, terms=(term,), parts={spec.name: parts}), *verdicts)
     return explained(one, Decision(specs=(spec,)))
