@@ -40,15 +40,15 @@ ResponsesFile = Annotated[
 ]
 ProfilesFrom = Annotated[
     str | None,
-    typer.Option(metavar="PROFILES", help="What `profiles` read of profiles in text.", show_default=False),
+    typer.Option(metavar="PROFILES", help="Constraints read from profiles in text by `profiles`.", show_default=False),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Score the first N tasks.", show_default=False)]
 BranchFrom = Annotated[
-    Path | None, typer.Option(metavar="OLD", help="Carry over from run OLD what is the same.", show_default=False)
+    Path | None, typer.Option(metavar="OLD", help="Reuse unchanged verdicts of run OLD.", show_default=False)
 ]
 RewardsFrom = Annotated[
     list[Path] | None,
-    typer.Option(metavar="RUN", help="Evaluate what was trained on the rewards of RUN.", show_default=False),
+    typer.Option(metavar="RUN", help="Evaluate a model that was trained on the rewards of RUN.", show_default=False),
 ]
 
 
@@ -204,7 +204,7 @@ def _open_session(options: ScoreOptions, jury: "Jury") -> Iterator["ScoringSessi
             yield session
     if branch is not None and not options.dry_run:
         print_message(
-            f"{branch.carried} verdicts were carried over from {options.branch}, {branch.requested} were asked anew"
+            f"{branch.carried} verdicts were reused from {options.branch}, {branch.requested} were requested again"
         )
 
 
@@ -252,7 +252,7 @@ def _estimate(session: "ScoringSession") -> "Forecast":
 
     from jurygraph.cli.render.progress import progress
 
-    with asyncio.Runner() as runner, progress("reckoning", session.remaining.responses, "responses") as report:
+    with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
         return runner.run(session.forecast(report))
 
 
@@ -268,7 +268,7 @@ def _score_remaining(session: "ScoringSession") -> None:
         print_message(f"{session.folder} {state}; nothing to do")
         return
     if session.tasks_done:
-        print_message(f"{session.tasks_done} tasks are scored already and stay as they are")
+        print_message(f"{session.tasks_done} tasks are scored already and are kept")
     with asyncio.Runner() as runner:
         with (
             _exit_when_interrupted(session, lambda: _nothing_written(session)),
@@ -277,7 +277,7 @@ def _score_remaining(session: "ScoringSession") -> None:
             runner.run(session.prepare(report))
         if session.unanswered_annotations:
             missing = f"{session.unanswered_annotations} pairs or roles of criteria have no answer of their annotator"
-            print_message(f"graphs: {missing}, and bear no edge; what would rest on them counts as licensed")
+            print_message(f"graphs: {missing}, and no edge; criteria that would depend on them count as supported")
         with (
             _exit_when_interrupted(session, lambda: _scored_part_kept(session)),
             progress("scoring", session.remaining.responses, "responses") as report,
@@ -300,19 +300,19 @@ def _exit_when_interrupted(session: "ScoringSession", describe: Callable[[], str
 
 def _nothing_written(session: "ScoringSession") -> str:
     kept = session.stored_planning_calls
-    advice = f" but {kept} answers of the model, with which the same command goes on" if kept else ""
+    advice = f" except {kept} replies of the model; run the same command again to continue" if kept else ""
     return f"interrupted before anything was scored; nothing was written{advice}"
 
 
 def _scored_part_kept(session: "ScoringSession") -> str:
-    return f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there"
+    return f"interrupted; finished tasks are kept in {session.folder}. Run the same command again to continue"
 
 
 def _print_result(result: _Result, as_json: bool) -> None:
     summary, run = result.summary, result.options.run
     if as_json:
         requests = None if result.requests is None else result.requests.to_json()
-        print_json({"run": str(run), **summary.to_json(), "requests": requests, "ask_again": result.retry_command})
+        print_json({"run": str(run), **summary.to_json(), "requests": requests, "retry_command": result.retry_command})
     else:
         for line in (*result_lines(summary), *request_lines(result.requests)):
             print_result(line)
@@ -337,7 +337,7 @@ def _print_failures(result: _Result) -> None:
             f"failed verdicts: {row.verdicts} of kind {row.kind}, for example: {shorten(row.message, _MAX_MESSAGE)}"
         )
     if result.retry_command is not None:
-        print_message(f"to ask again what failed by no fault of the responses:  {result.retry_command}")
+        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {result.retry_command}")
 
 
 def _exit_code(result: _Result, jury: "Jury") -> ExitCode:
