@@ -19,6 +19,7 @@ from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import EvaluatorRecord, Extent, Header
 from jurygraph.runs.store.writer import Writer
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Plan
 from jurygraph.sources import FileDigest
 
@@ -69,7 +70,7 @@ async def _written(folder: Path) -> tuple[float, float]:
             combiners={name: one.version for name, one in jury.combiners.items()},
             extent=Extent(tasks=len(tasks), responses=TRACES),
         )
-        run = Run.create(folder, header, "0" * 32)
+        run = WritableRun.create(folder, header, "0" * 32)
         plans = [await jury.aprepare(task) for task in tasks]
         for task, plan in zip(tasks, plans, strict=True):
             run.add_plan(task, plan)

@@ -16,7 +16,7 @@ from examples.panel.build import line
 from examples.panel.scripted_judge import NAME, Unscripted, judging, replied
 from examples.panel.trips import TOWNS
 from jurygraph import Jury, Response, Task, Trace
-from jurygraph.runs import Run
+from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
 from tests.models.server import Server, said, serving, status
 

@@ -7,7 +7,7 @@ The lookup order is: jurygraph's own, those registered by the decorator, install
 import copy
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -91,6 +91,29 @@ def load_deriver(use: DeriverUse) -> Deriver:
         raise ConfigError(f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`")
     deriver.name, deriver.params = use.known_as, use.params
     return deriver
+
+
+def load_evaluators(config: Config) -> dict[str, Evaluator]:
+    """Return the config's evaluators by name, sorted. Raises ConfigError with the key of a faulty one."""
+    return _load_named("evaluators", load_evaluator, config.evaluators)
+
+
+def load_derivers(config: Config) -> dict[str, Deriver]:
+    """Return the config's derivers by name, sorted. Raises ConfigError with the key of a faulty one."""
+    return _load_named("derivers", load_deriver, config.derivers)
+
+
+def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
+    loaded: dict[str, Any] = {}
+    for place, use in enumerate(uses):
+        try:
+            component = load(use)
+        except ConfigError as error:
+            raise ConfigError(f"{key}[{place}]: {error}") from error.__cause__
+        if component.name in loaded:
+            raise ConfigError(f"{key}: {component.name!r} is listed twice; give one of them a `name` of its own")
+        loaded[component.name] = component
+    return {name: loaded[name] for name in sorted(loaded)}
 
 
 def load_combiner(name: str) -> Combiner:

@@ -81,7 +81,8 @@ def print_omitted_tasks(outcomes: Iterable[TaskOutcome[T]]) -> int:
 async def _ask_all(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
     import asyncio
 
-    from jurygraph.graphs.bounded_concurrency import gather_in_order
+    from jurygraph.concurrency import gather_in_order
+    from jurygraph.errors import BudgetExceeded, ModelError
 
     gateway = jury.gateway
     pending = (asyncio.create_task(_ask_one(lines.name, line, task, inputs)) for line, task in lines.tasks())

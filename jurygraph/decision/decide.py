@@ -52,6 +52,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.safety import GROUP_OF_ONE
+from jurygraph.schema.trace import group_verdicts_by_response
 
 Combiners = Mapping[str, Combiner]
 
@@ -138,19 +139,6 @@ def _build_table(questions: Sequence[Question], marks: ScoreArrays) -> Table:
     if marks.outcome.shape[1] != end:
         raise PlanError(f"{marks.outcome.shape[1]} marks a response for {end} samples of questions: give one for each")
     return Table(len(marks.outcome), columns)
-
-
-def group_verdicts_by_response(
-    questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
-) -> dict[str, list[RecordedVerdict]]:
-    """Return each response's verdicts, in canonical order; one on an unordered pair belongs to both responses."""
-    mirrored = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
-    by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
-    for verdict in sorted(verdicts, key=lambda v: (v.question, v.about, v.responses, v.sample)):
-        by_response[verdict.about].append(verdict)
-        if verdict.question in mirrored and verdict.responses:
-            by_response[verdict.responses[1]].append(verdict)
-    return by_response
 
 
 @np.errstate(over="ignore", invalid="ignore")

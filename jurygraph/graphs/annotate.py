@@ -4,6 +4,7 @@ roles → candidate pairs by role → a model's answers about the pairs → vali
 state can hold a response.
 """
 
+from functools import cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -119,6 +120,7 @@ def _annotator(state: AnnotateState, context: RunContext) -> Annotator:
     )
 
 
+@cache
 def build() -> AnnotateGraph:
     """Return the compiled graph: roles → candidates → edges → validate → project."""
     graph = StateGraph(

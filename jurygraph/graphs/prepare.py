@@ -1,7 +1,6 @@
 """The prepare graph, run once per task: make a frozen plan from the task alone."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -139,13 +138,8 @@ def _audiences(context: RunContext) -> list[Audience]:
 
 
 async def _annotate(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    annotated = await _annotate_graph().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
+    annotated = await annotate.build().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
     return {"rubric": annotated["rubric"]}
-
-
-@cache
-def _annotate_graph() -> annotate.AnnotateGraph:
-    return annotate.build()
 
 
 _STEPS: Mapping[str, Callable[[PrepareState, Runtime[RunContext]], Awaitable[Update | Command[str]]]] = {

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from jurygraph.agents.graph_annotator.known_graph import KnownGraph
@@ -11,6 +11,7 @@ from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.graphs.routing import KnownResults, WaveWork
+from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
@@ -35,7 +36,9 @@ from jurygraph.schema.profile import Profiles, ProfilesLine
 from jurygraph.schema.rubric import Role
 
 if TYPE_CHECKING:
+    from jurygraph.models.gateway import Gateway
     from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import CallSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,15 @@ class RunContext:
     combiners: Mapping[str, Combiner]
     judge_client: "JudgeClient | None" = None
     secrets: tuple[str, ...] = ()
+
+    def with_model(self, gateway: "Gateway | None", sink: "CallSink | None" = None) -> "RunContext":
+        """Return the context of one graph run, whose client sends requests to `gateway` and keeps replies in `sink`."""
+        if gateway is None:
+            return self
+        from jurygraph.models.judge_client import JudgeClient  # imported lazily: only needed with a model
+
+        client = JudgeClient(gateway, self.config.calls.parameters, self.config.safety, project_key(), sink)
+        return replace(self, judge_client=client)
 
     @property
     def redactor(self) -> Redactor:

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import aggregation
-from jurygraph.decision.decide import group_verdicts_by_response
 from jurygraph.graphs.state import ScoreState
 from jurygraph.schema import Call, Material, Question, RecordedVerdict, Response, Trace, digest_of
+from jurygraph.schema.trace import group_verdicts_by_response
 
 
 def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]) -> dict[str, Any]:

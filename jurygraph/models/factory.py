@@ -21,7 +21,6 @@ from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.recording import Recorder
-from jurygraph.models.request import CallSink
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig
@@ -42,7 +41,6 @@ def open_gateway(
     model: str,
     config: CallsConfig,
     *,
-    sink: CallSink | None = None,
     max_cost: float | None = None,
     max_calls: int | None = None,
 ) -> Gateway:
@@ -68,7 +66,6 @@ def open_gateway(
         breaker=CircuitBreaker(config.outage.after, config.outage.wait),
         budget=Budget(max_cost, max_calls),
         cache=Cache(default_folder()) if config.cache and kind not in _UNCACHED else None,
-        sink=sink,
         recorder=None if config.record is None else Recorder(Path(config.record), redactor),
         redactor=redactor,
     )

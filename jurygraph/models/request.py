@@ -119,13 +119,3 @@ class CallSink(Protocol):
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable when this returns."""
-
-
-class NullCallSink:
-    """Store nothing: for a jury that is used from Python without a run."""
-
-    def find(self, key: str) -> AnsweredCall | None:
-        return None
-
-    async def store(self, request: Request, answered: AnsweredCall) -> None:
-        return None

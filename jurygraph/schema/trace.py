@@ -1,5 +1,6 @@
 """The results: a reward with all its terms, and a trace with everything that led to it."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -7,7 +8,7 @@ from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
-from jurygraph.schema.plan import Plan
+from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.purpose import Purpose
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
@@ -107,3 +108,16 @@ class Trace(FrozenModel):
                 f"trace of response {trace.response_id!r} has digest {trace.digest}, not {value['digest']}"
             )
         return trace
+
+
+def group_verdicts_by_response(
+    questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
+) -> dict[str, list[RecordedVerdict]]:
+    """Return each response's verdicts, in canonical order; one on an unordered pair belongs to both responses."""
+    mirrored = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
+    by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
+    for verdict in sorted(verdicts, key=lambda v: (v.question, v.about, v.responses, v.sample)):
+        by_response[verdict.about].append(verdict)
+        if verdict.question in mirrored and verdict.responses:
+            by_response[verdict.responses[1]].append(verdict)
+    return by_response

@@ -106,7 +106,7 @@ def test_two_questions_of_one_id_are_refused() -> None:
 
 
 def test_no_question_has_the_name_that_marks_a_response_alone() -> None:
-    assert "no question is called 'group-of-one'" in refused({"evaluators": [told("first"), told("group-of-one")]})
+    assert "no question may be called 'group-of-one'" in refused({"evaluators": [told("first"), told("group-of-one")]})
 
 
 def test_variants_are_not_compared() -> None:

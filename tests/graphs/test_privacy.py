@@ -126,7 +126,7 @@ def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None
 
 
 def test_a_node_of_the_package_sees_the_context_and_the_plan() -> None:
-    """So that the test above can fail: a node of ours does see the roster and our plan's node."""
+    """So that the test above can fail: a node of ours does see the context and our plan's node."""
     found: list[dict[str, Any]] = []
 
     async def node(state: Text) -> Text:
@@ -138,7 +138,7 @@ def test_a_node_of_the_package_sees_the_context_and_the_plan() -> None:
     graph.add_edge(START, "inner")
     graph.add_edge("inner", END)
     with jury(told("tone")) as made:
-        asyncio.run(graph.compile().ainvoke({"text": ""}, context=made._roster))
+        asyncio.run(graph.compile().ainvoke({"text": ""}, context=made.context))
     assert isinstance(found[0]["context"], RunContext)
 
 

@@ -49,6 +49,7 @@ def profiles(
         jurygraph profiles tasks.jsonl --config jury.yaml --out profiles.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
     """
+    from jurygraph.planner import Planner
     from jurygraph.runs.reports.estimate import count_requests
     from jurygraph.schema.profile import is_text_only
     from jurygraph.sources.profiles import profiles_line
@@ -57,7 +58,7 @@ def profiles(
     refuse_source(file, tasks)
     with redirect_stdout_to_stderr(), open_jury(config or find_config(tasks), model) as jury:
         with TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders))) as lines:
-            outcomes = run_each(jury, lines, jury.aread_profiles, "reading profiles")
+            outcomes = run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
         tally = count_requests(jury)
     write_output(file, [profiles_line(one.task, one.result) for one in outcomes if one.result is not None])
     if json:

@@ -21,10 +21,9 @@ from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend
-from jurygraph.runs.trace_reading import ScoredResponse, is_erased
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
 from jurygraph.schema.safety import WORST_CASE_GATES
@@ -100,7 +99,7 @@ def _offline_jury(run: Run) -> Jury:
         return Jury(config)
     absent = OfflineBackend(run.header.model or ModelIdentity.from_ledger(run.ledger) or _NO_MODEL)
     limits = RequestLimits(max_tokens=config.calls.max_tokens)
-    return Jury(config, gateway=Gateway(absent, Limiter(MAX_CONCURRENT_GROUPS), limits, sink=CallStore(run.ledger)))
+    return Jury(config, gateway=Gateway(absent, Limiter(MAX_CONCURRENT_GROUPS), limits))
 
 
 async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[ScoredResponse]) -> DeepVerification:
@@ -115,7 +114,7 @@ async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[Scored
         q.id for q in plan.survey.questions if q.layer == "model" and not jury.evaluators[q.evaluator].uses_model
     }
     recalled = KnownResults(_recalled_verdicts(own_model_questions, stored), _external_material(run, stored))
-    traces = await jury.ascore(task, responses, plan, recalled)
+    traces = await jury.ascore(task, responses, plan, recalled, CallStore(run.ledger))
     if traces[0].group != stored[0].group:
         raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: its responses are not those that were judged")
     _compare_material(run, stored, traces)

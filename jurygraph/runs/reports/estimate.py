@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from jurygraph.agents.roles import Evaluator
 from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, reply_limit
 from jurygraph.models.gateway import Gateway, request_size, size_of_messages
-from jurygraph.models.request import Request
+from jurygraph.models.request import CallSink, Request
 from jurygraph.runs.store.digests import Digests
 from jurygraph.schema import Call, Plan, Question, RecordedVerdict
 
@@ -51,17 +51,18 @@ class CallEstimate:
 
 
 class Estimator:
-    """Sums up requests: each once, and only those without a reply in the run or the cache."""
+    """Sums up requests: each once, and only those without a reply in the sink (of a run) or the cache."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, sink: CallSink | None = None) -> None:
         self._gateway = gateway
+        self._sink = sink
         self._seen = Digests()
         self._sum = CallEstimate()
 
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
         for request in requests:
-            if request.digest not in self._seen and not self._gateway.is_stored(request):
+            if request.digest not in self._seen and not self._gateway.is_stored(request, self._sink):
                 self._sum = _add_estimates(self._sum, _estimate(request, self._gateway.limits.max_tokens))
             self._seen.add(request.digest)
 

@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.graphs.routing import KnownResults, required_material
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.header import Origin, has_same_requests
 from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.trace_reading import ScoredResponse, is_erased
 from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
+
+SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
+"""Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
 
 
 class Branch:
@@ -67,7 +69,7 @@ class Branch:
     def _find_known(self, task_id: str, responses: Sequence[Response], plan: Plan) -> KnownResults:
         if self._old.ledger.find("group", task_id) is None or self._old.task_content(task_id) is None:
             return KnownResults({}, {})
-        old_basis, new_basis = input_digests(self._old.plan_of(task_id).survey), input_digests(plan.survey)
+        old_digests, new_digests = input_digests(self._old.plan_of(task_id).survey), input_digests(plan.survey)
         scored = self._old.group_of(task_id)
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         changed = {response.id for response in responses} | {item.trace.response_id for item in scored}
@@ -78,7 +80,7 @@ class Branch:
             for verdict in item.trace.verdicts
             if _is_reusable(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
             if verdict.evaluator not in self._requested_again
-            if old_basis.questions[verdict.question] == new_basis.questions.get(verdict.question)
+            if old_digests.questions[verdict.question] == new_digests.questions.get(verdict.question)
         }
         material = {
             (material.name, material.response): material
@@ -86,7 +88,7 @@ class Branch:
             for material in item.trace.material
             if material.status == "ok" and material.response not in changed
             if derivers.get(material.name) not in self._requested_again
-            if old_basis.material[material.name] == new_basis.material.get(material.name)
+            if old_digests.material[material.name] == new_digests.material.get(material.name)
         }
         return KnownResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
 
@@ -118,10 +120,6 @@ def _is_reusable(verdict: RecordedVerdict) -> bool:
     return verdict.status in ("ok", "abstained", "failed") and not is_infrastructure
 
 
-SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
-"""Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
-
-
 @dataclass(frozen=True, slots=True)
 class InputDigests:
     """Digests of the inputs of a single verdict, by question id, and of a single piece of material, by its name."""
@@ -131,9 +129,9 @@ class InputDigests:
 
 
 def input_digests(survey: Survey) -> InputDigests:
-    """Return the basis of every question and of all material.
+    """Return the digest of every question and of all material, each with all that it depends on.
 
-    Two plans can share a verdict on a question, or a piece of material, that has the same basis in both, for responses
+    Two plans can share a verdict on a question, or a piece of material, whose digest is the same in both, for responses
     with the same ids and content digests.
     """
     derivations = {derivation.gives: derivation for derivation in survey.derivations}
@@ -145,8 +143,8 @@ def input_digests(survey: Survey) -> InputDigests:
     return InputDigests(questions, material)
 
 
-def _digest_inputs(noun: FrozenModel, names: Iterable[str], material: Mapping[str, str]) -> str:
-    """Return the digest of a question or derivation together with the basis of the material that it needs."""
+def _digest_inputs(model: FrozenModel, names: Iterable[str], material: Mapping[str, str]) -> str:
+    """Return the digest of a question or derivation together with the digests of the material that it needs."""
     return digest_of(
-        [noun.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS)), {name: material[name] for name in names}]
+        [model.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS)), {name: material[name] for name in names}]
     )

@@ -28,6 +28,7 @@ from jurygraph.runs.workflows.folder_search import (
     iter_strings,
     search_file,
 )
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.fence import MARK_LENGTH, fence_parts
 
 ErasureTarget = Literal["response", "task"]
@@ -58,7 +59,7 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
     require_run(folder)
-    run = Run.open_for_writing(folder)
+    run = WritableRun.open_for_writing(folder)
     if run is None:
         raise InputError(f"{folder}: contains no run yet, so there is nothing to erase; name a scored run")
     try:

@@ -27,8 +27,7 @@ from jurygraph.decision.combiners import (
 from jurygraph.decision.recipe import RUBRIC
 from jurygraph.errors import GraphCycleError, InputError
 from jurygraph.runs.group_table import group_table
-from jurygraph.runs.run import Run
-from jurygraph.runs.trace_reading import ScoredResponse
+from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Decision, Edge, Rubric, Task
 
 _HARD: Mapping[str, Combiner] = {one.name: one for one in (HardLocal(), HardTransitive())}

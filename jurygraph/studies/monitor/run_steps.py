@@ -10,10 +10,9 @@ from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import Step
 from jurygraph.errors import InputError
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.trace_reading import ScoredResponse
 
 Group = list[ScoredResponse]
 Wait = Callable[[], None]

@@ -113,7 +113,7 @@ class TestCalls:
             told = forecast(tmp_path / "run", tasks, wanted)
             with jg.Jury.from_config(wanted) as jury, read_work(tasks) as work:
                 ((task, group),) = work.pairs()
-                assert len(asyncio.run(jury.aestimate_requests(task, group))) == told.expected.calls
+                assert len(asyncio.run(jg.Planner(jury).aestimate_requests(task, group))) == told.expected.calls
             score(tmp_path / "run", tasks, wanted)
             pairs = 3 * unknown
             assert told.expected.calls + pairs == server.count == 2 + 3 + unknown

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from jurygraph.graphs.bounded_concurrency import gather_in_order
+from jurygraph.concurrency import gather_in_order
 
 
 class Work:

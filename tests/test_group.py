@@ -8,9 +8,9 @@ import pytest
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import InputError
-from jurygraph.graphs.plan_compatibility import check_plan_compatibility
 from jurygraph.graphs.state import RunContext
-from jurygraph.schema import Plan, Question
+from jurygraph.group import Group, check_group
+from jurygraph.schema import Plan, Question, Response, Task
 from tests.graphs.cast import DATA, Measure, Told, jury, planned, task, told
 
 CONFIG: dict[str, Any] = {
@@ -30,6 +30,10 @@ def plan() -> Plan:
 def context() -> RunContext:
     with jury(*CONFIG["evaluators"], **{key: value for key, value in CONFIG.items() if key != "evaluators"}) as made:
         return RunContext(made.config, made.evaluators, made.derivers, made.combiners)
+
+
+def check(plan: Plan, of: Task, context: RunContext) -> None:
+    check_group(Group(of, [Response(id="r", text="")], plan), context)
 
 
 class Ruler(Measure):
@@ -62,8 +66,8 @@ def tone(version: str) -> Evaluator:
 
 
 def test_a_plan_fits_its_own_task(plan: Plan, context: RunContext) -> None:
-    check_plan_compatibility(plan, task(), context)
-    check_plan_compatibility(Plan.model_validate_json(plan.model_dump_json()), task(), context)
+    check(plan, task(), context)
+    check(Plan.model_validate_json(plan.model_dump_json()), task(), context)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +79,7 @@ def test_a_plan_fits_its_own_task(plan: Plan, context: RunContext) -> None:
 )
 def test_it_fits_no_other_task(plan: Plan, context: RunContext, changed: Mapping[str, Any], why: str) -> None:
     with pytest.raises(InputError) as refused:
-        check_plan_compatibility(plan, task(**changed), context)
+        check(plan, task(**changed), context)
     assert str(refused.value) == why
 
 
@@ -94,18 +98,18 @@ def test_a_plan_does_not_fit_other_evaluators_or_settings(
 ) -> None:
     here = {key: {**getattr(context, key), **value} if value else {} for key, value in others.items()}
     with pytest.raises(InputError) as refused:
-        check_plan_compatibility(plan, task(), replace(context, **here))
+        check(plan, task(), replace(context, **here))
     assert str(refused.value).startswith(f"the plan was made with {why}")
 
 
 def test_a_changed_input_of_a_deriver_makes_a_plan_incompatible(plan: Plan, context: RunContext) -> None:
     same, other = (replace(context, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
-    check_plan_compatibility(plan, task(), same)
-    with pytest.raises(InputError, match="was made with other facts: the input of deriver 'ruler'"):
-        check_plan_compatibility(plan, task(), other)
+    check(plan, task(), same)
+    with pytest.raises(InputError, match="was made with other facts: what deriver 'ruler' rests on"):
+        check(plan, task(), other)
 
 
 def test_an_evaluator_decides_if_its_inputs_are_unchanged(plan: Plan, context: RunContext) -> None:
     relying = replace(context, evaluators={**context.evaluators, "tone": Relying()})
     with pytest.raises(InputError, match="rests on a file that changed"):
-        check_plan_compatibility(plan, task(), relying)
+        check(plan, task(), relying)

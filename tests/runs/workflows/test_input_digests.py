@@ -1,4 +1,4 @@
-"""What a verdict rests on: where nothing of it changed, another plan may take the verdict over."""
+"""The inputs of a verdict: where none of them changed, another plan may carry the verdict over."""
 
 from typing import Any
 

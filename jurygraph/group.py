@@ -1,18 +1,54 @@
-"""Check that an existing plan matches the current task, evaluators, derivers and combiners."""
+"""A group of responses to score, and the checks that it is complete and that its plan can be used."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic_core import PydanticSerializationError
 
 from jurygraph.errors import InputError
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
 from jurygraph.graphs.state import RunContext
-from jurygraph.schema import Plan, Task, digest_of
+from jurygraph.schema import Plan, Response, Task, digest_of
 
 
-def check_plan_compatibility(plan: Plan, task: Task, context: RunContext) -> None:
-    """Refuse a plan that was made from another task, or with components of other names or versions.
+class Group(NamedTuple):
+    """A task and all its responses, which are scored together.
 
-    Raises InputError for such a plan, and whatever an evaluator's `check` raises for one of its questions.
+    Without a plan, one is made. Verdicts and material in `known_results` are reused.
     """
+
+    task: Task
+    responses: Sequence[Response]
+    plan: Plan | None = None
+    known_results: KnownResults = NO_KNOWN_RESULTS
+
+
+def check_group(group: Group, context: RunContext) -> None:
+    """Refuse a group without responses or with repeated ids, and a plan that does not fit.
+
+    Raises InputError, and whatever an evaluator's `check` raises for a question of the plan.
+    """
+    _check_responses(group.task, group.responses)
+    if group.plan is not None:
+        _check_plan(group.plan, group.task, context)
+
+
+def _check_responses(task: Task, responses: Sequence[Response]) -> None:
+    if not responses:
+        raise InputError(f"task {task.id!r} has no responses: a group of none cannot be scored")
+    ids: set[str] = set()
+    for response in responses:
+        if response.id in ids:
+            raise InputError(f"task {task.id!r} has two responses with the id {response.id!r}")
+        ids.add(response.id)
+        try:
+            response.model_dump_json()
+        except PydanticSerializationError as error:
+            raise InputError(f"response {response.id!r} cannot be written as JSON: {error}") from error
+
+
+def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
+    """Refuse a plan that was made from another task, or with components of other names or versions."""
     if plan.task_id != task.id:
         raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
     if plan.task_digest != task.content_digest:
