@@ -21,7 +21,7 @@ from jurygraph.runs.store.header import EvaluatorRecord, Extent, Header
 from jurygraph.runs.store.writer import Writer
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Plan
-from jurygraph.sources import FileMark
+from jurygraph.sources import FileDigest
 
 TRACES, SIZE = 100_000, 8
 CONFIG = {
@@ -61,7 +61,7 @@ async def _written(folder: Path) -> tuple[float, float]:
             for number in range(TRACES // SIZE)
         ]
         header = Header(
-            tasks=FileMark(name="made.jsonl", sha256="0" * 64),
+            tasks=FileDigest(name="made.jsonl", sha256="0" * 64),
             config=jury.config,
             evaluators={
                 name: EvaluatorRecord(version=one.version, audience=one.audience)

@@ -52,12 +52,12 @@ def check_evaluator(
             first = _verdicts(jury, task, responses)
             verdict_count += len(first)
             _check_each(first, responses)
-            _check_same(first, _verdicts(jury, task, responses), "asked again")
+            _check_same(first, _verdicts(jury, task, responses), "when repeated")
             if _is_response_scope(jury):
                 _check_same(first, _verdicts(jury, task, responses[::-1]), "with the responses in reverse order")
                 one_by_one = [v for r in responses for v in _verdicts(jury, task, [r])]
                 _check_same(first, sorted(one_by_one, key=_sort_key), "with each response alone")
-            reordered = [_reverse_noun_keys(response) for response in responses]
+            reordered = [_reverse_model_keys(response) for response in responses]
             _check_same(
                 first, _verdicts(jury, _reverse_task(task), reordered), "with the task's parts in reverse order"
             )
@@ -65,7 +65,7 @@ def check_evaluator(
             verdicts = _verdicts(jury, task, odd_responses)
             _check_each(verdicts, odd_responses)
             verdict_count += len(verdicts)
-    assert verdict_count, "the evaluator was never asked: give it tasks that have its audience"
+    assert verdict_count, "the evaluator got no question: use tasks with its audience"
     return verdict_count
 
 
@@ -88,14 +88,14 @@ def _reverse_task(task: Task) -> Task:
     )
     stakeholders = tuple(s.model_copy(update={"constraints": s.constraints[::-1]}) for s in task.stakeholders[::-1])
     changes = {"rubric": rubric, "stakeholders": stakeholders, "reviewers": task.reviewers[::-1]}
-    return _reverse_noun_keys(task.model_copy(update=changes))
+    return _reverse_model_keys(task.model_copy(update=changes))
 
 
-def _reverse_noun_keys(noun: T) -> T:
+def _reverse_model_keys(model: T) -> T:
     """Return a copy with the keys of its facts, data and metadata in reverse order."""
     unordered = ("facts", "data", "metadata")
-    return noun.model_copy(
-        update={n: _reverse_keys(getattr(noun, n)) for n in unordered if n in type(noun).model_fields}
+    return model.model_copy(
+        update={n: _reverse_keys(getattr(model, n)) for n in unordered if n in type(model).model_fields}
     )
 
 
@@ -118,7 +118,7 @@ def _check_bounds(verdicts: Sequence[RecordedVerdict]) -> None:
             assert 0.0 <= (verdict.score or 0.0) <= 1.0, f"{where}: score {verdict.score}"
         else:
             assert verdict.score is None, f"{where}: {verdict.status}, yet it has score {verdict.score}"
-            assert verdict.reason or verdict.failure, f"{where}: {verdict.status} for no stated reason"
+            assert verdict.reason or verdict.failure, f"{where}: {verdict.status} without a reason"
 
 
 def _check_round_trip(verdicts: Sequence[RecordedVerdict]) -> None:

@@ -343,17 +343,17 @@ MISTAKES = [
         "short.yaml",
     ),
     Mistake(
-        "'sentences.Sentences' is no evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences", "plain.yaml"
+        "'sentences.Sentences' is not an evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences", "plain.yaml"
     ),
     Mistake(
-        "combiner 'weakest.Weakest' breaks: ZeroDivisionError: division by zero; mend it, or name another one",
+        "combiner 'weakest.Weakest' failed: ZeroDivisionError: division by zero; fix it, or use another one",
         "weakest.py",
         "        sides = ",
         "        1 / 0\n        sides = ",
         "weakest.yaml",
     ),
     Mistake(
-        "combiner 'weakest.Weakest' breaks: every array of a component has one number for each response",
+        "combiner 'weakest.Weakest' failed: every array of a component has one number for each response",
         "weakest.py",
         "value = np.min([value for value, _ in sides.values()], axis=0)",
         "value = np.min([value for value, _ in sides.values()], axis=1)",

@@ -88,7 +88,7 @@ def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
     deriver = _make_instance("deriver", use.use, _find("deriver", use.use, BUILTIN_DERIVERS, {}), use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
-        raise ConfigError(f"{use.use!r} is no deriver: subclass jurygraph.Deriver and say what it `gives`")
+        raise ConfigError(f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`")
     deriver.name, deriver.params = use.known_as, use.params
     return deriver
 
@@ -120,7 +120,7 @@ def load_combiner(name: str) -> Combiner:
     """Return the combiner of that name. Raises ConfigError if there is none."""
     combiner = _make_instance("combiner", name, _find("combiner", name, BUILTIN_COMBINERS, {}), {})
     if not isinstance(combiner, Combiner):
-        raise ConfigError(f"{name!r} is no combiner: subclass jurygraph.Combiner")
+        raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
     return combiner
 
 
@@ -131,7 +131,7 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     """
     configured: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
     configured |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
-    default_names = ("mean", config.weights.welfare, *(seat.combiner for seat in records))
+    default_names = ("mean", config.weights.welfare, *(record.combiner for record in records))
     loaded = {name: load_combiner(name) for name in default_names}
     for key, name in configured.items():
         try:
@@ -151,8 +151,8 @@ def _make_evaluator(target: Any, use: EvaluatorUse) -> Evaluator:
     else:
         type_name = target.__name__ if inspect.isclass(target) else type(target).__name__
         raise ConfigError(
-            f"{use.use!r} is no evaluator: write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, "
-            f"or name a langchain-core Runnable; found {type_name}"
+            f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
+            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {type_name}"
         )
     evaluator.set_params(use.params)
     return evaluator
@@ -229,10 +229,10 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
     except ModuleNotFoundError as error:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(_unknown_message(role, path, known)) from error
-        raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or mend the module") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or fix the module") from error
     except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
         cause = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; mend the module") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; fix the module") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")

@@ -56,7 +56,7 @@ def precision_shaping(
         The new reward, a scalar or [R].
 
     Raises:
-        PlanError: as for `collaborative`, an auxiliary name that is no component, or a value outside [0, 1].
+        PlanError: as for `collaborative`, an auxiliary name that is not a component, or a value outside [0, 1].
     """
     scores = _scores(components, weights)
     names = set(auxiliary)

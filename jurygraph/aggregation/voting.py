@@ -19,7 +19,7 @@ class Majority(NamedTuple):
 def strict_majority(value: Floats, has_vote: Bools, requested: Bools) -> Majority:
     """Return the value that more than half of the seats voted for; a tie or too many abstentions decide nothing.
 
-    An abstaining judge votes for no value but keeps the seat: one vote left of three is no majority (our reading of the
+    An abstaining judge still counts in the size: one vote left of three is no majority (our reading of the
     majority over seeds in "Aggregate vs. Personalized Judges").
 
     Args:

@@ -120,4 +120,4 @@ def as_plan_error(owner: str) -> Iterator[None]:
         raise
     except Exception as error:
         message = process_redactor().redact_text(f"{type(error).__name__}: {error}")
-        raise PlanError(f"{owner} breaks: {message}; mend it, or name another one") from error
+        raise PlanError(f"{owner} failed: {message}; fix it, or use another one") from error

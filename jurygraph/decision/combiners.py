@@ -180,7 +180,7 @@ class _Hard(_Rubric):
         self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
-        met = _met(cells)
+        met = _met_decisions(cells)
         doubted = graph.hard_gating(p, mode=self.mode, met=met & decided)
         trusted = graph.hard_gating(p, mode=self.mode, met=met | ~decided)
         return np.where(positive, doubted, trusted)
@@ -236,7 +236,7 @@ def judged_criteria(cells: Mapping[str, ScoreMatrix]) -> Bools:
     return np.stack(columns, axis=1)
 
 
-def _met(cells: Mapping[str, ScoreMatrix]) -> Bools:
+def _met_decisions(cells: Mapping[str, ScoreMatrix]) -> Bools:
     """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
     columns = []
     for criterion in cells.values():

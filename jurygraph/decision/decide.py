@@ -237,7 +237,7 @@ _DISCARD_COUNTS = ("discarded", "without a majority")
 
 def _count_discarded(table: Table, inputs: Sequence[ComponentInput]) -> dict[str, Floats]:
     """Return the number of discarded verdicts, and of questions without a majority, [R] each."""
-    counts = [table.discarded(spec_input) for spec_input in inputs]
+    counts = [table.count_discarded(spec_input) for spec_input in inputs]
     sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
     return dict(zip(_DISCARD_COUNTS, sums, strict=True))
 
@@ -249,7 +249,7 @@ def _refuse_nonfinite(decision: Decision, components: Mapping[str, Component]) -
         values = [np.where(component.present, component.value, 0.0), *component.parts.values()]
         if not np.isfinite(values).all() or np.isinf([*component.diagnostics.values()]).any():
             raise PlanError(
-                f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; mend the "
+                f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
             )
 

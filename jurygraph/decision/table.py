@@ -59,7 +59,7 @@ class Table:
         `direction` is -1 where a larger component means a lower reward.
         """
         pieces = [
-            _fill_cells(self.effective(name, spec_input), weight, spec_input, rule, direction, scenario)
+            _fill_cells(self.effective_columns(name, spec_input), weight, spec_input, rule, direction, scenario)
             for name, weight in zip(spec_input.questions, spec_input.weights, strict=True)
         ]
         if len(pieces) == 1:
@@ -73,7 +73,7 @@ class Table:
             total_weight=spec_input.total_weight,
         )
 
-    def effective(self, name: str, spec_input: ComponentInput) -> Columns:
+    def effective_columns(self, name: str, spec_input: ComponentInput) -> Columns:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority; a failure among the votes counts as
@@ -86,11 +86,11 @@ class Table:
             _reduce_to_majority(columns) if spec_input.reduce == "majority" and columns.value.shape[1] > 1 else columns
         )
 
-    def discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
+    def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded, undecided = [], []
         for name in spec_input.questions:
-            columns, effective = self.columns[name], self.effective(name, spec_input)
+            columns, effective = self.columns[name], self.effective_columns(name, spec_input)
             is_discarded = is_judged(columns.outcome) & (columns.sure < spec_input.confident)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
             has_verdicts = is_judged(columns.outcome).any(axis=1)
@@ -115,7 +115,7 @@ class Table:
         settled = (*JUDGED, NOT_APPLICABLE) if spec_input.gated == "zero" else JUDGED
         judged_weights, requested = [], []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
-            outcome = self.effective(name, spec_input).outcome
+            outcome = self.effective_columns(name, spec_input).outcome
             judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
             requested_count = judged_count + aggregation.total(np.where(is_unjudged(outcome), 1.0, 0.0))
             if spec_input.reduce is not None:
@@ -129,7 +129,7 @@ class Table:
 
     def outcomes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
         """Return the outcome of every cell of an input, [R,K], and the cells' weights, [K]."""
-        outcomes = [self.effective(name, spec_input).outcome for name in spec_input.questions]
+        outcomes = [self.effective_columns(name, spec_input).outcome for name in spec_input.questions]
         weights = [np.full(o.shape[1], w) for o, w in zip(outcomes, spec_input.weights, strict=True)]
         return np.concatenate(outcomes, axis=1), np.concatenate(weights)
 
@@ -317,7 +317,9 @@ def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
     if decision.group_rule != "drop-criterion":
         return frozenset()
     inputs = [spec_input for spec in decision.counting_specs for spec_input in spec.inputs.values()]
-    counting = ((name, table.effective(name, spec_input)) for spec_input in inputs for name in spec_input.questions)
+    counting = (
+        (name, table.effective_columns(name, spec_input)) for spec_input in inputs for name in spec_input.questions
+    )
     return frozenset(name for name, columns in counting if is_unjudged(columns.outcome).any())
 
 

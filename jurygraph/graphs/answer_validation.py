@@ -47,19 +47,24 @@ class _Malformed(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
 
 
-def validate_answer(slot: EvaluatorTask, answer: Any, view: TaskView, redactor: Redactor) -> list[RecordedVerdict]:
-    """Return the verdicts of an answer, one for each response that the slot is about, redacted and stamped."""
-    stamp = make_stamp(slot.question, view)
-    shown = tuple(r.id for r in slot.responses)
-    texts = [response.text for response in slot.responses]
-    verdicts = _catch_errors(lambda: [_parse_item(item, redactor) for item in _split_answer(answer, slot)])
+def validate_answer(
+    evaluator_task: EvaluatorTask, answer: Any, view: TaskView, redactor: Redactor
+) -> list[RecordedVerdict]:
+    """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped."""
+    stamp = make_stamp(evaluator_task.question, view)
+    shown = tuple(r.id for r in evaluator_task.responses)
+    texts = [response.text for response in evaluator_task.responses]
+    verdicts = _catch_errors(lambda: [_parse_item(item, redactor) for item in _split_answer(answer, evaluator_task)])
     if isinstance(verdicts, BaseException):
-        verdicts = [_failed_verdict(verdicts, redactor)] * len(slot.about)
+        verdicts = [_failed_verdict(verdicts, redactor)] * len(evaluator_task.about)
     return [
         stamp(
-            _redact_verdict(_with_verified_evidence(verdict, response.text), texts, redactor), about, shown, slot.sample
+            _redact_verdict(_with_verified_evidence(verdict, response.text), texts, redactor),
+            about,
+            shown,
+            evaluator_task.sample,
         )
-        for verdict, about, response in zip(verdicts, slot.about, slot.responses, strict=False)
+        for verdict, about, response in zip(verdicts, evaluator_task.about, evaluator_task.responses, strict=False)
     ]
 
 
@@ -149,13 +154,15 @@ def _failed_verdict(error: BaseException, redactor: Redactor) -> Verdict:
     return Verdict(status="failed", failure=failure, reason=failure.message)
 
 
-def _split_answer(answer: Any, slot: EvaluatorTask) -> Sequence[Any]:
+def _split_answer(answer: Any, evaluator_task: EvaluatorTask) -> Sequence[Any]:
     """Return one answer for each response that a verdict is about."""
     for_all = isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok")
-    if slot.question.scope != "group" or for_all:
-        return [answer] * len(slot.about)
-    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != len(slot.about):
-        raise _Malformed(f"expected a sequence of {len(slot.about)} verdicts, one for each response of the group")
+    if evaluator_task.question.scope != "group" or for_all:
+        return [answer] * len(evaluator_task.about)
+    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != len(evaluator_task.about):
+        raise _Malformed(
+            f"expected a sequence of {len(evaluator_task.about)} verdicts, one for each response of the group"
+        )
     return list(answer)
 
 

@@ -1,6 +1,6 @@
 """Routing: the next work of a group, as a pure function of the plan, the group, and the verdicts so far.
 
-A wave of the survey becomes slots for evaluators and jobs for derivers, by branch. Where staged screening (`when`), a
+A wave of the survey becomes tasks for evaluators and jobs for derivers, by branch. Where staged screening (`when`), a
 failed deriver or a group of one excludes a question for a response, a verdict is settled here without a judgement.
 """
 
@@ -82,9 +82,9 @@ NO_KNOWN_RESULTS = KnownResults({}, {})
 
 @dataclass(frozen=True, slots=True)
 class WaveWork:
-    """The work of a wave: slots by branch, jobs, and verdicts and material that were settled without a judgement."""
+    """The work of a wave: evaluator tasks by branch, jobs, and verdicts and material settled without a judgement."""
 
-    slots: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
+    evaluator_tasks: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
     jobs: list[DerivationTask] = field(default_factory=list)
     settled_verdicts: list[RecordedVerdict] = field(default_factory=list)
     material: list[Material] = field(default_factory=list)
@@ -92,7 +92,7 @@ class WaveWork:
     @property
     def branches(self) -> list[str]:
         """Return the nodes that have work."""
-        return (["derive"] if self.jobs else []) + sorted(self.slots)
+        return (["derive"] if self.jobs else []) + sorted(self.evaluator_tasks)
 
 
 def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
@@ -177,7 +177,7 @@ class _WorkCollector:
         self.work.settled_verdicts.extend(
             stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
         )
-        slots = [
+        evaluator_tasks = [
             EvaluatorTask(
                 question,
                 tuple(self._with_data(r, owner, question.needs) for r, owner in zip(shown, owners, strict=True)),
@@ -188,22 +188,22 @@ class _WorkCollector:
             for shown, owners, about in self._list_combinations(question, askable)
             for sample in range(question.samples)
         ]
-        unsettled = [slot for slot in slots if not self._recall(slot, stamp)]
+        unsettled = [evaluator_task for evaluator_task in evaluator_tasks if not self._recall(evaluator_task, stamp)]
         if unsettled:
-            self.work.slots.setdefault(question.branch, []).extend(unsettled)
+            self.work.evaluator_tasks.setdefault(question.branch, []).extend(unsettled)
 
-    def _recall(self, slot: EvaluatorTask, stamp: "Stamp") -> bool:
-        """Settle the slot with recalled verdicts, under the present identity; return False if any is missing."""
-        question, shown = slot.question, tuple(r.id for r in slot.responses)
-        keys = [(question.id, about, shown, slot.sample) for about in slot.about]
-        owners = shown if question.of == SUBMITTED else slot.about
+    def _recall(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
+        """Settle the task with recalled verdicts, under the present identity; return False if any is missing."""
+        question, shown = evaluator_task.question, tuple(r.id for r in evaluator_task.responses)
+        keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
+        owners = shown if question.of == SUBMITTED else evaluator_task.about
         if not all(key in self.recalled.verdicts for key in keys) or not self._is_unchanged(
             required_material(question), owners
         ):
             return False
         self.work.settled_verdicts.extend(
-            stamp(self.recalled.verdicts[key], about, shown, slot.sample)
-            for key, about in zip(keys, slot.about, strict=True)
+            stamp(self.recalled.verdicts[key], about, shown, evaluator_task.sample)
+            for key, about in zip(keys, evaluator_task.about, strict=True)
         )
         return True
 

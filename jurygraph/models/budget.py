@@ -101,7 +101,7 @@ class Budget:
         """Set the limits. Raises `ConfigError` for one that is negative or not a finite number."""
         for name, limit in (("--max-cost", max_cost), ("--max-calls", max_calls)):
             if limit is not None and not 0 <= limit < math.inf:
-                raise ConfigError(f"{name}: {limit} is no limit; give a number that is not negative")
+                raise ConfigError(f"{name}: {limit} is not a valid limit; give a number that is not negative")
         self.calls = 0
         self.unpriced = 0
         self.exhausted = False

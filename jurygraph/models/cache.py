@@ -49,14 +49,14 @@ _SETTINGS = {
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
 
 
-class Stored(NamedTuple):
+class CachedReply(NamedTuple):
     """A reply, and its cost in US dollars when it was billed; None if that is not known."""
 
     reply: Reply
     cost: NonNegative | None
 
 
-_CONTENT = TypeAdapter(Stored)
+_CONTENT = TypeAdapter(CachedReply)
 
 
 def default_folder() -> Path:
@@ -98,16 +98,16 @@ class Cache:
             hint = f"delete it if it is damaged, or {_FOLDER_HINT}"
             raise InputError(f"{self.folder}: cannot be used as a cache ({error}); {hint}") from None
 
-    def get(self, key: str) -> Stored | None:
+    def get(self, key: str) -> CachedReply | None:
         """Return the stored reply to a request; None if there is none that can be trusted."""
         try:
             value = self._rows.get(key)
             return None if value is None else _CONTENT.validate_json(_open_envelope(key, value))
         except (sqlite3.Error, ValueError) as error:
-            self._log_once(f"a stored reply is of no use ({_describe_error(error)}); the model is asked again")
+            self._log_once(f"a stored reply is unusable ({_describe_error(error)}); the model is called again")
             return None
 
-    def put(self, replies: Mapping[str, Stored]) -> None:
+    def put(self, replies: Mapping[str, CachedReply]) -> None:
         """Store replies together, and replace those already there.
 
         The next run pays again for a reply that cannot be stored.
@@ -129,7 +129,7 @@ class Cache:
             self._rows.close()
             self._log_once(f"a reply of no use could not be taken out ({_describe_error(error)})")
 
-    def _to_envelope(self, key: str, stored: Stored) -> dict[str, Any] | None:
+    def _to_envelope(self, key: str, stored: CachedReply) -> dict[str, Any] | None:
         try:
             content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
             return {"version": SCHEMA_VERSION, "sha256": _digest(key, content), "stored": content}
@@ -173,7 +173,7 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
             return _erase_rows(rows, keys, holds)
     except sqlite3.Error as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"
-        raise InputError(f"{folder}: the cache could not be searched and written anew ({error}); {hint}") from None
+        raise InputError(f"{folder}: the cache could not be searched and rewritten ({error}); {hint}") from None
 
 
 def _erase_rows(connection: sqlite3.Connection, keys: Collection[str], holds: Callable[[bytes], bool]) -> int:
@@ -219,7 +219,7 @@ class _Disk(diskcache.JSONDisk):  # type: ignore[misc]
 
     def get(self, key: object, raw: object) -> str:
         if not raw or type(key) is not str:
-            raise _UnusableRow("its key is no text")
+            raise _UnusableRow("its key is not text")
         return key
 
     def fetch(self, mode: object, filename: object, value: object, read: bool) -> Any:
@@ -257,14 +257,14 @@ def _prepare_folder(folder: Path) -> None:
         create_private_file(database, _FOLDER_HINT)  # SQLite gives its log file the same mode
         _refuse_shared(database, database.lstat())
     except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{folder}: is no folder but a file, or lies in one; {_FOLDER_HINT}") from None
+        raise InputError(f"{folder}: is a file, or lies in one; {_FOLDER_HINT}") from None
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); {_FOLDER_HINT}") from None
 
 
 def _refuse_shared(path: Path, state: os.stat_result) -> None:
     if state.st_uid != os.geteuid():
-        raise InputError(f"{path}: belongs to somebody else, who could plant replies in the cache; {_FOLDER_HINT}")
+        raise InputError(f"{path}: belongs to another user, who could plant replies in the cache; {_FOLDER_HINT}")
     if state.st_mode & 0o022:
         hint = f"`chmod go-w` it if they have not, or {_FOLDER_HINT}"
         raise InputError(f"{path}: may be written by others, who could plant replies in the cache; {hint}")
@@ -289,5 +289,5 @@ def _describe_error(error: Exception) -> str:
     if isinstance(error, _UnusableRow):
         return str(error)
     if isinstance(error, ValidationError):
-        return "it is no reply"
+        return "it is not a reply"
     return getattr(error, "sqlite_errorname", type(error).__name__)

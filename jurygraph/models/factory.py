@@ -48,7 +48,7 @@ def open_gateway(
     backend = open_backend(model, config)
     redactor = process_redactor(backend.secrets)
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
-        raise ConfigError("model: the address of its server holds a secret, which every call would keep; give it apart")
+        raise ConfigError("model: the server's address contains a secret, which calls would store; pass it separately")
     kind = model.partition(":")[0]
     price = (
         FREE_PRICE
@@ -89,7 +89,7 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
     choices = (
         "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name or provider/model"
     )
-    raise ConfigError(f"model: {prefix!r} names nobody; write {choices}")
+    raise ConfigError(f"model: {prefix!r} is not a model; write {choices}")
 
 
 def split_url_and_model(rest: str, example: str) -> tuple[str, str]:

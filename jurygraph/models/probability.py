@@ -101,7 +101,7 @@ def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]
 def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     """Return the indices of a reply's tokens at which a JSON value begins, or the characters of a string value.
 
-    Returns all indices if the text is no JSON object or list, or if the tokens do not spell it.
+    Returns all indices if the text is not a JSON object or list, or if the tokens do not spell it.
     """
     ends = list(accumulate(map(len, tokens)))
     before = "".join(tokens).rfind(text)

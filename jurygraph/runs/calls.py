@@ -59,7 +59,7 @@ class CallStore:
         self._append(Draft("call", key, {"call": record.content["call"]}, [texts[0], texts[1]]))
 
     def _append(self, draft: Draft) -> "Future[None]":
-        assert self._writer is not None, "a run that is only read asks nothing new"
+        assert self._writer is not None, "a run that is only read makes no calls"
         appended = self._writer.append([draft])
         self._keys.add(draft.key)
         return appended

@@ -13,7 +13,7 @@ from jurygraph.schema.config import (
     RubricConfig,
     WeightsConfig,
 )
-from jurygraph.schema.frozen_model import FrozenModel, canonical, digest_of
+from jurygraph.schema.frozen_model import FrozenModel, canonical_json, digest_of
 from jurygraph.schema.plan import (
     Branch,
     ComponentInput,
@@ -146,6 +146,6 @@ __all__ = [
     "Verdict",
     "Wave",
     "WeightsConfig",
-    "canonical",
+    "canonical_json",
     "digest_of",
 ]

@@ -33,14 +33,14 @@ CACHED_PROPERTIES = ("digest", "content_digest")
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
     return _CANONICAL.encode(value).encode("ascii")
 
 
 def digest_of(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of a plain JSON value, in hexadecimal."""
-    return hashlib.sha256(canonical(value)).hexdigest()
+    return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 class FrozenModel(BaseModel):

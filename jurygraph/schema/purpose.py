@@ -63,7 +63,7 @@ class Purpose(FrozenModel):
     def description(self) -> str:
         """Return a description of the purpose."""
         trained = f"rewards of {', '.join(self.reward_judges)}" if self.reward_judges else "rewards of no model"
-        same = ", which is one of them: that was asked for" if self.same_judge else ""
+        same = ", which is one of them (allowed by the config)" if self.same_judge else ""
         return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"
 
 

@@ -144,7 +144,7 @@ class Rubric(FrozenModel):
         for place, edge in enumerate(self.edges):
             for end, name in (("parent", edge.parent), ("child", edge.child)):
                 if name not in known:
-                    problem = f"`edges[{place}].{end}` names {quote_name(name)}, which is no criterion"
+                    problem = f"`edges[{place}].{end}` names {quote_name(name)}, which is not a criterion"
                     raise ValueError(f"{problem}; {suggest_name(name, known)}")
             if edge.parent == edge.child:
                 problem = f"`edges[{place}]` joins {quote_name(edge.parent)} to itself"

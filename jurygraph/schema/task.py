@@ -105,8 +105,8 @@ class Task(FrozenModel):
         for place, tension in enumerate(self.tensions):
             for end, member in enumerate(tension.between):
                 if member not in known:
-                    problem = f"`tensions[{place}].between[{end}]` names {quote_name(member)}, which is no stakeholder"
-                    raise ValueError(f"{problem}; {suggest_name(member, known)}")
+                    problem = f"`tensions[{place}].between[{end}]` names {quote_name(member)}"
+                    raise ValueError(f"{problem}, which is not a stakeholder; {suggest_name(member, known)}")
         return self
 
     @cached_property

@@ -263,7 +263,7 @@ def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
         return Problem((PRESET, *problem.path), problem.problem, problem.remedy)
     hint = unknown_preset_hint(use)
     if hint is not None:
-        return Problem((PRESET,), f"is {describe_value(use.name)}, which is no preset", hint)
+        return Problem((PRESET,), f"is {describe_value(use.name)}, which is not a preset", hint)
     field = unused_field(use)
     if field is not None:
         return Problem((PRESET, field), f"is of no use to {use.name}", "leave it out, or name a preset of that signal")
@@ -290,7 +290,7 @@ def _read_text(path: Path) -> str:
             raise ConfigError(f"{path}: is larger than 1 MB, which no config is; name the config file")
         return content.decode("utf-8-sig")
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file; `jurygraph init DIR` makes one to start from") from None
+        raise ConfigError(f"{path}: there is no such file; `jurygraph init DIR` creates one") from None
     except PermissionError:
         raise ConfigError(f"{path}: may not be read; ask for permission to read it") from None
     except IsADirectoryError:

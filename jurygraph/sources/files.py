@@ -164,7 +164,7 @@ def require_temporary_space() -> Iterator[None]:
     except (OSError, sqlite3.OperationalError) as error:
         if isinstance(error, OSError) and error.errno not in _NO_ROOM:
             raise
-        problem = f"there is no room for temporary files ({error})"
+        problem = f"there is no space for temporary files ({error})"
         raise InputError(f"{problem}; set TMPDIR to a folder that has more than the files to read need") from None
 
 
@@ -181,7 +181,7 @@ def create_private_file(path: Path, hint: str) -> None:
             raise InputError(f"{path}: is a link, or no file; {hint}") from None
 
 
-class FileMark(FrozenModel):
+class FileDigest(FrozenModel):
     """Name and SHA-256 of a file as it was read."""
 
     name: str
@@ -211,12 +211,12 @@ class TextFile:
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Open the file. Raises `InputError` if it cannot be read, or is no UTF-8 text."""
+        """Open the file. Raises `InputError` if it cannot be read, or is not UTF-8 text."""
         self.name = "standard input" if str(path) == "-" else Path(path).name
         self._file = _open(path)
         try:
             self._state = _state(self._file)
-            self.mark = FileMark(name=self.name, sha256=_sha256(self._file))
+            self.mark = FileDigest(name=self.name, sha256=_sha256(self._file))
             if self._read_start(len(GZIP)) == GZIP:
                 self._unpack()
             require_text(self.name, self._file)

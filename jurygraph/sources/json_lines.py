@@ -11,25 +11,25 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_validation_error, describe_value, quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.strict_json import decode_strictly, iter_parts
-from jurygraph.sources.files import ByteRange, FileMark, Line, TextFile, require_temporary_space
+from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
 
 N = TypeVar("N", bound=FrozenModel)
 
 _MAX_DEPTH = 100
 
 
-def read_lines(file: TextFile, noun: type[N]) -> Iterator[tuple[Line, N]]:
+def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[Line, N]]:
     """Yield every line of the file as a model."""
     for line in file.lines():
-        result = _parse_line(line.text, noun)
+        result = _parse_line(line.text, model)
         if isinstance(result, Problem):
             raise_line_error(file.name, line.number, result)
         yield line, result
 
 
-def reread_line(file: TextFile, place: ByteRange, noun: type[N]) -> N:
+def reread_line(file: TextFile, place: ByteRange, model: type[N]) -> N:
     """Return the model of a line that `read_lines` has yielded before."""
-    return noun.model_validate_json(file.read(place), strict=True)
+    return model.model_validate_json(file.read(place), strict=True)
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
@@ -43,20 +43,20 @@ class TaskKeyedFile(Generic[N]):
     Open until `close`.
     """
 
-    def __init__(self, path: str | Path, noun: type[N], key: str, duplicate_hint: str) -> None:
+    def __init__(self, path: str | Path, model: type[N], key: str, duplicate_hint: str) -> None:
         """Validate the file, whose lines name their task in the field `key`.
 
         Raises `InputError` with file, line and field.
         """
         with require_temporary_space():
             self._file = TextFile(path)
-        self._noun = noun
+        self._noun = model
         self._lines: dict[str, tuple[int, ByteRange]] = {}
         try:
-            for line, entry in read_lines(self._file, noun):
+            for line, entry in read_lines(self._file, model):
                 task_id = getattr(entry, key)
                 if task_id in self._lines:
-                    problem = f"task {quote(task_id)} stands already in line {self._lines[task_id][0]}"
+                    problem = f"task {quote(task_id)} is already in line {self._lines[task_id][0]}"
                     raise_line_error(self._file.name, line.number, Problem((key,), problem, duplicate_hint))
                 self._lines[task_id] = line.number, line.place
                 self._check(line.number, entry)
@@ -68,7 +68,7 @@ class TaskKeyedFile(Generic[N]):
         """Check a line beyond its model."""
 
     @property
-    def mark(self) -> FileMark:
+    def mark(self) -> FileDigest:
         """Name and digest of the file."""
         return self._file.mark
 
@@ -90,7 +90,7 @@ class TaskKeyedFile(Generic[N]):
         self.close()
 
 
-def _parse_line(text: str, noun: type[N]) -> N | Problem:
+def _parse_line(text: str, model: type[N]) -> N | Problem:
     """Return the model in a line, or the error in it."""
     value = _parse_value(text)
     if isinstance(value, Problem):
@@ -98,10 +98,10 @@ def _parse_line(text: str, noun: type[N]) -> N | Problem:
     if not isinstance(value, dict):
         return Problem((), f"is {describe_value(value)}", 'each line is one JSON object, such as {"id": "a", …}')
     try:
-        return noun.model_validate_json(text, strict=True)
+        return model.model_validate_json(text, strict=True)
     except ValidationError as error:
         if error.errors(include_url=False)[0]["type"] != "json_invalid":
-            return describe_validation_error(error, noun, value)
+            return describe_validation_error(error, model, value)
         halves = (path for path, part in iter_parts(value) if isinstance(part, str) and _has_surrogate(part))
         problem = "holds half of a surrogate pair, which is no character"
         return Problem(next(halves, ()), problem, "write the whole character")
@@ -121,7 +121,7 @@ def _parse_value(text: str) -> Any:
 
 
 def _describe_invalid(text: str, error: json.JSONDecodeError) -> Problem:
-    """Explain why a text is no JSON."""
+    """Explain why a text is not JSON."""
     nul, cr = text.find("\0") + 1, text.find("\r") + 1
     if nul:
         return Problem((), f"holds a NUL byte at column {nul}", "copy the file again, or save it as UTF-8")

@@ -73,13 +73,13 @@ def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
             if member not in people:
                 yield _unknown_stakeholder(task, ("tensions", index, "between", position), member)
     if entry.tensions and task.tensions:
-        problem = f"task {quote(task.id)} states tensions of its own"
+        problem = f"task {quote(task.id)} has tensions of its own"
         yield Problem(("tensions",), problem, "leave them out there, or here")
 
 
 def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
     hint = did_you_mean(name, (stakeholder.id for stakeholder in task.stakeholders)) or "name one that the task has"
-    return Problem(path, f"names {quote(name)}, which is no stakeholder of task {quote(task.id)}", hint)
+    return Problem(path, f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}", hint)
 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:

@@ -66,7 +66,7 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
         for ends, edge in by_hand.items():
             if not any(ends == (item.parent, item.child) for item in reviewed.edges):
-                problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} states itself"
+                problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
                 hint = "put it in here, or take it out of the task"
                 raise_line_error(self._file.name, number, Problem(("rubric", "edges"), problem, hint))
         reviewed_criteria = {item.id: item for item in reviewed.criteria}
@@ -85,7 +85,7 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
             raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
         for criterion in rubric.criteria:
             if not criterion.has_same_content(reviewed_criteria[criterion.id]):
-                problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} says something else in the task"
+                problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} differs in the task"
                 raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
 
     def _read_review(self, task_id: str) -> "tuple[int, str | tuple[Message, ...], Rubric] | None":

@@ -104,7 +104,7 @@ def _reader_of(path: Path, start: bytes) -> Callable[[Path], Iterator[PlacedRow]
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
     if suffix not in readers:
-        raise InputError(f"{path}: is no table by its name; give {', '.join(readers)} (.gz too), or a SQLite file")
+        raise InputError(f"{path}: has no table format in its name; give {', '.join(readers)} (.gz too) or SQLite")
     return readers[suffix]
 
 
@@ -173,7 +173,7 @@ def _parse_json(text: str | bytes | bytearray, location: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        raise InputError(f"{location}: is not valid JSON ({error}); mend it there") from None
+        raise InputError(f"{location}: is not valid JSON ({error}); fix it there") from None
 
 
 def _require_object(value: Any, location: str) -> Row:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Self
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
-from jurygraph.sources.files import ByteRange, FileMark, Line, TextFile, require_temporary_space
+from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
 from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
 from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
@@ -101,8 +101,8 @@ Pair = tuple[Task, tuple[Response, ...]]
 class ValidatedFiles(NamedTuple):
     """TASKS and RESPONSES whose lines were all validated earlier, with their numbers of tasks and responses."""
 
-    tasks: FileMark
-    responses: FileMark | None
+    tasks: FileDigest
+    responses: FileDigest | None
     extent: tuple[int, int]
 
 
@@ -125,9 +125,9 @@ class TaskSource:
         extent: tuple[int, int] | None,
     ) -> None:
         """Take files that `held` closes; tasks may name files below `folder`."""
-        self.tasks: FileMark = tasks.mark
-        self.responses: FileMark | None = None if responses is None else responses.mark
-        self.edges: FileMark | None = None if edges is None else edges.mark
+        self.tasks: FileDigest = tasks.mark
+        self.responses: FileDigest | None = None if responses is None else responses.mark
+        self.edges: FileDigest | None = None if edges is None else edges.mark
         self.graphs = 0 if edges is None else len(edges)
         self._tasks, self._responses, self._edges, self._resources = tasks, responses, edges, held
         self._folder, self._extent = folder, extent
@@ -252,7 +252,7 @@ def _check_tasks(file: TextFile, index: TaskIndex, has_responses_file: bool, fol
     number = -1
     for number, (line, task) in enumerate(read_lines(file, TaskLine)):
         if has_responses_file and task.responses:
-            problem = "stands here although --responses gives the responses apart"
+            problem = "is set although --responses names a file with responses"
             raise_line_error(file.name, line.number, Problem(("responses",), problem, "leave out one of the two"))
         _refuse_taken(file, line, "task", task.id, ("id",), index.add_task(number, task.id, line))
         for position, response in enumerate(task.responses):
@@ -285,7 +285,7 @@ def _refuse_taken(
     file: TextFile, line: Line, kind: str, name: str, path: tuple[str | int, ...], earlier: int | None
 ) -> None:
     if earlier is not None:
-        problem = f"{kind} {quote(name)} stands already in line {earlier}"
+        problem = f"{kind} {quote(name)} is already in line {earlier}"
         raise_line_error(file.name, line.number, Problem(path, problem, f"give each {kind} an id of its own"))
 
 
@@ -337,7 +337,7 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         for task_id in self._wanted:
             yield self._lines[task_id][0], self._read_entry(task_id).split()[0]
 
-    def raw(self) -> Iterator[tuple[str, bytes]]:
+    def raw_lines(self) -> Iterator[tuple[str, bytes]]:
         """Return every line as written, wanted or not, without its end, and the id of its task."""
         return ((task_id, self._file.read(place).rstrip()) for task_id, (_, place) in self._lines.items())
 

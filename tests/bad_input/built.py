@@ -211,7 +211,7 @@ def a_pipe(folder: Path) -> None:
     threading.Thread(target=(folder / "tasks.jsonl").write_text, args=(content,), daemon=True).start()
 
 
-@gives("{folder}/jury.yaml: there is no such file; `jurygraph init DIR` makes one to start from")
+@gives("{folder}/jury.yaml: there is no such file; `jurygraph init DIR` creates one")
 def a_config_that_is_not_there(folder: Path) -> None:
     (folder / "jury.yaml").unlink()
 

@@ -301,7 +301,7 @@ BAD_INPUT = {
     "another model": (
         "jury.yaml",
         f"model: gpt\n{CONFIG}",
-        "error: jury.yaml, line 1, key model: 'gpt' names nobody",
+        "error: jury.yaml, line 1, key model: 'gpt' is not a model",
     ),
     "an evaluator that cannot be imported": ("manners.py", "import nothing_like_it", "nothing_like_it"),
 }
@@ -341,7 +341,7 @@ def test_a_folder_that_is_no_run_is_refused(project: Path, run: Command):
 def test_another_model_can_be_named_on_the_command_line(project: Path, run: Command):
     ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--model", "gpt")
     assert ended.code == 2
-    assert "model: 'gpt' names nobody" in ended.err
+    assert "model: 'gpt' is not a model" in ended.err
 
 
 def test_wrong_usage_gives_exit_code_2(run: Command):

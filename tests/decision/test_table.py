@@ -43,7 +43,7 @@ def test_samples_stand_side_by_side() -> None:
     assert found.value.tolist() == [[0.1, 0.2, 0.3]]
 
 
-def test_a_pair_stands_in_the_column_of_its_opponent_and_nobody_opposes_himself() -> None:
+def test_a_pair_is_in_the_column_of_its_opponent_and_no_response_opposes_itself() -> None:
     found = columns(question(scope="pair"), "ab", verdict("a", 0.75, "a", "b"), verdict("b", 0.5, "b", "a"))
     np.testing.assert_array_equal(live(found), [[np.nan, 0.75], [0.5, np.nan]])
 
@@ -84,7 +84,7 @@ FILLS = {
 @pytest.mark.parametrize("scenario", FILLS)
 @pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
 @pytest.mark.parametrize("missing", [CANNOT_TELL, NO_MODEL, BY_RESPONSE, BY_US])
-def test_what_is_missing_is_filled_by_rule_and_sign(scenario: Any, rule: str, missing: RecordedVerdict) -> None:
+def test_missing_values_are_filled_by_rule_and_sign(scenario: Any, rule: str, missing: RecordedVerdict) -> None:
     table = build_table([question()], ["a", "b"], [verdict("a", missing), verdict("b", 0.4)])
     gain, penalty = FILLS[scenario][rule]
     for weight, direction, fill in ((1.0, 1, gain), (-1.0, 1, penalty), (1.0, -1, penalty), (-1.0, -1, gain)):
@@ -93,7 +93,7 @@ def test_what_is_missing_is_filled_by_rule_and_sign(scenario: Any, rule: str, mi
         assert (cells.judged[:, 0].tolist(), cells.applicable.all()) == ([False, True], True)
 
 
-def test_partial_leaves_what_is_missing_out_of_the_denominator() -> None:
+def test_partial_excludes_missing_values_from_the_denominator() -> None:
     table = build_table([question()], ["a", "b"], [verdict("a", BY_US), verdict("b", 0.4)])
     cells = table.score_matrix(ComponentInput(questions=("q",), weights=(1.0,)), "conservative", 1, "partial")
     assert cells.applicable[:, 0].tolist() == [False, True]
@@ -150,7 +150,7 @@ STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 
 @pytest.mark.parametrize("scenario", ["counted", "low", "high", "partial"])
 @pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
-def test_what_a_gate_stopped_counts_its_worst_whatever_the_rule(scenario: Any, rule: str) -> None:
+def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rule: str) -> None:
     table = build_table([question()], ["a", "b"], [verdict("a", STOPPED), verdict("b", 0.4)])
     for weight, direction, worst in ((1.0, 1, 0.0), (-1.0, 1, 1.0), (1.0, -1, 1.0), (-1.0, -1, 0.0)):
         cells = table.score_matrix(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
@@ -179,7 +179,7 @@ def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> 
 def heard(asked: Question, *given: RecordedVerdict, **stated: Any) -> tuple[list[float], list[int]]:
     """Value and outcome of the one row, as an input hears them."""
     table = build_table([asked], ["a"], given)
-    found = table.effective("q", ComponentInput(questions=("q",), weights=(1.0,), **stated))
+    found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), **stated))
     return found.value[0].tolist(), found.outcome[0].tolist()
 
 
@@ -216,7 +216,7 @@ def test_a_majority_has_met_the_criterion_if_half_of_those_who_agree_on_its_scor
     assert found.met.tolist() == [[is_met]]
 
 
-def test_what_staged_screening_left_out_stays_left_out_of_a_majority() -> None:
+def test_screened_samples_do_not_count_in_a_majority() -> None:
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     given = screened.model_copy(update={"question": "q", "about": "a"})
     assert heard(question(samples=3), given, reduce="majority") == ([0.0], [NOT_APPLICABLE])
@@ -227,7 +227,7 @@ def test_a_majority_of_which_some_were_screened_out_and_others_never_existed_was
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     given = [verdict("a", 0.75, "a1"), verdict("a", 0.75, "a2"), verdict("b", screened, "b1")]
     table = build_table([question(of="versions")], ["a", "b", "c"], given)
-    found = table.effective("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
+    found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
     assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
 
 

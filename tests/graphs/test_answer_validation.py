@@ -205,7 +205,7 @@ class Spoils(Evaluator):
         return 1.0
 
 
-def test_what_an_evaluator_does_to_the_data_does_not_reach_the_caller() -> None:
+def test_changes_of_data_by_an_evaluator_do_not_reach_the_caller() -> None:
     mine = response("a", list=[])
     for _ in range(2):
         scored({"evaluators": [f"{HERE}:Spoils"]}, task(), mine)
@@ -239,7 +239,7 @@ class Quotes(Evaluator):
         ({"quote": "Leeds", "source": "a table", "verified": True}, ("Leeds", None, None, True)),
     ],
 )
-def test_what_is_quoted_is_found_as_it_stands_or_is_not_verified(stated: dict[str, Any], found: Any) -> None:
+def test_a_quotation_is_verified_only_if_found_verbatim(stated: dict[str, Any], found: Any) -> None:
     use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [stated]}}
     (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=TEXT))
     (one,) = trace.verdicts[0].evidence
@@ -303,7 +303,7 @@ def not_a_number() -> ValidationError:
         ),
     ],
 )
-def test_a_failure_has_the_cause_the_kind_and_the_message_of_what_was_raised(
+def test_a_failure_has_cause_kind_and_message_of_the_exception(
     error: Exception, cause: str, kind: str, message: str
 ) -> None:
     failure = to_failure(error, Redactor(()))

@@ -77,7 +77,7 @@ def test_all_at_once_are_to_the_bit_as_group_by_group(scene: Scene, part: list[i
 TWO = planned({"evaluators": [told("a", samples=2), told("b")], "reward": {"a": 1.0, "b": -0.5}}, task())
 
 
-def test_what_became_of_the_verdicts_is_counted_from_their_codes() -> None:
+def test_outcomes_are_counted_from_verdict_codes() -> None:
     rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
     outcome = np.array(rows, dtype=np.int8)
     marks = ScoreArrays(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
@@ -113,7 +113,7 @@ def test_marks_of_other_questions_are_refused() -> None:
         ([told("x")], {"group_rule": "drop-criterion"}, False),
     ],
 )
-def test_only_what_looks_at_no_other_response_is_independent(uses: Any, failure: Any, alone: bool) -> None:
+def test_only_questions_about_single_responses_are_independent(uses: Any, failure: Any, alone: bool) -> None:
     config = {"evaluators": uses, "derivers": ["tests.graphs.cast:Versions"], "failure": failure}
     plan = planned(config, task())
     assert is_independent(plan.decision, plan.survey.questions) == alone
@@ -135,7 +135,7 @@ class Narrow(Combiner):
 
 @EACH
 @given(crowds())
-def test_a_reward_is_as_if_it_had_been_read(scene: Scene) -> None:
+def test_a_reward_equals_itself_after_a_round_trip(scene: Scene) -> None:
     for reward in together(scene.plan, NAMES, scene.verdicts).values():
         assert RewardRow.from_reward(reward).to_reward(scene.plan.decision) == reward
         again = Reward.model_validate_json(reward.model_dump_json())
@@ -151,7 +151,7 @@ def types(value: Any) -> Any:
     return types(vars(value)) if hasattr(value, "model_fields_set") else type(value)
 
 
-def test_a_combiners_numbers_are_floats_whatever_it_gives() -> None:
+def test_numbers_from_a_combiner_become_floats() -> None:
     plan = planned({"evaluators": [told("x")]}, task())
     marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Narrow()})
@@ -187,7 +187,7 @@ HUGE = {"reward": {"rubric": 1e300}}
         ),
     ],
 )
-def test_a_reward_that_is_larger_than_any_number_is_refused_by_what_made_it_so(
+def test_an_overflowing_reward_is_refused_naming_its_source(
     answers: dict[str, Any], config: dict[str, Any], what: str
 ) -> None:
     scaled = {"reward": {"rubric": 1e300}} if config is HUGE else {"reward": {"rubric": 1.0}, **config}
@@ -222,5 +222,5 @@ class Broken(Combiner):
 def test_a_combiner_that_gives_no_number_is_named(value: float, part: float) -> None:
     plan = planned({"evaluators": [told("x")]}, task())
     marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
-    with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; mend"):
+    with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
         compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Broken(value, part)})

@@ -154,7 +154,7 @@ def test_a_task_that_cancels_itself_cancels_nothing_else(name: str) -> None:
         assert (failure.cause, failure.kind) == ("infrastructure", "CancelledError")
 
 
-def test_a_task_that_thinks_better_of_it_is_heard() -> None:
+def test_an_evaluator_that_swallows_its_own_cancellation_is_scored() -> None:
     assert [verdict_on(t, "odd0").score for t in beside(f"{HERE}.swallows_its_own_cancellation")] == [0.5, 0.5]
 
 
@@ -208,7 +208,7 @@ class GivesLater(Gives):
 
 @pytest.mark.parametrize("use", [f"{HERE}:Gives", f"{HERE}:GivesLater"])
 @pytest.mark.parametrize("what", sorted(GIVEN))
-def test_what_is_no_estimate_is_never_a_score(use: str, what: str) -> None:
+def test_a_value_that_is_not_an_estimate_is_never_a_score(use: str, what: str) -> None:
     for trace in beside({"use": use, "name": "odd", "params": {"what": what}}):
         verdict = verdict_on(trace, "odd")
         assert (verdict.status, verdict.score) == ("failed", None)
@@ -236,7 +236,7 @@ def test_numbers_and_booleans_of_any_make_are_scores() -> None:
             assert RecordedVerdict.model_validate_json(verdict.model_dump_json()) == verdict
 
 
-def test_a_verdict_whose_digest_was_asked_for_is_as_good_as_any() -> None:
+def test_computing_a_verdicts_digest_does_not_change_it() -> None:
     verdict = Verdict(score=0.5)
     assert verdict.digest
     GIVEN["digested"] = verdict
@@ -363,7 +363,7 @@ class Quotes(Evaluator):
         return Verdict(score=1.0, evidence=evidence)
 
 
-def test_evidence_is_verified_by_the_machine_where_it_says_it_stands() -> None:
+def test_evidence_is_verified_at_its_given_position() -> None:
     (trace,) = scored({"evaluators": [f"{HERE}:Quotes"]}, task(), jg.Response(id="a", text="the text"))
     (verdict,) = trace.verdicts
     assert [evidence.verified for evidence in verdict.evidence] == [True, False, True]

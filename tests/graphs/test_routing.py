@@ -21,8 +21,8 @@ def survey_of(config: dict[str, Any]) -> Survey:
 
 
 def asked(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
-    slots = [slot for branch in sorted(work.slots) for slot in work.slots[branch]]
-    return [(slot.question.id, tuple(r.id for r in slot.responses), slot.sample) for slot in slots]
+    tasks = [task for branch in sorted(work.evaluator_tasks) for task in work.evaluator_tasks[branch]]
+    return [(task.question.id, tuple(r.id for r in task.responses), task.sample) for task in tasks]
 
 
 def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> RecordedVerdict:
@@ -34,7 +34,7 @@ def test_routing_knows_no_graph() -> None:
     assert "langgraph" not in inspect.getsource(routing)
 
 
-def test_the_group_stands_in_the_order_of_its_content_then_of_its_ids() -> None:
+def test_a_group_is_sorted_by_content_then_id() -> None:
     same = [Response(id=name, text="same", agent=f"agent {name}") for name in "cab"]
     other = Response(id="z", text="other")
     order = in_order(*same, other)
@@ -77,7 +77,7 @@ def test_a_wave_that_screening_settles_whole_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("op", "passing"), [(">=", (0.3, 0.4)), (">", (0.4,)), ("<=", (0.2, 0.3)), ("<", (0.2,))], ids=str
 )
-def test_a_threshold_means_what_it_says(op: str, passing: tuple[float, ...]) -> None:
+def test_a_threshold_compares_with_its_operator(op: str, passing: tuple[float, ...]) -> None:
     use = {"use": TOLD, "name": "then", "when": {"question": "gate", "threshold": 0.3, "op": op}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
     for score in (0.2, 0.3, 0.4):
@@ -228,7 +228,7 @@ def compared(*missing: Verdict) -> RecordedVerdict:
 
 
 @pytest.mark.parametrize("others", [(), (Verdict(score=0.0),)], ids=["alone", "screened out"])
-def test_a_comparison_does_not_apply_to_whoever_is_rightly_alone(others: tuple[Verdict, ...]) -> None:
+def test_a_comparison_does_not_apply_to_the_only_remaining_response(others: tuple[Verdict, ...]) -> None:
     settled = compared(*others)
     assert (settled.status, settled.gated_by) == ("not_applicable", "group-of-one")
     assert settled.reason == "there is nothing to compare with"
@@ -244,7 +244,7 @@ def test_where_all_are_screened_out_nobody_is_compared(scope: str) -> None:
     assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "gate"), ("b", "gate")]
 
 
-def test_it_fails_where_another_should_have_been_there() -> None:
+def test_a_missing_opponent_is_a_failure() -> None:
     settled = compared(Verdict(score=0.0), BY_RESPONSE)
     assert settled.failure is not None
     assert (settled.status, settled.failure.kind, settled.failure.cause) == ("failed", "group", "infrastructure")
@@ -291,7 +291,7 @@ def with_material(config: dict[str, Any], wave: int, *material: Material) -> Wav
         ),
     ],
 )
-def test_material_fails_for_the_cause_of_the_material_that_it_is_made_of(failed: Failure, missing: Failure) -> None:
+def test_material_fails_with_the_cause_of_its_source_material(failed: Failure, missing: Failure) -> None:
     measure = Material(name="measure", response="a", status="failed", failure=failed)
     work = with_material(CHAINED, 1, measure)
     assert work.material == [Material(name="half", response="a", status="failed", failure=missing)]
@@ -319,7 +319,7 @@ def test_material_fails_for_the_cause_of_the_material_that_it_is_made_of(failed:
     ],
     ids=["never derived", "failed", "no model"],
 )
-def test_a_question_whose_material_is_missing_is_not_asked(
+def test_a_question_with_missing_material_is_skipped(
     material: list[Material], status: str, cause: str, kind: str, reason: str
 ) -> None:
     work = with_material(CHAINED, 2, *material)
@@ -360,8 +360,8 @@ def test_every_variant_is_shown_with_the_material_of_its_response() -> None:
     variants = tuple(Variant(response=response(name)) for name in ("v", "w"))
     measure = Material(name="measure", response="a", data=0.5)
     work = with_material(config, 1, Material(name="versions", response="a", variants=variants), measure)
-    (slots,) = work.slots.values()
-    assert [(slot.responses[0].id, slot.about, slot.material) for slot in slots] == [
+    (tasks,) = work.evaluator_tasks.values()
+    assert [(it.responses[0].id, it.about, it.material) for it in tasks] == [
         ("v", ("a",), ({"measure": measure},)),
         ("w", ("a",), ({"measure": measure},)),
     ]

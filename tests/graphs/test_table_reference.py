@@ -153,7 +153,7 @@ def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], red
 
 @pytest.mark.parametrize("rows", [PAIRS, TRIPLES], ids=["pairs", "triples"])
 @pytest.mark.parametrize("reduce", REDUCE)
-def test_the_judged_weight_and_what_was_discarded_are_counted_one_by_one(rows: Any, reduce: Any) -> None:
+def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any, reduce: Any) -> None:
     table = laid_out(rows)
     for settings in SETTINGS:
         stated = ComponentInput(questions=("q",), reduce=reduce, **settings)
@@ -168,7 +168,7 @@ def test_the_judged_weight_and_what_was_discarded_are_counted_one_by_one(rows: A
         judged, wanted = table.judged_weight(stated)
         assert (judged.tolist(), wanted.tolist()) == ([2.0 * k for k in known], [2.0 * a for a in asked])
 
-        discarded, divided = table.discarded(stated)
+        discarded, divided = table.count_discarded(stated)
         unsure = [sum(cell.outcome in JUDGED and cell.sure < stated.confident for cell in row) for row in given]
         without = [
             reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in JUDGED for cell in old)

@@ -100,7 +100,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_target
 @pytest.mark.usefixtures("surroundings")
-def test_what_matters_most_ends_as_the_fault_that_it_is(name: str) -> None:
+def test_each_failure_mode_of_a_provider_is_its_kind_of_fault(name: str) -> None:
     modes = [mode for mode in QUICK if mode in modes_of(name)]
     with provider(name) as (server, other):
         met = {mode: asyncio.run(outcome(TARGETS[name].ask, address(server), mode)) for mode in ("right", *modes)}

@@ -22,7 +22,7 @@ def test_a_price_is_for_a_million_tokens() -> None:
     assert cost(MINI, 1000, 100) == pytest.approx(0.00045)
 
 
-def test_what_costs_nothing_costs_0() -> None:
+def test_a_free_call_costs_0() -> None:
     assert cost(FREE, 1000, 100) == 0.0
     assert max_cost(FREE, 1000, 1, 100) == 0.0
 
@@ -74,12 +74,12 @@ def test_only_the_provider_is_left_out_of_a_name() -> None:
     assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen3-8B": MINI}) is None
 
 
-def test_the_price_of_a_model_that_nobody_states_is_unknown() -> None:
+def test_the_price_of_an_unlisted_model_is_unknown() -> None:
     assert price_of("gpt-5", {"gpt-5-mini": MINI}) is None
     assert price_of("openai/gpt-5-mini", {}) is None
 
 
-def test_what_the_user_states_comes_before_what_is_known_otherwise() -> None:
+def test_configured_prices_take_precedence() -> None:
     asked = []
 
     def known(model: str) -> Price | None:

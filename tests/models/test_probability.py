@@ -51,7 +51,7 @@ def test_the_tokens_true_and_false_are_weighed_against_each_other() -> None:
     ],
 )
 @pytest.mark.parametrize("end", ["}", " }", "}\n", ',"x":1}'])
-def test_a_token_may_carry_what_stands_around_the_boolean(before: str, lead: str, end: str) -> None:
+def test_a_token_may_include_text_around_the_boolean(before: str, lead: str, end: str) -> None:
     others = {f"{lead}false{end}": 0.2, f"{lead}false": 0.1}
     reply = replied(before, (f"{lead}true{end}", 0.6, others))
     assert json.loads(reply.text)["met"] is True
@@ -70,7 +70,7 @@ def test_white_space_before_the_boolean_tells_nothing_apart() -> None:
 
 
 @pytest.mark.parametrize("other", ["False", "FALSE", "null", '"false"', "falsely", "0", "", " ", "x false", ":false"])
-def test_what_is_no_json_boolean_does_not_count(other: str) -> None:
+def test_a_value_that_is_not_a_json_boolean_does_not_count(other: str) -> None:
     assert p_met('{"met":', ("true", 0.5, {other: 0.3, "false": 0.1}), "}") == pytest.approx(0.5 / 0.6)
 
 
@@ -89,7 +89,7 @@ def test_two_other_tokens_of_one_text_both_count() -> None:
     assert p_true(Reply(text="[true", tokens=tokens), (0,)) == pytest.approx(0.5)
 
 
-def test_only_the_boolean_at_the_path_is_asked_about() -> None:
+def test_only_the_boolean_at_the_path_counts() -> None:
     reply = replied(
         '{"verdicts":[{"reason":"says \\"met\\": true","met":',
         ("false", 0.9, {"true": 0.1}),
@@ -148,7 +148,7 @@ def test_tokens_without_bytes_that_can_be_read_are_as_they_are(codes: Any) -> No
     assert token_texts([("y", [121]), ("es", codes)]) == ["y", "es"]
 
 
-def test_without_tokens_nothing_is_said() -> None:
+def test_without_tokens_there_is_no_probability() -> None:
     assert p_true(Reply(text='{"met":true}'), ("met",)) is None
 
 
@@ -157,7 +157,7 @@ def test_tokens_that_are_not_those_of_the_text_say_nothing() -> None:
     assert p_true(reply.model_copy(update={"text": reply.text + " "}), ("met",)) is None
 
 
-def test_what_a_server_leaves_out_around_the_text_shifts_nothing() -> None:
+def test_omitted_white_space_of_a_server_does_not_shift_tokens() -> None:
     """llama.cpp lets a reply to a schema stand in a fence, and others give the tokens of thoughts too."""
     thought = ('{"met":true}', 0.9, {'{"met":false}': 0.1})
     reply = replied(thought, "```json\n", '{"met":', ("true", 0.6, {"false": 0.2}), "}", "\n```", "")
@@ -188,7 +188,7 @@ def test_a_text_that_is_no_json_has_no_places(text: str) -> None:
     assert offset_of(text, ("met",)) is None
 
 
-def test_what_is_nested_without_end_has_no_places() -> None:
+def test_endless_nesting_has_no_locations() -> None:
     assert offset_of('{"a":' + "[" * 100_000, ("met",)) is None
 
 

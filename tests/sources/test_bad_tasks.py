@@ -87,13 +87,13 @@ BAD_LINES = {
         HEAD
         + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 1}],'
         + '"edges": [{"parent": "c", "child": "d", "kind": "weak"}]}}',
-        "field rubric.edges[0].child: names 'd', which is no criterion",
+        "field rubric.edges[0].child: names 'd', which is not a criterion",
         "name one that is listed, or list it too",
     ),
-    "double key": ('{"id": "a", "id": "b"}', "field id: stands twice in one object", "keep one of them"),
+    "double key": ('{"id": "a", "id": "b"}', "field id: occurs twice in one object", "keep one of them"),
     "inner double key": (
         '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x", "text": "y"}]}',
-        "field responses[0].text: stands twice in one object",
+        "field responses[0].text: occurs twice in one object",
         "keep one of them",
     ),
     "two objects": (GOOD + " " + GOOD, "line 1: goes on at column 68 after its JSON object", "a line of its own"),
@@ -131,15 +131,15 @@ BAD_LINES = {
 BAD_FILES = {
     "empty": (b"", "tasks.jsonl: the file is empty", "write one task a line, each a JSON object"),
     "blank": (b"\n \r\n\n", "tasks.jsonl: the file is empty", "write one task a line"),
-    "task twice": (f"{GOOD}\n\n{GOOD}\n".encode(), "line 3, field id: task 'a' stands already in line 1", "of its own"),
+    "task twice": (f"{GOOD}\n\n{GOOD}\n".encode(), "line 3, field id: task 'a' is already in line 1", "of its own"),
     "response twice": (
         (GOOD + "\n" + GOOD.replace('"a"', '"b"')).encode(),
-        "line 2, field responses[0].id: response 'r' stands already in line 1",
+        "line 2, field responses[0].id: response 'r' is already in line 1",
         "give each response an id of its own",
     ),
     "response twice in a line": (
         GOOD.replace('"x"}', '"x"}, {"id": "r", "text": "y"}').encode(),
-        "line 1, field responses[1].id: response 'r' stands already in line 1",
+        "line 1, field responses[1].id: response 'r' is already in line 1",
         "of its own",
     ),
     "not UTF-8": ((GOOD + "\n").encode() + b'{"id": "\xe9"}', "line 2: byte 9 (0xe9) is not UTF-8", "save the file"),
@@ -182,7 +182,7 @@ def refusal(path: Path, responses: Path | None = None) -> str:
 
 
 @pytest.mark.parametrize(("line", "problem", "remedy"), BAD_LINES.values(), ids=BAD_LINES.keys())
-def test_a_bad_line_is_named_with_its_field_and_what_would_be_right(tmp_path: Path, line, problem, remedy):
+def test_an_invalid_line_is_named_with_its_field_and_the_remedy(tmp_path: Path, line, problem, remedy):
     path = tmp_path / "tasks.jsonl"
     path.write_text(line + "\n")
     message = refusal(path)
@@ -193,7 +193,7 @@ def test_a_bad_line_is_named_with_its_field_and_what_would_be_right(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("content", "problem", "remedy"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_a_bad_file_is_named_with_what_would_be_right(tmp_path: Path, content, problem, remedy):
+def test_an_invalid_file_is_named_with_the_remedy(tmp_path: Path, content, problem, remedy):
     path = tmp_path / "tasks.jsonl"
     path.write_bytes(content)
     message = refusal(path)
@@ -270,7 +270,7 @@ class TestResponsesApart:
             ),
             (
                 '{"task": "eggs", "id": "r", "text": "x"}\n{"task": "train", "id": "r", "text": "x"}',
-                "answers.jsonl, line 2, field id: response 'r' stands already in line 1",
+                "answers.jsonl, line 2, field id: response 'r' is already in line 1",
             ),
             (
                 '{"task": "eggs", "id": "r", "text": "x"}',
@@ -288,7 +288,7 @@ class TestResponsesApart:
         (tmp_path / "tasks.jsonl").write_text(GOOD)
         (tmp_path / "answers.jsonl").write_text('{"task": "a", "id": "r", "text": "x"}')
         message = refusal(tmp_path / "tasks.jsonl", tmp_path / "answers.jsonl")
-        assert message.startswith("tasks.jsonl, line 1, field responses: stands here although --responses")
+        assert message.startswith("tasks.jsonl, line 1, field responses: is set although --responses")
 
     def test_both_from_standard_input_are_refused(self):
         with pytest.raises(InputError, match="cannot both come from standard input"):

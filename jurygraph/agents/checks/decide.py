@@ -50,11 +50,11 @@ class UnknownValues:
             self.items[id(item)] = item
         return test_result.truth
 
-    def undecided(self, reason: str) -> CheckResult:
+    def undecided_result(self, reason: str) -> CheckResult:
         """Return an undecided result, because of values that the tables do not have."""
         return CheckResult(None, 0.0, f"{reason}; the tables do not tell {join_first(self.missing_in_tables)}")
 
-    def unproven(self, reason: str, share: float = 0.0) -> CheckResult:
+    def unproven_result(self, reason: str, share: float = 0.0) -> CheckResult:
         """Return a failed result, because of values that the response cannot show."""
         message = f"{reason}; it cannot be shown, for {join_first(self.missing_in_response)}"
         return CheckResult(False, share, message, [*self.items.values()])
@@ -249,8 +249,8 @@ def decide_bound(check: Check, measure: Measure, label: str, unknown: UnknownVal
         return CheckResult(False, _closeness(span, bound), reason, at)
     reason = f"{label} is {_describe_measure(span)}, and {_describe_bound(bound)} is asked for"
     if any(_is_outside(world, bound) for world in worlds):
-        return unknown.unproven(reason)
-    return unknown.undecided(reason)
+        return unknown.unproven_result(reason)
+    return unknown.undecided_result(reason)
 
 
 def _is_outside(values: Sequence[float | None], bound: _Interval) -> bool:
@@ -350,9 +350,9 @@ def _decide_includes(label: str, wanted: Sequence[Scalar], column_values: _Colum
     share, reason = 1.0 - len(absent) / len(wanted), f"{label} does not include {_quote_values(absent)}"
     anything = any(entry.truth == "untold" for entry in column_values.anything)
     if anything or all(column_values.among([value], "untold") for value in absent):
-        return column_values.unknown.undecided(reason)
+        return column_values.unknown.undecided_result(reason)
     if column_values.unknown.missing_in_response:
-        return column_values.unknown.unproven(reason, share)
+        return column_values.unknown.unproven_result(reason, share)
     return CheckResult(False, share, reason, at)
 
 
@@ -398,8 +398,8 @@ def _open_truth(entries: Sequence[_Value]) -> Truth:
 def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: UnknownValues) -> CheckResult:
     """Return a decision that holds unless an unknown value breaks it."""
     if "unshown" in open_:
-        return unknown.unproven(reason)
-    return unknown.undecided(reason) if "untold" in open_ else CheckResult(True, 1.0, reason)
+        return unknown.unproven_result(reason)
+    return unknown.undecided_result(reason) if "untold" in open_ else CheckResult(True, 1.0, reason)
 
 
 def _quote_values(values: Sequence[Any]) -> str:

@@ -108,7 +108,7 @@ class Baseline(NamedTuple):
     floor: Any
 
     @classmethod
-    def empty(cls, shape: tuple[int, ...]) -> Self:
+    def create_empty(cls, shape: tuple[int, ...]) -> Self:
         """Return a baseline that has learned no score."""
         return cls(*(np.zeros(shape) for _ in range(4)))
 
@@ -138,10 +138,10 @@ class Detectors:
     def __init__(self, shape: tuple[int, ...], limits: Limits) -> None:
         self._limits = limits
         self._drift = np.array(limits.drift)[:, None]
-        self.baseline = Baseline.empty(shape)
+        self.baseline = Baseline.create_empty(shape)
         sides = (*shape, len(REFERENCES), 2)
         self.cusum = np.zeros(sides)
-        self.baseline_at_zero = Baseline.empty(sides)
+        self.baseline_at_zero = Baseline.create_empty(sides)
         """The baseline when each CUSUM was last 0."""
         self.last_zero_step = np.zeros(sides)
         """The last step at which each CUSUM was 0."""

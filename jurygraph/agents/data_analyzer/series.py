@@ -111,7 +111,7 @@ def _nan_measure(step: Step) -> Measure:
     return Measure(nan, nan, nan, nan)
 
 
-def _failed(step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
+def _failed_share(step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
     failed = np.isnan(step.rewards)
     return _measure_share(share_of(failed, np.ones_like(failed)))
 
@@ -159,7 +159,7 @@ _BY_NAME: dict[str, Callable[[Step, Collection[str], Frame | None], Measure]] = 
     "reward": lambda step, opposed, frame: _measure_mean(step.rewards, "plain"),
     "length": _length,
     "repetition": _repetition,
-    "failed": _failed,
+    "failed": _failed_share,
     "length_reward": _length_reward,
     "conflict": _conflict,
     "saturation": _saturation,

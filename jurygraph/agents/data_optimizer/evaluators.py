@@ -140,7 +140,7 @@ class Diversity(_Optimizer):
         )
         if inputs.question.subject == "embedding":
             return self._embedding_verdicts(group, inputs)
-        parts = group.distinct() if inputs.question.subject == "distinct" else group.self_bleu_novelty()
+        parts = group.distinct_ngram_shares() if inputs.question.subject == "distinct" else group.self_bleu_novelty()
         label = "new sequences of words" if inputs.question.subject == "distinct" else "1 - BLEU against the others"
         return [
             Verdict(score=score, reason=f"{label}: {score:.3f}, of {known_share:.1%} known words")

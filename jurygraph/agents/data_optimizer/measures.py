@@ -198,7 +198,7 @@ class Group:
         times = Counter(unrepeated)
         return [bool(response_words) and times[response_words] > 1 for response_words in unrepeated]
 
-    def distinct(self) -> list[float]:
+    def distinct_ngram_shares(self) -> list[float]:
         """Return, for each response, the share of its distinct n-grams (n = 1, 2, 3) that no other has, times
         `known_share`.
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.names import nearest_name, normalise, to_text, value_sort_key, values_agree
-from jurygraph.agents.facts.spec import ClaimsStated, Form
+from jurygraph.agents.facts.spec import ClaimsSpec, Form
 from jurygraph.agents.facts.tables import Key, Table
 from jurygraph.messages import shorten
 
@@ -28,7 +28,7 @@ class Claim(NamedTuple):
     order: tuple[Any, ...]
 
 
-def read_claims(kind: ClaimsStated, data: Any) -> list[Claim]:
+def read_claims(kind: ClaimsSpec, data: Any) -> list[Claim]:
     """Return the claims of one kind in a response's data, in their order; two paths to one value give one claim."""
     return sorted(_claims(kind, data), key=lambda claim: claim.order)
 
@@ -46,7 +46,7 @@ def is_adjacent(before: Claim, after: Claim) -> bool:
     return not named and not other_named and other_at - at <= 1 and all(is_name for is_name, _ in deeper)
 
 
-def _claims(kind: ClaimsStated, data: Any) -> Iterator[Claim]:
+def _claims(kind: ClaimsSpec, data: Any) -> Iterator[Claim]:
     nodes = {node.location: node for path in kind.paths for node in path.find(data)}
     for location, node in nodes.items():
         record = _parent(data, location)
@@ -70,12 +70,12 @@ def _parent(data: Any, location: Sequence[str | int]) -> Any:
     return data
 
 
-def _record_rank(kind: ClaimsStated, record: Any) -> tuple[Any, ...]:
+def _record_rank(kind: ClaimsSpec, record: Any) -> tuple[Any, ...]:
     """Return the sort key of the record from its order field."""
     return value_sort_key(record.get(kind.order) if kind.order is not None and isinstance(record, dict) else None)
 
 
-def _record_values(kind: ClaimsStated, record: Any) -> Iterator[tuple[str, Any]]:
+def _record_values(kind: ClaimsSpec, record: Any) -> Iterator[tuple[str, Any]]:
     """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
     for name, field_spec in kind.beside.items():
         value = record.get(field_spec.field) if isinstance(record, dict) else None
@@ -84,7 +84,7 @@ def _record_values(kind: ClaimsStated, record: Any) -> Iterator[tuple[str, Any]]
         yield name, value if field_spec.map is None else field_spec.map.get(to_text(value))
 
 
-def _texts(kind: ClaimsStated, value: Any) -> Iterator[str]:
+def _texts(kind: ClaimsSpec, value: Any) -> Iterator[str]:
     if value is None:
         return
     whole = to_text(value)
@@ -151,7 +151,7 @@ def _describe_difference(finding: Finding, column: str) -> str:
     return f"{column} is {actual or 'not told'}, not {claimed or 'left open'}"
 
 
-async def look_up(kind: ClaimsStated, tables: Mapping[str, Table], data: Any) -> list[Finding]:
+async def look_up(kind: ClaimsSpec, tables: Mapping[str, Table], data: Any) -> list[Finding]:
     """Look up all claims of one kind. After 200 unknown names, similar ones are no longer searched."""
     findings: list[Finding] = []
     misses = 0

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jurygraph.agents.graph_annotator.known_graph import KnownGraph, seen
+from jurygraph.agents.graph_annotator.known_graph import KnownGraph, criterion_digest
 from jurygraph.agents.graph_annotator.validation import Pair, candidate_pairs
 from jurygraph.agents.graph_annotator.voting import (
     Batch,
@@ -72,7 +72,9 @@ def freeze_graph(
     update = {
         "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
         "seen": {
-            criterion.id: seen(task, criterion, criterion.role) for criterion in criteria if criterion.role is not None
+            criterion.id: criterion_digest(task, criterion, criterion.role)
+            for criterion in criteria
+            if criterion.role is not None
         },
         "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=lambda pair: (pair.parent, pair.child))),
@@ -118,7 +120,7 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
         edges=_mean([edges for _, edges in sizes]),
         update_size=_mean([criteria + edges for criteria, edges in sizes]),
         non_empty=_mean([edges > 0 for _, edges in sizes]),
-        invalid=_mean([_invalid(rubric) for rubric in listed if rubric.annotation is not None]),
+        invalid=_mean([_count_invalid(rubric) for rubric in listed if rubric.annotation is not None]),
     )
 
 
@@ -129,7 +131,7 @@ def _candidates(rubric: Rubric) -> int | None:
     return len(candidate_pairs(roles)) if len(roles) == len(rubric.criteria) else None
 
 
-def _invalid(rubric: Rubric) -> int:
+def _count_invalid(rubric: Rubric) -> int:
     assert rubric.annotation is not None
     return sum(edge.stage == "check" for edge in rubric.annotation.rejected)
 

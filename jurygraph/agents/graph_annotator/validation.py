@@ -61,7 +61,7 @@ def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
     role_model = create_model(
         "RoleStated", __base__=FrozenModel, reason=(Reason, ...), criterion=_one_of(criteria), role=(Role, ...)
     )
-    return create_model("RolesStated", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
+    return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
 
 
 @lru_cache(maxsize=256)
@@ -78,7 +78,7 @@ def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
     return create_model(
         "PairsStated",
         __base__=FrozenModel,
-        pairs=_list_of(create_model("PairStated", __base__=FrozenModel, **fields), len(pairs)),
+        pairs=_list_of(create_model("PairReply", __base__=FrozenModel, **fields), len(pairs)),
     )
 
 

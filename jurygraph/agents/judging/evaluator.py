@@ -82,7 +82,7 @@ class JudgeEvaluator(BatchEvaluator):
 
     async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         ask, gateway = batch[0], batch[0].client
-        assert gateway is not None, "asked without a model"
+        assert gateway is not None, "a model is required"
         items = {f"{self.item_name}_{number}": self.item(item_ask) for number, item_ask in enumerate(batch, start=1)}
         variables, text = {**shared_prompt_variables(ask), **self.prompt_variables(ask)}, ask.response.text
         return await judge_items(gateway, self.prompt, items, variables, text, sample=ask.sample, compact=self._compact)

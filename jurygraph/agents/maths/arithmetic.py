@@ -189,7 +189,7 @@ class _Side:
     def end(self) -> int:
         return self.tokens[-1].end
 
-    def has(self, *texts: str) -> bool:
+    def has_token(self, *texts: str) -> bool:
         return any(token.text in texts for token in self.tokens)
 
 
@@ -349,7 +349,7 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
         first_value = evaluate(first, _HUNDREDTH)
         if (other_how := _classify_claim(left, exact, first_value, first)) not in ("wrong", "whole"):
             return first_value, exact, other_how
-    if how == "wrong" and (left.has("%", r"\%") or right.has("%", r"\%")):
+    if how == "wrong" and (left.has_token("%", r"\%") or right.has_token("%", r"\%")):
         claimed, exact, how = _compare_as_labels(left, right, claimed, exact)
     if how == "wrong" and (left.doubtful or right.doubtful):
         raise NotArithmetic
@@ -360,8 +360,8 @@ def _compare_as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Frac
     """Evaluate a wrong claim again with percent signs ignored."""
     claimed_label, exact_label = evaluate(right.tokens, _LABEL), evaluate(left.tokens, _LABEL)
     how = _classify_claim(left, exact_label, claimed_label, right.tokens)
-    has_sums = left.has("+", "-")
-    if how != "wrong" and (not left.has("%", r"\%") or not left.has("*", "/")):
+    has_sums = left.has_token("+", "-")
+    if how != "wrong" and (not left.has_token("%", r"\%") or not left.has_token("*", "/")):
         return claimed_label, exact_label, how
     if how != "wrong" or has_sums:
         raise NotArithmetic  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
@@ -386,4 +386,4 @@ def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequ
 def _may_be_whole(left: _Side, exact: Fraction, difference: Fraction) -> bool:
     """Return true if a value may be given as a whole number: a quotient, or from decimals ("33.33 * 3 = 100")."""
     has_decimals = any(token.kind == "number" and decimal_places(token.text) > 1 for token in left.tokens)
-    return abs(exact) >= 1 and (left.has("/") or (has_decimals and difference <= abs(exact) / 500))
+    return abs(exact) >= 1 and (left.has_token("/") or (has_decimals and difference <= abs(exact) / 500))

@@ -6,7 +6,7 @@ the annotation's own result ("9 eggs * $2 = <<9*2=18>>19" claims 9 * 2 = 19). A 
 annotation ("5 - 8 = <<5-8=-3>>3 fewer") is not wrong, since the annotation has it.
 
 Never called wrong are a number from an unknown source (right solutions bring in such numbers too), and an answer that
-is not the last result (it is no step, and may be in another unit).
+is not the last result (it is not a step, and may be in another unit).
 """
 
 import re

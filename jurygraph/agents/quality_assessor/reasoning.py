@@ -33,21 +33,21 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 # are visible too, in messages about missing fields.
 
 
-class FaultStated(FrozenModel):  # comes before the flags of the aspects, so that the fault is described first
+class FaultReply(FrozenModel):  # comes before the flags of the aspects, so that the fault is described first
     aspect: Aspect
     reason: Reason
     quote: Annotated[str, Field(max_length=1000)]
 
 
-class StepStated(FrozenModel):
+class StepReply(FrozenModel):
     step: Annotated[int, Field(strict=True, ge=1)]
-    faults: Annotated[tuple[FaultStated, ...], Field(max_length=len(ASPECTS))]
+    faults: Annotated[tuple[FaultReply, ...], Field(max_length=len(ASPECTS))]
     accuracy: Flag
     facts: Flag
     coherence: Flag
 
     @model_validator(mode="after")
-    def _check_faults(self) -> "StepStated":
+    def _check_faults(self) -> "StepReply":
         fault_aspects = sorted(fault.aspect for fault in self.faults)
         unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
         if fault_aspects != unsound:
@@ -58,11 +58,11 @@ class StepStated(FrozenModel):
         return self
 
 
-class StepsStated(FrozenModel):
-    steps: tuple[StepStated, ...]
+class StepsReply(FrozenModel):
+    steps: tuple[StepReply, ...]
 
     @model_validator(mode="after")
-    def _check_numbers(self) -> "StepsStated":
+    def _check_numbers(self) -> "StepsReply":
         numbers = [step.step for step in self.steps]
         if numbers != list(range(1, len(numbers) + 1)):
             raise ValueError(f"the steps are {numbers}: give each once, in order, from 1 to {len(numbers)}")
@@ -70,10 +70,10 @@ class StepsStated(FrozenModel):
 
 
 @lru_cache(maxsize=128)
-def steps_reply_model(number: int) -> type[StepsStated]:
+def steps_reply_model(number: int) -> type[StepsReply]:
     """Return the reply model about so many steps."""
-    fields: Any = {"steps": (Annotated[tuple[StepStated, ...], Field(min_length=number, max_length=number)], ...)}
-    return create_model("StepsStated", __base__=StepsStated, **fields)
+    fields: Any = {"steps": (Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)], ...)}
+    return create_model("StepsReply", __base__=StepsReply, **fields)
 
 
 NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written")
@@ -149,7 +149,7 @@ class Reasoning(SingleCallEvaluator):
 
     async def _judge_steps(self, inputs: EvaluatorInput, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
         gateway = inputs.client
-        assert gateway is not None, "asked without a model"
+        assert gateway is not None, "a model is required"
         task = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
         variables = {**task, "steps": shown_steps, "facts": _facts(inputs.task)}
@@ -166,7 +166,7 @@ class Reasoning(SingleCallEvaluator):
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(ASPECTS, failed)
-        unsound = findings.of(result.value)
+        unsound = findings.unsound_steps(result.value)
         return {aspect: _build_verdict(unsound[aspect], len(steps), result.call.id) for aspect in ASPECTS}
 
 
@@ -182,7 +182,7 @@ class _Findings:
         self._steps, self._slip_by_step, self._is_checked = steps, slip_by_step, is_checked
         self._texts = [SearchableText(step.text) for step in steps]
 
-    def of(self, reply: StepsStated) -> dict[str, list[_Unsound]]:
+    def unsound_steps(self, reply: StepsReply) -> dict[str, list[_Unsound]]:
         """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
         unsound: dict[str, list[_Unsound]] = {aspect: [] for aspect in ASPECTS}
         unsound["accuracy"] = [self._unsound_by_code(slip) for slip in self._slip_by_step.values()]
@@ -190,7 +190,7 @@ class _Findings:
             unsound[fault.aspect].append(self._unsound_by_model(step, fault))
         return {aspect: sorted(entries, key=lambda entry: entry.step) for aspect, entries in unsound.items()}
 
-    def flaw(self, reply: StepsStated) -> str | None:
+    def flaw(self, reply: StepsReply) -> str | None:
         """Return what is wrong with a reply whose faults have no quotation from their step; None if it is fine."""
         problems_by_step = (
             (step, fault.aspect, self._unsound_by_model(step, fault).lacking) for step, fault in self._faults(reply)
@@ -200,7 +200,7 @@ class _Findings:
         ]
         return f"{'; '.join(problems)}; {_HINT}" if problems else None
 
-    def _faults(self, reply: StepsStated) -> Iterator[tuple[int, FaultStated]]:
+    def _faults(self, reply: StepsReply) -> Iterator[tuple[int, FaultReply]]:
         """Yield the faults of a reply, without those about accuracy that code has found itself."""
         for step in reply.steps:
             for fault in step.faults:
@@ -211,7 +211,7 @@ class _Findings:
         evidence = Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True)
         return _Unsound(slip.step, slip.description, (evidence,))
 
-    def _unsound_by_model(self, step: int, fault: FaultStated) -> _Unsound:
+    def _unsound_by_model(self, step: int, fault: FaultReply) -> _Unsound:
         if not self._is_checked:
             return _Unsound(step, fault.reason, (Evidence(quote=fault.quote),) if fault.quote.strip() else ())
         text, offset = self._texts[step - 1], self._steps[step - 1].start

@@ -86,7 +86,7 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
         classes: all labels, from low to high; by default those that occur, sorted.
 
     Raises:
-        PlanError: lists of different lengths, empty lists, a label that is no class, or only abstentions.
+        PlanError: lists of different lengths, empty lists, a label that is not a class, or only abstentions.
     """
     if classes is not None and len(classes) ** 2 > MOST_CELLS:
         raise PlanError(

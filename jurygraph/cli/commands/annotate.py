@@ -109,7 +109,7 @@ class _AnnotateCommand:
         self._refuse_changed()
         self._refuse_omitted(outcomes)
         graphs = {one.task.id: one.result for one in outcomes if one.result is not None}
-        lines = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in self._lines.raw())
+        lines = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in self._lines.raw_lines())
         write_output(self._file, compress_lines(self._file, (line + b"\n" for line in lines)))
         return outcomes
 
@@ -213,7 +213,7 @@ def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str)
     with closing(EdgesFile(edges_from or file)) as graphs:
         graphs.check(lambda name: name in lines.ids, lambda: lines.ids)
         if earlier is not None and (edges_from is None or os.path.samefile(edges_from, earlier)):
-            graphs.check_unchanged(lines.raw())
+            graphs.check_unchanged(lines.raw_lines())
             print_message(f"{file} exists: its graphs are kept, and only changes are sent to the model")
         elif earlier is not None:
             raise InputError(f"{file}: exists, and --edges-from names another file; name a new output file")

@@ -87,7 +87,7 @@ def attack(
     if command.estimate is not None:
         _print_forecast(command.study, command.estimate, json)
         return
-    missed = [] if threshold is None else threshold.failed(command.report.figures)
+    missed = [] if threshold is None else threshold.failed_thresholds(command.report.figures)
     _print_report(command, json)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(command.report, jury.config.failure.max_error_rate, bool(missed)))

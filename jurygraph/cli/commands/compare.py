@@ -50,7 +50,7 @@ def compare(
         print_json(comparison.model_dump(mode="json"))
     else:
         print_result_lines(_comparison_lines(comparison, flips))
-    missed = [] if threshold is None else threshold.failed(comparison)
+    missed = [] if threshold is None else threshold.failed_thresholds(comparison)
     print_missed_conditions(missed)
     if missed:
         raise typer.Exit(ExitCode.SOME_FAILED)

@@ -66,7 +66,7 @@ class ConsensusOfJudges(Combiner):
 
 def _parse_confusions(value: Any) -> Confusions:
     if isinstance(value, str):
-        raise PlanError(f"params.confusions names {value!r}, which was not read; write what stands in the file")
+        raise PlanError(f"params.confusions names {value!r}, which was not read; write the content of the file")
     try:
         confusions = Confusions.model_validate(
             {key: field_value for key, field_value in value.items() if key != "digest"}
@@ -74,7 +74,7 @@ def _parse_confusions(value: Any) -> Confusions:
     except ValidationError as error:
         raise PlanError(f"params.confusions: {first_validation_error(error)}") from None
     except AttributeError:
-        raise PlanError(f"params.confusions is {value!r}; name a file, or write what stands in it") from None
+        raise PlanError(f"params.confusions is {value!r}; name a file, or write its content") from None
     if value.get("digest", confusions.digest) != confusions.digest:
         raise PlanError("params.confusions: the digest is not that of the rest, which was changed; leave it out")
     return confusions

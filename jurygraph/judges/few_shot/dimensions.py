@@ -109,7 +109,7 @@ def load_dimensions(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
     if isinstance(config, str):
         if config not in READY_SETS:
             raise ConfigError(
-                f"dimensions: there is no ready set {config!r}; name {', '.join(READY_SETS)}, or state each"
+                f"dimensions: there is no ready set {config!r}; name {', '.join(READY_SETS)}, or define each"
             )
         config = _load_ready_set(config)
     if not isinstance(config, Mapping) or not config:
@@ -126,7 +126,7 @@ def _load_ready_set(name: str) -> dict[str, Any]:
 
 def _parse_dimension(name: str, fields: Any) -> Dimension:
     if not name or "/" in name or "@" in name:
-        raise ConfigError(f"dimensions: {name!r} is no name; write one without / and @")
+        raise ConfigError(f"dimensions: {name!r} is not a valid name; write one without / and @")
     try:
         return Dimension.model_validate(fields)
     except ValidationError as error:

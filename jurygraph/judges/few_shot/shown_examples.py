@@ -32,7 +32,7 @@ class ShownExamples(NamedTuple):
     examples: tuple[Example, ...]
     uses: tuple[ExampleUse, ...]
 
-    def first(self, count: int) -> "ShownExamples":
+    def first_examples(self, count: int) -> "ShownExamples":
         """Return at most `count` of the examples, with all candidates that were dropped."""
         examples = self.examples[:count]
         kept = {example.digest for example in examples}

@@ -62,7 +62,7 @@ def read_pairs(cells: ScoreMatrix) -> BothOrders:
     if cells.value.shape[1] > size or (cells.judged & cells.applicable)[:, : cells.value.shape[1]].diagonal()[1:].any():
         raise PlanError(
             f"{size} responses have {cells.value.shape[1]} verdicts each, where one on each ordered pair is needed; "
-            "give it the verdicts of `pairwise`, asked once in each order"
+            "give it the verdicts of `pairwise`, with one sample per order"
         )
     live, judged = _pad_columns(cells.applicable, size), _pad_columns(cells.judged, size)
     first = _pad_columns(cells.value, size)
@@ -83,7 +83,7 @@ def read_lists(cells: ScoreMatrix) -> BothOrders:
     size, listings = cells.value.shape
     if listings > 2:
         raise PlanError(
-            f"{listings} listings were asked for, where one in each order is needed; give it the verdicts of `listwise`"
+            f"there are {listings} listings, where one in each order is needed; give it the verdicts of `listwise`"
         )
     live, judged, value = _pad_columns(cells.applicable, 2), _pad_columns(cells.judged, 2), _pad_columns(cells.value, 2)
     first, second = (_compare_ranks(value[:, listing], judged[:, listing]) for listing in (0, 1))

@@ -93,9 +93,9 @@ class ComparisonJudge(Evaluator):
     ) -> "tuple[ParsedReply[Any], LocatedQuotations] | Verdict":
         """Return the reply on the responses in this order with its quotations, or a failed verdict without a reply."""
         gateway = inputs.client
-        assert gateway is not None, "asked without a model"
+        assert gateway is not None, "a model is required"
         names = tuple(ascii_uppercase[: len(responses)])
-        noun: type[Any] = self.reply_model(names, self._compact)
+        reply_model: type[Any] = self.reply_model(names, self._compact)
         named_responses = [
             {"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)
         ]
@@ -106,7 +106,7 @@ class ComparisonJudge(Evaluator):
             **self.prompt_variables(names),
         }
         request = gateway.request(
-            self._prompt, noun, {**shared_prompt_variables(inputs), **own_variables}, sample=inputs.sample
+            self._prompt, reply_model, {**shared_prompt_variables(inputs), **own_variables}, sample=inputs.sample
         )
         texts = [await aread_text(response.text) for response in responses]
         needs_evidence = gateway.safety.evidence and not self._compact
@@ -118,7 +118,7 @@ class ComparisonJudge(Evaluator):
                 if needs_evidence
                 else None
             )
-            judged = await gateway.judge(request, noun, flaw)
+            judged = await gateway.judge(request, reply_model, flaw)
         except Fault as fault:
             return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         quoted = _find_quotations(judged.value, texts)
@@ -165,13 +165,13 @@ _SCORES: dict[Preferred, tuple[float, str]] = {"A": (1.0, "first"), "B": (0.0, "
 # No docstrings: they would be part of the schema in the prompt. Class names appear in messages about missing fields.
 
 
-class PreferenceStated(FrozenModel):
+class PreferenceReply(FrozenModel):
     reason: Reason
     quotes: Quotes
     preferred: Preferred
 
 
-class BarePreferenceStated(FrozenModel):
+class BarePreferenceReply(FrozenModel):
     preferred: Preferred
 
 
@@ -188,7 +188,7 @@ class Pairwise(ComparisonJudge):
     combiner = "win-share"
 
     def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
-        return BarePreferenceStated if compact else PreferenceStated
+        return BarePreferenceReply if compact else PreferenceReply
 
     def has_preference(self, reply: Any) -> bool:
         return bool(reply.preferred != "tie")
@@ -272,4 +272,4 @@ def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
     exact_length = Field(min_length=len(names), max_length=len(names))
     ranking_type = Annotated[tuple[label, ...], exact_length, AfterValidator(each_once)]
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
-    return create_model("RankingStated", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...))
+    return create_model("RankingReply", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...))

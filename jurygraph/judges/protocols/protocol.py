@@ -72,12 +72,12 @@ class ScoringProtocol(SingleCallEvaluator):
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return all verdicts of the protocol on a response, by subject."""
         people, gateway = inputs.task.people, inputs.client
-        assert gateway is not None, "asked without a model"
-        noun = self.reply_model(people)
+        assert gateway is not None, "a model is required"
+        reply_model = self.reply_model(people)
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
         request = gateway.request(
             self._prompt,
-            noun,
+            reply_model,
             variables,
             sample=inputs.sample,
             max_reply_tokens=TOKENS_PER_REASON * self.max_reasons(people),
@@ -90,7 +90,7 @@ class ScoringProtocol(SingleCallEvaluator):
             )
 
         try:
-            judged = await gateway.judge(request, noun, check_off_loop(find_flaw, len(inputs.response.text)))
+            judged = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(inputs.response.text)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(self.subjects(people), failed)
@@ -143,12 +143,12 @@ Ten = Annotated[float, Field(strict=True, ge=LOWEST, le=HIGHEST, allow_inf_nan=F
 # No docstrings: they would be part of the schema in the prompt.
 
 
-class GroundsStated(FrozenModel):  # the reason and its quotations, which come before the decision
+class GroundsReply(FrozenModel):  # the reason and its quotations, which come before the decision
     reason: Reason
     quotes: Quotes
 
 
-class RatedStated(FrozenModel):
+class RatingReply(FrozenModel):
     reason: Reason
     quotes: Quotes
     value: Ten
@@ -161,8 +161,8 @@ def on_scale(value: float) -> Measurement:
 
 OVERALL = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
-_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsStated, ...)) | {"value": (Ten, ...)}
-_REPLY = create_model("VerdictStated", __base__=FrozenModel, **_FIELDS)
+_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (Ten, ...)}
+_REPLY = create_model("VerdictReply", __base__=FrozenModel, **_FIELDS)
 
 
 class Direct(ScoringProtocol):
@@ -200,7 +200,7 @@ The paper gives the number of A alone; the other numbers, and the wording of all
 # No docstring: it would be part of the schema in the prompt.
 
 
-class ItemStated(FrozenModel):
+class ItemReply(FrozenModel):
     reason: Reason
     quotes: Quotes
     met: Flag
@@ -258,12 +258,12 @@ def _shared_categories(people: int) -> str:
 
 @lru_cache(maxsize=64)
 def _reply_model(people: int) -> type[FrozenModel]:
-    item_fields: Any = dict.fromkeys((f"A{number}" for number in _item_numbers("A")), (ItemStated, ...))
-    person = create_model("PersonStated", __base__=FrozenModel, **item_fields)
+    item_fields: Any = dict.fromkeys((f"A{number}" for number in _item_numbers("A")), (ItemReply, ...))
+    person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
     names = (f"{category}{number}" for category in _shared_categories(people) for number in _item_numbers(category))
-    fields |= dict.fromkeys(names, (ItemStated, ...))
-    return create_model("VerdictsStated", __base__=FrozenModel, **fields)
+    fields |= dict.fromkeys(names, (ItemReply, ...))
+    return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
 def _build_finding(item: _Item, reply: Any, people: People) -> Finding:

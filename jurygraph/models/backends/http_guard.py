@@ -108,7 +108,7 @@ class _Body:
             raise Fault(kind_of_status(status), problem)
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in (*_IDENTITY, _ENCODING) and status < 400:
-            raise Fault("unreadable", f"the reply is compressed as {encoding[:40]!r}; only {_ENCODING} was asked for")
+            raise Fault("unreadable", f"the reply is compressed as {encoding[:40]!r}; only {_ENCODING} was requested")
         self._is_error = status >= 400
         self._max_size = MAX_ERROR_BYTES if self._is_error else LARGEST
         self._decoder = None if encoding in _IDENTITY else zlib.decompressobj(_GZIP)
@@ -125,14 +125,14 @@ class _Body:
             self._content += self._decode(chunk)
         except zlib.error as error:
             if not self._is_error:
-                raise Fault("unreadable", f"the reply is no valid {_ENCODING}: {error}") from None
+                raise Fault("unreadable", f"the reply is not valid {_ENCODING}: {error}") from None
             return False
         return max(self._received, len(self._content)) <= self._max_size or self._refuse_rest()
 
     def finish(self) -> bytes:
         """Return the whole body."""
         if self._decoder is not None and not self._decoder.eof and not self._is_error:
-            raise Fault("unreadable", f"the reply is no valid {_ENCODING}: it ends too early")
+            raise Fault("unreadable", f"the reply is not valid {_ENCODING}: it ends too early")
         return bytes(self._content[: self._max_size])
 
     def _decode(self, chunk: bytes) -> bytes:
@@ -164,7 +164,7 @@ def _require_json(content: bytes) -> None:
         from_json(content, allow_inf_nan=True)
     except ValueError as error:
         begins = content[:_MAX_SHOWN].decode(errors="replace")
-        raise Fault("unreadable", f"the reply is no JSON: {error}; it begins with {begins!r}") from None
+        raise Fault("unreadable", f"the reply is not JSON: {error}; it begins with {begins!r}") from None
 
 
 def _count_objects(content: bytes | bytearray) -> int:
@@ -269,7 +269,7 @@ def _fault_of(error: "httpx.RequestError") -> Fault | None:
 
     cause = error.__cause__
     if isinstance(cause, aiohttp.ClientResponseError):
-        return Fault("unreadable", f"what came is no HTTP: {cause.message}")
+        return Fault("unreadable", f"the response is not HTTP: {cause.message}")
     return None
 
 

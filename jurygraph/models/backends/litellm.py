@@ -266,7 +266,7 @@ def _endpoint(source: str, address: str | None) -> str | None:
     if address is None:
         return None
     if _WITH_USER.match(address.strip()):
-        raise ValueError(f"{source}: the URL holds a user or a password; leave it out, and give the key apart")
+        raise ValueError(f"{source}: the URL contains a user or a password; leave it out, and pass the key separately")
     return re.split(r"[?#]", address.strip(), maxsplit=1)[0].rstrip("/")
 
 

@@ -28,7 +28,7 @@ _MAX_MESSAGE = 300
 _MOST_TOKENS = 1 << 31
 _IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 _KEY = re.compile(r"[!-~]+")
-_NO_ADDRESS = "the URL is no web address; give one such as http://127.0.0.1:8000/v1"
+_NO_ADDRESS = "the URL is not a web address; give one such as http://127.0.0.1:8000/v1"
 
 
 class _Message(TypedDict):
@@ -109,7 +109,7 @@ class OpenAICompatible(Backend):
         except TimeoutError:
             raise self._fault("timeout", f"no whole reply within {timeout:g} s") from None
         except aiohttp.ClientResponseError as error:
-            raise self._fault("unreadable", f"what came is no HTTP: {error.message}") from None
+            raise self._fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._fault("connection", f"{error}" or type(error).__name__) from None
         if not 200 <= answer.status < 300:
@@ -191,7 +191,7 @@ def _endpoint(url: str) -> str:
     except ValueError:
         raise ValueError(_NO_ADDRESS) from None
     if "@" in parts.netloc or "?" in url or "#" in url:
-        raise ValueError("the URL holds a user, a password or a query, which may be secret; give the key apart")
+        raise ValueError("the URL contains a user, a password or a query, which may be secret; pass the key separately")
     if not is_usable:
         raise ValueError(_NO_ADDRESS)
     return url.strip().rstrip("/")

@@ -60,7 +60,7 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     if rows is None:
         raise Fault("unreadable", f"{name}: its embeddings are no vectors of numbers of one length")
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
-        raise Fault("unreadable", f"{name}: {count} vectors were asked for, and what came has the shape {rows.shape}")
+        raise Fault("unreadable", f"{name}: expected {count} vectors, got the shape {rows.shape}")
     if not np.isfinite(rows).all():
         raise Fault("unreadable", f"{name}: an embedding holds a number that is not finite")
     largest = np.abs(rows).max(axis=1, keepdims=True)  # scale by it first, so that no square overflows or underflows
@@ -75,7 +75,7 @@ def validate_scores(values: Any, count: int, name: str) -> Floats:
     if scores is None:
         raise Fault("unreadable", f"{name}: its scores are no numbers")
     if scores.shape != (count,):
-        raise Fault("unreadable", f"{name}: one score for each of {count} documents was asked for, not {scores.shape}")
+        raise Fault("unreadable", f"{name}: expected {count} scores, one per document, got {scores.shape}")
     if not np.isfinite(scores).all():
         raise Fault("unreadable", f"{name}: a score is not finite")
     return scores
@@ -105,7 +105,7 @@ def _has_only_numbers(values: Any) -> bool:
 def sort_by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
     """Return the values for the indices 0 to count - 1, in order; they may arrive in any order.
 
-    Raises `Fault` if an index is no integer, is missing, occurs twice or was not requested: then none is used.
+    Raises `Fault` if an index is not an integer, is missing, occurs twice or was not requested: then none is used.
     """
     indices = [index for index, _ in entries]
     if not all(type(index) is int for index in indices) or sorted(indices) != list(range(count)):

@@ -32,13 +32,11 @@ def open_reranker(spec: str, logits: bool = False) -> Reranker:
 
 def _open(role: str, spec: str, kinds: Mapping[str, Callable[[str], T]]) -> T:
     if len(spec) > _MAX_LENGTH:
-        raise ConfigError(
-            f"{role}: what is stated has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer"
-        )
+        raise ConfigError(f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer")
     kind, _, rest = spec.partition(":")
     if kind not in kinds or not rest:
         choices = ", ".join(_USAGE[kind] for kind in kinds)
-        prefix = f"{kind}:" if kind in _USAGE else "what is stated"  # the name itself may be a key
+        prefix = f"{kind}:" if kind in _USAGE else "the name"  # the name itself may be a key
         raise ConfigError(f"{role}: {prefix} names no model; write one of {choices}")
     if kind in _LOCAL and "://" in rest:  # the message omits the address, which may contain a password
         raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_USAGE[kind]}")

@@ -54,7 +54,7 @@ class GgufEmbedder(Embedder):
         except ConfigError as error:
             raise Fault("unknown-model", str(error)) from None
         except TypeError as error:  # raised by the library for text that is not valid UTF-8
-            raise Fault("rejected", f"{self.name} cannot be asked this: {error}") from None
+            raise Fault("rejected", f"{self.name} rejected the request: {error}") from None
         if "error" in answer:
             raise _fault(self.name, answer["error"])
         return [(entry["index"], entry["embedding"]) for entry in answer["data"]]

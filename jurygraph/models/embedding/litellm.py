@@ -54,7 +54,7 @@ class _Provider(LiteLLM):
             finally:
                 await self.close()
         if any(map(_has_misread_value, exchange.bodies)):  # litellm converts true to 1.0
-            raise Fault("unreadable", f"{self.model}: an index, a score or an embedding holds what is no number")
+            raise Fault("unreadable", f"{self.model}: an index, a score or an embedding is not a number")
         return answer
 
 

@@ -50,7 +50,7 @@ def at_place(place: str) -> Iterator[None]:
         raise VerificationError(f"{place}: cannot be read ({type(error).__name__}: {error})") from None
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
@@ -64,7 +64,9 @@ def read_lines(path: Path, exact: bool = True) -> Iterator[tuple[str, Any]]:
         for number, line in enumerate(file, start=1):
             with at_place(f"line {number}"):
                 content = json.loads(line)
-                require(not exact or canonical(content) + b"\n" == line, "is not in the form that jurygraph writes")
+                require(
+                    not exact or canonical_json(content) + b"\n" == line, "is not in the form that jurygraph writes"
+                )
             yield f"{path.name}: line {number}", content
 
 
@@ -115,7 +117,7 @@ class Ledger:
         require(not self._missing, f"texts.jsonl: text {min(self._missing, default=0)} {problem}")
 
     def _check_record(self, seq: int, kind: str, key: str, at: int, body: str, link: str) -> list[str]:
-        digest = sha256(self.links[-1] + canonical([seq, kind, key, at]) + b"\n" + body.encode())
+        digest = sha256(self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + body.encode())
         require(seq == len(self.links), "is not the next record: one is missing, or there twice")
         require(digest == link, "differs from what was written, or does not follow the record before it")
         require((kind == "run") == (seq == 1), "is not how a run begins")
@@ -156,7 +158,7 @@ class Ledger:
         require(key == response, "is not of the response that the base has there")
         reward = check_reward(body["reward"], self.known["decision", self.known["task", task]["decision"]]["specs"])
         self._traces[seq] = key, task
-        self.shown[key] = sha256(canonical([task, *reward, self.links[-1].hex()]))
+        self.shown[key] = sha256(canonical_json([task, *reward, self.links[-1].hex()]))
         if self.base:
             self.judged[key] = self.base.judged[key]
 
@@ -213,7 +215,7 @@ def unpack_verdict(packed: dict[str, Any], key: str, question: dict[str, Any], v
 def digest_shown(verdicts: list[Any], calls: list[Any]) -> str:
     """Return a digest that depends on the values of numbers, not on their notation."""
     ordered = sorted(verdicts, key=lambda v: (v["question"], v["about"], v["responses"], v["sample"]))
-    return sha256(canonical(json.loads(json.dumps([ordered, calls]), parse_int=float)))
+    return sha256(canonical_json(json.loads(json.dumps([ordered, calls]), parse_int=float)))
 
 
 def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
@@ -238,12 +240,12 @@ def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> N
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
             steps = [[step["name"], step["before"], step["after"]] for step in reward["adjustments"]]
             fields = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
-            require(shown.pop(trace["response_id"], "") == sha256(canonical(fields)), "does not match its record")
+            require(shown.pop(trace["response_id"], "") == sha256(canonical_json(fields)), "does not match its record")
             is_same = judged[trace["response_id"]] == digest_shown(trace["verdicts"], trace["calls"])
             require(is_same, "has verdicts or calls that are not those of its record")
             for call in trace["calls"]:
                 del call["latency"]
-            require(trace.pop("digest") == sha256(canonical(trace)), "does not match its digest")
+            require(trace.pop("digest") == sha256(canonical_json(trace)), "does not match its digest")
     require(not shown, f"traces.jsonl: {len(shown)} traces are missing")
 
 
@@ -251,9 +253,9 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     """Check a seal and return its key; with a signer, nothing may follow the sealed records, not even erasures."""
     seal = json.loads(written)
     key, signature = str(seal["public_key"]), bytes.fromhex(seal.pop("signature"))
-    require(canonical({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
+    require(canonical_json({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
     require(
-        is_valid_signature(bytes.fromhex(key), b"jurygraph seal\n" + canonical(seal), signature),
+        is_valid_signature(bytes.fromhex(key), b"jurygraph seal\n" + canonical_json(seal), signature),
         "has a wrong signature",
     )
     require(signer in (None, key), f"is by another key, {key}")

@@ -16,7 +16,7 @@ from jurygraph.runs.integrity.offline_verifier import is_valid_signature
 from jurygraph.runs.store.chain import record_label
 from jurygraph.runs.store.folder import SEAL
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import FrozenModel, canonical
+from jurygraph.schema import FrozenModel, canonical_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -105,7 +105,7 @@ class Seal(FrozenModel):
     @property
     def to_bytes(self) -> bytes:
         """Return the bytes of seal.json."""
-        return canonical(self.model_dump(mode="json")) + b"\n"
+        return canonical_json(self.model_dump(mode="json")) + b"\n"
 
 
 def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal | None:
@@ -171,4 +171,4 @@ def _check_sealed(path: Path, seal: Seal, ledger: Ledger) -> None:
 
 def signed_bytes(content: Mapping[str, Any]) -> bytes:
     """Return the signed bytes: a first line, and the canonical JSON of every field of a seal but the signature."""
-    return b"jurygraph seal\n" + canonical(content)
+    return b"jurygraph seal\n" + canonical_json(content)

@@ -198,7 +198,7 @@ class _Side:
         self.scores.append(score)
         self.met.append(score >= _MET_THRESHOLD if verdict.met is None else verdict.met)
 
-    def judged(self, ids: Sequence[str]) -> tuple[Ints, Floats, Bools]:
+    def judged_verdicts(self, ids: Sequence[str]) -> tuple[Ints, Floats, Bools]:
         """Return keys (place of the response, then slot), scores and decisions of the verdicts on these responses."""
         places = np.full(len(self.responses), -1)
         places[[self.responses[name].row for name in ids]] = np.arange(len(ids))
@@ -335,7 +335,7 @@ class _Verdicts:
 
     @classmethod
     def of(cls, a: _Side, b: _Side, ids: Sequence[str]) -> "_Verdicts":
-        (keys_a, scores_a, met_a), (keys_b, scores_b, met_b) = a.judged(ids), b.judged(ids)
+        (keys_a, scores_a, met_a), (keys_b, scores_b, met_b) = a.judged_verdicts(ids), b.judged_verdicts(ids)
         keys, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
         met_a, met_b = met_a[in_a], met_b[in_b]
         only_a, only_b = np.setdiff1d(keys_a, keys, True), np.setdiff1d(keys_b, keys, True)

@@ -93,7 +93,7 @@ class Thresholds(NamedTuple):
         known = list(figures.model_fields)
         return cls(tuple(_parse_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)))
 
-    def failed(self, figures: FrozenModel) -> list[FailedThreshold]:
+    def failed_thresholds(self, figures: FrozenModel) -> list[FailedThreshold]:
         """Return the conditions that do not hold, in their order."""
         results = [FailedThreshold(condition, getattr(figures, condition.name)) for condition in self.conditions]
         return [miss for miss in results if not miss.condition.is_met(miss.value)]

@@ -51,7 +51,7 @@ def refuse_links(folder: Path) -> None:
     for name in sorted(RUN_FILES):
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            kind = "a symbolic link" if path.is_symlink() else "no regular file"
+            kind = "a symbolic link" if path.is_symlink() else "not a regular file"
             raise InputError(
                 f"{path}: is {kind}, and a run's own files are never reached like that; put the file there"
             )

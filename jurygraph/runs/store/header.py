@@ -14,7 +14,7 @@ from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
-from jurygraph.sources import FileMark
+from jurygraph.sources import FileDigest
 
 
 class Extent(FrozenModel):
@@ -49,10 +49,10 @@ class Header(FrozenModel):
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
-    tasks: FileMark
-    responses: FileMark | None = None
-    profiles: FileMark | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
-    edges: FileMark | None = Field(default=None, exclude_if=lambda edges: edges is None)
+    tasks: FileDigest
+    responses: FileDigest | None = None
+    profiles: FileDigest | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
+    edges: FileDigest | None = Field(default=None, exclude_if=lambda edges: edges is None)
     config: Config
     config_file: str = ""
     model: ModelIdentity | None = Field(default=None, exclude_if=lambda model: model is None)
@@ -130,10 +130,10 @@ def _versions(header: Header, role: str) -> dict[str, str]:
 
 
 def _evaluator_bases(header: Header) -> dict[str, str]:
-    return {name: seat.depends_on for name, seat in header.evaluators.items() if seat.depends_on}
+    return {name: record.depends_on for name, record in header.evaluators.items() if record.depends_on}
 
 
-def _file_difference(label: str, in_run: FileMark | None, current: FileMark | None) -> Iterator[str]:
+def _file_difference(label: str, in_run: FileDigest | None, current: FileDigest | None) -> Iterator[str]:
     run_sum, current_sum = (mark.sha256 if mark else None for mark in (in_run, current))
     if run_sum not in (current_sum, ERASED):
         names = [f"{mark.name} ({mark.sha256[:12]})" if mark else "none" for mark in (in_run, current)]

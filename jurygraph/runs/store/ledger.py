@@ -227,7 +227,7 @@ class Ledger:
 
     def find(self, kind: str, key: str) -> Record | None:
         """Return the last record of a kind with this key; None if there is none."""
-        entry = self._last(kind, key)
+        entry = self._last_record(kind, key)
         return None if entry is None else entry[0]
 
     def require(self, kind: str, key: str) -> Record:
@@ -235,7 +235,7 @@ class Ledger:
 
         Raises `TraceMismatch` if there is none, or if it does not follow the previous record.
         """
-        entry = self._last(kind, key)
+        entry = self._last_record(kind, key)
         if entry is None:
             raise TraceMismatch(f"{self.path}: has no {kind} {key!r}; records of it are lost")
         record, previous = entry
@@ -244,7 +244,7 @@ class Ledger:
         self._check_link(record, previous or FIRST_LINK)
         return record
 
-    def _last(self, kind: str, key: str) -> tuple[Record, bytes | None] | None:
+    def _last_record(self, kind: str, key: str) -> tuple[Record, bytes | None] | None:
         """Return the last record of a kind with this key, and the link of the previous record."""
         try:
             key.encode()

@@ -74,7 +74,7 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
     votes: list[Vote] = []
     decisions = TaskDecisions(run, config_without, load_combiners(config_without, run.header.evaluators.values()))
     for group in read_groups(run.source, run.last_base_record):
-        decision = decisions.of(group.record.key)
+        decision = decisions.decision_for(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
         levels = level_values(spec.params).tolist()
         votes += _votes(group, run.survey_shape_of(group.record.key), spec, decision.rule)

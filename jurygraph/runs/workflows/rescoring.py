@@ -66,7 +66,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         with pause_garbage_collection():
             decisions = TaskDecisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.last_base_record)
-            by_task = {group.key: decisions.of(group.key) for group in groups}
+            by_task = {group.key: decisions.decision_for(group.key) for group in groups}
             _write(new_run, _decision_drafts(by_task))
             recomputation = Recomputation(run.source, lambda group: by_task[group.record.key], combiners)
             tally = _Tally([], [])
@@ -166,10 +166,10 @@ class TaskDecisions:
 
     def __init__(self, run: Run, config: Config, combiners: Combiners) -> None:
         self._run, self._config, self._unchanged = run, config, config == run.config
-        self._seats, self._combiners = run.header.evaluators, combiners
+        self._evaluator_records, self._combiners = run.header.evaluators, combiners
         self._by_inputs: dict[str, Decision] = {}
 
-    def of(self, task_id: str) -> Decision:
+    def decision_for(self, task_id: str) -> Decision:
         """Return a task's decision. Raises `InputError` where its texts were erased and the config changed."""
         if self._unchanged:
             return self._run.decision_of(task_id)
@@ -185,7 +185,7 @@ class TaskDecisions:
             task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
             survey = self._run.survey_shape_of(task_id).survey(read_views(content))
             self._by_inputs[inputs_digest] = redecide(
-                task, survey, self._config, self._seats, self._combiners, find_tensions
+                task, survey, self._config, self._evaluator_records, self._combiners, find_tensions
             )
         return self._by_inputs[inputs_digest]
 

@@ -86,24 +86,24 @@ R = TypeVar("R", bound=Row)
 
 
 def read_rows(
-    path: str | Path, noun: type[R], content: Callable[[R], Content], key: str | None, expected: str
+    path: str | Path, model: type[R], content: Callable[[R], Content], key: str | None, expected: str
 ) -> Iterator[Imported]:
     """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
 
     Args:
         path: the file.
-        noun: the model of a row.
+        model: the model of a row.
         content: converts a row to the content of a task.
         key: the field with the id of a row; None if the id is computed from the whole row.
         expected: the expected content in words, for the error about an empty file.
 
-    Raises `InputError` if a line is no valid row, if an id occurs twice, or if no row makes a task.
+    Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
     """
     seen: dict[str, int] = {}
     last_reason = ""
     with closing(TextFile(path)) as file:
         _refuse_array(file)
-        for line, row in read_lines(file, noun):
+        for line, row in read_lines(file, model):
             fields, notes = content(row)
             task = None if fields is None else _validate_task(file.name, line.number, fields)
             if task is None:
@@ -131,7 +131,7 @@ def _refuse_duplicate(name: str, number: int, earlier: int, task: str, key: str 
         return
     if key is None:
         raise_line_error(name, number, Problem((), f"is the same row as line {earlier}", "keep one of them"))
-    problem = f"makes the task {quote(task)}, which stands already in line {earlier}"
+    problem = f"makes the task {quote(task)}, which is already in line {earlier}"
     raise_line_error(name, number, Problem((key,), problem, "give each row an id of its own"))
 
 

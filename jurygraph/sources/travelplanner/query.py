@@ -159,16 +159,16 @@ def _parse_budget(query: str) -> _Budget:
     amounts = []
     for match in _BUDGET.finditer(query):
         if match["per"]:
-            raise ValueError(f"states a budget {match['per'].strip()}; state it for the whole trip")
+            raise ValueError(f"has a budget {match['per'].strip()}; write one for the whole trip")
         amount = float(match["n"].replace(",", "")) * _MULTIPLIERS[(match["size"] or "").lower()]
         amounts.append(_Budget(amount, bool(match["each"] or _EACH_BEFORE.search(query[: match.start()]))))
     if not amounts:
-        raise ValueError("states no budget such as $1,700")
+        raise ValueError("has no budget such as $1,700")
     if len(set(amounts)) > 1:
         several = ", ".join(
             f"${budget.amount:,.0f}{' each' if budget.each else ''}" for budget in dict.fromkeys(amounts)
         )
-        raise ValueError(f"states several budgets ({several}); keep the one that counts")
+        raise ValueError(f"has several budgets ({several}); keep the one that counts")
     return amounts[0]
 
 
@@ -194,9 +194,9 @@ def _parse_dates(query: str) -> tuple[date, ...]:
     try:
         first, last = date(int(year[1]), months[0], int(first_day)), date(int(year[1]), months[1], int(last_day))
     except ValueError as error:
-        raise ValueError(f"states a day that there is none of ({error})") from error
+        raise ValueError(f"has an invalid date ({error})") from error
     if last < first:
-        raise ValueError(f"states a last day, {last}, before its first, {first}")
+        raise ValueError(f"has a last day, {last}, before its first, {first}")
     return tuple(first + timedelta(days=n) for n in range((last - first).days + 1))
 
 

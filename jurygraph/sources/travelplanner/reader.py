@@ -126,12 +126,12 @@ def _read_field(name: str, number: int, field: str, read: Callable[[], T]) -> T:
         raise_line_error(name, number, Problem((field,), str(error)))
 
 
-def _validate(name: str, number: int, noun: type[N], content: Mapping[str, Any]) -> N:
+def _validate(name: str, number: int, model: type[N], content: Mapping[str, Any]) -> N:
     """Validate the content of a line; raises its error with file and line."""
     try:
-        return noun.model_validate(content)
+        return model.model_validate(content)
     except ValidationError as error:
-        raise_line_error(name, number, describe_validation_error(error, noun, content))
+        raise_line_error(name, number, describe_validation_error(error, model, content))
 
 
 def _plan_text(plan: list[dict[str, JsonValue]] | None) -> str:
@@ -177,11 +177,11 @@ def tables(facts: Mapping[str, Any]) -> dict[str, Any]:
         if kind in ("Self-driving", "Taxi") and isinstance(value, str):
             kinds["road"] += _parse_drive(key, value)
         elif kind not in kinds:
-            raise ValueError(f"holds {quote(key)}, which is no table of TravelPlanner")
+            raise ValueError(f"contains {quote(key)}, which is not a table of TravelPlanner")
         elif isinstance(value, list) and all(isinstance(row, dict) for row in value):
             kinds[kind] += value
         elif not isinstance(value, str) or not _NO_DATA.search(value):
-            raise ValueError(f"holds in {quote(key)} what is no list of rows; each row is an object")
+            raise ValueError(f"has no list of rows in {quote(key)}; each row is an object")
     return {
         "attractions": _table(kinds["Attractions"], ["Name", "City"]),
         "restaurants": _table(kinds["Restaurants"], ["Name", "City"], {"Cuisines": ","}),

@@ -55,7 +55,7 @@ def test_the_baseline_is_the_reference_or_the_median_of_those_who_say_something(
         ("no " * 400, 0.1),
     ],
 )
-def test_what_was_said_before_is_redundant(text: str, score: float) -> None:
+def test_repeated_content_is_redundant(text: str, score: float) -> None:
     assert freshness(text) == pytest.approx(score)
 
 

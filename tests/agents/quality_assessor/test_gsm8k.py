@@ -73,7 +73,7 @@ def test_every_line_before_the_answers_is_a_step(problems: list[tuple[Task, tupl
 
 
 @pytest.mark.slow
-def test_what_is_quoted_stands_in_its_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
+def test_every_quotation_is_in_its_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
     for task, responses in problems:
         for response in responses:
             steps = split_steps(response.text)

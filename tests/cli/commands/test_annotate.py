@@ -376,9 +376,7 @@ def test_a_graph_for_other_criteria_is_refused_with_file_line_and_field(
     graphs.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
     ended = score(run, "--edges-from", graphs)
     assert ended.code == 2
-    assert (
-        "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 't1' says something else" in ended.err
-    )
+    assert "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 't1' differs" in ended.err
     assert not (project / "run").exists()
 
 
@@ -391,7 +389,7 @@ def test_what_it_takes_from_where_is_told_and_an_edge_of_the_task_is_not_lost(
     (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
     ended = score(run, "--edges-from", graphs, out="other")
     assert ended.code == 2
-    assert "line 2, field rubric.edges: lacks facts -> rude, which task 't1' states itself" in ended.err
+    assert "line 2, field rubric.edges: lacks facts -> rude, which task 't1' defines itself" in ended.err
     graphs.write_text("")
     assert "the file is empty" in score(run, "--edges-from", graphs, out="other").err
 

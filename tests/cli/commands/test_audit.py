@@ -465,7 +465,7 @@ class TestSeal:
         (tmp_path / "locked.pem").write_bytes(self.pem(Ed25519PrivateKey.generate(), b"secret"))
         ended = run("seal", scored, "--key", tmp_path / "locked.pem")
         assert (ended.code, ended.out) == (2, "")
-        assert "locked.pem: is encrypted, and no passphrase is asked for" in ended.err
+        assert "locked.pem: is encrypted, and passphrases are not supported" in ended.err
 
 
 NO_RUN = [

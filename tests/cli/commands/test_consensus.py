@@ -182,7 +182,7 @@ def test_what_stability_lacks_is_said(votes: Path, run: Command) -> None:
     assert "rank sd" not in ended.out
 
 
-def test_a_column_that_may_be_misspelt_is_told(votes: Path, run: Command) -> None:
+def test_a_possibly_misspelt_column_is_reported(votes: Path, run: Command) -> None:
     table(votes, *[one | {"grup": "x"} for one in ROWS])
     assert "column 'grup' is not read; did you mean group?" in run("consensus", votes, *MODEL).err
 

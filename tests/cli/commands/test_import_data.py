@@ -127,7 +127,7 @@ def test_nothing_is_written_where_a_line_is_bad(run: Command, tmp_path: Path, ou
     before = contents(tmp_path)
     ended = run("import", "travelplanner", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: in.jsonl, line 2, field query: states no budget such as $1,700\n"
+    assert ended.err == "error: in.jsonl, line 2, field query: has no budget such as $1,700\n"
     assert contents(tmp_path) == before
 
 

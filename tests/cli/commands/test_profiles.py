@@ -234,7 +234,7 @@ class TestNotWritten:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"id": "t0"}, "tasks.jsonl, line 2, field id: task 't0' stands already in line 1; give each task an id"),
+            ({"id": "t0"}, "tasks.jsonl, line 2, field id: task 't0' is already in line 1; give each task an id"),
             ({"stakeholdrs": []}, "tasks.jsonl, line 2, field stakeholdrs: unknown; did you mean stakeholders?"),
         ],
     )

@@ -77,7 +77,7 @@ def test_each_response_has_the_quotations_that_stand_in_it() -> None:
         (["A", "B", "C", "A"], "ranking"),
     ],
 )
-def test_what_is_no_ranking_of_all_is_no_reply(ranking: list[str], said: str) -> None:
+def test_an_incomplete_ranking_is_an_invalid_reply(ranking: list[str], said: str) -> None:
     traces, bodies = listwise(stating(ranking=ranking))
     assert {one.failure.kind for one in by_sample(traces).values() if one.failure} == {"malformed"}
     assert rewards(traces) == [None] * 3
@@ -85,7 +85,7 @@ def test_what_is_no_ranking_of_all_is_no_reply(ranking: list[str], said: str) ->
 
 
 @pytest.mark.parametrize("quotes", [[], ["never written"]])
-def test_a_ranking_needs_a_quotation_that_stands_in_some_response(quotes: list[str]) -> None:
+def test_a_ranking_needs_a_quotation_from_some_response(quotes: list[str]) -> None:
     traces, bodies = listwise(stating(quotes=quotes))
     assert {one.failure.kind for one in by_sample(traces).values() if one.failure} == {"unsupported"}
     assert len(bodies) == 4

@@ -19,7 +19,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import commitment, link_of
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from jurygraph.schema import canonical
+from jurygraph.schema import canonical_json
 from tests.runs.made import PLAIN, lines, score, write_tasks
 from tests.runs.store.test_ledger import changed
 
@@ -67,7 +67,7 @@ def test_records_can_be_chained_again_from_their_lines(rich: Path, tmp_path: Pat
         record = json.loads(line)
         link = link_of(link, *(record[name] for name in ("seq", "kind", "key", "at", "body")))
         assert record["link"] == link.hex()
-        assert line == canonical(record) + b"\n"
+        assert line == canonical_json(record) + b"\n"
 
 
 def test_texts_are_in_clear_and_what_records_are_committed_to(rich: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_every_verdict_comes_out_the_same(rich: Path) -> None:
 def test_a_verdict_that_the_evaluator_does_not_give_is_named(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counted, "answer", lambda self, inputs: 0.5 if inputs.question.scope != "group" else [0.5] * 3)
     with pytest.raises(
-        TraceMismatch, match=r"trace 't0/r0', verdict '\w+': score is 0\.\d+ in the run and 0\.5 when asked"
+        TraceMismatch, match=r"trace 't0/r0', verdict '\w+': score is 0\.\d+ in the run and 0\.5 when recomputed"
     ):
         deep(rich)
 

@@ -21,7 +21,7 @@ from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import LEDGER, SEAL
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.schema import canonical
+from jurygraph.schema import canonical_json
 from tests.runs.made import PLAIN, checked, lines, score, seal, write_tasks
 from tests.runs.store.test_ledger import changed
 from tests.runs.workflows.test_rescoring import again
@@ -89,9 +89,9 @@ class TestSealing:
     ) -> None:
         written = (sealed / SEAL).read_bytes()
         content = json.loads(written)
-        assert written == canonical(content) + b"\n"
+        assert written == canonical_json(content) + b"\n"
         signature = bytes.fromhex(content.pop("signature"))
-        key.public_key().verify(signature, b"jurygraph seal\n" + canonical(content))
+        key.public_key().verify(signature, b"jurygraph seal\n" + canonical_json(content))
         assert content["version"] == 1
         assert content["signed_at"].endswith("+00:00")
 
@@ -196,11 +196,11 @@ class TestLowOrder:
             stated = {"version": 1, "run": run.id, "records": run.ledger.count, "head": run.ledger.head.hex()}
         for second in range(60):
             content = {**stated, "signed_at": f"2026-01-01T00:00:{second:02}+00:00", "public_key": key}
-            message = b"jurygraph seal\n" + canonical(content)
+            message = b"jurygraph seal\n" + canonical_json(content)
             number = int.from_bytes(sha512(start + bytes.fromhex(key) + message).digest(), "little")
             if number % ORDER % 8 == 0:
                 signature = (start + (1).to_bytes(32, "little")).hex()
-                return canonical({**content, "signature": signature}) + b"\n"
+                return canonical_json({**content, "signature": signature}) + b"\n"
         raise AssertionError("none was found")
 
     @pytest.mark.parametrize(

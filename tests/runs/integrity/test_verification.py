@@ -65,7 +65,7 @@ def test_one_byte_changed_in_any_cell_of_any_table_is_found_and_named(request, t
                 f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (with_one_byte_changed(value, number), rowid)
             )
         with pytest.raises(
-            TraceMismatch, match=r"run\.sqlite.* (record|text) \d+|record 1: is no beginning|run.sqlite: row"
+            TraceMismatch, match=r"run\.sqlite.* (record|text) \d+|record 1: is not the beginning|run.sqlite: row"
         ):
             checked(folder)
         path.write_bytes(kept)

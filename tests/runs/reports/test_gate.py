@@ -28,17 +28,19 @@ LESS = ComparisonStatistics(
     ],
 )
 def test_a_condition_is_a_name_an_operator_and_a_number(text: str, passes: bool):
-    assert (Thresholds.parse(text).failed(LESS) == []) is passes
+    assert (Thresholds.parse(text).failed_thresholds(LESS) == []) is passes
 
 
 @pytest.mark.parametrize("text", ["n==1, flips<=3,mean_delta>0", "n==1 and flips<=3 and mean_delta>0"])
 def test_all_conditions_must_hold_and_those_that_do_not_are_given_with_what_was_seen(text: str):
-    assert Thresholds.parse(text).failed(LESS) == [FailedThreshold(Threshold("mean_delta", ">", 0.0), -0.125)]
+    assert Thresholds.parse(text).failed_thresholds(LESS) == [
+        FailedThreshold(Threshold("mean_delta", ">", 0.0), -0.125)
+    ]
 
 
 @pytest.mark.parametrize("sign", [">", ">=", "<", "<=", "=="])
 def test_a_missing_figure_never_passes(sign: str):
-    assert Thresholds.parse(f"spearman{sign}0").failed(LESS) == [
+    assert Thresholds.parse(f"spearman{sign}0").failed_thresholds(LESS) == [
         FailedThreshold(Threshold("spearman", sign, 0.0), None)
     ]
 

@@ -126,7 +126,7 @@ class TestMade:
         with pytest.raises(InputError, match=wrong):
             refuse_foreign(tmp_path)
 
-    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "no regular file")])
+    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "not a regular file")])
     def test_a_file_of_a_run_is_a_file(self, tmp_path: Path, kind: str, what: str) -> None:
         refuse_links(tmp_path)
         (tmp_path / LEDGER).touch()

@@ -24,10 +24,10 @@ from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import EvaluatorRecord
-from jurygraph.sources import FileMark, parse_config
+from jurygraph.sources import FileDigest, parse_config
 
 MODEL = ModelIdentity(provider="p", endpoint="http://one.example", model="m", form="native")
-FILES = {name: FileMark(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")}
+FILES = {name: FileDigest(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")}
 
 
 def header(config: Mapping[str, Any] | None = None, **fields: Any) -> Header:
@@ -44,7 +44,7 @@ def test_what_is_the_same_differs_in_nothing() -> None:
     assert list(differences(header(), header())) == []
 
 
-TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
+TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_combiner_that_only_one_of_them_uses_is_no_difference() -> None:
 
 
 def test_a_sum_that_was_erased_agrees_with_any_file() -> None:
-    erased = header(tasks=FileMark(name="tasks.jsonl", sha256=ERASED))
+    erased = header(tasks=FileDigest(name="tasks.jsonl", sha256=ERASED))
     assert list(differences(erased, header(tasks=TASKS))) == []
 
 

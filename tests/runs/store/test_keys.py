@@ -80,7 +80,7 @@ def test_what_is_no_public_key_is_refused(tmp_path: Path, content: bytes, wrong:
 
 
 @pytest.mark.parametrize("read", [load_private_key, load_public_key])
-def test_what_is_no_file_is_refused(tmp_path: Path, read: object) -> None:
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, read: object) -> None:
     assert callable(read)
     os.mkfifo(tmp_path / "pipe")
     for path, wrong in (

@@ -103,7 +103,7 @@ def test_it_holds_no_verdict_and_no_text_of_its_own(plain: Path, tmp_path: Path)
             InputError,
             "model changes the questions, and re-scoring keeps them; use `jurygraph score --branch",
         ),
-        ("evaluators=[maths.accuracy]", InputError, "evaluators says what is asked"),
+        ("evaluators=[maths.accuracy]", InputError, "evaluators changes the questions"),
     ],
 )
 def test_a_wrong_setting_is_refused_and_nothing_written(

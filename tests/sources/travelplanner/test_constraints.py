@@ -85,7 +85,7 @@ def test_all_are_hard_and_have_checks(asked: TripRequest) -> None:
         (FULL, "cuisines", {"Cuisines": "Thai, Tea, Greek"}, {"Cuisines": "Thai, Tea"}),
     ],
 )
-def test_what_holds_and_what_does_not(
+def test_each_constraint_accepts_and_rejects_a_plan(
     asked: TripRequest, name: str, holds: dict[str, Any], fails: dict[str, Any]
 ) -> None:
     check, lists = stated(asked)[name]["check"], {"house_rules": "&", "Cuisines": ","}
@@ -93,7 +93,7 @@ def test_what_holds_and_what_does_not(
     assert decide(check, row(lists=lists, **fails)).holds is False
 
 
-def test_half_of_the_cuisines_is_half_of_what_was_asked_for() -> None:
+def test_half_of_the_requested_cuisines_scores_half() -> None:
     check = stated(FULL)["cuisines"]["check"]
     assert check["partial"] is True
     assert decide(check, row(lists={"Cuisines": ","}, Cuisines="Tea, Thai")).share == 0.5
@@ -111,7 +111,7 @@ def test_half_of_the_cuisines_is_half_of_what_was_asked_for() -> None:
         (5, {"mode": "Taxi", "cost": 30.0}, 60),
     ],
 )
-def test_what_a_plan_costs(people: int, values: dict[str, Any], cost: float) -> None:
+def test_a_plan_has_its_cost(people: int, values: dict[str, Any], cost: float) -> None:
     """Each thing is looked at alone: the sum of the terms that have a value for it."""
     terms = [term for term in cost_terms(people) if term["column"] in values]
     assert decide({"sum": terms, "equals": cost}, row(**values)).holds is True
