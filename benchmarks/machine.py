@@ -7,7 +7,7 @@ from itertools import pairwise
 from time import process_time
 
 from benchmarks.figure import Figure, at_most
-from jurygraph import Evaluator, Jury, Response, Task
+from jurygraph import Evaluator, Group, Jury, Response, Task
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.roles import EvaluatorInput
 
@@ -54,7 +54,7 @@ async def _rounds(jury: Jury) -> tuple[float, list[float]]:
     prepared = (process_time() - start) / GROUPS * 1e3
     texts = [f"6 x 7 = {k}. " * 20 for k in range(SIZE)]
     groups = [
-        (task, [Response(id=f"{task.id}/{k}", text=text) for k, text in enumerate(texts)], plan)
+        Group(task, [Response(id=f"{task.id}/{k}", text=text) for k, text in enumerate(texts)], plan)
         for task, plan in zip(tasks, plans, strict=True)
     ]
     gc.collect()

@@ -20,7 +20,7 @@ import aiohttp
 from benchmarks.figure import Figure, at_least, at_most
 from benchmarks.judging_server import QUOTED, judging
 from benchmarks.peer import python_with
-from jurygraph import Jury
+from jurygraph import Jury, Planner
 from jurygraph.models.gateway import request_size
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
@@ -85,7 +85,7 @@ async def _sent(url: str, tasks: Path) -> list[Figure]:
         }
         with read_work(tasks) as work, Jury.from_config(config) as jury:
             task, group = next(iter(work.pairs()))
-            requests = await jury.aestimate_requests(task, group)
+            requests = await Planner(jury).aestimate_requests(task, group)
         texts = ["".join(message.content for message in request.messages) for request in requests]
         tokens = sum(map(request_size, requests)) / BYTES_A_TOKEN
         figures.append(Figure(f"tokens sent a question: {name}", tokens / (4 * len(group)), "tokens"))

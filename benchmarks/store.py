@@ -12,13 +12,14 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.figure import Figure, at_least, at_most
-from jurygraph import Jury, Response, Task, Trace, Verdict
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.decision.decide import compute_rewards, group_verdicts_by_response
 from jurygraph.graphs.tracing import group_digest, group_statistics
 from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import EvaluatorRecord, Extent, Header
 from jurygraph.runs.store.writer import Writer
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Plan
 from jurygraph.sources import FileMark
 
@@ -69,7 +70,7 @@ async def _written(folder: Path) -> tuple[float, float]:
             combiners={name: one.version for name, one in jury.combiners.items()},
             extent=Extent(tasks=len(tasks), responses=TRACES),
         )
-        run = Run.create(folder, header, "0" * 32)
+        run = WritableRun.create(folder, header, "0" * 32)
         plans = [await jury.aprepare(task) for task in tasks]
         for task, plan in zip(tasks, plans, strict=True):
             run.add_plan(task, plan)
@@ -102,7 +103,7 @@ def _group(plan: Plan, jury: Jury) -> tuple[list[Trace], list[Response]]:
         for place in range(SIZE)
     ]
     verdicts = [
-        Verdict(
+        RecordedVerdict(
             question=q.id,
             evaluator=q.evaluator,
             version=q.version,

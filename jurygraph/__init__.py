@@ -24,8 +24,11 @@ if TYPE_CHECKING:
         TimeLimitExceeded,
         TraceMismatch,
     )
+    from jurygraph.group import Group
     from jurygraph.jury import Jury
+    from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
+    from jurygraph.runs.run import Run
     from jurygraph.schema import (
         Condition,
         Config,
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
         Message,
         Plan,
         Question,
+        RecordedVerdict,
         Response,
         Reviewer,
         Reward,
@@ -75,6 +79,7 @@ __all__ = [
     "Failure",
     "GraphCycleError",
     "GraphError",
+    "Group",
     "InputError",
     "Item",
     "JudgeEvaluator",
@@ -86,12 +91,15 @@ __all__ = [
     "PartialCredit",
     "Plan",
     "PlanError",
+    "Planner",
     "Prompt",
     "Question",
+    "RecordedVerdict",
     "Response",
     "Reviewer",
     "Reward",
     "Rubric",
+    "Run",
     "Scale",
     "ScoreMatrix",
     "Stakeholder",
@@ -116,8 +124,10 @@ _HOMES = (
     "agents.roles",
     "agents.functions",
     "prompts",
+    "runs.run",
     "agents.judging",
     "jury",
+    "planner",
 )
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import JsonValue
 
 from jurygraph.jury import Jury
-from jurygraph.schema import Response, Task, Verdict
+from jurygraph.schema import RecordedVerdict, Response, Task
 
 T = TypeVar("T", Task, Response)
 Group = tuple[Task, Sequence[Response]]
@@ -69,12 +69,12 @@ def check_evaluator(
     return verdict_count
 
 
-def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[Verdict]:
+def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[RecordedVerdict]:
     traces = jury.score(task, responses)
     return sorted((v for trace in traces for v in trace.verdicts), key=_sort_key)
 
 
-def _sort_key(verdict: Verdict) -> tuple[Any, ...]:
+def _sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:
     return verdict.question, verdict.about, verdict.responses, verdict.sample
 
 
@@ -105,13 +105,13 @@ def _reverse_keys(value: JsonValue) -> JsonValue:
     return [_reverse_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def _check_each(verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
+def _check_each(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:
     _check_bounds(verdicts)
     _check_round_trip(verdicts)
     _check_failures(verdicts, responses)
 
 
-def _check_bounds(verdicts: Sequence[Verdict]) -> None:
+def _check_bounds(verdicts: Sequence[RecordedVerdict]) -> None:
     for verdict in verdicts:
         where = f"{verdict.question} about {verdict.about!r}"
         if verdict.status == "ok":
@@ -121,27 +121,27 @@ def _check_bounds(verdicts: Sequence[Verdict]) -> None:
             assert verdict.reason or verdict.failure, f"{where}: {verdict.status} for no stated reason"
 
 
-def _check_round_trip(verdicts: Sequence[Verdict]) -> None:
+def _check_round_trip(verdicts: Sequence[RecordedVerdict]) -> None:
     for verdict in verdicts:
         try:
-            reread = Verdict.model_validate_json(verdict.model_dump_json())
+            reread = RecordedVerdict.model_validate_json(verdict.model_dump_json())
         except ValueError as error:
             raise AssertionError(f"{verdict.question}: cannot be written and read: {error}") from error
         assert reread.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
 
 
-def _check_same(first: Sequence[Verdict], second: Sequence[Verdict], when: str) -> None:
+def _check_same(first: Sequence[RecordedVerdict], second: Sequence[RecordedVerdict], when: str) -> None:
     assert len(first) == len(second), f"{len(first)} verdicts, but {len(second)} {when}"
     for before, after in zip(first, second, strict=True):
         assert before == after, f"{before.question} about {before.about!r} differs {when}: {_difference(before, after)}"
 
 
-def _difference(first: Verdict, second: Verdict) -> str:
-    changed = [n for n in Verdict.model_fields if getattr(first, n) != getattr(second, n)]
+def _difference(first: RecordedVerdict, second: RecordedVerdict) -> str:
+    changed = [n for n in RecordedVerdict.model_fields if getattr(first, n) != getattr(second, n)]
     return ", ".join(f"{n} {getattr(first, n)!r} / {getattr(second, n)!r}" for n in changed)
 
 
-def _check_failures(verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
+def _check_failures(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:
     """Check that only the response causes failures: an exception inside, or an invalid answer, is a bug."""
     text = {response.id: response.text for response in responses}
     for verdict in verdicts:

@@ -22,7 +22,7 @@ import jurygraph as jg
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.cli import main
 from jurygraph.models.request import Reply
-from jurygraph.runs import Run
+from jurygraph.runs.run import Run
 from tests.models.judging import response_in
 from tests.models.server import Answer, said, serving, status
 

@@ -26,8 +26,8 @@ PROJECT = Path(__file__).parents[1]
 CONFIG = {"evaluators": [told("tone")]}
 
 
-def numbered(n: int) -> tuple[Task, list[Response], jg.Plan | None]:
-    return Task(id=f"t{n}", query="q"), [response(f"r{n}", tone=n / 1000)], None
+def numbered(n: int) -> jg.Group:
+    return jg.Group(Task(id=f"t{n}", query="q"), [response(f"r{n}", tone=n / 1000)])
 
 
 async def gathered(made: jg.Jury, groups: Any) -> list[list[Trace]]:
@@ -253,7 +253,7 @@ def test_a_model_is_asked_as_much_at_once_as_the_config_says_however_small_the_g
         return answer
 
     groups = [
-        (judging.rubric("kind", name=f"t{n}"), judging.responses(f"{n}", task=f"t{n}"), None) for n in range(at_once)
+        jg.Group(judging.rubric("kind", name=f"t{n}"), judging.responses(f"{n}", task=f"t{n}")) for n in range(at_once)
     ]
     with serving(together) as server:
         made = judging.jury(server.url, concurrency=at_once, timeout=20.0, attempts=1, cache=False)
@@ -328,7 +328,7 @@ def test_an_error_in_one_group_surfaces_in_its_place_and_cancels_the_rest() -> N
 
     async def scene() -> set[Any]:
         with jury(told("tone"), f"{__name__}:Blocks", reward={"tone": 1.0}) as made:
-            groups = [(Task(id="none", query="q"), [], None), *(numbered(n) for n in range(5))]
+            groups = [jg.Group(Task(id="none", query="q"), []), *(numbered(n) for n in range(5))]
             with pytest.raises(InputError, match="task 'none' has no responses"):
                 done.extend(await gathered(made, groups))
             return asyncio.all_tasks() - {asyncio.current_task()}
@@ -342,7 +342,7 @@ def test_what_came_before_an_error_is_kept() -> None:
 
     async def scene() -> None:
         with jury(told("tone")) as made:
-            async for traces in made.ascore_all([numbered(1), (task(), [], None), numbered(2)]):
+            async for traces in made.ascore_all([numbered(1), jg.Group(task(), []), numbered(2)]):
                 done.append(traces[0].response_id)
 
     with pytest.raises(InputError):

@@ -16,8 +16,8 @@ from examples.panel.build import line
 from examples.panel.scripted_judge import NAME, Unscripted, judging, replied
 from examples.panel.trips import TOWNS
 from jurygraph import Jury, Response, Task, Trace
-from jurygraph.runs import Run
-from jurygraph.schema import Verdict
+from jurygraph.runs.run import Run
+from jurygraph.schema import RecordedVerdict
 from tests.models.server import Server, said, serving, status
 
 ROOT = Path(__file__).parent.parent
@@ -184,7 +184,7 @@ def test_the_careful_plan_is_the_best_and_talk_the_worst(whole: Mapping[str, Tra
 # What must not matter, and what must stay
 
 
-def nobody_else(verdict: Verdict) -> bool:
+def nobody_else(verdict: RecordedVerdict) -> bool:
     """Whether it says that nobody judges a need which no check decides: so none is forgotten."""
     return verdict.status == "abstained" and "nobody else is asked about it" in verdict.reason
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.judges.few_shot.near_duplicates import is_near_duplicate
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
+from jurygraph.judges.few_shot.shown_examples import is_near_duplicate
 from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from tests.cli import conftest as command_line
@@ -58,7 +58,7 @@ class Scored(NamedTuple):
     groups: list[tuple[Task, Response, Trace]]
     bodies: list[dict[str, Any]]
 
-    def verdicts(self, kind: str) -> Iterator[tuple[Task, Response, Verdict]]:
+    def verdicts(self, kind: str) -> Iterator[tuple[Task, Response, RecordedVerdict]]:
         for task, response, trace in self.groups:
             yield from ((task, response, one) for one in trace.verdicts if one.evaluator == kind)
 

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-from jurygraph import Trace
-from jurygraph.runs import Run
+from jurygraph import Run, Trace
 from jurygraph.schema import Decision
 
 PAID = 0.1

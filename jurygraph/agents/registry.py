@@ -7,7 +7,7 @@ The lookup order is: jurygraph's own, those registered by the decorator, install
 import copy
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -25,10 +25,10 @@ BUILTIN_EVALUATORS = {
 BUILTIN_EVALUATORS |= {
     "facts.confirmed": "jurygraph.agents.facts.evaluators:Confirmed",
     "criteria": "jurygraph.agents.judging.criteria:Criteria",
-    "preferences": "jurygraph.agents.judging.preferences:Preferences",
-    "checklist": "jurygraph.agents.judging.checklist:Checklist",
+    "preferences": "jurygraph.agents.judging.criteria:Preferences",
+    "checklist": "jurygraph.agents.judging.criteria:Checklist",
     "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
-    "quality.arithmetic": "jurygraph.agents.quality_assessor.evaluators:Arithmetic",
+    "quality.arithmetic": "jurygraph.agents.quality_assessor.reasoning:Arithmetic",
     "quality.reasoning": "jurygraph.agents.quality_assessor.reasoning:Reasoning",
     "optimizer.efficiency": "jurygraph.agents.data_optimizer.evaluators:Efficiency",
     "optimizer.diversity": "jurygraph.agents.data_optimizer.evaluators:Diversity",
@@ -40,13 +40,13 @@ BUILTIN_EVALUATORS |= {
     for name, kind in (("zero-shot", "ZeroShot"), ("aggregate", "Aggregate"), ("personalized", "Personalized"))
 }
 BUILTIN_EVALUATORS |= {
-    "protocols.direct": "jurygraph.judges.protocols.direct:Direct",
+    "protocols.direct": "jurygraph.judges.protocols.protocol:Direct",
     "protocols.rubric": "jurygraph.judges.protocols.rubric:Rubric",
-    "protocols.checklist": "jurygraph.judges.protocols.checklist:Checklist",
+    "protocols.checklist": "jurygraph.judges.protocols.protocol:Checklist",
     "protocols.decomposed-adaptive": "jurygraph.judges.protocols.decomposed:Adaptive",
     "protocols.decomposed-uniform": "jurygraph.judges.protocols.decomposed:Uniform",
-    "pairwise": "jurygraph.judges.pairwise.pairwise:Pairwise",
-    "listwise": "jurygraph.judges.pairwise.listwise:Listwise",
+    "pairwise": "jurygraph.judges.pairwise.comparison_judge:Pairwise",
+    "listwise": "jurygraph.judges.pairwise.comparison_judge:Listwise",
 }
 BUILTIN_DERIVERS = {
     "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
@@ -60,9 +60,9 @@ BUILTIN_COMBINERS = {
     "gear": "jurygraph.decision.combiners:Gear",
     "hard-local": "jurygraph.decision.combiners:HardLocal",
     "hard-transitive": "jurygraph.decision.combiners:HardTransitive",
-    "stakeholders": "jurygraph.decision.welfare:Stakeholders",
-    "egalitarian": "jurygraph.decision.welfare:Egalitarian",
-    "nash": "jurygraph.decision.welfare:Nash",
+    "stakeholders": "jurygraph.decision.combiners:Stakeholders",
+    "egalitarian": "jurygraph.decision.combiners:Egalitarian",
+    "nash": "jurygraph.decision.combiners:Nash",
     "contrast": "jurygraph.agents.data_synthesizer.contrast:Contrast",
     "panel": "jurygraph.judges.panel:Panel",
     "consensus": "jurygraph.judges.consensus.combiner:ConsensusOfJudges",
@@ -91,6 +91,29 @@ def load_deriver(use: DeriverUse) -> Deriver:
         raise ConfigError(f"{use.use!r} is no deriver: subclass jurygraph.Deriver and say what it `gives`")
     deriver.name, deriver.params = use.known_as, use.params
     return deriver
+
+
+def load_evaluators(config: Config) -> dict[str, Evaluator]:
+    """Return the config's evaluators by name, sorted. Raises ConfigError with the key of a faulty one."""
+    return _load_named("evaluators", load_evaluator, config.evaluators)
+
+
+def load_derivers(config: Config) -> dict[str, Deriver]:
+    """Return the config's derivers by name, sorted. Raises ConfigError with the key of a faulty one."""
+    return _load_named("derivers", load_deriver, config.derivers)
+
+
+def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
+    loaded: dict[str, Any] = {}
+    for place, use in enumerate(uses):
+        try:
+            component = load(use)
+        except ConfigError as error:
+            raise ConfigError(f"{key}[{place}]: {error}") from error.__cause__
+        if component.name in loaded:
+            raise ConfigError(f"{key}: {component.name!r} is listed twice; give one of them a `name` of its own")
+        loaded[component.name] = component
+    return {name: loaded[name] for name in sorted(loaded)}
 
 
 def load_combiner(name: str) -> Combiner:

@@ -19,7 +19,9 @@ def open_jury(
     model: str | None = None,
     dry_run: bool = False,
     revise: Callable[["Config"], "Config"] | None = None,
-    **limits: float | None,
+    *,
+    max_cost: float | None = None,
+    max_calls: int | None = None,
 ) -> "Jury":
     """Return the jury of a config, after `revise` has changed the config. Modules it names may lie in its folder.
 
@@ -36,7 +38,7 @@ def open_jury(
     if dry_run:
         config = config.model_copy(update={"calls": _read_only_calls(config.calls)})
     try:
-        jury = Jury.from_config(config, code_folder=path.resolve().parent, **limits)
+        jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=path.resolve().parent)
         add_secrets(() if jury.gateway is None else jury.gateway.backend.secrets)
         return jury
     except ConfigError as error:

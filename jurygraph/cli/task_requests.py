@@ -15,7 +15,7 @@ from jurygraph.errors import BudgetExceeded, ModelError, PlanError
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.schema import Task
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
 _MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
 
@@ -46,7 +46,7 @@ def run_each(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], doing: st
     """
     import asyncio
 
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
 
     def request_summary() -> str:
         return "; ".join(request_lines(count_requests(jury)))
@@ -81,7 +81,8 @@ def print_omitted_tasks(outcomes: Iterable[TaskOutcome[T]]) -> int:
 async def _ask_all(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
     import asyncio
 
-    from jurygraph.graphs.bounded_concurrency import gather_in_order
+    from jurygraph.concurrency import gather_in_order
+    from jurygraph.errors import BudgetExceeded, ModelError
 
     gateway = jury.gateway
     pending = (asyncio.create_task(_ask_one(lines.name, line, task, inputs)) for line, task in lines.tasks())

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jurygraph import aggregation
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.errors import JurygraphError, PlanError
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import ComponentInput, Question
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,17 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import (
-    Bools,
-    Combiner,
-    Component,
-    Floats,
-    ScoreMatrix,
-    as_plan_error,
-    compute_component,
-)
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, as_plan_error, compute_component
 from jurygraph.decision.fusion import Interval, coverage, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
+from jurygraph.decision.recipe import build_decision, build_specs
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
@@ -41,10 +35,24 @@ from jurygraph.decision.table import (
     is_judged,
     is_unjudged,
 )
+from jurygraph.decision.weighting import TensionFinder, weigh_stakeholders
 from jurygraph.errors import PlanError
-from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, Reward, Verdict
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    Config,
+    Counts,
+    Decision,
+    EvaluatorRecord,
+    Question,
+    RecordedVerdict,
+    Reward,
+    Survey,
+    Task,
+)
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.safety import GROUP_OF_ONE
+from jurygraph.schema.trace import group_verdicts_by_response
 
 Combiners = Mapping[str, Combiner]
 
@@ -69,7 +77,7 @@ def compute_rewards(
     decision: Decision,
     questions: Sequence[Question],
     responses: Sequence[str],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[RecordedVerdict],
     combiners: Combiners,
 ) -> tuple[Reward, ...]:
     """Return the rewards of a group, in the order of `responses` (ids); they are computed in sorted order of ids.
@@ -131,19 +139,6 @@ def _build_table(questions: Sequence[Question], marks: ScoreArrays) -> Table:
     if marks.outcome.shape[1] != end:
         raise PlanError(f"{marks.outcome.shape[1]} marks a response for {end} samples of questions: give one for each")
     return Table(len(marks.outcome), columns)
-
-
-def group_verdicts_by_response(
-    questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]
-) -> dict[str, list[Verdict]]:
-    """Return each response's verdicts, in canonical order; one on an unordered pair belongs to both responses."""
-    mirrored = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
-    by_response: dict[str, list[Verdict]] = {name: [] for name in responses}
-    for verdict in sorted(verdicts, key=lambda v: (v.question, v.about, v.responses, v.sample)):
-        by_response[verdict.about].append(verdict)
-        if verdict.question in mirrored and verdict.responses:
-            by_response[verdict.responses[1]].append(verdict)
-    return by_response
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -339,7 +334,7 @@ def _is_fatal(rule: str, outcome: NDArray[np.int8], is_penalty: Bools) -> Bools:
     return is_fatal
 
 
-def _count(verdicts: Sequence[Verdict]) -> Counts:
+def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [v.status for v in verdicts]
     return _counts(*(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable")))
 
@@ -359,3 +354,30 @@ def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
 def _counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
     """Return the counts; cached, because many rewards share theirs."""
     return Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable)
+
+
+def redecide(
+    task: Task,
+    survey: Survey,
+    config: Config,
+    seats: Mapping[str, EvaluatorRecord],
+    combiners: Mapping[str, Combiner],
+    find_tensions: TensionFinder,
+) -> Decision:
+    """Return the decision that `prepare` would make for a task and its survey under this config.
+
+    Args:
+        task: the task as planned, with the constraints and tensions read from its profiles and its graph
+            (`as_planned`).
+        survey: the survey of its plan.
+        config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
+        seats: the record of every evaluator of the config, by name.
+        combiners: the combiners of the config, by name (`load_combiners`).
+        find_tensions: the rule that finds tensions between constraints (`agents.checks.tensions`).
+
+    Raises:
+        PlanError: the recipe does not fit the task.
+    """
+    audiences = [seat.audience for seat in seats.values()]
+    weights, difficulty = weigh_stakeholders(task, config.weights, audiences, find_tensions)
+    return build_decision(config, build_specs(task, survey, config, seats, combiners, weights, difficulty), combiners)

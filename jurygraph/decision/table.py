@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.aggregation.voting import strict_majority
-from jurygraph.decision.combiner import Bools, Floats, ScoreMatrix
-from jurygraph.schema import Cause, ComponentInput, Decision, Question, Status, Verdict
+from jurygraph.decision.combiner import ScoreMatrix
+from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
 from jurygraph.schema.safety import WORST_CASE_GATES
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
@@ -133,10 +134,10 @@ class Table:
         return np.concatenate(outcomes, axis=1), np.concatenate(weights)
 
 
-def build_table(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]) -> Table:
+def build_table(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]) -> Table:
     """Return the table of a group's verdicts, in any order. `responses` are ids in canonical order."""
     row = {name: i for i, name in enumerate(responses)}
-    by_question: dict[str, list[Verdict]] = defaultdict(list)
+    by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         by_question[verdict.question].append(verdict)
     shown = {of: _variant_columns(of, questions, by_question) for of in sorted({q.of for q in questions})}
@@ -144,7 +145,7 @@ def build_table(questions: Sequence[Question], responses: Sequence[str], verdict
 
 
 def _build_columns(
-    question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict], variants: Variants
+    question: Question, row: Mapping[str, int], verdicts: Sequence[RecordedVerdict], variants: Variants
 ) -> Columns:
     placed = _assign_cells(question, row, verdicts, variants)
     width = 1 + max((column for _, column in placed), default=0)
@@ -191,7 +192,7 @@ def _unrequested_outcome(columns: Columns) -> NDArray[np.int8]:
     return np.where(is_left_out, NOT_APPLICABLE, ABSENT).astype(np.int8)
 
 
-def score_entry(verdict: Verdict) -> tuple[float, bool, int]:
+def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     """Return a verdict as numbers: its score, whether it is met, and its outcome (a code of this module).
 
     If the judge made no decision of its own, a score of 0.5 or more is met; without a score: 0.0 and not met.
@@ -203,7 +204,7 @@ def score_entry(verdict: Verdict) -> tuple[float, bool, int]:
     return score, met, ok_outcome(verdict.gated_by)
 
 
-def _encode_mirrored(verdict: Verdict) -> tuple[float, bool, int]:
+def _encode_mirrored(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     """Return a verdict on an unordered pair as numbers, for the second response."""
     if verdict.score is None:
         return score_entry(verdict)
@@ -217,13 +218,13 @@ def ok_outcome(gated_by: str | None) -> int:
 
 
 def _assign_cells(
-    question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict], variants: Variants
-) -> dict[tuple[int, int], tuple[Verdict, bool]]:
+    question: Question, row: Mapping[str, int], verdicts: Sequence[RecordedVerdict], variants: Variants
+) -> dict[tuple[int, int], tuple[RecordedVerdict, bool]]:
     """Return the verdict of each cell, and whether it is mirrored for the second response.
 
     A verdict that was settled without a judgement fills the cells of every variant of its response.
     """
-    placed: dict[tuple[int, int], tuple[Verdict, bool]] = {}
+    placed: dict[tuple[int, int], tuple[RecordedVerdict, bool]] = {}
     for verdict in verdicts:
         own_row = row[verdict.about]
         if not verdict.responses:
@@ -243,7 +244,9 @@ def _assign_cells(
     return placed
 
 
-def _variant_columns(of: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[Verdict]]) -> Variants:
+def _variant_columns(
+    of: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
+) -> Variants:
     """Return the column of every variant that was shown: its position, by id, among those of its parent."""
     if of == "submitted":
         return {}

@@ -4,6 +4,7 @@ roles → candidate pairs by role → a model's answers about the pairs → vali
 state can hold a response.
 """
 
+from functools import cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -11,7 +12,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from jurygraph.agents.graph_annotator.annotator import Annotator
-from jurygraph.agents.graph_annotator.candidates import candidate_pairs
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.graph_annotator.graph import (
     elect_edges,
@@ -21,8 +21,8 @@ from jurygraph.agents.graph_annotator.graph import (
     unanswered_pairs,
 )
 from jurygraph.agents.graph_annotator.known_graph import KnownGraph, known_graph
-from jurygraph.agents.graph_annotator.projection import project
-from jurygraph.agents.graph_annotator.validation import CheckedRoles
+from jurygraph.agents.graph_annotator.validation import CheckedRoles, candidate_pairs
+from jurygraph.agents.graph_annotator.voting import project
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric, Task
@@ -118,6 +118,7 @@ def _annotator(state: AnnotateState, roster: RunContext) -> Annotator:
     return Annotator(state["task"], _rubric(state), load_domain(_annotation_config(roster).domain), roster.judge_client)
 
 
+@cache
 def build() -> AnnotateGraph:
     """Return the compiled graph: roles → candidates → edges → validate → project."""
     graph = StateGraph(

@@ -18,7 +18,7 @@ from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDIC
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Material, Survey, Verdict
+from jurygraph.schema import Material, RecordedVerdict, Survey
 
 T = TypeVar("T")
 
@@ -69,7 +69,7 @@ def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
         raise ConfigError(f"evaluator {evaluator.name!r} cannot be opened: {type(error).__name__}: {error}") from error
 
 
-async def answer_slots(slots: Sequence[EvaluatorTask], survey: Survey, roster: RunContext) -> list[Verdict]:
+async def answer_slots(slots: Sequence[EvaluatorTask], survey: Survey, roster: RunContext) -> list[RecordedVerdict]:
     """Return the verdicts on all slots, stamped, in the order of the slots."""
     slots_by_evaluator: dict[str, list[EvaluatorTask]] = {}
     for slot in slots:
@@ -83,7 +83,7 @@ async def answer_slots(slots: Sequence[EvaluatorTask], survey: Survey, roster: R
 
     answers_by_evaluator = await run_isolated(answer_all, roster.config.langsmith)
 
-    def to_verdicts() -> list[Verdict]:
+    def to_verdicts() -> list[RecordedVerdict]:
         redactor = roster.redactor
         return [
             verdict
@@ -105,7 +105,7 @@ async def derive_jobs(jobs: Sequence[DerivationTask], survey: Survey, roster: Ru
 
     async def derive(job: DerivationTask) -> Any:
         deriver = roster.derivers[job.derivation.deriver]
-        if deriver.asks_model and roster.config.model == "none":
+        if deriver.uses_model and roster.config.model == "none":
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         (result,) = await _call_each(deriver.derive, [build_input(job)], False)
         return result

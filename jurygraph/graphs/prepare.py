@@ -1,7 +1,6 @@
 """The prepare graph, run once per task: make a frozen plan from the task alone."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -23,7 +22,7 @@ from jurygraph.graphs.planning import (
 )
 from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, RunContext
 from jurygraph.messages import shorten
-from jurygraph.safety.secret_fields import refuse_secrets_in_plan
+from jurygraph.safety.known_secrets import refuse_secrets_in_plan
 from jurygraph.schema import Audience, Plan, Rubric, Task
 from jurygraph.schema.plan import with_rubric_graph
 from jurygraph.schema.profile import is_text_only, with_profiles
@@ -137,13 +136,8 @@ def _audiences(roster: RunContext) -> list[Audience]:
 
 
 async def _annotate(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    annotated = await _annotate_graph().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
+    annotated = await annotate.build().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
     return {"rubric": annotated["rubric"]}
-
-
-@cache
-def _annotate_graph() -> annotate.AnnotateGraph:
-    return annotate.build()
 
 
 _STEPS: Mapping[str, Callable[[PrepareState, Runtime[RunContext]], Awaitable[Update | Command[str]]]] = {

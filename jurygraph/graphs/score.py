@@ -1,7 +1,7 @@
 """The score graph, run once for a task's group of responses: route ⇄ branches, then statistics → decide → trace."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from langgraph.graph import END, START, StateGraph
@@ -11,11 +11,11 @@ from langgraph.types import Command
 
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.graphs.execution import answer_slots, derive_jobs
-from jurygraph.graphs.routing import next_work
+from jurygraph.graphs.routing import KnownResults, next_work, sort_responses
 from jurygraph.graphs.state import RunContext, ScoreOutput, ScoreState
 from jurygraph.graphs.tracing import group_statistics, write_traces
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Branch
+from jurygraph.schema import Branch, Plan, Response
 
 ScoreGraph = CompiledStateGraph[ScoreState, RunContext, ScoreState, ScoreOutput]
 Update = dict[str, Any]
@@ -64,6 +64,13 @@ _NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Updat
     "derive": _derive,
     **{branch: _answer_node(branch) for branch in BRANCHES},
 }
+
+
+def initial_state(plan: Plan, responses: Sequence[Response], known_results: KnownResults) -> ScoreState:
+    """Return the state from which a group is scored, with the responses in canonical order."""
+    return ScoreState(
+        plan=plan, responses=sort_responses(responses), recalled=known_results, wave=0, material=[], verdicts=[]
+    )
 
 
 async def answer_questions(start: ScoreState, roster: RunContext) -> None:

@@ -2,16 +2,16 @@
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from jurygraph.agents.graph_annotator.candidates import Pair
 from jurygraph.agents.graph_annotator.known_graph import KnownGraph
-from jurygraph.agents.graph_annotator.validation import CheckedRoles
+from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
 from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.graphs.routing import KnownResults, WaveWork
+from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
@@ -21,6 +21,7 @@ from jurygraph.schema import (
     EvaluatorRecord,
     Material,
     Plan,
+    RecordedVerdict,
     RejectedEdge,
     Response,
     Reward,
@@ -30,13 +31,14 @@ from jurygraph.schema import (
     TaskView,
     Trace,
     UnansweredPair,
-    Verdict,
 )
 from jurygraph.schema.profile import Profiles, ProfilesLine
 from jurygraph.schema.rubric import Role
 
 if TYPE_CHECKING:
+    from jurygraph.models.gateway import Gateway
     from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import CallSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,15 @@ class RunContext:
     combiners: Mapping[str, Combiner]
     judge_client: "JudgeClient | None" = None
     secrets: tuple[str, ...] = ()
+
+    def with_model(self, gateway: "Gateway | None", sink: "CallSink | None" = None) -> "RunContext":
+        """Return the context of one graph run, whose client sends requests to `gateway` and keeps replies in `sink`."""
+        if gateway is None:
+            return self
+        from jurygraph.models.judge_client import JudgeClient  # imported lazily: only needed with a model
+
+        client = JudgeClient(gateway, self.config.calls.parameters, self.config.safety, project_key(), sink)
+        return replace(self, judge_client=client)
 
     @property
     def redactor(self) -> Redactor:
@@ -129,7 +140,7 @@ class ScoreState(TypedDict, total=False):
     wave: int
     work: WaveWork
     material: Annotated[list[Material], operator.add]
-    verdicts: Annotated[list[Verdict], operator.add]
+    verdicts: Annotated[list[RecordedVerdict], operator.add]
     recalled: KnownResults
     statistics: dict[str, Any]
     rewards: tuple[Reward, ...]

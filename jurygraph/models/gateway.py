@@ -11,15 +11,13 @@ from time import monotonic
 from typing import NamedTuple
 
 from jurygraph.models.backend import Backend
-from jurygraph.models.budget import Budget, Reservation
+from jurygraph.models.budget import Budget, Price, Reservation, cost, max_cost, reply_limit
 from jurygraph.models.cache import Cache, Stored
-from jurygraph.models.call_sink import AnsweredCall, CallSink, NullCallSink
 from jurygraph.models.circuit_breaker import Attempt, CircuitBreaker
 from jurygraph.models.faults import Fault, deadline_fault
 from jurygraph.models.limiter import Limiter, RequestSlot
-from jurygraph.models.prices import Price, cost, max_cost, reply_limit
 from jurygraph.models.recording import Recorder
-from jurygraph.models.request import Reply, Request, Token
+from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
@@ -40,10 +38,7 @@ class RequestLimits:
 
 
 class Gateway:
-    """Sends requests to one model. Created anywhere, used in one event loop at a time; `close` it there.
-
-    Replies are kept in `sink` before they are used.
-    """
+    """Sends requests to one model. Created anywhere, used in one event loop at a time; `close` it there."""
 
     def __init__(
         self,
@@ -55,7 +50,6 @@ class Gateway:
         breaker: CircuitBreaker | None = None,
         budget: Budget | None = None,
         cache: Cache | None = None,
-        sink: CallSink | None = None,
         recorder: Recorder | None = None,
         redactor: Redactor | None = None,
     ) -> None:
@@ -66,19 +60,19 @@ class Gateway:
         self._breaker = breaker or CircuitBreaker()
         self.price = price
         self._cache = cache
-        self.sink: CallSink = sink or NullCallSink()
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
-        self._pending: dict[str, asyncio.Task[AnsweredCall]] = {}
+        self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
         self._unstored: dict[str, Stored] = {}
 
-    async def ask(self, request: Request, until: float | None = None) -> AnsweredCall:
-        """Return the reply to a request, from the store, the cache or the model. Raises `Fault`.
+    async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
+        """Return the reply to a request, from the sink, the cache or the model. Raises `Fault`.
 
-        Equal concurrent requests are sent once. `until` is a time of the running loop. The deadline of one caller does
+        A reply is kept in `sink` before it is returned. Equal concurrent requests with the same sink are sent once.
+        `until` is a time of the running loop. The deadline of one caller does
         not end the equal request of another.
         """
-        key = request.digest
+        key = request.digest, id(sink)
         while (pending := self._pending.get(key)) is not None:
             try:
                 async with asyncio.timeout_at(until):
@@ -88,7 +82,7 @@ class Gateway:
             except Fault as fault:
                 if fault.kind != "deadline":
                     raise
-        task = self._pending[key] = asyncio.create_task(self._resolve(request, until))
+        task = self._pending[key] = asyncio.create_task(self._resolve(request, until, sink))
         task.add_done_callback(partial(self._on_done, key))
         return await asyncio.shield(task)
 
@@ -97,10 +91,10 @@ class Gateway:
         """Return whether replies are kept for other runs too."""
         return self._cache is not None
 
-    def is_stored(self, request: Request) -> bool:
-        """Return whether the reply is already stored, so that nothing is sent."""
+    def is_stored(self, request: Request, sink: CallSink | None = None) -> bool:
+        """Return whether the reply is in the sink or the cache, so that nothing is sent."""
         key = request.digest
-        return self.sink.find(key) is not None or (self._cache is not None and self._cache.get(key) is not None)
+        return _find_call(sink, key) is not None or (self._cache is not None and self._cache.get(key) is not None)
 
     def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
@@ -126,21 +120,21 @@ class Gateway:
         if self._recorder is not None:
             self._recorder.close()
 
-    def _on_done(self, key: str, done: "asyncio.Task[AnsweredCall]") -> None:
+    def _on_done(self, key: tuple[str, int], done: "asyncio.Task[AnsweredCall]") -> None:
         del self._pending[key]
         if not done.cancelled():
             done.exception()  # mark the error as retrieved: the callers may have been cancelled
 
-    async def _resolve(self, request: Request, until: float | None) -> AnsweredCall:
+    async def _resolve(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
-        answered = await self._find_stored(request) or await self._request_model(request, until)
+        answered = await self._find_stored(request, sink) or await self._request_model(request, until, sink)
         if self._recorder is not None:
             self._recorder.add(request, answered.reply, answered.call.cost)
         return answered
 
-    async def _find_stored(self, request: Request) -> AnsweredCall | None:
+    async def _find_stored(self, request: Request, sink: CallSink | None) -> AnsweredCall | None:
         key = request.digest
-        known = self.sink.find(key)
+        known = _find_call(sink, key)
         if known is not None:
             return known
         stored = self._cache.get(key) if self._cache else None
@@ -148,10 +142,15 @@ class Gateway:
             return None
         reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
         answered = AnsweredCall(reply, _build_call(request, reply, stored.cost, cache_hit=True, attempts=0))
-        await self.sink.store(self._redact_request(request), answered)
+        await self._keep(request, answered, sink)
         return answered
 
-    async def _request_model(self, request: Request, until: float | None) -> AnsweredCall:
+    async def _keep(self, request: Request, answered: AnsweredCall, sink: CallSink | None) -> None:
+        """Store a call in the sink, without secrets; it is durable when this returns."""
+        if sink is not None:
+            await sink.store(self._redact_request(request), answered)
+
+    async def _request_model(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         start, sent, repeats = monotonic(), 0, 0
         load = _Load(request_size(request), reply_limit(request.parameters, self.limits.max_tokens))
 
@@ -167,7 +166,7 @@ class Gateway:
                         call = _build_call(request, reply, cost_of_call, attempts=sent, latency=monotonic() - start)
                         answered = AnsweredCall(reply, call)
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
-                        await self.sink.store(self._redact_request(request), answered)
+                        await self._keep(request, answered, sink)
                         return answered
                     repeats += not attempt.is_probe
 
@@ -277,6 +276,10 @@ class _Load(NamedTuple):
     def tokens(self) -> int:
         """Return the estimated total of tokens."""
         return self.size // _BYTES_PER_TOKEN + self.longest
+
+
+def _find_call(sink: CallSink | None, key: str) -> AnsweredCall | None:
+    return None if sink is None else sink.find(key)
 
 
 def request_size(request: Request) -> int:

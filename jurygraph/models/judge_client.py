@@ -8,10 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from jurygraph.models.call_sink import AnsweredCall
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request
 from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
 from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.schema import Call, SafetyConfig
@@ -36,7 +35,7 @@ class ParsedReply(Generic[T]):
 class JudgeClient:
     """The model requests of one group, or one task. `calls` are all calls, new or cached, by id.
 
-    `safety` selects the defences; `key` is the project's, for the marks of fences.
+    `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`.
     """
 
     def __init__(
@@ -45,11 +44,13 @@ class JudgeClient:
         parameters: Mapping[str, JsonValue],
         safety: SafetyConfig = DEFENDED,
         key: bytes = b"",
+        sink: CallSink | None = None,
     ) -> None:
         self.calls: dict[str, Call] = {}
         self.safety = safety
         self._manner = RenderOptions(safety.fence, safety.reminder, key)
         self._gateway = gateway
+        self._sink = sink
         self._parameters = parameters
         self._deadline_time: float | None = None
 
@@ -161,7 +162,7 @@ class JudgeClient:
             raise
 
     async def _ask(self, request: Request) -> AnsweredCall:
-        answered = await self._gateway.ask(request, self._deadline())
+        answered = await self._gateway.ask(request, self._deadline(), self._sink)
         self.calls[answered.call.id] = answered.call
         return answered
 

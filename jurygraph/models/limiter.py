@@ -11,7 +11,7 @@ from functools import partial
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import wait_for_turn
-from jurygraph.models.retry_after import MAX_WAIT
+from jurygraph.models.retries import MAX_WAIT
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class Limiter:
     def report_throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
         """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
-        If the provider asks for more than `LONGEST`, there is no hold: each request gets the error and fails. Call it
+        If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
         while the turn is open, else another request is sent before the hold.
         """
         is_halved = self._window.throttled(turn.number, self._granted)

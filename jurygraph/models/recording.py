@@ -15,8 +15,7 @@ from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id
-from jurygraph.sources.files import ByteRange, TextFile
-from jurygraph.sources.formats import GZIP
+from jurygraph.sources.files import GZIP, ByteRange, TextFile
 from jurygraph.sources.json_lines import raise_line_error, read_lines
 
 log = logging.getLogger(__name__)

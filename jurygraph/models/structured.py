@@ -5,9 +5,7 @@ an answer, never becomes an answer.
 """
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -18,6 +16,7 @@ from jurygraph.messages import Problem, describe_validation_error, quote, shorte
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
+from jurygraph.schema.strict_json import decode_strictly
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -141,13 +140,14 @@ def _validate(text: str, noun: type[T]) -> T | Problem:
     try:
         answer = noun.model_validate_json(text, strict=True, extra="forbid")
     except ValidationError as error:
-        return _syntax_complaint(error) or _validation_complaint(error, text, noun)
-    return _find_flaw(_JSON.decode(text), answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
-
-
-def _validation_complaint(error: ValidationError, text: str, noun: type[BaseModel]) -> Problem:
-    data = _JSON.decode(text)
-    return _find_flaw(data, data) or describe_validation_error(error, noun, data)
+        if syntax := _syntax_complaint(error):
+            return syntax
+        data = decode_strictly(text, allow_negative_zero=False)
+        return data if isinstance(data, Problem) else describe_validation_error(error, noun, data)
+    data = decode_strictly(text, allow_negative_zero=False)
+    if isinstance(data, Problem):
+        return data
+    return _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
 
 
 def _syntax_complaint(error: ValidationError) -> Problem | None:
@@ -164,11 +164,9 @@ def _syntax_complaint(error: ValidationError) -> Problem | None:
 def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     """Return an error that validation does not catch, None if there is none.
 
-    `dumped` is `data` as parsed and dumped by the pydantic model. An error is a complaint in the place of a value, a
-    field left to its default, or a boolean for a number, since Python accepts True for 1.
+    `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
+    for a number, since Python accepts True for 1.
     """
-    if isinstance(data, Problem):
-        return data
     if isinstance(data, bool) is not isinstance(dumped, bool):
         return Problem((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
     if isinstance(data, dict):
@@ -189,41 +187,6 @@ def _first_flaw(parts: Iterable[tuple[str | int, Any, Any]]) -> Problem | None:
         if flaw is not None:
             return Problem((step, *flaw.path), flaw.problem, flaw.remedy)
     return None
-
-
-def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Problem:
-    values = dict(pairs)
-    if len(values) == len(pairs):
-        return values
-    twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-    return Problem((twice,), "stands twice in one object", "keep one of them")
-
-
-def _reject_constant(name: str) -> Problem:
-    return Problem((), f"is {name}, which is not JSON", "write a number")
-
-
-def _parse_real(digits: str) -> float | Problem:
-    value = float(digits)
-    if math.isinf(value):
-        return Problem((), f"is {shorten(digits)}, which no 64-bit float holds", "write a smaller number")
-    if value == 0 and digits[0] == "-":
-        return Problem((), f"is {shorten(digits)}", "write 0")
-    return value
-
-
-def _parse_whole(digits: str) -> int | Problem:
-    value = _parse_real(digits)
-    return value if isinstance(value, Problem) else int(digits)
-
-
-_JSON = json.JSONDecoder(
-    object_pairs_hook=_require_unique_keys,
-    parse_constant=_reject_constant,
-    parse_float=_parse_real,
-    parse_int=_parse_whole,
-)
-"""Decoder that replaces values that JSON leaves ambiguous by a complaint, so that their field can be located."""
 
 
 class _Strict(NamedTuple):

@@ -8,8 +8,7 @@ from typing import Protocol
 
 from pydantic_core import to_json
 
-from jurygraph.models.call_sink import AnsweredCall
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.digests import Digests
 from jurygraph.runs.store.ledger import Ledger

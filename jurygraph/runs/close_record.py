@@ -7,6 +7,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import require_run
+from jurygraph.runs.writable_run import WritableRun
 
 
 class ClosedRun(NamedTuple):
@@ -23,7 +24,7 @@ def close_run(folder: Path) -> ClosedRun:
     Raises `InputError` where there is no run, or where another process writes it.
     """
     require_run(folder)
-    run = Run.open_for_writing(folder)
+    run = WritableRun.open_for_writing(folder)
     if run is None:
         raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
     try:

@@ -1,8 +1,10 @@
-"""RATINGS, one rating or vote per row, and TEXTS, with the texts of rated items.
+"""RATINGS, one rating or vote per row; TEXTS, with the texts of rated items; and confusions, learned from ratings.
 
-Files are CSV, JSONL or Parquet, gzipped or not.
+Files are CSV, JSONL or Parquet, gzipped or not. Texts are escaped in CSV cells so that no spreadsheet runs them as a
+formula, and restored on reading. A file of confusions has the digest of its content, so that changes are detected.
 """
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,12 +13,21 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import MAX_INT_BITS, Problem, describe_validation_error, did_you_mean, quote, shorten
+from jurygraph.messages import (
+    MAX_INT_BITS,
+    Problem,
+    describe_validation_error,
+    describe_value,
+    did_you_mean,
+    quote,
+    shorten,
+)
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.rating import Label, LabelledItem, RatedItem, Rating, Vote
-from jurygraph.sources.csv_text import unescape_formulas
+from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, Rating, Vote
+from jurygraph.sources.files import read_whole
 from jurygraph.sources.table_rows import Row, is_csv, read_placed_rows
 
 N = TypeVar("N", bound=FrozenModel)
@@ -274,3 +285,66 @@ def _parse_number(location: str, column: str, text: str) -> float:
 
 def _refuse(location: str, problem: Problem) -> NoReturn:
     raise InputError(f"{location}, field {problem.field}: {problem}")
+
+
+_BREAKS = r"\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029;"
+"""Characters that a reader may take for the end of a cell: line breaks, tabs and semicolons."""
+
+QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
+"""The same as characters: a cell that contains one has to be quoted."""
+
+_SIGNS = "=+\\-@＝＋－＠"
+_FORMULA = re.compile(rf"^[ \0]*'*(?=[{_BREAKS}])|(?:^|[{_BREAKS}])[ \0]*'*(?=[{_SIGNS}])")
+_NEUTRALISED = re.compile(rf"((?:^|[{_BREAKS}])[ \0]*'*)'(?=[{_SIGNS}])|(^[ \0]*'*)'(?=[{_BREAKS}])")
+
+
+def escape_formulas(text: str) -> str:
+    """Insert an apostrophe before characters with which a spreadsheet may begin a formula.
+
+    These are `=`, `+`, `-` and `@` at the start of the text or after a break in it, and a break at the start.
+    """
+    return _FORMULA.sub(r"\g<0>'", text)
+
+
+def unescape_formulas(text: str) -> str:
+    """Return the text before it was neutralised."""
+    return _NEUTRALISED.sub(lambda match: match[1] if match[2] is None else match[2], text)
+
+
+_MAX_BYTES = 64 << 20
+_TOO_LARGE = "has over 64 MB, which no confusions have; name the file that `jurygraph consensus --artifact` wrote"
+_REWRITE_HINT = "have `jurygraph consensus --artifact` write it again"
+
+
+def confusions_to_json(confusions: Confusions) -> bytes:
+    """Return the content of the file: the model's fields, and its digest."""
+    return json.dumps({**confusions.model_dump(mode="json"), "digest": confusions.digest}).encode() + b"\n"
+
+
+def read_confusions(path: str | Path) -> Confusions:
+    """Read a file of `written`. Raises `InputError` with file and field if it is another file, or was changed."""
+    content = _read_object(Path(path))
+    digest = content.pop("digest", None)
+    if digest is None:
+        raise InputError(f"{path}, field digest: is missing; {_REWRITE_HINT}")
+    try:
+        confusions = Confusions.model_validate(content)
+    except ValidationError as error:
+        problem = describe_validation_error(error, Confusions, content)
+        raise InputError(f"{path}, field {problem.field}: {problem}") from None
+    if digest != confusions.digest:
+        raise InputError(f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}")
+    return confusions
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = from_json(read_whole(str(path), file, _MAX_BYTES, _TOO_LARGE), allow_inf_nan=False)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); name a file that can be read") from None
+    except ValueError as error:
+        raise InputError(f"{path}: is not valid JSON ({error}); {_REWRITE_HINT}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: is {describe_value(content)}; confusions are a JSON object; {_REWRITE_HINT}")
+    return content

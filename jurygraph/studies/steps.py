@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from jurygraph.errors import InputError
-from jurygraph.runs.run import Run
-from jurygraph.runs.trace_reading import ScoredResponse
+from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import Trace
 
 

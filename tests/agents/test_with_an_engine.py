@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Jury, Response, Task
-from jurygraph.agents.graph_annotator.candidates import Pair, kinds_between
+from jurygraph import Jury, Planner, Response, Task
+from jurygraph.agents.graph_annotator.validation import Pair, kinds_between
 from jurygraph.aggregation import gear
 from jurygraph.errors import ModelError, PlanError
 from jurygraph.schema import Rubric
@@ -80,7 +80,7 @@ def graph_of(tiny: Path, weights: dict[str, float], seed: int) -> Rubric:
     asking["parameters"]["logit_bias"] |= {str(ord("w")): 6.0, str(ord("s")): 5.0}
     config = {"model": f"gguf:{tiny}", "evaluators": ["criteria"], "annotation": {"batch": 2}, "calls": asking}
     with Jury.from_config(config) as jury:
-        return jury.annotate(task)
+        return Planner(jury).annotate(task)
 
 
 def is_a_graph_of(rubric: Rubric, weights: dict[str, float]) -> bool:

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,11 +16,9 @@ import pytest
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.lock import acquire, release
 from tests.bad_input.conftest import Command, listing, somebody_without_rights
-from tests.bad_input.test_bad_input import HERE, open_project, project, score
+from tests.bad_input.test_bad_input import open_project, project, score
 
 __all__ = ["open_project", "project"]
-
-FIRST_FORM = HERE.parent / "data" / "first_form" / "run"
 
 
 @pytest.fixture
@@ -56,12 +53,6 @@ def test_a_run_made_by_a_newer_version(run: Command, scored: Path) -> None:
     connection.close()
     newer = r"was made by a newer jurygraph \(schema version 7; this one reads 2\); upgrade jurygraph"
     refuse_run(run, scored, f"{scored}/run: {newer}")
-
-
-def test_a_run_made_by_an_older_version(run: Command, project: Path) -> None:
-    shutil.copytree(FIRST_FORM, project / "run")
-    how = f"`jurygraph migrate {project}/run TASKS --out NEW` brings it over"
-    refuse_run(run, project, f"{project}/run: is a run of schema version 1; {how}")
 
 
 def test_a_run_of_other_tasks(run: Command, scored: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from jurygraph.schema import Plan, Reward, Verdict
+from jurygraph.schema import Plan, RecordedVerdict, Reward, Verdict
 from tests.examples import at_most
 from tests.graphs.cast import (
     BY_RESPONSE,
@@ -218,7 +218,7 @@ def test_a_coverage_of_0_is_always_below(rule: str, missing: Verdict) -> None:
 
 
 def test_what_does_not_apply_leaves_numerator_denominator_and_coverage() -> None:
-    screened = Verdict(status="not_applicable", gated_by="gate")
+    screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     about = task(criterion("x"), criterion("y", 3.0), criterion("z", -1.0))
     reward = one_reward({"evaluators": [MET]}, about, met_x=0.5, met_y=screened, met_z=screened)
     assert (reward.value, reward.status, reward.coverage) == (0.5, "ok", 1.0)
@@ -303,7 +303,7 @@ def test_a_response_judged_whole_has_one_reward_beside_one_that_was_not() -> Non
     """The parent does not apply to `a`, which is no reason to doubt a's reward because b's was not judged."""
     config = {"evaluators": [MET], "rubric": {"gated": "missing"}}
     about = task(criterion("p"), criterion("n", -0.5), criterion("c"), edges=[("p", "n", 0.2), ("n", "c", 0.2)])
-    screened = Verdict(status="not_applicable", gated_by="gate")
+    screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     mine: dict[Any, Verdict | float] = {("met@p", "a"): screened, ("met@n", "a"): 0.5, ("met@c", "a"): 0.5}
     theirs = {("met@p", "b"): CANNOT_TELL, ("met@n", "b"): 0.5, ("met@c", "b"): 0.5}
     plan = planned(config, about)

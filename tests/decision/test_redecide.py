@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
+from jurygraph.decision.decide import redecide
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.decision.redecide import redecide
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Constraint, Decision, EvaluatorRecord, Stakeholder, Survey, Task
 from jurygraph.sources import parse_config

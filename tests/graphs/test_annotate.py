@@ -43,14 +43,14 @@ def annotated(
 ) -> Rubric:
     """The rubric with its graph before a model that answers like this; `asked` is how often it must be asked."""
     with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
-        found = jury.annotate(task, reviewed)
+        found = jg.Planner(jury).annotate(task, reviewed)
         assert asked in (None, server.count)
     return found
 
 
 def requests_of(script: Script, task: Task, **fields: Any) -> Server:
     with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
-        jury.annotate(task)
+        jg.Planner(jury).annotate(task)
     return server
 
 
@@ -373,7 +373,7 @@ def test_a_budget_is_an_error_of_its_own() -> None:
         jg.Jury.from_config(settings(server.url), max_calls=1) as jury,
         pytest.raises(BudgetExceeded, match="pairs of its criteria could not be annotated"),
     ):
-        jury.annotate(task)
+        jg.Planner(jury).annotate(task)
 
 
 def test_a_task_without_rubric_has_nothing_to_annotate() -> None:

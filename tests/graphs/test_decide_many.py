@@ -13,7 +13,7 @@ from jurygraph.decision.decide import ScoreArrays, compute_rewards_batch, is_ind
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.decision.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, score_entry
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.schema import Counts, Plan, Reward, Verdict
+from jurygraph.schema import Counts, Plan, RecordedVerdict, Reward
 from tests.examples import at_most
 from tests.graphs.cast import BY_RESPONSE, COMBINERS, UNJUDGED, criterion, decided, planned, task, told
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
@@ -21,7 +21,7 @@ from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, 
 EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]) -> ScoreArrays:
+def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> ScoreArrays:
     """The verdicts as marks: each in the row of the response it is about, and the column of its question and sample."""
     starts, width = {}, 0
     for question in plan.survey.questions:
@@ -39,7 +39,7 @@ def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]
     return marks
 
 
-def together(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]) -> dict[str, Reward]:
+def together(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> dict[str, Reward]:
     rows = compute_rewards_batch(plan.decision, plan.survey.questions, marks_of(plan, names, verdicts), COMBINERS)
     return {name: row.to_reward(plan.decision) for name, row in zip(names, rows, strict=True)}
 
@@ -54,7 +54,7 @@ def crowds(draw: st.DrawFn) -> Scene:
     for place, verdict in scene.verdicts.items():
         wanting = {"any": (), "judged": ("abstained", "failed"), "whole": ("abstained", "failed", "not_applicable")}
         if verdict.status in wanting[kinds[place[1]]]:
-            verdicts[place] = Verdict(score=draw(SCORES))
+            verdicts[place] = RecordedVerdict(score=draw(SCORES))
     for question in scene.plan.survey.questions:
         for name in (name for name in NAMES if kinds[name] == "any" and draw(st.integers(0, 3)) == 0):
             for sample in range(question.samples):
@@ -153,7 +153,7 @@ def types(value: Any) -> Any:
 
 def test_a_combiners_numbers_are_floats_whatever_it_gives() -> None:
     plan = planned({"evaluators": [told("x")]}, task())
-    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): Verdict(score=0.5)})
+    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Narrow()})
     reward = row.to_reward(plan.decision)
     assert (type(row.value), types(row.components), types(row.terms)) == (float, (tuple, [float]), (tuple, [float]))
@@ -221,6 +221,6 @@ class Broken(Combiner):
 @pytest.mark.parametrize(("value", "part"), [(np.nan, 0.0), (np.inf, 0.0), (0.0, np.nan), (0.0, -np.inf)])
 def test_a_combiner_that_gives_no_number_is_named(value: float, part: float) -> None:
     plan = planned({"evaluators": [told("x")]}, task())
-    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): Verdict(score=0.5)})
+    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; mend"):
         compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Broken(value, part)})

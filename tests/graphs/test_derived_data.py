@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from jurygraph import Deriver, DeriverInput, Evaluator, EvaluatorInput, Jury, Material, Response, Task, Trace, Verdict
-from jurygraph.schema import Evidence
+from jurygraph.schema import Evidence, RecordedVerdict
 
 TASK = Task(id="trip", query="Where do we eat?")
 PROSE = Response(id="prose", text="Lunch at Roma.")
@@ -33,7 +33,7 @@ class Reader(Deriver):
 
 class ByModel(Reader):
     name = "by_model"
-    asks_model = True
+    uses_model = True
 
 
 class Counting(Evaluator):
@@ -75,7 +75,7 @@ def scored(*responses: Response, deriver: str = "Reader") -> dict[str, Trace]:
         return {trace.response_id: trace for trace in jury.score(TASK, responses)}
 
 
-def verdict(trace: Trace, evaluator: str) -> Verdict:
+def verdict(trace: Trace, evaluator: str) -> RecordedVerdict:
     return next(one for one in trace.verdicts if one.evaluator.endswith(evaluator))
 
 

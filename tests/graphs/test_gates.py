@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import KnownResults, make_stamp, next_work
-from jurygraph.schema import RESPONSE_GATES, Response, Stakeholder, Survey, Trace, Verdict
+from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, Response, Stakeholder, Survey, Trace, Verdict
 from tests.examples import at_most
 from tests.graphs.cast import (
     by_id,
@@ -380,7 +380,7 @@ def test_what_is_known_of_a_stopped_response_is_settled_anew() -> None:
 
 
 @st.composite
-def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, Verdict]]:
+def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, RecordedVerdict]]:
     """A scene in which models and checks are asked, and the verdicts as they are where response `a` is stopped."""
     about = draw(rubrics())
     seen = [one.id for one in about.rubric.criteria if draw(st.booleans())] if about.rubric else []
@@ -420,7 +420,7 @@ FACTUAL = [
 """Gates of the recipe that look at nothing a model says."""
 
 
-def as_stopped(survey: Survey, verdicts: Mapping[Place, Verdict]) -> dict[Place, Verdict]:
+def as_stopped(survey: Survey, verdicts: Mapping[Place, RecordedVerdict]) -> dict[Place, RecordedVerdict]:
     """The same verdicts of checks, and those of a gate for all that is asked of models."""
     work, _ = next_work(survey, 0, [stopped("a")], [], [])
     asked = {slot.question.id for slots in work.slots.values() for slot in slots}
@@ -432,7 +432,7 @@ def as_stopped(survey: Survey, verdicts: Mapping[Place, Verdict]) -> dict[Place,
 @settings(max_examples=at_most(150), deadline=None)
 @given(worst_cases())
 def test_a_stopped_response_is_never_better_off_than_by_any_verdict_of_a_model(
-    drawn: tuple[Scene, dict[Place, Verdict]],
+    drawn: tuple[Scene, dict[Place, RecordedVerdict]],
 ) -> None:
     """Whatever the rule, the graph and the weights, wherever both are rewards at all.
 
@@ -449,7 +449,9 @@ def test_a_stopped_response_is_never_better_off_than_by_any_verdict_of_a_model(
 
 @settings(max_examples=at_most(100), deadline=None)
 @given(worst_cases())
-def test_and_what_is_left_open_about_it_is_what_checks_left_open(drawn: tuple[Scene, dict[Place, Verdict]]) -> None:
+def test_and_what_is_left_open_about_it_is_what_checks_left_open(
+    drawn: tuple[Scene, dict[Place, RecordedVerdict]],
+) -> None:
     scene, stopped_verdicts = drawn
     worst = scene.rewards(("a",), stopped_verdicts)["a"]
     if all(verdict.status == "ok" for verdict in stopped_verdicts.values()):

@@ -64,7 +64,7 @@ def test_the_plan_is_the_same_in_any_order_of_the_task_and_the_config() -> None:
 
 def test_a_plan_that_is_foreseen_is_that_which_is_made() -> None:
     with jg.Jury.from_config(CONFIG) as one:
-        foreseen, asked = asyncio.run(one.aestimate_plan(full_task()))
+        foreseen, asked = asyncio.run(jg.Planner(one).aestimate_plan(full_task()))
     assert foreseen == planned(CONFIG, full_task())
     assert not asked
 
@@ -76,7 +76,7 @@ def test_to_foresee_a_small_plan_takes_a_fraction_of_the_steps_of_the_graph() ->
             asyncio.run(one.aprepare(task()))
 
         def foresee() -> None:
-            asyncio.run(one.aestimate_plan(task()))
+            asyncio.run(jg.Planner(one).aestimate_plan(task()))
 
         for work in (plan, foresee):  # whatever is imported or compiled once is not counted
             work()
@@ -99,9 +99,9 @@ def test_there_is_no_field_in_which_a_response_could_lie() -> None:
 def test_a_response_cannot_reach_prepare() -> None:
     """Even one that somebody hands over is dropped: no node sees it and the plan is the same."""
     with jury(told("tone")) as made:
-        plain = asyncio.run(made._prepare.ainvoke({"task": task()}, context=made._roster))
+        plain = asyncio.run(made._prepare.ainvoke({"task": task()}, context=made.context))
         handed = {"task": task(), "responses": (response("a"),)}
-        given_one = asyncio.run(made._prepare.ainvoke(handed, context=made._roster))  # type: ignore[arg-type]
+        given_one = asyncio.run(made._prepare.ainvoke(handed, context=made.context))  # type: ignore[arg-type]
     assert given_one["plan"].digest == plain["plan"].digest
     assert "responses" not in given_one
 

@@ -138,7 +138,7 @@ def test_the_machine_itself_is_what_could_have_been_overheard() -> None:
     graph.add_edge(START, "inner")
     graph.add_edge("inner", END)
     with jury(told("tone")) as made:
-        asyncio.run(graph.compile().ainvoke({"text": ""}, context=made._roster))
+        asyncio.run(graph.compile().ainvoke({"text": ""}, context=made.context))
     assert isinstance(found[0]["context"], RunContext)
 
 

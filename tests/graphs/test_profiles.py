@@ -8,7 +8,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
-from jurygraph.decision.redecide import redecide
+from jurygraph.decision.decide import redecide
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
@@ -183,11 +183,11 @@ def test_another_decision_is_made_of_the_task_with_what_was_read() -> None:
 class TestBeforeAnythingIsSent:
     def test_what_would_be_asked_first_is_told_and_nothing_is_sent(self) -> None:
         with serving(parsing()) as server, jg.Jury.from_config(settings(server.url)) as jury:
-            plan, first = asyncio.run(jury.aestimate_plan(trip(ANN, BEN)))
+            plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN)))
             assert plan is None
             assert [request.prompt for request in first] == ["profile", "profile"]
             group = [Response(id="a", text="")]
-            assert asyncio.run(jury.aestimate_requests(trip(ANN, BEN), group)) == first
+            assert asyncio.run(jg.Planner(jury).aestimate_requests(trip(ANN, BEN), group)) == first
             assert server.count == 0
 
     def test_what_is_known_is_no_question(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
@@ -197,15 +197,15 @@ class TestBeforeAnythingIsSent:
             with jg.Jury.from_config(config) as jury:
                 made = jury.prepare(trip(ANN, BEN))
             with jg.Jury.from_config(config) as jury:
-                plan, first = asyncio.run(jury.aestimate_plan(trip(ANN, BEN)))
+                plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN)))
                 assert server.count == 3
                 assert (plan is not None and plan.digest, first) == (made.digest, [])
-                _, (request,) = asyncio.run(jury.aestimate_plan(trip(ANN, ZOE)))
+                _, (request,) = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, ZOE)))
                 assert ZOE in request.messages[1].content
 
     def test_without_a_model_it_is_the_plan(self) -> None:
         with jg.Jury.from_config({"evaluators": [JUDGE]}) as jury:
-            plan, first = asyncio.run(jury.aestimate_plan(trip(ANN, BEN), line()))
+            plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN), line()))
             assert (plan, first) == (jury.prepare(trip(ANN, BEN), line()), [])
 
 

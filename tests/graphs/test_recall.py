@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Jury
+from jurygraph import Group, Jury
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
-from jurygraph.schema import Material, Response, Trace, Verdict
+from jurygraph.schema import Material, RecordedVerdict, Response, Trace
 from tests.graphs.cast import DATA, Half, Measure, Told, Versions, by_id, jury, said, scored, task
 
 HERE = __name__
@@ -181,7 +181,9 @@ def late(traces: Sequence[Trace]) -> dict[str, str]:
 
 def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
     config = {"evaluators": [counted("tone")]}
-    old = Verdict(question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept")
+    old = RecordedVerdict(
+        question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept"
+    )
     (trace,) = again(config, KnownResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
     (verdict,) = trace.verdicts
     assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
@@ -208,16 +210,16 @@ def test_many_groups_each_recall_their_own_when_their_turn_comes() -> None:
     groups = [(task(id=name), [said("a", {"tone": 0.5})]) for name in ("first", "second")]
     turns: list[str] = []
 
-    def recall(about: Any, responses: Any, plan: Any) -> KnownResults:
+    def recall(about: Any) -> KnownResults:
         turns.append(about.id)
-        verdict = Verdict(score=1.0)
+        verdict = RecordedVerdict(score=1.0)
         return KnownResults({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
 
     async def rewards() -> list[float | None]:
         with jury(*config["evaluators"]) as made:
             plans = [await made.aprepare(about) for about, _ in groups]
-            work = [(*group, plan) for group, plan in zip(groups, plans, strict=True)]
-            return [traces[0].reward.value async for traces in made.ascore_all(work, recall)]
+            work = (Group(*group, plan, recall(group[0])) for group, plan in zip(groups, plans, strict=True))
+            return [traces[0].reward.value async for traces in made.ascore_all(work)]
 
     assert asyncio.run(rewards()) == [0.5, 1.0]
     assert (turns, len(ASKED)) == (["first", "second"], 1)

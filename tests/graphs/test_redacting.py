@@ -10,7 +10,7 @@ import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.decision.combiners import Mean
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.schema import Evidence, Material, Response, Variant, Verdict
+from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, Variant, Verdict
 from tests.graphs.cast import planned, response, scored, task
 
 HERE = __name__
@@ -105,7 +105,7 @@ class Breaks(Mean):
 BROKEN = {"combiner": f"{HERE}.Breaks", "inputs": {"all": {"of": "quiet"}}}
 
 
-def verdict_of(evaluator: str, text: str = "a") -> Verdict:
+def verdict_of(evaluator: str, text: str = "a") -> RecordedVerdict:
     use = {"use": f"{HERE}:{evaluator}", "name": "one"}
     (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=text))
     assert SECRET in text or SECRET not in trace.model_dump_json()

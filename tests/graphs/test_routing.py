@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph.graphs import routing
 from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses
-from jurygraph.schema import Failure, Material, Response, Survey, Variant, Verdict
+from jurygraph.schema import Failure, Material, RecordedVerdict, Response, Survey, Variant, Verdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, NO_MODEL, TOLD, in_order, planned, response, task, told
 
 GATED = {
@@ -25,7 +25,7 @@ def asked(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
     return [(slot.question.id, tuple(r.id for r in slot.responses), slot.sample) for slot in slots]
 
 
-def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> Verdict:
+def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> RecordedVerdict:
     asked_ = next(q for q in survey.questions if q.id == question)
     return make_stamp(asked_, survey.views[asked_.view])(Verdict(score=score), about, (about,), sample)
 
@@ -111,12 +111,12 @@ def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
 # Gates that are pairs
 
 
-def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> Verdict:
+def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> RecordedVerdict:
     asked_ = next(q for q in survey.questions if q.id == "gate")
     return make_stamp(asked_, survey.views[asked_.view])(verdict, first, (first, second), 0)
 
 
-def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, Verdict]]:
+def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, RecordedVerdict]]:
     """Who of a, b and c is asked next, and what settles the others, where an unordered pair question is the gate."""
     use = {**told("then"), "when": {"question": "gate", "threshold": 0.6, **when}}
     survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="unordered"), use], "reward": {"gate": 1.0}})
@@ -214,7 +214,7 @@ def test_where_a_gate_was_not_judged_what_depends_on_it_is_not_either(gate: Verd
 # The only one left
 
 
-def compared(*missing: Verdict) -> Verdict:
+def compared(*missing: Verdict) -> RecordedVerdict:
     """What settles a comparison of a with others about whom their gate has these verdicts."""
     use = {**told("better", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})

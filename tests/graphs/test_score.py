@@ -167,7 +167,7 @@ def test_an_unjudged_gate_leaves_what_waits_for_it_unjudged_for_the_same_cause(h
 def test_a_gate_that_nobody_can_answer_without_a_model_leaves_no_penalty_out() -> None:
     config = {
         "evaluators": [
-            told("gate", layer="model", asks_model=True),
+            told("gate", layer="model", uses_model=True),
             {**told("harm"), "when": {"question": "gate", "threshold": 0.5}},
             told("tone"),
         ],

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Evaluator, EvaluatorInput, Jury, Verdict
+from jurygraph import Evaluator, EvaluatorInput, Jury, RecordedVerdict, Verdict
 from jurygraph.models.faults import Fault
 from tests.models.judging import responses, rubric
 
@@ -32,7 +32,7 @@ class Together(Evaluator):
         raise AssertionError("asked one by one")
 
 
-def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[Verdict]:
+def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[RecordedVerdict]:
     """What became of the answers about these criteria, in the order of their ids."""
     body = {} if answer_all is None else {"answer_all": answer_all}
     planted.it = type("Own", (Together,), body)  # type: ignore[attr-defined]

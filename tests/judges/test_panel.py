@@ -14,14 +14,14 @@ from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import ConfigError
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import Panel
-from jurygraph.schema import ComponentInput
+from jurygraph.schema import ComponentInput, RecordedVerdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL
 from tests.judges.few_shot.reviewing import QUALITY, saying, scored, task, use
 
 JUDGE = "zero-shot"
 COMBINERS = {"panel": Panel()}
-OUT = Verdict(status="not_applicable", gated_by="gate")
-STOPPED = Verdict(score=0.0, met=False, gated_by="empty-response")
+OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
+STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 STAGED: Mapping[str, Any] = {
     "depth": {"text": "How deep it is.", "scale": [1, 4]},
     "reach": {"text": "How far it reaches.", "scale": [1, 4], "above": {"depth": 2}},

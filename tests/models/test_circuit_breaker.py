@@ -12,14 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.budget import Budget
-from jurygraph.models.call_sink import AnsweredCall
+from jurygraph.models.budget import Budget, Price
 from jurygraph.models.circuit_breaker import FIRST_PAUSE, LONGEST_PAUSE, Attempt, CircuitBreaker
 from jurygraph.models.faults import RETRYABLE, Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import Price
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.examples import at_most

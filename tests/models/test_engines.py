@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph import Jury, Response, Task, Trace, Verdict
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.models.request import Reply, Request
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import Run
@@ -35,7 +35,7 @@ SEVEN = {**BRIEF, str(ord("7")): 8.0}
 class Judged(NamedTuple):
     """A verdict, the reply that its call kept in the run, and the name that its criterion had there."""
 
-    verdict: Verdict
+    verdict: RecordedVerdict
     reply: Reply | None
     name: str
 

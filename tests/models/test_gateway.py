@@ -15,15 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.budget import Budget
+from jurygraph.models.budget import TEMPLATE_TOKENS, Budget, Price
 from jurygraph.models.cache import Cache
-from jurygraph.models.call_sink import AnsweredCall
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import TEMPLATE_TOKENS, Price
-from jurygraph.models.request import Request
+from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.models.server import (
@@ -137,13 +135,21 @@ class TestAskedOnce:
         with serving(lambda body, number: slow(0.05, said(f"reply {number}"))) as server:
             answers = once(
                 server.url,
-                lambda gateway: asyncio.gather(*(gateway.ask(question()) for _ in range(20))),
-                sink=kept,
+                lambda gateway: asyncio.gather(*(gateway.ask(question(), sink=kept) for _ in range(20))),
             )
         assert server.count == 1
         assert {answered.reply.text for answered in answers} == {"reply 1"}
         assert {answered.call.id for answered in answers} == {question().digest}
         assert kept.times == 1
+
+    def test_every_sink_stores_the_reply_before_its_caller_has_it(self) -> None:
+        sinks = [Kept(), Kept()]
+        with serving(lambda body, number: slow(0.05, said(f"reply {number}"))) as server:
+            answers = once(
+                server.url, lambda gateway: asyncio.gather(*(gateway.ask(question(), sink=sink) for sink in sinks * 2))
+            )
+        assert [sink.calls[question().digest] for sink in sinks * 2] == answers
+        assert [sink.times for sink in sinks] == [1, 1]
 
     def test_all_who_wait_for_one_call_hear_of_its_fault(self) -> None:
         with serving(lambda body, number: slow(0.05, status(400))) as server:
@@ -183,7 +189,7 @@ class TestAskedOnce:
     def test_what_the_run_store_holds_is_asked_of_nobody(self, tmp_path: Path) -> None:
         kept = Kept()
         with serving(yes) as server:
-            first, again = (once(server.url, lambda gateway: gateway.ask(question()), sink=kept) for _ in range(2))
+            first, again = (once(server.url, lambda gateway: gateway.ask(question(), sink=kept)) for _ in range(2))
         assert server.count == 1
         assert again == first
         assert kept.times == 1
@@ -192,16 +198,16 @@ class TestAskedOnce:
         kept = Kept()
         with serving(yes) as server:
             once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path))
-            answered = once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path), sink=kept)
+            answered = once(server.url, lambda gateway: gateway.ask(question(), sink=kept), cache=Cache(tmp_path))
         assert kept.calls == {question().digest: answered}
 
     def test_a_fault_is_not_remembered(self, tmp_path: Path) -> None:
         async def twice(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
-            return await fault_of(gateway.ask(question())), await gateway.ask(question())
+            return await fault_of(gateway.ask(question(), sink=kept)), await gateway.ask(question(), sink=kept)
 
         kept = Kept()
         with serving(lambda body, number: status(400) if number == 1 else said("yes")) as server:
-            fault, answered = once(server.url, twice, cache=Cache(tmp_path), sink=kept)
+            fault, answered = once(server.url, twice, cache=Cache(tmp_path))
         assert server.count == 2
         assert (fault.kind, answered.reply.text, kept.times) == ("rejected", "yes", 1)
 
@@ -471,15 +477,15 @@ class TestWhoeverLeaves:
 
     def test_a_reply_that_was_paid_for_is_kept_when_all_have_left(self, tmp_path: Path) -> None:
         async def leave(gateway: Gateway) -> AnsweredCall:
-            alone = asyncio.create_task(gateway.ask(question()))
+            alone = asyncio.create_task(gateway.ask(question(), sink=kept))
             await until(lambda: server.count == 1)
             alone.cancel()
             await until(lambda: kept.times == 1)
-            return await gateway.ask(question())
+            return await gateway.ask(question(), sink=kept)
 
         kept = Kept()
         with serving(lambda body, number: slow(0.05, said("yes"))) as server:
-            answered = once(server.url, leave, sink=kept)
+            answered = once(server.url, leave)
         assert (answered.reply.text, server.count) == ("yes", 1)
 
     def test_nothing_stays_taken_when_callers_leave_at_any_moment(self) -> None:

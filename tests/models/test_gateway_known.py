@@ -10,14 +10,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from jurygraph.models.budget import Budget
+from jurygraph.models.budget import Budget, Price
 from jurygraph.models.cache import Cache
-from jurygraph.models.call_sink import AnsweredCall
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter, RequestSlot
-from jurygraph.models.prices import Price
-from jurygraph.models.request import Reply, Request, Token
+from jurygraph.models.request import AnsweredCall, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept
@@ -39,11 +37,11 @@ def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = 
     return asyncio.run(whole())
 
 
-async def known_before_and_after(gateway: Gateway) -> tuple[bool, bool, bool]:
-    before = gateway.is_stored(asked())
-    await gateway.ask(asked())
+async def known_before_and_after(gateway: Gateway, sink: Kept | None = None) -> tuple[bool, bool, bool]:
+    before = gateway.is_stored(asked(), sink)
+    await gateway.ask(asked(), sink=sink)
     await asyncio.sleep(0)  # what came is put into the cache on the next turn of the loop
-    return before, gateway.is_stored(asked()), gateway.is_stored(asked("another"))
+    return before, gateway.is_stored(asked(), sink), gateway.is_stored(asked("another"), sink)
 
 
 def test_without_a_cache_and_a_store_nothing_is_known() -> None:
@@ -51,7 +49,7 @@ def test_without_a_cache_and_a_store_nothing_is_known() -> None:
 
 
 def test_what_the_store_holds_is_known() -> None:
-    assert with_gateway(known_before_and_after, sink=Kept()) == (False, True, False)
+    assert with_gateway(lambda gateway: known_before_and_after(gateway, Kept())) == (False, True, False)
 
 
 def test_what_the_cache_holds_is_known_until_it_is_forgotten(tmp_path: Path) -> None:
@@ -90,10 +88,11 @@ def test_a_reply_that_was_known_is_recorded_like_one_that_was_asked_for(tmp_path
     recorder = SimpleNamespace(add=lambda *given: recorded.append(given), close=lambda: recorded.append(("closed",)))  # type: ignore[arg-type]
 
     async def twice(gateway: Gateway) -> list[AnsweredCall]:
-        return [await gateway.ask(asked()) for _ in range(2)]
+        return [await gateway.ask(asked(), sink=kept) for _ in range(2)]
 
+    kept = Kept()
     price = Price(input=1.0, output=10.0)
-    first, again = with_gateway(twice, recorder=recorder, sink=Kept(), price=price)
+    first, again = with_gateway(twice, recorder=recorder, price=price)
     expected = (asked(), first.reply, first.call.cost)
     assert recorded == [expected, expected, ("closed",)]
     assert again == first
@@ -194,7 +193,7 @@ def test_a_request_with_a_secret_is_sent_as_it_is_and_kept_without_it(tmp_path: 
     clean = (messages[0], Message(role="user", content="Is [redacted] a prime?"))
     request = asked(messages=messages)
     for _ in range(2):  # the second time it comes from the cache
-        with_gateway(lambda gateway: gateway.ask(request), Listens(1, 1), sink=Store(), cache=Cache(tmp_path))
+        with_gateway(lambda gateway: gateway.ask(request, sink=Store()), Listens(1, 1), cache=Cache(tmp_path))
     assert sent == [request]
     assert [(one.messages, one.model) for one in kept] == [(clean, request.model)] * 2
 
@@ -274,13 +273,13 @@ def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
             return await super().complete(request, timeout)
 
     async def leave(gateway: Gateway) -> int:
-        asking = asyncio.create_task(gateway.ask(asked()))
+        asking = asyncio.create_task(gateway.ask(asked(), sink=kept))
         await asyncio.sleep(0)
         asking.cancel()
         await gateway.wait_for_pending()
         return kept.times
 
-    assert with_gateway(leave, backend=Slow(1, 1), sink=kept) == 1
+    assert with_gateway(leave, backend=Slow(1, 1)) == 1
 
 
 def test_a_fault_keeps_the_time_that_the_provider_named() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.limiter import BURST, HOLD, Limiter, RequestSlot
-from jurygraph.models.retry_after import MAX_WAIT
+from jurygraph.models.retries import MAX_WAIT
 from tests.models.test_retries import SkippingLoop, now, run
 
 SECONDS = st.integers(0, 40).map(lambda tenths: tenths / 10)

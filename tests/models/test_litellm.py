@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from jurygraph.models.backends.litellm import ADDRESSES, FORMS, LiteLLM, library, price
+from jurygraph.models.budget import Price
 from jurygraph.models.faults import Fault, kind_of_status
-from jurygraph.models.prices import Price
 from jurygraph.models.probability import p_true
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from jurygraph.models.backend import Capabilities
-from jurygraph.models.backends.openai_compatible import OpenAICompatible, read_reply, read_tokens
+from jurygraph.models.backends.openai_compatible import OpenAICompatible, read_reply
 from jurygraph.models.faults import Fault
-from jurygraph.models.probability import p_true
+from jurygraph.models.probability import p_true, read_tokens
 from jurygraph.models.request import Reply, Request, Token
 from jurygraph.schema import Message
 from tests.models.server import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.probability import offset_of, p_true, p_yes, token_texts, value_token_indices
+from jurygraph.models.probability import offset_of, p_true, token_texts, value_token_indices
 from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
 
@@ -150,7 +150,6 @@ def test_tokens_without_bytes_that_can_be_read_are_as_they_are(codes: Any) -> No
 
 def test_without_tokens_nothing_is_said() -> None:
     assert p_true(Reply(text='{"met":true}'), ("met",)) is None
-    assert p_yes(Reply(text="yes")) is None
 
 
 def test_tokens_that_are_not_those_of_the_text_say_nothing() -> None:
@@ -167,7 +166,6 @@ def test_what_a_server_leaves_out_around_the_text_shifts_nothing() -> None:
 
 def test_a_token_without_alternatives_is_not_taken_for_certainty() -> None:
     assert p_met('{"met":', ("true", 0.6, {}), "}") is None
-    assert p_yes(replied("yes")) is None
 
 
 @pytest.mark.parametrize(
@@ -195,25 +193,6 @@ def test_what_is_nested_without_end_has_no_places() -> None:
 
 
 # yes and no
-
-
-def test_a_bare_yes_or_no_is_summed_over_its_beginnings() -> None:
-    assert p_yes(replied(("yes", 0.3, {"y": 0.2, "ye": 0.1, "n": 0.1, "no": 0.3}))) == pytest.approx(0.6)
-    assert p_yes(replied(("n", 0.3, {"yes": 0.7}))) == pytest.approx(0.7)
-
-
-def test_case_and_white_space_around_a_bare_answer_make_no_difference() -> None:
-    assert p_yes(replied("\n", (" Yes", 0.4, {"YES": 0.2, "no": 0.1, " No": 0.3}), ".")) == pytest.approx(0.6)
-
-
-@pytest.mark.parametrize("other", ["not", "nothing", "yesterday", "maybe", "", "ne", "yo"])
-def test_other_words_are_neither_yes_nor_no(other: str) -> None:
-    assert p_yes(replied(("yes", 0.5, {other: 0.3, "no": 0.1}))) == pytest.approx(0.5 / 0.6)
-
-
-@pytest.mark.parametrize("text", ["no doubt, yes", "yes and no", "not", "maybe", "", ".", "yess", '"yes"', "yes.."])
-def test_a_reply_that_is_not_a_bare_yes_or_no_says_nothing(text: str) -> None:
-    assert p_yes(replied((text, 0.6, {"yes": 0.3, "no": 0.1}))) is None
 
 
 # every boolean of any document, however it is written and cut into tokens

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import RESPONSE_KINDS, RETRYABLE, Fault
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.retries import RetryPolicy, call_with_retries
-from jurygraph.models.retry_after import MAX_WAIT
+from jurygraph.models.retries import MAX_WAIT, RetryPolicy, call_with_retries
 
 T = TypeVar("T")
 FINAL = RESPONSE_KINDS | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}

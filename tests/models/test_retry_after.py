@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.retries import retry_after
 
 NOW = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)
 

@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from jurygraph import Jury, Task
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs import Run
 from jurygraph.runs.canary import CanaryResult, CanaryTally, canary_for
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.reports.summary import Summary
+from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import CanaryConfig, Config, SafetyConfig
 from jurygraph.sources import read_work
@@ -220,7 +221,7 @@ def test_a_canary_whose_task_was_not_scored_any_more_is_not_asked_again(
     with serving(honest) as server:
         stated = config(server, {"rate": 1.0})
         with monkeypatch.context() as patched:
-            patched.setattr(Run, "group_drafts", stop)
+            patched.setattr(WritableRun, "group_drafts", stop)
             with pytest.raises(Stopped):
                 scored(tmp_path / "run", stated, tasks)
         asked = server.count

@@ -18,7 +18,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.runs.integrity.deep_verification import verify_deep
-from jurygraph.runs.reports.bill import Bill
+from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import Branch
 from jurygraph.runs.workflows.erasure import erase

@@ -9,6 +9,7 @@ import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.sources import read_tasks
 from tests.runs.made import PLAIN, RICH, contents, counted, lines, score, write_tasks
 from tests.runs.store.test_ledger import changed
@@ -87,7 +88,7 @@ def test_a_run_that_was_stopped_while_it_planned_is_none_yet(plain: Path) -> Non
 
 def test_a_run_whose_records_were_taken_out_is_damaged_and_not_begun_anew(plain: Path) -> None:
     changed(plain / "run.sqlite", "DELETE FROM records")
-    for look in (Run.open, Run.open_if_closed, Run.open_for_writing):
+    for look in (Run.open, Run.open_if_closed, WritableRun.open_for_writing):
         with pytest.raises(TraceMismatch, match="has texts and no record"):
             look(plain)
 

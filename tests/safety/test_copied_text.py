@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.safety.copied_text import describe_copy
+from jurygraph.safety.gates import describe_copy
 from jurygraph.safety.text_folding import fold_text
 
 WORDS = "the quick brown fox jumps over a lazy dog and runs away from every hound in town before it naps "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.safety.signs import find_signs
+from jurygraph.safety.addresses import find_signs
 
 
 @pytest.mark.parametrize(

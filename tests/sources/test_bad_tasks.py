@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import limits, read_tasks
+from jurygraph.sources import files, read_tasks
 
 GOOD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}]}'
 HEAD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}], '
@@ -68,8 +68,8 @@ BAD_LINES = {
         "field rubric.criteria[0].weight: is 0, so it would not count",
         "give it a weight, or leave the criterion out",
     ),
-    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "field metadata.w: NaN is not JSON", "leave the field out"),
-    "infinite": (HEAD + '"metadata": {"w": [1, -Infinity]}}', "field metadata.w[1]: -Infinity is not JSON", "leave"),
+    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "field metadata.w: NaN is not JSON", "write a number, or"),
+    "infinite": (HEAD + '"metadata": {"w": [1, -Infinity]}}', "field metadata.w[1]: -Infinity is not JSON", "write"),
     "number too large": (HEAD + '"metadata": {"w": 1e999}}', "field metadata.w: 1e999 is too large", "a 64-bit float"),
     "a million digits": (
         HEAD + '"metadata": {"w": ' + "9" * 10**6 + "}}",
@@ -103,7 +103,7 @@ BAD_LINES = {
     "a key of a million characters": (
         HEAD + '"metadata": {"' + "k" * 10**6 + '": NaN}}',
         "field metadata.kkkkkkkkkkkkkkk",
-        "…: NaN is not JSON; leave the field out",
+        "…: NaN is not JSON; write a number, or leave the field out",
     ),
     "an id of a million characters": (
         GOOD.replace('"a"', '"' + "a" * 10**6 + '"'),
@@ -230,7 +230,7 @@ def test_a_hidden_file_is_meant_only_by_a_hidden_name(tmp_path: Path):
 
 
 def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(limits, "LONGEST_LINE", 100)
+    monkeypatch.setattr(files, "LONGEST_LINE", 100)
     (tmp_path / "tasks.jsonl").write_text(f"{GOOD}\n{GOOD.replace('x', 'x' * 100)}\n")
     assert refusal(tmp_path / "tasks.jsonl") == (
         "tasks.jsonl, line 2: is longer than 0 MB; write one object a line, ended with LF"

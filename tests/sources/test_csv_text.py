@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.sources.csv_text import QUOTED_CHARACTERS, escape_formulas, unescape_formulas
+from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas, unescape_formulas
 
 texts = st.text(alphabet="=+-@＝'a \"\0,;\t\r\n\v\x85\u2028")
 

@@ -7,8 +7,7 @@ import pytest
 
 from jurygraph import ConfigError, Jury, Response, Task
 from jurygraph.sources import parse_config, read_config
-from jurygraph.sources.config import config_schema
-from jurygraph.sources.presets import AGENTS, PRESETS, SIGNALS
+from jurygraph.sources.config import AGENTS, PRESETS, SIGNALS, config_schema
 from tests.schema.json_schema import faults
 
 WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENTS] + ["macrm-multi-head"]

@@ -13,8 +13,7 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.csv_text import escape_formulas
-from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
+from jurygraph.sources.ratings import Ratings, escape_formulas, read_ratings, read_texts
 from jurygraph.sources.table_rows import read_placed_rows, read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
 

@@ -10,9 +10,8 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.decide import decide_check
+from jurygraph.agents.checks.decide import CheckResult, decide_check
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.result import CheckResult
 from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings

@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from jurygraph.agents.data_analyzer import scales
-from jurygraph.agents.data_analyzer.calibration import Frame
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.statistics import (
+    Frame,
     Share,
     disagreement,
     extreme_share,
@@ -18,7 +18,8 @@ from jurygraph.agents.data_analyzer.statistics import (
     share_of,
     stability_index,
 )
-from jurygraph.agents.data_analyzer.step import Floats, Step
+from jurygraph.agents.data_analyzer.step import Step
+from jurygraph.aggregation.arrays import Floats
 
 Direction = Literal["up", "down"]
 COMPONENT = "component."

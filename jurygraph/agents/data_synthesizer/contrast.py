@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import Bools, Combiner, Component, Floats, ScoreMatrix
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, Question
 

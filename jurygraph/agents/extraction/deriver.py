@@ -54,7 +54,7 @@ class Extract(Deriver):
 
     name = "extract"
     gives = DATA
-    asks_model = True
+    uses_model = True
 
     def __init__(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         self._kinds: Kinds = read_kinds(records)

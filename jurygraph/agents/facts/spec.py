@@ -21,7 +21,7 @@ class TableStated(FrozenModel):
     alternatives, ordered by the column `order`, else by their content; `unique` forbids them. `lists` maps columns that
     hold several values in one text to their separators. `file` is CSV, JSON, JSON lines, Parquet or SQLite (of which
     `table` is one table), relative to the working directory. In a TASKS file it must lie below the folder of that file
-    (`jurygraph.sources.table_paths`).
+    (`jurygraph.sources.table_rows`).
     """
 
     key: tuple[Id, ...] = Field(min_length=1)

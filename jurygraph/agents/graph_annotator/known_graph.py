@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from jurygraph.agents.graph_annotator.candidates import Pair, sort_pairs
+from jurygraph.agents.graph_annotator.validation import Pair, sort_pairs
 from jurygraph.aggregation import gear
 from jurygraph.schema import Annotation, Criterion, Edge, RejectedEdge, Rubric, Task, digest_of
 from jurygraph.schema.rubric import Role

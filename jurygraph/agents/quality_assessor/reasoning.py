@@ -1,23 +1,94 @@
-"""Judge each step of a response by a model: its reasoning, its agreement with the facts, and its coherence."""
+"""Judge each step of a response by a model: its reasoning, its agreement with the facts, and its coherence.
+
+Each aspect of each step is sound or not, and every fault is quoted. The score is the sound share of the reasoning
+(MACRM's step-level outcome reward, in our reading); `Arithmetic` takes the same share by code alone.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from jurygraph.agents.judging.evaluator import shared_prompt_variables
+from pydantic import Field, create_model, model_validator
+
+from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
+from jurygraph.agents.judging.forms import Reason
 from jurygraph.agents.judging.quotations import explain_rejected_quote
-from jurygraph.agents.judging.single_call import SingleCallEvaluator
 from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
-from jurygraph.agents.quality_assessor.reply import ASPECTS, FaultStated, StepsStated, steps_reply_model
-from jurygraph.agents.quality_assessor.reward import NO_STEPS, step_reward
 from jurygraph.agents.quality_assessor.segments import Segment, split_steps
-from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
-from jurygraph.schema import Branch, Evidence, Failure, Question, TaskView, Verdict
+from jurygraph.schema import Branch, Evidence, Failure, FrozenModel, Question, TaskView, Verdict
+from jurygraph.schema.frozen_model import Flag
+
+Aspect = Literal["accuracy", "facts", "coherence"]
+ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
+
+
+# The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
+# are visible too, in messages about missing fields.
+
+
+class FaultStated(FrozenModel):  # comes before the flags of the aspects, so that the fault is described first
+    aspect: Aspect
+    reason: Reason
+    quote: Annotated[str, Field(max_length=1000)]
+
+
+class StepStated(FrozenModel):
+    step: Annotated[int, Field(strict=True, ge=1)]
+    faults: Annotated[tuple[FaultStated, ...], Field(max_length=len(ASPECTS))]
+    accuracy: Flag
+    facts: Flag
+    coherence: Flag
+
+    @model_validator(mode="after")
+    def _check_faults(self) -> "StepStated":
+        fault_aspects = sorted(fault.aspect for fault in self.faults)
+        unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
+        if fault_aspects != unsound:
+            named, unsound_text = ", ".join(fault_aspects) or "none", ", ".join(unsound) or "none"
+            raise ValueError(
+                f"faults name {named}, and false are {unsound_text}: give one fault for each that is false"
+            )
+        return self
+
+
+class StepsStated(FrozenModel):
+    steps: tuple[StepStated, ...]
+
+    @model_validator(mode="after")
+    def _check_numbers(self) -> "StepsStated":
+        numbers = [step.step for step in self.steps]
+        if numbers != list(range(1, len(numbers) + 1)):
+            raise ValueError(f"the steps are {numbers}: give each once, in order, from 1 to {len(numbers)}")
+        return self
+
+
+@lru_cache(maxsize=128)
+def steps_reply_model(number: int) -> type[StepsStated]:
+    """Return the reply model about so many steps."""
+    fields: Any = {"steps": (Annotated[tuple[StepStated, ...], Field(min_length=number, max_length=number)], ...)}
+    return create_model("StepsStated", __base__=StepsStated, **fields)
+
+
+NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written")
+"""The verdict on a response without any step, in which nothing is sound."""
+
+
+def step_reward(first_wrong: int, steps: int) -> float:
+    """Return the share of the steps before the first wrong one, 0 to less than 1.
+
+    Args:
+        first_wrong: the number of that step, from 1 to `steps`.
+        steps: the number of steps, 1 or more.
+    """
+    return (first_wrong - 1) / steps
+
 
 MAX_STEPS_JUDGED = 60
 """The largest number of steps judged in one call; a response with more causes a failed verdict."""
@@ -182,3 +253,36 @@ def _facts(view: TaskView) -> str | None:
         return None
     facts_json = json.dumps(view.facts, ensure_ascii=False, sort_keys=True)
     return facts_json if len(facts_json) <= MAX_FACTS_LENGTH else None
+
+
+class Arithmetic(Evaluator):
+    """The step reward by the written arithmetic: the share of the steps before the first one with a false calculation.
+
+    `native` is that step's number. Steps without a calculation cannot fail: without any calculation the score is 1, so
+    combine this with a reward for written calculations (`maths.calculation`).
+    """
+
+    name = "quality.arithmetic"
+    runs_inline = True
+
+    @property
+    def branch(self) -> Branch:
+        return "specialists"
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        steps = split_steps(inputs.response.text)
+        if not steps:
+            return NO_STEPS
+        errors = find_false_calculations(shared_prompt_variables(inputs)["query"], inputs.response.text, steps)
+        if not errors:
+            return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
+        first = errors[0].step
+        return Verdict(
+            score=step_reward(first, len(steps)),
+            met=False,
+            native=first,
+            reason=f"step {first} of {len(steps)} is wrong: {errors[0].description}",
+            evidence=tuple(
+                Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True) for slip in errors
+            ),
+        )

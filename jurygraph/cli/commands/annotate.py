@@ -20,7 +20,7 @@ from jurygraph.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.schema import Rubric, Task
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
 
 DomainOption = Annotated[
@@ -65,15 +65,14 @@ def annotate(
         jurygraph annotate tasks.jsonl --config jury.yaml --domain writing --votes 3 --out graphs.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
 
     refuse_source(file, tasks)
     refuse_unwritable(file)
     overrides = {name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None}
-    limits = {"max_cost": max_cost, "max_calls": max_calls}
     with (
         redirect_stdout_to_stderr(),
-        _open_jury(config, tasks, model, dry_run, overrides, limits) as jury,
+        _open_jury(config, tasks, model, dry_run, overrides, max_cost, max_calls) as jury,
         _open_tasks_with_rubrics(tasks) as lines,
     ):
         command = _AnnotateCommand(jury, lines, file, edges_from)
@@ -93,9 +92,12 @@ class _AnnotateCommand:
     """The annotation of all rubrics in TASKS by a jury, written to a file."""
 
     def __init__(self, jury: "Jury", lines: "TaskLines", file: str, edges_from: str | None) -> None:
+        from jurygraph.errors import InputError
+        from jurygraph.planner import Planner
+
         if file == "-":
             raise InputError("--out -: expected a file, because the next command reads the graphs from it; name one")
-        self._jury, self._lines, self._file = jury, lines, file
+        self._jury, self._planner, self._lines, self._file = jury, Planner(jury), lines, file
         self._initial_identity = _file_identity(file)
         self._existing_graphs = _read_existing_graphs(lines, edges_from, file)
 
@@ -112,7 +114,7 @@ class _AnnotateCommand:
         return outcomes
 
     async def _annotate_task(self, task: "Task") -> "Rubric | None":
-        return await self._jury.aannotate(task, self._existing_graphs.get(task.id))
+        return await self._planner.aannotate(task, self._existing_graphs.get(task.id))
 
     def estimate_requests(self) -> AnnotationEstimate:
         """Estimate the requests that do not depend on earlier replies, without sending any."""
@@ -125,7 +127,7 @@ class _AnnotateCommand:
         estimator = Estimator(gateway)
         with asyncio.Runner() as runner:
             for _, task in self._lines.tasks():
-                _, requests = runner.run(self._jury.aestimate_annotation(task, self._existing_graphs.get(task.id)))
+                _, requests = runner.run(self._planner.aestimate_annotation(task, self._existing_graphs.get(task.id)))
                 estimator.add(requests)
                 waiting += any(request.prompt == "graph-roles" for request in requests)
             runner.run(gateway.close())
@@ -151,7 +153,8 @@ def _open_jury(
     model: str | None,
     dry_run: bool,
     annotation: dict[str, Any],
-    limits: dict[str, Any],
+    max_cost: float | None,
+    max_calls: int | None,
 ) -> "Jury":
     """Return the jury of the config; without a config, a jury with only the model and the evaluator `criteria`.
 
@@ -176,9 +179,9 @@ def _open_jury(
         if model is None:
             raise
         minimal = Config.model_validate({"model": model, "evaluators": ["criteria"], "annotation": annotation_config})
-        jury = Jury(minimal, **limits)
+        jury = Jury(minimal, max_cost=max_cost, max_calls=max_calls)
     else:
-        jury = open_jury(path, model, dry_run, with_overrides, **limits)
+        jury = open_jury(path, model, dry_run, with_overrides, max_cost=max_cost, max_calls=max_calls)
     if jury.gateway is None:
         jury.close()
         raise ConfigError("model: annotation needs a model; name one in the config or with --model")
@@ -187,7 +190,8 @@ def _open_jury(
 
 def _open_tasks_with_rubrics(tasks: str) -> "TaskLines":
     """Open the lines of TASKS whose task has a rubric. Raises InputError if there is none."""
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.errors import InputError
+    from jurygraph.sources.tasks import TaskLines
 
     lines = TaskLines(tasks, lambda task: task.rubric is not None)
     if not len(lines):

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs.proportions import Proportion
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.estimate import CallEstimate
+    from jurygraph.runs.canary import Proportion
+    from jurygraph.runs.reports.estimate import CallCosts, CallEstimate
     from jurygraph.schema import Response, Task
     from jurygraph.studies.attack.report import ArmReport, AttackReport
     from jurygraph.studies.attack.study import AttackStudy
@@ -110,7 +109,7 @@ class _AttackCommand:
         """Judge everything in every arm; in a dry run only estimate the requests."""
         import asyncio
 
-        from jurygraph.runs.reports.bill import count_requests
+        from jurygraph.runs.reports.estimate import count_requests
         from jurygraph.studies.attack.arms import largest_arms
 
         self.study = self._study(jury)
@@ -152,7 +151,7 @@ def _read_tasks(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Respo
     from jurygraph.schema import TaskLine
     from jurygraph.sources.files import TextFile, require_temporary_space
     from jurygraph.sources.json_lines import read_lines
-    from jurygraph.sources.table_paths import folder_of_tasks, require_files_inside
+    from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
 
     tasks, folder = [], None if files_outside else folder_of_tasks(path)
     with require_temporary_space(), closing(TextFile(path)) as file:

@@ -95,7 +95,8 @@ def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
 
 def _refuse_files_outside(run: "Run") -> None:
     """Raise InputError if a task names a table file outside the current folder: the run may come from a stranger."""
-    from jurygraph.sources.table_paths import check_table_files
+    from jurygraph.errors import InputError
+    from jurygraph.sources.table_rows import check_table_files
 
     for record in run.source.ledger.records("task"):
         task = run.task(record.key)

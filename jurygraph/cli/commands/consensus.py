@@ -198,16 +198,16 @@ def _measure_consensus(reached: "FittedConsensus") -> "ConsensusReport":
 def _write_files(
     reached: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
 ) -> None:
-    from jurygraph.judges.consensus.learned import to_confusions
-    from jurygraph.sources.confusions import confusions_to_json
-    from jurygraph.studies.consensus.picture import draw
+    from jurygraph.judges.consensus.combiner import to_confusions
+    from jurygraph.sources.ratings import confusions_to_json
+    from jurygraph.studies.plots import draw_consensus
 
     if artifact is not None and reached.is_majority_fallback:
         print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
     elif artifact is not None:
         write_output(str(artifact), [confusions_to_json(to_confusions(reached.model, reached.ballots.classes))])
     if plot is not None:
-        write_output_with(str(plot), lambda draft: draw(findings, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw_consensus(findings, draft, plot.suffix))
 
 
 def _print_findings(findings: "ConsensusReport", compare: bool, as_json: bool) -> None:

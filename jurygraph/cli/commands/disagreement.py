@@ -90,9 +90,9 @@ def _refuse_undrawable(plot: Path, cut: "StepRule") -> None:
 
 
 def _draw(reports: Sequence["DisagreementReport"], plot: Path) -> None:
-    from jurygraph.studies.disagreement.picture import draw
+    from jurygraph.studies.plots import draw_disagreement
 
-    write_output_with(str(plot), lambda draft: draw(reports, draft, plot.suffix))
+    write_output_with(str(plot), lambda draft: draw_disagreement(reports, draft, plot.suffix))
 
 
 def _read_run(folder: Path, cut: "StepRule", components: Sequence[str]) -> "Samples":

@@ -26,8 +26,7 @@ def preset(
         jurygraph preset macrm-vanilla-3 > jury.yaml
     """
     from jurygraph.messages import did_you_mean
-    from jurygraph.sources.config import parse_config
-    from jurygraph.sources.presets import PRESETS, PresetUse, expand_preset
+    from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config
 
     if name is None:
         if json:

@@ -23,7 +23,7 @@ from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
 from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks, run_each
 
 if TYPE_CHECKING:
-    from jurygraph.runs.reports.bill import CallCosts
+    from jurygraph.runs.reports.estimate import CallCosts
     from jurygraph.schema.profile import Profiles
 
 
@@ -49,15 +49,16 @@ def profiles(
         jurygraph profiles tasks.jsonl --config jury.yaml --out profiles.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
     """
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.planner import Planner
+    from jurygraph.runs.reports.estimate import count_requests
     from jurygraph.schema.profile import is_text_only
     from jurygraph.sources.profiles import profiles_line
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
     refuse_source(file, tasks)
     with redirect_stdout_to_stderr(), open_jury(config or find_config(tasks), model) as jury:
         with TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders))) as lines:
-            outcomes = run_each(jury, lines, jury.aread_profiles, "reading profiles")
+            outcomes = run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
         tally = count_requests(jury)
     write_output(file, [profiles_line(one.task, one.result) for one in outcomes if one.result is not None])
     if json:

@@ -1,10 +1,11 @@
 """`jurygraph score`: score responses into a run."""
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,47 +27,106 @@ from jurygraph.cli.render.text import print_json, print_message, print_result, s
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
 
 if TYPE_CHECKING:
-    import asyncio
-
     from jurygraph.jury import Jury
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.forecast import Forecast
+    from jurygraph.runs.reports.estimate import CallCosts, Forecast
     from jurygraph.runs.reports.summary import Summary
-    from jurygraph.runs.workflows.branch import Branch
     from jurygraph.runs.workflows.session import ScoringSession
     from jurygraph.schema import Config
-    from jurygraph.sources import TaskSource, ValidatedFiles
-    from jurygraph.sources.profiles import ProfilesFile
+    from jurygraph.sources import ValidatedFiles
+
+OutRun = Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.", show_default=False)]
+ResponsesFile = Annotated[
+    str | None, typer.Option(metavar="F", help="JSONL file of responses, if not in TASKS.", show_default=False)
+]
+ProfilesFrom = Annotated[
+    str | None,
+    typer.Option(metavar="PROFILES", help="Constraints read from profiles in text by `profiles`.", show_default=False),
+]
+Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Score the first N tasks.", show_default=False)]
+BranchFrom = Annotated[
+    Path | None, typer.Option(metavar="OLD", help="Reuse unchanged verdicts of run OLD.", show_default=False)
+]
+RewardsFrom = Annotated[
+    list[Path] | None,
+    typer.Option(metavar="RUN", help="Evaluate a model that was trained on the rewards of RUN.", show_default=False),
+]
+
+
+@dataclass(frozen=True)
+class InputFiles:
+    """The files that are scored: TASKS, and what other files say of its tasks."""
+
+    tasks: str
+    responses: str | None = None
+    profiles_from: str | None = None
+    edges_from: str | None = None
+    allow_files_outside: bool = False
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """The arguments and options of one `jurygraph score`, as typed."""
+
+    files: InputFiles
+    run: Path
+    config: Path | None = None
+    model: str | None = None
+    dry_run: bool = False
+    limit: int | None = None
+    branch: Path | None = None
+    rewards_from: Sequence[Path] = ()
+    max_cost: float | None = None
+    max_calls: int | None = None
+
+    @property
+    def retry_command(self) -> str:
+        """Return the command that scores into a new run, and carries over from this one all that did not fail."""
+        files = self.files
+        values = {
+            "--config": self.config,
+            "--responses": files.responses,
+            "--profiles-from": files.profiles_from,
+            "--edges-from": files.edges_from,
+            "--model": self.model,
+            "--limit": self.limit,
+            "--max-cost": self.max_cost,
+            "--max-calls": self.max_calls,
+            "--branch": self.run,
+            "--out": _next_free_folder(self.run),
+        }
+        words = [f"{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
+        words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
+        words += ["--allow-files-outside"] if files.allow_files_outside else []
+        return " ".join(["jurygraph score", shell_quote(files.tasks), *words])
+
+
+@dataclass(frozen=True)
+class _Result:
+    """What a command has done: the summary of its run, its requests, and the number of tasks in the file."""
+
+    options: ScoreOptions
+    summary: "Summary"
+    requests: "CallCosts | None"
+    tasks: int
+
+    @property
+    def retry_command(self) -> str | None:
+        """Return the command that repeats what failed for infrastructure reasons; None if nothing did."""
+        return self.options.retry_command if self.summary.infrastructure_failures else None
 
 
 def score(
     tasks: TasksFile,
-    run: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.", show_default=False)],
+    run: OutRun,
     config: ConfigFile = None,
-    responses: Annotated[
-        str | None, typer.Option(metavar="F", help="JSONL file of responses, if not in TASKS.", show_default=False)
-    ] = None,
-    profiles_from: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROFILES", help="Constraints read from profiles in text by `profiles`.", show_default=False
-        ),
-    ] = None,
+    responses: ResponsesFile = None,
+    profiles_from: ProfilesFrom = None,
     edges_from: EdgesFrom = None,
     model: ModelName = None,
     dry_run: DryRun = False,
-    limit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Score the first N tasks.", show_default=False)
-    ] = None,
-    branch: Annotated[
-        Path | None, typer.Option(metavar="OLD", help="Reuse unchanged verdicts of run OLD.", show_default=False)
-    ] = None,
-    rewards_from: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="RUN", help="Evaluate a model that was trained on the rewards of RUN.", show_default=False
-        ),
-    ] = None,
+    limit: Limit = None,
+    branch: BranchFrom = None,
+    rewards_from: RewardsFrom = None,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
@@ -91,103 +151,61 @@ def score(
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
-    limits: dict[str, Any] = {"max_cost": max_cost, "max_calls": max_calls}
-    files: dict[str, Any] = {"responses": responses, "profiles_from": profiles_from, "edges_from": edges_from}
-    files["allow_files_outside"] = allow_files_outside or None
-    command = _ScoreCommand(tasks, run, dry_run, config=config, **files, model=model, limit=limit, **limits)
-    revised = _evaluation_purpose(rewards_from) if rewards_from else None
-    with (
-        redirect_stdout_to_stderr(),
-        open_jury(config or find_config(tasks), model, dry_run, revised, **limits) as jury,
-    ):
-        command.run(jury, branch)
-    if command.forecast is not None:
-        print_forecast(command.forecast, command.unread, json)
+    from jurygraph.runs.reports.estimate import count_requests
+
+    files = InputFiles(tasks, responses, profiles_from, edges_from, allow_files_outside)
+    options = ScoreOptions(files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
+    forecast = None
+    with redirect_stdout_to_stderr(), _open_jury(options) as jury, _open_session(options, jury) as session:
+        if dry_run:
+            forecast = _estimate(session)
+        else:
+            _score_remaining(session)
+        result = _Result(options, session.summary, count_requests(jury), session.tasks)
+    if forecast is not None:
+        print_forecast(forecast, session.tasks_needing_model, json)
         return
-    _print_result(command, json)
-    raise typer.Exit(_exit_code(command, jury))
+    _print_result(result, json)
+    raise typer.Exit(_exit_code(result, jury))
 
 
-class _ScoreCommand:
-    """One run of the command: plans everything and, unless it is a dry run, scores it.
+def _open_jury(options: ScoreOptions) -> "Jury":
+    revise = _evaluation_purpose(options.rewards_from) if options.rewards_from else None
+    path = options.config or find_config(options.files.tasks)
+    return open_jury(
+        path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
+    )
 
-    `options` are the command-line options that a branch of the run would have too.
-    """
 
-    summary: "Summary"
-    requests: "CallCosts | None"
+@contextmanager
+def _open_session(options: ScoreOptions, jury: "Jury") -> Iterator["ScoringSession"]:
+    """Open the files and the run; print the notes of evaluators, and what is taken from other files and runs."""
+    from jurygraph.runs.workflows.branch import Branch
+    from jurygraph.runs.workflows.session import ScoringSession
+    from jurygraph.sources import read_work
+    from jurygraph.sources.profiles import open_profiles
 
-    def __init__(self, tasks: str, run: Path, dry_run: bool, **options: Any) -> None:
-        self.file, self.folder, self.dry_run, self.options = tasks, run, dry_run, options
-        self.forecast: Forecast | None = None
-        self.tasks = self.unread = 0
-
-    def run(self, jury: "Jury", branch: Path | None) -> None:
-        """Print the notes of evaluators, then plan and score."""
-        from jurygraph.runs.reports.bill import count_requests
-        from jurygraph.sources import read_work
-        from jurygraph.sources.profiles import open_profiles
-
-        for note in jury_notes(jury):
-            print_message(note)
-        carried, profiles_file = None if branch is None else _open_branch(branch), self.options["profiles_from"]
-        allow_outside = bool(self.options["allow_files_outside"])
-        with (
-            read_work(
-                self.file,
-                self.options["responses"],
-                self.options["edges_from"],
-                allow_files_outside=allow_outside,
-                checked=_checked_files(self.folder),
-            ) as work,
-            open_profiles(profiles_file, work) as profiles,
-        ):
-            if work.graphs:
-                print_message(
-                    f"{work.graphs} of {work.extent()[0]} tasks take their graph from {self.options['edges_from']}"
-                )
-            self._run_session(jury, work, carried, profiles)
-        self.requests = count_requests(jury)
-        if carried is not None and not self.dry_run:
-            print_message(
-                f"{carried.carried} verdicts were reused from {branch}, {carried.requested} were requested again"
-            )
-
-    def _run_session(
-        self, jury: "Jury", work: "TaskSource", branch: "Branch | None", profiles: "ProfilesFile | None"
-    ) -> None:
-        import asyncio
-
-        from jurygraph.runs.workflows.session import ScoringSession
-
-        session = ScoringSession(self.folder, jury, work, self.options["limit"], branch, profiles)
-        with asyncio.Runner() as runner, closing(session):
-            self.tasks, self.summary = session.tasks, session.summary
-            if self.dry_run:
-                self.forecast = _estimate(session, runner)
-                self.unread = session.tasks_needing_model
-            else:
-                _score_remaining(session, runner)
-
-    @property
-    def retry_command(self) -> str | None:
-        """Return the command that repeats what failed for infrastructure reasons; None if nothing did."""
-        if not self.summary.infrastructure_failures:
-            return None
-        options = {**self.options, "branch": self.folder, "out": _next_free_folder(self.folder)}
-        words = [
-            f"--{name.replace('_', '-')}" + ("" if value is True else f" {shell_quote(value)}")
-            for name, value in options.items()
-            if value is not None
-        ]
-        return " ".join(["jurygraph score", shell_quote(self.file), *words])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the requests of this command, and the command that repeats failures, as JSON."""
-        return {
-            "requests": None if self.requests is None else self.requests.to_json(),
-            "retry_command": self.retry_command,
-        }
+    for note in jury_notes(jury):
+        print_message(note)
+    files, branch = options.files, None if options.branch is None else Branch(options.branch)
+    with (
+        read_work(
+            files.tasks,
+            files.responses,
+            files.edges_from,
+            allow_files_outside=files.allow_files_outside,
+            checked=_checked_files(options.run),
+        ) as work,
+        open_profiles(files.profiles_from, work) as profiles,
+    ):
+        if work.graphs:
+            print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {files.edges_from}")
+        with closing(ScoringSession(options.run, jury, work, options.limit, branch, profiles)) as session:
+            yield session
+    if branch is not None and not options.dry_run:
+        print_message(
+            f"{branch.carried} verdicts were reused from {options.branch}, {branch.requested} were requested again"
+        )
 
 
 def _next_free_folder(run: Path) -> Path:
@@ -210,12 +228,6 @@ def _checked_files(folder: Path) -> "ValidatedFiles | None":
         return ValidatedFiles(header.tasks, header.responses, (header.extent.tasks, header.extent.responses))
 
 
-def _open_branch(folder: Path) -> "Branch":
-    from jurygraph.runs.workflows.branch import Branch
-
-    return Branch(folder)
-
-
 def _evaluation_purpose(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
     """Return a function that sets a config's purpose to evaluation, against the judges of these runs and its own."""
     from jurygraph.runs.run import Run
@@ -234,16 +246,20 @@ def _evaluation_purpose(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
     return as_evaluation
 
 
-def _estimate(session: "ScoringSession", runner: "asyncio.Runner") -> "Forecast":
+def _estimate(session: "ScoringSession") -> "Forecast":
     """Estimate the remaining requests."""
+    import asyncio
+
     from jurygraph.cli.render.progress import progress
 
-    with progress("estimating", session.remaining.responses, "responses") as report:
+    with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
         return runner.run(session.forecast(report))
 
 
-def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> None:
+def _score_remaining(session: "ScoringSession") -> None:
     """Plan and score the remaining tasks."""
+    import asyncio
+
     from jurygraph.cli.render.progress import progress
 
     if session.is_finished:
@@ -253,45 +269,55 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
         return
     if session.tasks_done:
         print_message(f"{session.tasks_done} tasks are scored already and are kept")
-    try:
-        with progress("planning", session.tasks_to_plan, "tasks") as report:
+    with asyncio.Runner() as runner:
+        with (
+            _exit_when_interrupted(session, lambda: _nothing_written(session)),
+            progress("planning", session.tasks_to_plan, "tasks") as report,
+        ):
             runner.run(session.prepare(report))
-    except KeyboardInterrupt:
-        kept = session.stored_planning_calls
-        advice = f" except {kept} replies of the model; run the same command again to continue" if kept else ""
-        print_message(f"interrupted before anything was scored; nothing was written{advice}")
-        _print_requests(session)
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
-    if session.unanswered_annotations:
-        missing = f"{session.unanswered_annotations} pairs or roles of criteria have no answer and no edge"
-        print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
-    try:
-        with progress("scoring", session.remaining.responses, "responses") as report:
+        if session.unanswered_annotations:
+            missing = f"{session.unanswered_annotations} pairs or roles of criteria have no answer of their annotator"
+            print_message(f"graphs: {missing}, and no edge; criteria that would depend on them count as supported")
+        with (
+            _exit_when_interrupted(session, lambda: _scored_part_kept(session)),
+            progress("scoring", session.remaining.responses, "responses") as report,
+        ):
             runner.run(session.score(report))
+
+
+@contextmanager
+def _exit_when_interrupted(session: "ScoringSession", describe: Callable[[], str]) -> Iterator[None]:
+    """Print the message, and the requests sent so far, on Ctrl-C, and exit."""
+    from jurygraph.runs.reports.estimate import count_requests
+
+    try:
+        yield
     except KeyboardInterrupt:
-        print_message(
-            f"interrupted; finished tasks are kept in {session.folder}. Run the same command again to continue"
-        )
-        _print_requests(session)
+        for line in (describe(), *request_lines(count_requests(session.jury))):
+            print_message(line)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _print_requests(session: "ScoringSession") -> None:
-    from jurygraph.runs.reports.bill import count_requests
+def _nothing_written(session: "ScoringSession") -> str:
+    kept = session.stored_planning_calls
+    advice = f" except {kept} replies of the model; run the same command again to continue" if kept else ""
+    return f"interrupted before anything was scored; nothing was written{advice}"
 
-    for line in request_lines(count_requests(session.jury)):
-        print_message(line)
+
+def _scored_part_kept(session: "ScoringSession") -> str:
+    return f"interrupted; finished tasks are kept in {session.folder}. Run the same command again to continue"
 
 
-def _print_result(command: _ScoreCommand, as_json: bool) -> None:
-    summary, run = command.summary, command.folder
+def _print_result(result: _Result, as_json: bool) -> None:
+    summary, run = result.summary, result.options.run
     if as_json:
-        print_json({"run": str(run), **summary.to_json(), **command.to_json()})
+        requests = None if result.requests is None else result.requests.to_json()
+        print_json({"run": str(run), **summary.to_json(), "requests": requests, "retry_command": result.retry_command})
     else:
-        for line in (*result_lines(summary), *request_lines(command.requests)):
+        for line in (*result_lines(summary), *request_lines(result.requests)):
             print_result(line)
-        if summary.tasks < command.tasks:
-            print_result(f"{summary.tasks} of {command.tasks} tasks (--limit)")
+        if summary.tasks < result.tasks:
+            print_result(f"{summary.tasks} of {result.tasks} tasks (--limit)")
     if summary.lowest is not None:
         print_message(f"all rewards:     jurygraph show {shell_quote(run)}")
         label = "a failed one:   " if summary.failed else "the lowest one: "
@@ -302,21 +328,21 @@ def _print_result(command: _ScoreCommand, as_json: bool) -> None:
 _MAX_FAILURES, _MAX_MESSAGE = 3, 160
 
 
-def _print_failures(command: _ScoreCommand) -> None:
+def _print_failures(result: _Result) -> None:
     """Print the kinds of failed verdicts, and the command that repeats those that failed for infrastructure reasons."""
     from jurygraph.messages import shorten
 
-    for row in command.summary.failures[:_MAX_FAILURES]:
+    for row in result.summary.failures[:_MAX_FAILURES]:
         print_message(
             f"failed verdicts: {row.verdicts} of kind {row.kind}, for example: {shorten(row.message, _MAX_MESSAGE)}"
         )
-    if command.retry_command is not None:
-        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {command.retry_command}")
+    if result.retry_command is not None:
+        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {result.retry_command}")
 
 
-def _exit_code(command: _ScoreCommand, jury: "Jury") -> ExitCode:
+def _exit_code(result: _Result, jury: "Jury") -> ExitCode:
     """Return the exit code, and print why it is not 0 and what can be done."""
-    summary, code, max_error_rate = command.summary, ExitCode.DONE, jury.config.failure.max_error_rate
+    summary, code, max_error_rate = result.summary, ExitCode.DONE, jury.config.failure.max_error_rate
     if summary.error_rate > max_error_rate:
         print_inconclusive(summary.error_rate, max_error_rate)
         code = ExitCode.INCONCLUSIVE
@@ -330,5 +356,5 @@ def _exit_code(command: _ScoreCommand, jury: "Jury") -> ExitCode:
             f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows"
         )
         code = code or ExitCode.SOME_FAILED
-    _print_failures(command)
+    _print_failures(result)
     return code

@@ -62,7 +62,7 @@ def show(
         return
     from jurygraph.cli.render.explanation import explain as explain_trace
     from jurygraph.cli.render.trace import trace_lines
-    from jurygraph.runs.store.lines import trace_to_json_line
+    from jurygraph.runs.export import trace_to_json_line
 
     trace = stored_run.find_trace(response)
     if json:
@@ -73,7 +73,7 @@ def show(
 
 def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
     if as_json:
-        from jurygraph.runs.store.lines import trace_to_json_line
+        from jurygraph.runs.export import trace_to_json_line
 
         for trace in islice(run.traces(), limit):
             print_result(trace_to_json_line(trace))

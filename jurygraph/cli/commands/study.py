@@ -77,7 +77,7 @@ def credit(
     """
     from jurygraph.runs.run import Run
     from jurygraph.studies.credit import ACTIVATION, EDGE_KINDS, PREREQUISITE, CreditStudy, Settings, read_sheets
-    from jurygraph.studies.credit.picture import draw
+    from jurygraph.studies.plots import draw_credit
 
     refuse_picture(plot)
     counted = {EdgeKinds.all: EDGE_KINDS, EdgeKinds.prerequisite: PREREQUISITE, EdgeKinds.activation: ACTIVATION}
@@ -92,7 +92,7 @@ def credit(
         print_result_lines(_report_lines(results))
     _print_omissions(results)
     if plot is not None:
-        write_output_with(str(plot), lambda draft: draw(results, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw_credit(results, draft, plot.suffix))
 
 
 def _print_omissions(report: "CreditReport") -> None:

@@ -57,7 +57,8 @@ def watch(
         jurygraph watch run --step-label step
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
-    from jurygraph.studies.monitor.picture import draw
+    from jurygraph.errors import InputError
+    from jurygraph.studies.plots import draw_stream
 
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both define a step; remove one")
@@ -70,7 +71,7 @@ def watch(
     report = analysis.report()
     _print_report(report, json)
     if plot is not None and report.steps:
-        write_output_with(str(plot), lambda draft: draw(report, analysis.history, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw_stream(report, analysis.history, draft, plot.suffix))
     if not completed:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if report.adverse:

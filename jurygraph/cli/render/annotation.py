@@ -15,9 +15,8 @@ from jurygraph.cli.render.text import (
 from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks
 
 if TYPE_CHECKING:
-    from jurygraph.agents.graph_annotator.statistics import GraphStatistics
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.estimate import CallEstimate
+    from jurygraph.agents.graph_annotator.graph import GraphStatistics
+    from jurygraph.runs.reports.estimate import CallCosts, CallEstimate
     from jurygraph.schema import Rubric, Task
 
 _MOST_LISTED = 12
@@ -55,7 +54,7 @@ def print_forecast(forecast: AnnotationEstimate, as_json: bool) -> None:
 
 def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, tally: "CallCosts | None", as_json: bool) -> None:
     """Print statistics and edges of the graphs and the requests that were sent, as lines or as JSON."""
-    from jurygraph.agents.graph_annotator.statistics import graph_statistics
+    from jurygraph.agents.graph_annotator.graph import graph_statistics
 
     statistics = graph_statistics(one.result for one in outcomes if one.result is not None)
     if as_json:

@@ -85,7 +85,7 @@ def _comparison_table(report: "ConsensusReport") -> list[str]:
 
 
 def _format_ranks(one: "AgentComparison") -> str:
-    from jurygraph.aggregation.consensus.stability import METHODS
+    from jurygraph.aggregation.consensus.resampling import METHODS
 
     return ", ".join(f"{one.ranks[method]:g}" for method in METHODS)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Term, Trace, Verdict
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
 from jurygraph.schema.config import Welfare
 from jurygraph.schema.safety import WORST_CASE_GATES
 
@@ -30,7 +30,7 @@ class ExplainedVerdict:
     if a higher score means less reward.
     """
 
-    verdict: Verdict
+    verdict: RecordedVerdict
     score: float | None
     opponent: str | None
     samples: int
@@ -117,15 +117,15 @@ class _VerdictReader:
         self._can_rise = _questions_that_can_rise(trace, decision)
         counting = _lowest_confidence(decision.counting_specs)
         self._confidence = {**_lowest_confidence(decision.specs), **counting}
-        self.by_question: dict[str, list[Verdict]] = {}
+        self.by_question: dict[str, list[RecordedVerdict]] = {}
         for verdict in trace.verdicts:
             self.by_question.setdefault(verdict.question, []).append(verdict)
 
-    def of_input(self, one: ComponentInput) -> list[Verdict]:
+    def of_input(self, one: ComponentInput) -> list[RecordedVerdict]:
         """Return the verdicts of all questions of an input."""
         return [verdict for question in one.questions for verdict in self.by_question.get(question, ())]
 
-    def score(self, verdict: Verdict) -> float | None:
+    def score(self, verdict: RecordedVerdict) -> float | None:
         """Return the score from this response's side; None if there is no score."""
         if verdict.score is None or verdict.about == self.trace.response_id:
             return verdict.score
@@ -141,13 +141,13 @@ class _VerdictReader:
             score, opponent = self.score(verdict), self._opponent(verdict)
             yield ExplainedVerdict(verdict, score, opponent, samples[question], confidence, effect, direction < 0)
 
-    def _opponent(self, verdict: Verdict) -> str | None:
+    def _opponent(self, verdict: RecordedVerdict) -> str | None:
         """Return the id of the other response of a pair; None if the verdict is not on a pair."""
         if len(verdict.responses) != 2 or verdict.about != verdict.responses[0]:
             return None
         return verdict.responses[verdict.about == self.trace.response_id]
 
-    def _effect(self, verdict: Verdict, required_confidence: float, direction: int) -> Effect:
+    def _effect(self, verdict: RecordedVerdict, required_confidence: float, direction: int) -> Effect:
         if verdict.status != "ok":
             return "not_applicable" if verdict.status == "not_applicable" else "unjudged"
         if verdict.gated_by in WORST_CASE_GATES:
@@ -160,7 +160,7 @@ class _VerdictReader:
             return "error"
         return "deduction" if loss > 0.0 and verdict.question in self._can_rise else "none"
 
-    def _is_decided_against(self, verdict: Verdict, direction: int) -> bool:
+    def _is_decided_against(self, verdict: RecordedVerdict, direction: int) -> bool:
         """Return True if the judge's own decision is that a merit is missing or a fault is present."""
         if direction < 0:
             return verdict.met is True
@@ -169,7 +169,7 @@ class _VerdictReader:
         return verdict.score is not None and verdict.score > 0.5
 
 
-def _is_discarded(verdict: Verdict, required_confidence: float) -> bool:
+def _is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
     """Return True if a verdict does not count because of low confidence; verdicts of a gate always count."""
     confidence = 1.0 if verdict.confidence is None else verdict.confidence
     return verdict.status == "ok" and verdict.gated_by not in WORST_CASE_GATES and confidence < required_confidence

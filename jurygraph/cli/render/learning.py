@@ -39,7 +39,7 @@ def refuse_artifact(artifact: Path, learn: Sequence[str]) -> None:
 
 def write_artifact(artifact: Path | None, learned: "Mapping[str, LearnedPanel]") -> None:
     """Print warnings for each learned component, and write its confusions to the artifact if one is named."""
-    from jurygraph.sources.confusions import confusions_to_json
+    from jurygraph.sources.ratings import confusions_to_json
 
     for component, result in learned.items():
         for warning in result.warnings:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from jurygraph.cli.render.explanation import WELFARE, ExplainedPart, ExplainedTerm, ExplainedVerdict, Explanation
-from jurygraph.cli.render.text import format_plain, shorten
+from jurygraph.cli.render.text import format_plain
 from jurygraph.cli.render.trace import (
     contrast_lines,
     describe_rule,
@@ -13,7 +13,8 @@ from jurygraph.cli.render.trace import (
     material_lines,
     origin_lines,
 )
-from jurygraph.schema import ComponentSpec, Reward, Trace, Verdict
+from jurygraph.messages import shorten
+from jurygraph.schema import ComponentSpec, RecordedVerdict, Reward, Trace
 
 _MAX_REASON, _MAX_QUOTE = 300, 120
 
@@ -172,7 +173,7 @@ def _inline_reason(reason: str) -> str:
     return shorten(reason.rstrip(" ."), _MAX_REASON)
 
 
-def _quotes(verdict: Verdict) -> str:
+def _quotes(verdict: RecordedVerdict) -> str:
     """Return quotations that the reason does not contain, without those that were not found in the response."""
     true = [shorten(e.quote, _MAX_QUOTE) for e in verdict.evidence if e.verified or e.source != "response"]
     quotes = [f"“{quote}”" for quote in true[:3] if quote not in _reason(verdict.reason)]

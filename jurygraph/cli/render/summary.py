@@ -7,9 +7,7 @@ from jurygraph.cli.render.text import format_table, print_json, print_message, p
 
 if TYPE_CHECKING:
     from jurygraph.runs.canary import CanaryTally
-    from jurygraph.runs.reports.bill import Bill, CallCosts, ReplySource
-    from jurygraph.runs.reports.estimate import CallEstimate
-    from jurygraph.runs.reports.forecast import Forecast
+    from jurygraph.runs.reports.estimate import Bill, CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import FailedThreshold
     from jurygraph.runs.reports.summary import Summary
 

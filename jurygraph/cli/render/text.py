@@ -16,7 +16,8 @@ from rich.cells import cell_len
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import RedactedStream
-from jurygraph.safety.unseen import UNSEEN
+from jurygraph.messages import shorten
+from jurygraph.safety.text_folding import UNSEEN
 
 
 def escape_line(text: str, limit: int | None = None) -> str:
@@ -38,11 +39,6 @@ def _escape(match: re.Match[str]) -> str:
 def escape_lines(text: str) -> str:
     """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
     return _HIDDEN_IN_LINES.sub(_escape, text)
-
-
-def shorten(text: str, limit: int) -> str:
-    """Shorten a text to at most `limit` characters, the last an ellipsis."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def shell_quote(value: object) -> str:

@@ -5,7 +5,16 @@ from typing import Any
 
 from jurygraph.cli.render.explanation import WELFARE, ExplainedTerm, ExplainedVerdict, Explanation, RankedContrast
 from jurygraph.cli.render.text import escape_line, format_number, format_table
-from jurygraph.schema import ComponentSpec, Evidence, ExampleUse, Failure, Reward, Rubric, Trace, Verdict
+from jurygraph.schema import (
+    ComponentSpec,
+    Evidence,
+    ExampleUse,
+    Failure,
+    RecordedVerdict,
+    Reward,
+    Rubric,
+    Trace,
+)
 from jurygraph.schema.profile import READ_FROM_FILE
 
 _MAX_LINE = 300
@@ -213,7 +222,7 @@ def discard_reason(one: ExplainedVerdict) -> str:
     return f"confidence {format_number(one.verdict.confidence)} is below {format_number(one.required_confidence)}"
 
 
-def example_details(verdict: Verdict) -> Iterator[str]:
+def example_details(verdict: RecordedVerdict) -> Iterator[str]:
     """Return lines on the past examples a judge was shown or not, and on the shrinkage to the aggregate judge."""
     yield from _example_lines(verdict.examples, "examples shown", "example not shown")
     if verdict.shrinkage is not None:

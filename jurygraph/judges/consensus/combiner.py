@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from jurygraph.aggregation.consensus import Consensus
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.consensus.votes import Votes
 from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput
-from jurygraph.schema.confusions import Confusions
+from jurygraph.schema.rating import Confusions, Label
 
 _PARAMS = ("confusions", "levels")
 
@@ -122,3 +123,15 @@ def _numeric_classes(classes: Sequence[Any]) -> list[float] | None:
     if list(classes) != sorted(classes):
         raise PlanError(f"params.confusions: the classes {list(classes)} do not rise; name them from low to high")
     return [float(label) for label in classes]
+
+
+def to_confusions(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
+    """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
+    return Confusions(
+        classes=tuple(classes),
+        prior=tuple(fitted.prior.tolist()),
+        annotators={
+            str(name): tuple(tuple(row) for row in matrix)
+            for name, matrix in zip(fitted.votes.annotators, fitted.confusion.tolist(), strict=True)
+        },
+    )

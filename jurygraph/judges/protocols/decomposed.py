@@ -7,11 +7,20 @@ from typing import Annotated, Any
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
-from jurygraph.judges.protocols.people import Person, named_people, person_names, restore_ids
-from jurygraph.judges.protocols.protocol import People, ScoringProtocol
-from jurygraph.judges.protocols.scale import LOWEST, GroundsStated, Ten, on_scale
+from jurygraph.agents.judging.quotations import Finding
+from jurygraph.judges.protocols.protocol import (
+    LOWEST,
+    GroundsStated,
+    People,
+    Person,
+    ScoringProtocol,
+    Ten,
+    named_people,
+    on_scale,
+    person_names,
+    restore_ids,
+)
 from jurygraph.schema import FrozenModel, Stakeholder
 from jurygraph.schema.frozen_model import Flag, Unit
 

@@ -5,11 +5,9 @@ from typing import Any
 
 from pydantic import create_model
 
-from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.judges.protocols.people import restore_ids
-from jurygraph.judges.protocols.protocol import People, ScoringProtocol
-from jurygraph.judges.protocols.scale import LOWEST, RatedStated, on_scale
+from jurygraph.agents.judging.quotations import Finding
+from jurygraph.judges.protocols.protocol import LOWEST, People, RatedStated, ScoringProtocol, on_scale, restore_ids
 from jurygraph.schema import FrozenModel
 
 DIMENSIONS: Mapping[str, float] = {

@@ -14,7 +14,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import guard_requests
 from jurygraph.models.faults import RETRYABLE, Fault, exception_chain, kind_of_status
 from jurygraph.models.request import Reply, Request
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
 if TYPE_CHECKING:

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.models.faults import Fault
-
-Floats = NDArray[np.float64]
 
 TIMEOUT = 60.0
 """Seconds for one request to a server."""
@@ -33,7 +31,7 @@ class Embedder(_Model):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return the unit vectors [N, D] of up to `AT_ONCE` texts, in order; a zero vector stays zero.
+        """Return the unit vectors [N, D] of up to `BATCH_SIZE` texts, in order; a zero vector stays zero.
 
         Raises `Fault`, and then returns no vector at all.
         """
@@ -46,7 +44,7 @@ class Reranker(_Model):
 
     @abstractmethod
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        """Return the raw scores [N] of up to `AT_ONCE` documents, in order.
+        """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order.
 
         Raises `Fault`, and then returns no score at all.
         """

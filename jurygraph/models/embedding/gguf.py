@@ -7,9 +7,10 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.backends.gguf import NO_LOG, Gguf, free_cores, library, start_server
-from jurygraph.models.embedding.embedder import Embedder, Floats, normalize_vectors, sort_by_index
+from jurygraph.models.embedding.embedder import Embedder, normalize_vectors, sort_by_index
 from jurygraph.models.faults import Fault
 
 _CONTEXT = 2048

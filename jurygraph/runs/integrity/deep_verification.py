@@ -15,18 +15,17 @@ from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import KnownResults
-from jurygraph.judges.pairwise.quotations import OPPONENT
+from jurygraph.judges.pairwise.comparison_judge import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend
-from jurygraph.runs.trace_reading import ScoredResponse, is_erased
 from jurygraph.safety.redaction import is_possible_source
-from jurygraph.schema import Evidence, Material, Trace, Verdict
+from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
 from jurygraph.schema.safety import WORST_CASE_GATES
 
 VerdictKey = tuple[str, str, tuple[str, ...], int]
@@ -100,7 +99,7 @@ def _offline_jury(run: Run) -> Jury:
         return Jury(config)
     absent = OfflineBackend(run.header.model or ModelIdentity.from_ledger(run.ledger) or _NO_MODEL)
     limits = RequestLimits(max_tokens=config.calls.max_tokens)
-    return Jury(config, gateway=Gateway(absent, Limiter(MAX_CONCURRENT_GROUPS), limits, sink=CallStore(run.ledger)))
+    return Jury(config, gateway=Gateway(absent, Limiter(MAX_CONCURRENT_GROUPS), limits))
 
 
 async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[ScoredResponse]) -> DeepVerification:
@@ -115,14 +114,14 @@ async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[Scored
         q.id for q in plan.survey.questions if q.layer == "model" and not jury.evaluators[q.evaluator].uses_model
     }
     recalled = KnownResults(_recalled_verdicts(own_model_questions, stored), _external_material(run, stored))
-    traces = await jury.ascore(task, responses, plan, recalled)
+    traces = await jury.ascore(task, responses, plan, recalled, CallStore(run.ledger))
     if traces[0].group != stored[0].group:
         raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: its responses are not those that were judged")
     _compare_material(run, stored, traces)
     return _compare_verdicts(run, jury, stored, traces, own_model_questions)._replace(quotations=quotations)
 
 
-def _recalled_verdicts(questions: Collection[str], stored: Sequence[Trace]) -> dict[VerdictKey, Verdict]:
+def _recalled_verdicts(questions: Collection[str], stored: Sequence[Trace]) -> dict[VerdictKey, RecordedVerdict]:
     """Return the verdicts on questions of evaluators with their own model, such as an embedder, which are not repeated.
 
     Verdicts by a gate are left out, because gates are applied again.
@@ -185,14 +184,14 @@ def _compare_verdicts(
     return DeepVerification(same, needing_model=of_models, infrastructure_failures=own_trouble, erased=erased)
 
 
-def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, Verdict]]:
+def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, RecordedVerdict]]:
     """Yield a trace's own verdicts, keyed by question, judged response, shown responses and sample."""
     for verdict in trace.verdicts:
         if verdict.about == trace.response_id:
             yield (verdict.question, verdict.about, verdict.responses, verdict.sample), verdict
 
 
-def _has_no_call_to_compare(run: Run, jury: Jury, stored: Verdict, recomputed: Verdict) -> bool:
+def _has_no_call_to_compare(run: Run, jury: Jury, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
     """Return whether a verdict of an evaluator with a model has no call, so that there is nothing to compare.
 
     Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between versions
@@ -203,7 +202,7 @@ def _has_no_call_to_compare(run: Run, jury: Jury, stored: Verdict, recomputed: V
     return stored.call is None and not is_compared and jury.evaluators[recomputed.evaluator].uses_model
 
 
-def _has_external_call(run: Run, trace: Trace, stored: Verdict, recomputed: Verdict) -> bool:
+def _has_external_call(run: Run, trace: Trace, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
     """Return whether the call of a verdict was erased, or is in the run that this one was branched from.
 
     Raises `TraceMismatch` where the run should hold the call and does not.
@@ -225,7 +224,7 @@ def _check_external(run: Run, label: str, call: str) -> None:
         raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
 
-def _is_excused(item: Verdict | Material) -> bool:
+def _is_excused(item: RecordedVerdict | Material) -> bool:
     failure = item.failure
     return (
         failure is not None
@@ -235,7 +234,7 @@ def _is_excused(item: Verdict | Material) -> bool:
 
 
 def _require_same(
-    label: str, fields: Sequence[str], stored: Verdict | Material, recomputed: Verdict | Material
+    label: str, fields: Sequence[str], stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
 ) -> None:
     for name in fields:
         if getattr(stored, name) != getattr(recomputed, name) and not _is_alike_except_secrets(
@@ -247,7 +246,9 @@ def _require_same(
             raise TraceMismatch(f"{label}: {problem}")
 
 
-def _is_alike_except_secrets(name: str, stored: Verdict | Material, recomputed: Verdict | Material) -> bool:
+def _is_alike_except_secrets(
+    name: str, stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
+) -> bool:
     """Return whether a field differs only in secrets that were redacted when the run was made, or are redacted now.
 
     The known secrets depend on the environment, which may differ between scoring and verifying a run.
@@ -301,7 +302,7 @@ def _material_quotations(run: Run, trace: Trace) -> Iterator[LabelledQuotation]:
             yield _material_label(run, trace, material.name), evidence, quoted
 
 
-def _quoted_response(verdict: Verdict, evidence: Evidence) -> str | None:
+def _quoted_response(verdict: RecordedVerdict, evidence: Evidence) -> str | None:
     """Return the id of the submitted response that must contain a verdict's quotation; None for another source.
 
     A verdict on a variant quotes the variant. Only quotations with source `response` are located when a verdict is
@@ -326,7 +327,7 @@ def _trace_label(run: Run, trace: Trace) -> str:
     return f"{run.ledger.path}, trace {trace.response_id!r}"
 
 
-def _verdict_label(run: Run, trace: Trace, verdict: Verdict) -> str:
+def _verdict_label(run: Run, trace: Trace, verdict: RecordedVerdict) -> str:
     return f"{_trace_label(run, trace)}, verdict {verdict.question!r}"
 
 

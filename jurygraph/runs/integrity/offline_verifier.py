@@ -27,7 +27,6 @@ NEUTRAL = (0, 1)
 ERASED = "erased"  # the placeholder of an erased text
 FIELDS = "evaluator version layer subject stakeholder reviewer met native scale confidence score failure gated_by call"
 EMPTY: dict[str, Any] = {**dict.fromkeys(FIELDS.split()), "sample": 0, "status": "ok", "reason": "", "evidence": []}
-EMPTY["supersedes"] = None
 MEMBERS = ("README.txt", "verify.py", "config.yaml", "seal.json", "records.jsonl", "texts.jsonl", "traces.jsonl")
 
 

@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.errors import InputError
-from jurygraph.runs.integrity.seal import Seal, check_seal, signed_bytes
+from jurygraph.runs.integrity.seal import Seal, check_seal, load_private_key, signed_bytes
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.folder import SEAL, shell_quote
-from jurygraph.runs.store.keys import load_private_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

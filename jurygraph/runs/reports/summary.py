@@ -7,7 +7,7 @@ from typing import Any
 
 from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.outline import TraceOutline
-from jurygraph.runs.reports.bill import Bill
+from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.store.packing import Body
 from jurygraph.schema import Cause, Trace
 
@@ -47,7 +47,7 @@ class AgentRow:
     def to_json(self) -> dict[str, Any]:
         """Return the row as a JSON object."""
         row = asdict(self)
-        del row["total"], row["covered"]
+        del row["total"], row["coverage_sum"]
         return {**row, "mean": self.mean, "coverage": self.coverage}
 
 

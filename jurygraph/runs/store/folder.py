@@ -16,7 +16,6 @@ LEDGER, CONFIG, LOCK, SEAL = "run.sqlite", "config.yaml", "run.lock", "seal.json
 PLANNING = "planning.sqlite"
 """Model calls made while tasks are planned, until they are in the ledger of the run."""
 
-VERSION_1_FILE = "run.json"
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _SQLITE_SUFFIXES)
 RUN_FILES = frozenset({*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLANNING_FILES, CONFIG, LOCK, SEAL})
@@ -41,9 +40,6 @@ def require_run(folder: Path) -> None:
     """Raise `InputError` unless a folder contains a run."""
     if (folder / LEDGER).is_file():
         return
-    if (folder / VERSION_1_FILE).is_file():
-        hint = f"`jurygraph migrate {shell_quote(folder)} TASKS --out NEW` brings it over"
-        raise InputError(f"{folder}: is a run of schema version 1; {hint}")
     if (folder / PLANNING).is_file():
         raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
     state = "contains no run" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"

@@ -19,9 +19,16 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MAX_TEXTS, Draft, Record, Text
 from jurygraph.runs.store.folder import LEDGER, discard_planning, require_run, shell_quote
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
-from jurygraph.runs.workflows.folder_search import find_copies, search_file
-from jurygraph.runs.workflows.fragments import MIN_SEARCHED_LENGTH, Fragments, encoded_forms, iter_strings
-from jurygraph.runs.workflows.recordings import erase_calls
+from jurygraph.runs.workflows.folder_search import (
+    MIN_SEARCHED_LENGTH,
+    Fragments,
+    encoded_forms,
+    erase_calls,
+    find_copies,
+    iter_strings,
+    search_file,
+)
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.fence import MARK_LENGTH, fence_parts
 
 ErasureTarget = Literal["response", "task"]
@@ -52,7 +59,7 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
     require_run(folder)
-    run = Run.open_for_writing(folder)
+    run = WritableRun.open_for_writing(folder)
     if run is None:
         raise InputError(f"{folder}: contains no run yet, so there is nothing to erase; name a scored run")
     try:

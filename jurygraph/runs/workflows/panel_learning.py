@@ -12,8 +12,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.table import build_table
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.consensus.combiner import ConsensusOfJudges
-from jurygraph.judges.consensus.learned import to_confusions
+from jurygraph.judges.consensus.combiner import ConsensusOfJudges, to_confusions
 from jurygraph.judges.consensus.votes import level_values, nearest_level
 from jurygraph.runs.integrity.recomputation import StoredGroup, read_groups
 from jurygraph.runs.progress import ProgressCallback
@@ -21,7 +20,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Shape
 from jurygraph.runs.workflows.rescoring import TaskDecisions
 from jurygraph.schema import ComponentSpec, Config
-from jurygraph.schema.confusions import Confusions
+from jurygraph.schema.rating import Confusions
 
 Params = dict[str, JsonValue]
 

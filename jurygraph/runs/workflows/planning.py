@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from jurygraph.models.call_sink import AnsweredCall
-from jurygraph.models.request import Request
+from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.runs.calls import CallStore, LayeredCalls
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft

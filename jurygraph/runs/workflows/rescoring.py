@@ -13,9 +13,8 @@ from ruamel.yaml.error import YAMLError
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
-from jurygraph.decision.decide import pause_garbage_collection
+from jurygraph.decision.decide import pause_garbage_collection, redecide
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.decision.redecide import redecide
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.integrity.recomputation import Combiners, Recomputation, RecomputedReward, read_groups
@@ -26,6 +25,7 @@ from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, Origin, changes
 from jurygraph.runs.store.packing import read_planning_results, read_views
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Config, Decision, Task, digest_of
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.sources import parse_config
@@ -57,11 +57,11 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     seats = run.header.evaluators
     combiners = load_run_combiners(run) if config == run.config else load_combiners(config, seats.values())
     check_recipe(config, seats)
-    existing = Run.open_if_closed(folder) or Run.open_for_writing(folder)
+    existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
     if existing is not None:
         existing.close()
         raise InputError(f"{folder}: contains a run already; name another folder with --out")
-    new_run = Run.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
+    new_run = WritableRun.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
         with pause_garbage_collection():
             decisions = TaskDecisions(run, config, combiners)

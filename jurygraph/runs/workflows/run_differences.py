@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store.header import Header, changes, differences, format_value
-from jurygraph.runs.trace_reading import ScoredResponse
 from jurygraph.schema import Response, Task
 from jurygraph.sources import TaskSource
 

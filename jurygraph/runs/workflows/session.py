@@ -9,18 +9,19 @@ from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from jurygraph.concurrency import gather_in_order
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
-from jurygraph.graphs.bounded_concurrency import gather_in_order
-from jurygraph.graphs.routing import NO_KNOWN_RESULTS
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
+from jurygraph.group import Group
+from jurygraph.planner import Planner
 from jurygraph.runs.calls import CallStore, LayeredCalls, ReadOnlyCalls
 from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
 from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.reports.bill import ReplySource, is_replay
-from jurygraph.runs.reports.forecast import Forecast, without_model_conditions
+from jurygraph.runs.reports.estimate import Forecast, ReplySource, is_replay, without_model_conditions
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder, shell_quote
@@ -29,13 +30,14 @@ from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.writer import Writer
 from jurygraph.runs.workflows.planning import PlanningCalls, describe_profile_differences, open_planning_calls
 from jurygraph.runs.workflows.run_differences import describe_differences
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 
 if TYPE_CHECKING:
-    from jurygraph.jury import Group, Jury
-    from jurygraph.models.request import Request
+    from jurygraph.jury import Jury
+    from jurygraph.models.request import CallSink, Request
     from jurygraph.runs.reports.estimate import Estimator
     from jurygraph.runs.store.ledger import Ledger
     from jurygraph.runs.workflows.branch import Branch
@@ -47,13 +49,20 @@ def _lacks_roles(task: Task) -> bool:
     return task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
 
 
+class _StartedGroup(NamedTuple):
+    """A group whose traces are still to be stored; `canary` is its known-bad response, None for a task's own group."""
+
+    plan: Plan
+    responses: Sequence[Response]
+    canary: Canary | None = None
+
+
 class ScoringSession:
     """A session of a jury over a file of tasks: `prepare` plans the remaining tasks, `score` scores them into the run.
 
     An existing run is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds. `profiles` gives
     the constraints and tensions of profiles in text. `tasks_needing_model` counts the tasks of a forecast whose
-    profiles or
-    criterion roles a model must determine first: requests that depend on these are not in the forecast.
+    profiles or criterion roles a model must determine first: requests that depend on these are not in the forecast.
     `unanswered_annotations` counts the pairs and criteria that an annotator left unanswered in the planned tasks.
     `stored_planning_calls` is the number of calls that a stopped planning left in the folder for the next session.
     """
@@ -74,6 +83,7 @@ class ScoringSession:
         """
         self.folder = folder
         self.jury = jury
+        self._planner = Planner(jury)
         self.limit = limit
         self.summary = Summary()
         self._canaries = Canaries.from_jury(jury)
@@ -84,7 +94,7 @@ class ScoringSession:
         self._profiles = profiles
         if branch is not None:
             branch.set_jury(jury)
-        self._run = Run.open_if_closed(folder) or Run.open_for_writing(folder)
+        self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
         if self._run is not None:
             self._load_run(self._run)
         self.tasks_done = self._run.tasks_scored if self._run else 0
@@ -160,11 +170,14 @@ class ScoringSession:
             if plan is None:
                 expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
             else:
-                recalled = self._branch.find_known_results(task, group, plan) if self._branch else NO_KNOWN_RESULTS
-                expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
+                known_results = self._find_known_results(task, group, plan)
+                expected = expected.with_group(plan, len(group), evaluators, known_results.verdicts.values())
                 if estimator is not None:
                     plan_without_conditions = without_model_conditions(plan, evaluators)
-                    estimator.add(await self.jury.aestimate_requests(task, group, plan_without_conditions, recalled))
+                    requests = await self._planner.aestimate_requests(
+                        task, group, plan_without_conditions, known_results
+                    )
+                    estimator.add(requests)
                     estimator.add(await self._canary_requests(task, plan_without_conditions))
             report(len(group))
         return expected
@@ -172,25 +185,19 @@ class ScoringSession:
     async def _canary_requests(self, task: Task, plan: Plan) -> "list[Request]":
         """Return the requests about the canary of a task."""
         canary = self._canaries.next_for(task, plan) if self._canaries else None
-        return [] if canary is None else await self.jury.aestimate_requests(task, (canary.response,), plan)
+        return [] if canary is None else await self._planner.aestimate_requests(task, (canary.response,), plan)
 
     async def _dry_run_plan(self, task: Task, estimator: "Estimator | None") -> Plan | None:
         """Return the plan of a task, without a graph that a model would have to annotate.
 
         None where a model must read its profiles first. The first requests are added to the estimator.
         """
-        gateway = self.jury.gateway
-        if gateway is None or estimator is None:
-            with self._locate_errors(task):
-                return (await self.jury.aestimate_plan(task, *self._profile_arguments(task)))[0]
-        sink, gateway.sink = gateway.sink, self._known_calls
-        try:
-            with self._locate_errors(task):
-                plan, first = await self.jury.aestimate_plan(task, *self._profile_arguments(task))
+        sink = None if estimator is None else self._known_calls
+        with self._locate_errors(task):
+            plan, first = await self._planner.aestimate_plan(task, self._profile_line(task), sink)
+        if estimator is not None:
             estimator.add(first)
             self.tasks_needing_model += plan is None or (bool(first) and _lacks_roles(task))
-        finally:
-            gateway.sink = sink
         return plan
 
     @cached_property
@@ -211,9 +218,7 @@ class ScoringSession:
             return None
         from jurygraph.runs.reports.estimate import Estimator  # imported lazily: only needed with a model
 
-        if self._run is not None:
-            gateway.sink = CallStore(self._run.ledger)
-        return Estimator(gateway)
+        return Estimator(gateway, None if self._run is None else CallStore(self._run.ledger))
 
     async def prepare(self, report: ProgressCallback) -> None:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
@@ -223,18 +228,18 @@ class ScoringSession:
         """
         if self.is_finished:
             return
-        if self._run is None:
-            self._run = Run.create(self.folder, self._build_header(), uuid.uuid4().hex)
+        run = self._run = self._run or WritableRun.create(self.folder, self._build_header(), uuid.uuid4().hex)
+        assert isinstance(run, WritableRun), "a closed run is finished"
         gateway = self.jury.gateway
         if gateway is None:
             with _rare_garbage_collection():
-                await self._plan_tasks(self._run, report)
+                await self._plan_tasks(run, None, report)
             return
         others = [] if self._branch is None else [self._branch.ledger]
-        gateway.sink = calls = PlanningCalls(self._run, *others, is_durable=not gateway.has_cache)
+        calls = PlanningCalls(run, *others, is_durable=not gateway.has_cache)
         try:
             with _rare_garbage_collection():
-                await self._plan_tasks(self._run, report)
+                await self._plan_tasks(run, calls, report)
         except BaseException as error:
             if isinstance(error, ModelError | BudgetExceeded):
                 await (
@@ -246,9 +251,9 @@ class ScoringSession:
             raise
         calls.discard()
 
-    async def _plan_tasks(self, run: Run, report: ProgressCallback) -> None:
+    async def _plan_tasks(self, run: WritableRun, sink: "CallSink | None", report: ProgressCallback) -> None:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
-        plan_tasks = (asyncio.create_task(self._plan_task(task)) for task in tasks)
+        plan_tasks = (asyncio.create_task(self._plan_task(task, sink)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.max_concurrent_groups
         async with aclosing(gather_in_order(plan_tasks, at_once, _AHEAD)) as plans:
             async for task, plan in plans:
@@ -265,14 +270,17 @@ class ScoringSession:
         """Return the number of tasks that are still to be planned."""
         return 0 if self.is_finished else self._work.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
 
-    async def _plan_task(self, task: Task) -> tuple[Task, Plan]:
+    async def _plan_task(self, task: Task, sink: "CallSink | None") -> tuple[Task, Plan]:
         with self._locate_errors(task):
-            return task, await self.jury.aprepare(task, *self._profile_arguments(task))
+            return task, await self.jury.aprepare(task, self._profile_line(task), sink)
 
-    def _profile_arguments(self, task: Task) -> "list[ProfilesLine]":
-        """Return the line of the PROFILES file for a task as arguments: one element, or none without such a line."""
-        line = None if self._profiles is None else self._profiles.line_of(task)
-        return [] if line is None else [line]
+    def _profile_line(self, task: Task) -> "ProfilesLine | None":
+        """Return the line of the PROFILES file for a task; None without such a line."""
+        return None if self._profiles is None else self._profiles.line_of(task)
+
+    def _find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
+        """Return the verdicts and material that the branch carries over."""
+        return self._branch.find_known_results(task, responses, plan) if self._branch else NO_KNOWN_RESULTS
 
     @contextmanager
     def _locate_errors(self, task: Task) -> Iterator[None]:
@@ -292,14 +300,15 @@ class ScoringSession:
         if self.is_finished:
             return
         run = self._run
-        assert run is not None, "prepare() comes before score()"
+        assert isinstance(run, WritableRun), "prepare() comes before score()"
         writer, gateway = Writer(run.ledger), self.jury.gateway
+        sink = LayeredCalls(CallStore(run.ledger, writer), *(self._branch.reusable_ledgers if self._branch else ()))
+        started: deque[_StartedGroup] = deque()
         try:
-            if gateway is not None:
-                others = () if self._branch is None else self._branch.reusable_ledgers
-                gateway.sink = LayeredCalls(CallStore(run.ledger, writer), *others)
             with _rare_garbage_collection():
-                await self._score_groups(run, writer, report)
+                async for traces in self.jury.ascore_all(self._start_groups(run, started), sink):
+                    _refuse_over_budget(traces)
+                    self._store_group(run, writer, started.popleft(), traces, report)
         except BudgetExceeded:
             if gateway is not None:
                 await gateway.wait_for_pending()
@@ -310,33 +319,35 @@ class ScoringSession:
             writer.close()
         self.close_if_complete()
 
-    async def _score_groups(self, run: Run, writer: Writer, report: ProgressCallback) -> None:
-        pending: deque[tuple[Plan, tuple[Response, ...], Canary | None]] = deque()
+    def _start_groups(self, run: WritableRun, started: "deque[_StartedGroup]") -> Iterator[Group]:
+        """Yield the groups that are left to score, each preceded by its canary, and append them to `started`."""
+        for task, responses in self._work.pairs(self.tasks_done, self.limit):
+            plan = run.plan_of(task.id)
+            canary = self._canaries.next_for(task, plan) if self._canaries else None
+            if canary is not None:  # the canary first: a resumed session skips tasks that are scored
+                started.append(_StartedGroup(plan, (canary.response,), canary))
+                yield self._group(task, (canary.response,), plan)
+            started.append(_StartedGroup(plan, responses))
+            yield self._group(task, responses, plan)
 
-        def groups() -> "Iterator[Group]":
-            for task, responses in self._work.pairs(self.tasks_done, self.limit):
-                plan = run.plan_of(task.id)
-                canary = self._canaries.next_for(task, plan) if self._canaries else None
-                if canary is not None:  # the canary first: a resumed session skips tasks that are scored
-                    pending.append((plan, (canary.response,), canary))
-                    yield task, (canary.response,), plan
-                pending.append((plan, responses, None))
-                yield task, responses, plan
+    def _group(self, task: Task, responses: Sequence[Response], plan: Plan) -> Group:
+        return Group(task, responses, plan, self._find_known_results(task, responses, plan))
 
-        async for traces in self.jury.ascore_all(groups(), self._branch.find_known_results if self._branch else None):
-            _refuse_over_budget(traces)
-            plan, responses, canary = pending.popleft()
-            if canary is not None and self._canaries is not None:
-                writer.append([self._canaries.record(canary, traces[0])])
-                for call in traces[0].calls:
-                    self.summary.bill.add(call, self._source(run, call))
-                continue
-            writer.append(run.group_drafts(plan, traces, responses))
-            if self._branch is not None:
-                self._branch.count(traces)
-            for trace in traces:
-                self._count_trace(run, trace)
-            report(len(traces))
+    def _store_group(
+        self, run: WritableRun, writer: Writer, group: "_StartedGroup", traces: list[Trace], report: ProgressCallback
+    ) -> None:
+        """Append the traces of a group, or the record of a canary, and count them."""
+        if group.canary is not None and self._canaries is not None:
+            writer.append([self._canaries.record(group.canary, traces[0])])
+            for call in traces[0].calls:
+                self.summary.bill.add(call, self._source(run, call))
+            return
+        writer.append(run.group_drafts(group.plan, traces, group.responses))
+        if self._branch is not None:
+            self._branch.count(traces)
+        for trace in traces:
+            self._count_trace(run, trace)
+        report(len(traces))
 
     def _count_trace(self, run: Run, trace: Trace) -> None:
         self.summary.add(trace)

@@ -8,17 +8,27 @@ from typing import TYPE_CHECKING
 from jurygraph.errors import BudgetExceeded
 from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.routing import KnownResults, VerdictKey
+from jurygraph.group import Group
 from jurygraph.jury import Jury
+from jurygraph.planner import Planner
 from jurygraph.safety.attacks import Attack, attack_text
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Plan, Response, Survey, Task, Trace, Verdict
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    Decision,
+    Plan,
+    RecordedVerdict,
+    Response,
+    Survey,
+    Task,
+    Trace,
+)
 from jurygraph.studies.attack.arms import Arm, arms, largest_arms
 from jurygraph.studies.attack.report import ArmReport, ArmTallies, AttackKind, AttackReport, infrastructure_failures
 from jurygraph.studies.attack.scope import attack_config, attack_surveys, merit_questions
 
 if TYPE_CHECKING:
-    from jurygraph.jury import Group
-    from jurygraph.models.call_sink import AnsweredCall
-    from jurygraph.models.request import Request
+    from jurygraph.models.request import AnsweredCall, Request
     from jurygraph.runs.reports.estimate import CallEstimate
 
 Report = Callable[[int], None]
@@ -57,7 +67,7 @@ class AttackStudy:
         self._config = attack_config(jury, self._surveys)
         self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
         self._groups = [one for one in _groups(tasks, attacks) if self._surveys[one.place].questions]
-        self._known_verdicts: dict[tuple[str, str], dict[VerdictKey, Verdict]] = defaultdict(dict)
+        self._known_verdicts: dict[tuple[str, str], dict[VerdictKey, RecordedVerdict]] = defaultdict(dict)
 
     @property
     def responses(self) -> int:
@@ -85,10 +95,10 @@ class AttackStudy:
         try:
             for arm in largest_arms(self.arms):
                 jury = self._jury_under(arm)
-                plans = self._plans(arm, jury)
+                planner, plans = Planner(jury), self._plans(arm, jury)
                 for group in self._groups:
                     plan = _model_questions_only(plans[group.place], jury)
-                    estimator.add(await jury.aestimate_requests(group.task, group.responses, plan))
+                    estimator.add(await planner.aestimate_requests(group.task, group.responses, plan))
                     report(len(group.members))
         finally:
             await gateway.close()
@@ -99,11 +109,9 @@ class AttackStudy:
 
         Raises BudgetExceeded if a limit of cost or calls is reached.
         """
-        gateway = self._jury.gateway
-        if gateway is not None:
-            gateway.sink = _InMemorySink()
+        gateway, sink = self._jury.gateway, _InMemorySink()
         try:
-            reports = {arm.name: await self._measure_arm(arm, report) for arm in self.arms}
+            reports = {arm.name: await self._measure_arm(arm, sink, report) for arm in self.arms}
         except BudgetExceeded:
             if gateway is not None:
                 await gateway.wait_for_pending()
@@ -140,14 +148,17 @@ class AttackStudy:
             for task, survey in zip(self._tasks, self._surveys, strict=True)
         ]
 
-    async def _measure_arm(self, arm: Arm, report: Report) -> ArmReport:
+    async def _measure_arm(self, arm: Arm, sink: "_InMemorySink", report: Report) -> ArmReport:
         jury, tallies = self._jury_under(arm), ArmTallies()
         plans = self._plans(arm, jury)
         memory = _Memory(self._known_verdicts, jury)
-        groups: Iterator[Group] = ((one.task, one.responses, plans[one.place]) for one in self._groups)
+        groups = (
+            Group(one.task, one.responses, plans[one.place], memory.recall(one.task, one.responses))
+            for one in self._groups
+        )
         group_iterator = iter(self._groups)
         try:
-            async for traces in jury.ascore_all(groups, memory.recall):
+            async for traces in jury.ascore_all(groups, sink):
                 group = next(group_iterator)
                 for (attack, response), trace in zip(group.members, traces, strict=True):
                     _refuse_over_budget(trace)
@@ -167,12 +178,12 @@ class _Memory:
     gates.
     """
 
-    def __init__(self, known: dict[tuple[str, str], dict[VerdictKey, Verdict]], jury: Jury) -> None:
+    def __init__(self, known: dict[tuple[str, str], dict[VerdictKey, RecordedVerdict]], jury: Jury) -> None:
         self._known_verdicts = known
         self._own_model = {name for name, one in jury.evaluators.items() if not one.uses_model}
         self._defences = jury.config.safety.model_copy(update={"gates": ()}).digest
 
-    def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
+    def recall(self, task: Task, responses: Sequence[Response]) -> KnownResults:
         """Return the known verdicts on these responses."""
         keys = ((defences, _content_key(task, response)) for response in responses for defences in ("", self._defences))
         return KnownResults(

@@ -10,10 +10,9 @@ from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import Step
 from jurygraph.errors import InputError
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.trace_reading import ScoredResponse
 
 Group = list[ScoredResponse]
 Wait = Callable[[], None]
@@ -92,8 +91,7 @@ def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]
     """Yield steps of consecutive tasks whose responses have the same value of a label.
 
     Erased responses have no label; a task with only erased responses belongs to the step around it. Raises `InputError`
-    if a
-    response lacks the label, a task has two values, or a value occurs again after another.
+    if a response lacks the label, a task has two values, or a value occurs again after another.
     """
     step: list[Group] = []
     current: list[JsonValue] = []

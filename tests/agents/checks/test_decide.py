@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jurygraph.agents.checks.decide import CheckResult
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.result import CheckResult
 from tests.agents.checks.made import decide, invented, own, row
 from tests.examples import at_most
 

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from jurygraph.agents.data_analyzer.detectors import LEARNING_SCORES, MIN_CUSUM_WEIGHT, Detectors
-from jurygraph.agents.data_analyzer.limits import REFERENCES, Limits, limits
+from jurygraph.agents.data_analyzer.detectors import (
+    LEARNING_SCORES,
+    MIN_CUSUM_WEIGHT,
+    REFERENCES,
+    Detectors,
+    Limits,
+    limits,
+)
 from jurygraph.agents.data_analyzer.scales import Measure
 
 LIMITS = limits(1000.0, 1)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_optimizer import novelty
-from jurygraph.agents.data_optimizer.novelty import Group
+from jurygraph.agents.data_optimizer import measures
+from jurygraph.agents.data_optimizer.measures import Group
 
 WORDS = ("tea", "sea", "stone", "on", "the", "a")
 TEXT = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
@@ -147,6 +147,6 @@ def test_copies_are_those_that_say_the_same_word_for_word() -> None:
 
 
 def test_of_a_large_group_the_beginnings_are_read() -> None:
-    each = novelty.MAX_WORDS // 4
+    each = measures.MAX_WORDS // 4
     long = ["tea " * each + f"sea {n}" for n in range(4)]
     assert parts([f"{text} {'on ' * 300_000}" for text in long])[0] == [0.0] * 4

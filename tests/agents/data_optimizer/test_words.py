@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_optimizer.words import MAX_WORD_LENGTH, grams, has_content, words
+from jurygraph.agents.data_optimizer.measures import MAX_WORD_LENGTH, grams, has_content, words
 from jurygraph.safety.text_folding import remove_invisible
 
 

@@ -42,9 +42,9 @@ def test_it_is_the_share_of_contrasts_that_score_less() -> None:
     found = combined(a=cells(0.5), a_of_versions=cells([[0.2, 0.5, 0.9, 0.4]]))
     assert found.value.tolist() == [0.5]
     assert found.present.tolist() == [True]
-    margins = [float(found.figures[f"pair {place}"][0]) for place in (1, 2, 3, 4)]
+    margins = [float(found.diagnostics[f"pair {place}"][0]) for place in (1, 2, 3, 4)]
     assert margins == pytest.approx([0.3, 0.0, -0.4, 0.1])
-    assert found.figures["pairs"].tolist() == [4.0]
+    assert found.diagnostics["pairs"].tolist() == [4.0]
 
 
 def test_a_tie_is_no_right_ranking() -> None:
@@ -78,7 +78,7 @@ def test_what_is_unjudged_counts_as_it_is_filled_and_never_as_ranked(
         values = np.where(open_, fill, [others])
         found = combined(a=cells(own), a_of_versions=cells(values, judged=~open_))
         assert found.value[0] == pytest.approx((ranked + gained) / len(others))
-        assert found.figures["pairs"].tolist() == [len(others) - open_.sum()]
+        assert found.diagnostics["pairs"].tolist() == [len(others) - open_.sum()]
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=2, max_size=6), data=st.data())

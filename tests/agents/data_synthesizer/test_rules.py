@@ -4,15 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_synthesizer.edits import Change, Edit, choose_some
-from jurygraph.agents.data_synthesizer.numbers import (
+from jurygraph.agents.data_synthesizer.edits import (
+    Change,
     CorrectAnswer,
+    Edit,
+    choose_some,
     matching_answer,
     missing_step_edits,
+    negation_edits,
     other_answer_edits,
+    unit_edits,
     wrong_result_edits,
 )
-from jurygraph.agents.data_synthesizer.sentence_forms import negation_edits, unit_edits
 
 QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
 RIGHT = (

@@ -241,7 +241,7 @@ def test_its_version_is_that_of_its_prompt_too() -> None:
 def test_a_config_names_it_with_its_records() -> None:
     use = DeriverUse(use="extract", params={"records": RECORDS})
     deriver = load_deriver(use)
-    assert (deriver.gives, deriver.asks_model, deriver.reads_data) == ("data", True, False)
+    assert (deriver.gives, deriver.uses_model, deriver.reads_data) == ("data", True, False)
     assert deriver.params == {"records": RECORDS}
     with pytest.raises(ConfigError, match="records"):
         load_deriver(DeriverUse(use="extract"))

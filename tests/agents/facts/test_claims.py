@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.claims import Claim, read_claims
+from jurygraph.agents.facts.lookup import Claim, read_claims
 from jurygraph.agents.facts.spec import ClaimsStated
 from tests.schema.nouns import json_values
 

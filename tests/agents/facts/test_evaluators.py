@@ -14,8 +14,8 @@ from jurygraph.agents.facts.evaluators import Claims, Confirmed, claim_evidence
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.conformance import check_evaluator
-from jurygraph.graphs.basis import input_digests
 from jurygraph.graphs.routing import KnownResults
+from jurygraph.runs.workflows.branch import input_digests
 from jurygraph.schema import Evidence, Material, Plan, Stakeholder
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import PLACES, looked_up, stated, view, write_table

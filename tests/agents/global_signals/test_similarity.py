@@ -128,10 +128,10 @@ def test_a_reference_that_is_too_long_is_not_the_responses_doing() -> None:
 
 
 def test_fewer_vectors_than_texts_are_a_failure_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jurygraph.models.embedding import openai_compatible
+    from jurygraph.models.embedding import remote
     from jurygraph.models.retries import RetryPolicy
 
-    monkeypatch.setattr(openai_compatible, "_POLICY", RetryPolicy(attempts=1))
+    monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=1))
     traces, _ = judged({"a": "tea", "b": "sea"}, lambda body, number: raw('{"data": [{"index": 0, "embedding": [1]}]}'))
     assert {only(trace).status for trace in traces.values()} == {"failed"}
 

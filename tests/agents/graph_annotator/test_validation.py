@@ -7,9 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.candidates import Pair, candidate_pairs
-from jurygraph.agents.graph_annotator.reply import EdgeReply, RoleReply
-from jurygraph.agents.graph_annotator.validation import check_edges, check_roles
+from jurygraph.agents.graph_annotator.validation import (
+    EdgeReply,
+    Pair,
+    RoleReply,
+    candidate_pairs,
+    check_edges,
+    check_roles,
+)
 from jurygraph.schema import Criterion
 from jurygraph.schema.rubric import Role
 from tests.examples import at_most

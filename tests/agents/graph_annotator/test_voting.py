@@ -2,9 +2,7 @@
 
 import pytest
 
-from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.reply import EdgeReply
-from jurygraph.agents.graph_annotator.validation import CheckedEdges
+from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair
 from jurygraph.agents.graph_annotator.voting import EdgeSource, elect_edge, outvoted_edges
 
 PAIR, SOURCE = Pair("a", "b"), EdgeSource("judge", "abc")

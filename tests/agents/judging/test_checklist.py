@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph import ConfigError, Jury, PlanError, Task, Trace, conformance
-from jurygraph.agents.judging.checklist import DEFAULT_ITEMS
+from jurygraph.agents.judging.criteria import DEFAULT_ITEMS
 from tests.agents.judging.hearing import fenced, finding, in_parts, missing, replying, scored, user
 from tests.agents.judging.people import PROFILES, SAID, WISHES, people, words_of
 from tests.models.judging import Script, items_of, responses

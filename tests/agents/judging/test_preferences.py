@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph import EvaluatorInput, Jury, Task, Trace, conformance
-from jurygraph.agents.judging.preferences import SERVED_SCALE, Preferences
+from jurygraph.agents.judging.criteria import SERVED_SCALE, Preferences
 from jurygraph.models.judge_client import JudgeClient
 from tests.agents.judging.hearing import (
     answered,

@@ -7,12 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.quality_assessor.arithmetic import first_false_calculation
+from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
 from jurygraph.agents.quality_assessor.segments import split_steps
 from jurygraph.conformance import check_evaluator
 
 QUERY = "Janet sells 9 eggs for $2 each. What does she make?"
 SOLUTION = "She has 16 - 7 = <<16-7=9>>9 eggs.\nShe sells 9 eggs * $2 = $<<9*2=18>>18.\nThat is 18 - 1 = 17.\nA: 17"
+
+
+def first_false_calculation(query: str, text: str) -> FalseCalculation | None:
+    return next(iter(find_false_calculations(query, text, split_steps(text))), None)
 
 
 def found(text: str, query: str = QUERY) -> tuple[int, str] | None:

@@ -9,11 +9,11 @@ import pytest
 from jurygraph.agents.quality_assessor.arithmetic import (
     FalseCalculation,
     find_false_calculations,
-    first_false_calculation,
 )
 from jurygraph.agents.quality_assessor.segments import split_steps
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
+from tests.agents.quality_assessor.test_arithmetic import first_false_calculation
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 

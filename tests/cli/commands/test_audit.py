@@ -35,7 +35,7 @@ def head_of(run: Command, folder: Path) -> str:
     return head
 
 
-COMMANDS = ["verify", "seal", "close", "erase", "rescore", "compare", "migrate", "score", "export", "show", "explain"]
+COMMANDS = ["verify", "seal", "close", "erase", "rescore", "compare", "score", "export", "show", "explain"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -10,11 +10,11 @@ from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison import Comparison
 from jurygraph.runs.reports.gate import ComparisonStatistics
 from jurygraph.runs.run import Run
-from jurygraph.schema import Counts, Reward, Trace, Verdict
+from jurygraph.schema import Counts, RecordedVerdict, Reward, Trace
 from tests.cli.conftest import Command
 
 
-def scored(task: str, response: str, value: float | None, agent: str | None, *verdicts: Verdict) -> Trace:
+def scored(task: str, response: str, value: float | None, agent: str | None, *verdicts: RecordedVerdict) -> Trace:
     status = "failed" if value is None else "ok"
     reward = Reward(
         value=value, status=status, partial=value, coverage=1.0, range=None, components={}, terms=(), counts=Counts()
@@ -24,12 +24,12 @@ def scored(task: str, response: str, value: float | None, agent: str | None, *ve
     )
 
 
-def polite(about: str, score: float) -> Verdict:
-    return Verdict(question="polite", about=about, responses=(about,), score=score)
+def polite(about: str, score: float) -> RecordedVerdict:
+    return RecordedVerdict(question="polite", about=about, responses=(about,), score=score)
 
 
-def duel(score: float) -> Verdict:
-    return Verdict(question="duel", about="salt/a", responses=("salt/a", "salt/b"), score=score)
+def duel(score: float) -> RecordedVerdict:
+    return RecordedVerdict(question="duel", about="salt/a", responses=("salt/a", "salt/b"), score=score)
 
 
 RUNS = {

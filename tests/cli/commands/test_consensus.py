@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.sources.confusions import read_confusions
+from jurygraph.sources.ratings import read_confusions
 from tests.cli.conftest import Command
 from tests.sources.test_ratings import table
 from tests.studies.consensus.made import AGENTS, PANEL
@@ -62,7 +62,7 @@ def test_the_tables_are_the_published_ones(run: Command) -> None:
     stable = rows(lines, "stability (50 subsets)")
     assert [row[-3:-1] for row in stable] == [["0.503", "1.000"], ["0.503", "1.000"], ["0.587", "1.167"]]
     assert rows(lines, "agreement")[0][-1] == "69.2%"
-    assert "2 annotators cannot be told apart: 8 free cells for 14 unknowns" in ended.err
+    assert "2 annotators are not identifiable: 8 free cells for 14 unknowns" in ended.err
 
 
 def test_json_has_the_published_figures(run: Command) -> None:
@@ -257,7 +257,7 @@ def test_wrong_input_is_one_clear_error(votes: Path, run: Command, arguments: li
 @pytest.mark.parametrize(
     ("some", "said"),
     [
-        ([("a", "x", 0), ("b", "x", 1)], "one annotator cannot be told apart"),
+        ([("a", "x", 0), ("b", "x", 1)], "one annotator is not identifiable"),
         ([("a", "x", 0), ("b", "x", 1), ("a", "y", 1), ("b", "y", 1), ("a", "z", 0)], "little is known of z"),
         ([("a", "x", 0), ("b", "x", 1), ("c", "x", "")], "items without a label: 1"),
     ],

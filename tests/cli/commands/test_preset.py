@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from jurygraph.sources import parse_config, read_config
-from jurygraph.sources.presets import PRESETS
+from jurygraph.sources.config import PRESETS
 from tests.cli.conftest import Command
 
 

@@ -274,15 +274,6 @@ def test_a_run_of_a_newer_jurygraph_is_not_called_changed(scored: Path, run: Com
     assert "was made by a newer jurygraph (schema version 3; this one reads 2); upgrade jurygraph" in ended.err
 
 
-def test_a_run_in_the_first_form_says_what_to_do(project: Path, run: Command):
-    (project / "run").mkdir()
-    (project / "run" / "run.json").write_text("{}")
-    for command in (("show", project / "run"), ("score", project / "tasks.jsonl", "--out", project / "run")):
-        ended = run(*command)
-        assert (ended.code, ended.out) == (2, "")
-        assert f"is a run of schema version 1; `jurygraph migrate {project / 'run'} TASKS --out NEW`" in ended.err
-
-
 def test_a_run_that_was_stopped_says_how_far_it_came(project: Path, run: Command):
     run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
     ended = run("show", project / "run")

@@ -17,11 +17,11 @@ from jurygraph.schema import (
     ExampleUse,
     Failure,
     Material,
+    RecordedVerdict,
     Reward,
     Shrinkage,
     Term,
     Trace,
-    Verdict,
 )
 from tests.steps import growth
 
@@ -46,12 +46,12 @@ def spec(question: str, weight: float) -> ComponentSpec:
     return ComponentSpec(name=question, weight=weight, direction=direction, combiner="mean", version="1", inputs=inputs)
 
 
-def verdict(subject: str, **fields: Any) -> Verdict:
+def verdict(subject: str, **fields: Any) -> RecordedVerdict:
     stated = {"question": subject, "subject": subject, "about": "r", "evaluator": "e"}
-    return Verdict.model_validate(stated | fields)
+    return RecordedVerdict.model_validate(stated | fields)
 
 
-def trace(reward: Reward, *verdicts: Verdict) -> Trace:
+def trace(reward: Reward, *verdicts: RecordedVerdict) -> Trace:
     return Trace(task_id="t", response_id="r", group="g", plan_digest="p", reward=reward, verdicts=verdicts)
 
 
@@ -181,7 +181,9 @@ def composed(name: str, combiner: str, *masses: tuple[str, float], **params: Any
     return ComponentSpec(name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params)
 
 
-def composed_sentences(spec: ComponentSpec, parts: dict[str, float], value: float, *verdicts: Verdict) -> list[str]:
+def composed_sentences(
+    spec: ComponentSpec, parts: dict[str, float], value: float, *verdicts: RecordedVerdict
+) -> list[str]:
     term = Term(name=spec.name, weight=spec.weight, value=value, contribution=value)
     one = trace(reward(value, terms=(term,), parts={spec.name: parts}), *verdicts)
     return explained(one, Decision(specs=(spec,)))
@@ -252,11 +254,13 @@ def test_a_product_that_is_zero_has_deductions_for_its_zeros_only():
 
 def test_missing_verdicts_are_listed_with_the_range_that_they_leave_open():
     verdicts = (
-        Verdict(subject="tone", evaluator="m", stakeholder="ann", status="abstained", reason="there is no model"),
-        Verdict(
+        RecordedVerdict(
+            subject="tone", evaluator="m", stakeholder="ann", status="abstained", reason="there is no model"
+        ),
+        RecordedVerdict(
             subject="facts", evaluator="f", status="failed", failure=Failure(cause="infrastructure", kind="Timeout")
         ),
-        Verdict(subject="depth", evaluator="d", status="not_applicable", gated_by="facts"),
+        RecordedVerdict(subject="depth", evaluator="d", status="not_applicable", gated_by="facts"),
     )
     counts = Counts(judged=1, abstained=1, failed=1, not_applicable=1)
     assert sentences(trace(reward(0.5, "degraded", counts=counts, range=(0.25, 1.0)), *verdicts))[1:] == [
@@ -304,7 +308,7 @@ def test_a_trace_shows_the_message_of_a_failure_once_and_a_line_for_material():
 # Judges
 
 
-def predicted(**fields: Any) -> Verdict:
+def predicted(**fields: Any) -> RecordedVerdict:
     examples = (
         ExampleUse(item="tent", reviewer="ann", score=4.5, fingerprint="1"),
         ExampleUse(item="boots", reviewer="ann", score=2.0, fingerprint="2", dropped="of the group of the response"),

@@ -124,7 +124,7 @@ def test_a_row_hangs_on_itself_alone_whatever_others_lack(
         judge: ScoreMatrix(
             *(
                 np.concatenate([getattr(one[judge], name) for one in rows])
-                for name in ("value", "met", "judged", "live")
+                for name in ("value", "met", "judged", "applicable")
             ),
             np.ones(3),
         )
@@ -177,7 +177,7 @@ def test_no_other_response_changes_a_bit(rows: list[dict[str, list[float]]]) -> 
         judge: ScoreMatrix(
             *(
                 np.concatenate([getattr(one[judge], name) for one in each])
-                for name in ("value", "met", "judged", "live")
+                for name in ("value", "met", "judged", "applicable")
             ),
             np.ones(3),
         )

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Response, Task, Verdict
-from jurygraph.judges.few_shot.prediction import PredictionForm
+from jurygraph import RecordedVerdict, Response, Task
+from jurygraph.judges.few_shot.dimensions import PredictionForm
 from jurygraph.judges.few_shot.selection import Balanced
 from jurygraph.models.request import Reply
 from tests.agents.judging import hearing
@@ -158,7 +158,7 @@ def world(offsets: dict[str, float]) -> list[dict[str, Any]]:
     ]
 
 
-def predictions(kind: str, history: str, domain: str, **params: Any) -> dict[str, Verdict]:
+def predictions(kind: str, history: str, domain: str, **params: Any) -> dict[str, RecordedVerdict]:
     """What a judge predicts for everybody, by reviewer."""
     about = task(*OFFSETS, metadata={"domain": domain})
     stated = use(kind, history=history, dimensions=ANY_NUMBER, **params)
@@ -166,7 +166,7 @@ def predictions(kind: str, history: str, domain: str, **params: Any) -> dict[str
     return {str(one.reviewer): one for one in verdicts(traces).values()}
 
 
-def used(verdict: Verdict) -> list[str]:
+def used(verdict: RecordedVerdict) -> list[str]:
     """Who gave the examples that were shown."""
     return [one.reviewer for one in verdict.examples if one.dropped is None]
 

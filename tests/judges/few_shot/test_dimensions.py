@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Trace, Verdict
+from jurygraph import RecordedVerdict, Trace
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.judges.few_shot.dimensions import READY_SETS, Dimension, load_dimensions
 from jurygraph.schema import Condition
@@ -194,7 +194,7 @@ def outcome(trace: Trace) -> dict[str, str]:
     return {verdict.subject: verdict.status for verdict in trace.verdicts}
 
 
-def verdict_on(trace: Trace, subject: str) -> Verdict:
+def verdict_on(trace: Trace, subject: str) -> RecordedVerdict:
     return next(verdict for verdict in trace.verdicts if verdict.subject == subject)
 
 

@@ -301,7 +301,7 @@ MISNAMED = {
     "": "''; name balanced, similar",
     "jurygraph.no_such.thing": "'jurygraph.no_such.thing' cannot be found",
     "jurygraph.judges.few_shot.selection.Absent": "'jurygraph.judges.few_shot.selection.Absent' cannot be found",
-    "jurygraph.judges.few_shot.near_duplicates.MIN_SIMILARITY": "near_duplicates.MIN_SIMILARITY'; name balanced",
+    "jurygraph.judges.few_shot.shown_examples.MIN_SIMILARITY": "shown_examples.MIN_SIMILARITY'; name balanced",
     ".relative": "name balanced, similar",
 }
 

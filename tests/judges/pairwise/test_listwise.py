@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Response
-from jurygraph.schema import Verdict
+from jurygraph.schema import RecordedVerdict
 from tests.judges.pairwise.comparing import (
     LONGER,
     as_they_stand,
@@ -23,7 +23,7 @@ def listwise(script: Any, group: Any = LONGER, **more: Any) -> Any:
     return scored(script, group, "listwise", **more)
 
 
-def by_sample(traces: Any) -> dict[tuple[str, int], Verdict]:
+def by_sample(traces: Any) -> dict[tuple[str, int], RecordedVerdict]:
     return {(one.about, one.sample): one for trace in traces for one in trace.verdicts}
 
 
@@ -109,7 +109,7 @@ def test_a_compact_profile_asks_for_the_ranking_alone() -> None:
 def test_pure_position_bias_is_worth_nothing() -> None:
     traces, _ = listwise(judging_by(as_they_stand))
     assert rewards(traces) == [0.5, 0.5, 0.5]
-    assert {one.reward.figures["listwise"]["flips"] for one in traces} == {1.0}
+    assert {one.reward.diagnostics["listwise"]["flips"] for one in traces} == {1.0}
 
 
 def test_twenty_are_ranked_and_twenty_one_are_not() -> None:

@@ -8,7 +8,7 @@ import pytest
 from jurygraph import ConfigError, Response, Task
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.prompts import RenderOptions, load_prompt
-from jurygraph.schema import EvaluatorUse, Verdict
+from jurygraph.schema import EvaluatorUse, RecordedVerdict
 from tests.judges.pairwise.comparing import (
     LONGER,
     as_they_stand,
@@ -25,7 +25,7 @@ from tests.models.server import Answer, said
 TWO = responses("Dear Ann", "Dear Ann, come at nine")
 
 
-def verdicts(traces: Any) -> dict[tuple[str, ...], Verdict]:
+def verdicts(traces: Any) -> dict[tuple[str, ...], RecordedVerdict]:
     """All verdicts, by whom they were shown."""
     return {verdict.responses: verdict for trace in traces for verdict in trace.verdicts}
 

@@ -7,8 +7,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.models.embedding.caching import CachingEmbedder
-from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, Floats, normalize_vectors
+from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, normalize_vectors
 from jurygraph.models.faults import Fault
 from tests.models.embedding.server import vector
 

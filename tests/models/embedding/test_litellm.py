@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.embedding import litellm
-from jurygraph.models.embedding.embedder import Floats, normalize_vectors
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.models.embedding import remote
+from jurygraph.models.embedding.embedder import normalize_vectors
 from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
@@ -22,7 +23,7 @@ KEY = "sk-0123456789abcdefghij"
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(litellm, "_POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
+    monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -153,7 +154,7 @@ def test_a_text_that_is_too_long_is_by_the_response(monkeypatch: pytest.MonkeyPa
 
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(litellm, "TIMEOUT", 0.05)
+    monkeypatch.setattr(remote, "TIMEOUT", 0.05)
     with pytest.raises(Fault) as caught:
         embedded(lambda body, number: hang(), monkeypatch, "a")
     assert caught.value.kind == "timeout"

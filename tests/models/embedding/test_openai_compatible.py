@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.embedding import openai_compatible
-from jurygraph.models.embedding.embedder import Floats, normalize_vectors
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.models.embedding import remote
+from jurygraph.models.embedding.embedder import normalize_vectors
 from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
@@ -20,7 +21,7 @@ DOCUMENTS = ("a", "b", "c")
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_compatible, "_POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
+    monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
 
 
 def embedded(url: str, *texts: str) -> Floats:
@@ -157,7 +158,7 @@ def test_no_text_goes_where_a_server_sends_it(code: int) -> None:
 
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_compatible, "TIMEOUT", 0.05)
+    monkeypatch.setattr(remote, "TIMEOUT", 0.05)
     with reading(lambda body, number: hang()) as server, pytest.raises(Fault) as caught:
         embedded(server.url, "a")
     assert caught.value.kind == "timeout"

@@ -15,12 +15,11 @@ import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
 from jurygraph.models.backend import Backend
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
+from jurygraph.models.budget import Price, max_cost
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import Price, max_cost
 from jurygraph.models.request import Request
-from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator
-from jurygraph.runs.reports.forecast import Forecast
+from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, Forecast
 from jurygraph.runs.workflows.branch import Branch
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.schema import Message
@@ -114,7 +113,7 @@ class TestCalls:
             told = forecast(tmp_path / "run", tasks, wanted)
             with jg.Jury.from_config(wanted) as jury, read_work(tasks) as work:
                 ((task, group),) = work.pairs()
-                assert len(asyncio.run(jury.aestimate_requests(task, group))) == told.expected.calls
+                assert len(asyncio.run(jg.Planner(jury).aestimate_requests(task, group))) == told.expected.calls
             score(tmp_path / "run", tasks, wanted)
             pairs = 3 * unknown
             assert told.expected.calls + pairs == server.count == 2 + 3 + unknown

@@ -41,12 +41,6 @@ class TestRequired:
         (tmp_path / LEDGER).touch()
         require_run(tmp_path)
 
-    def test_one_of_the_first_schema_version_is_to_be_migrated(self, tmp_path: Path) -> None:
-        (tmp_path / "run.json").touch()
-        how = rf"is a run of schema version 1; `jurygraph migrate {tmp_path} TASKS --out NEW` brings it over"
-        with pytest.raises(InputError, match=how):
-            require_run(tmp_path)
-
     def test_anything_else_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         for folder, state in (

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError
-from jurygraph.runs.store.keys import load_private_key, load_public_key
+from jurygraph.runs.integrity.seal import load_private_key, load_public_key
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw().hex()

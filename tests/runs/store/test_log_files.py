@@ -10,8 +10,7 @@ import pytest
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.log_files import check_log_files
+from jurygraph.runs.store.ledger import Ledger, check_log_files
 
 
 def write(path: Path, *values: int) -> Ledger:

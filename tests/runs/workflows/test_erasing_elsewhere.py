@@ -15,8 +15,7 @@ from jurygraph.models.request import Message, Reply, Request
 from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.fragments import Fragments, encoded_forms
-from jurygraph.runs.workflows.recordings import erase_calls
+from jurygraph.runs.workflows.folder_search import Fragments, encoded_forms, erase_calls
 from tests.models.judging import config, judged, rubric
 from tests.models.server import Server, serving
 from tests.runs.made import PLAIN, checked, lines, score, write_tasks

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.runs.workflows.folder_search import MAX_SEARCHED_BYTES, search_file
-from jurygraph.runs.workflows.fragments import Fragments
+from jurygraph.runs.workflows.folder_search import MAX_SEARCHED_BYTES, Fragments, search_file
 from tests.runs.made import PLAIN, lines, score, write_tasks
 
 TEXT = "My own words, which\nI take back: «naïve» and 'quoted'."

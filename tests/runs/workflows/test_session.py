@@ -12,7 +12,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, PlanError
-from jurygraph.runs.reports.forecast import Forecast
+from jurygraph.runs.reports.estimate import Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.schema import Question

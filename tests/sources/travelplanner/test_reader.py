@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph import InputError, Jury, Response, Task, Verdict
+from jurygraph import InputError, Jury, RecordedVerdict, Response, Task
 from jurygraph.schema import TaskLine
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.sources.travelplanner.audit import Audit, audit
@@ -168,7 +168,7 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
 # The checks against a second computation
 
 
-def verdicts(jury: Jury, task: TaskLine, *plans: Any) -> list[dict[str, Verdict]]:
+def verdicts(jury: Jury, task: TaskLine, *plans: Any) -> list[dict[str, RecordedVerdict]]:
     """What is said of each plan, by the ids of the constraints."""
     stated, _ = task.split()
     responses = [Response(id=f"r{number}", text="", data=plan) for number, plan in enumerate(plans)]
@@ -211,7 +211,7 @@ ORIGINS = dict(
 """Where each trip begins and ends, as a person reads it."""
 
 
-def amount(verdict: Verdict) -> float:
+def amount(verdict: RecordedVerdict) -> float:
     found = re.search(r" is ([\d.]+)(?:, as asked|, not )", verdict.reason)
     assert found is not None, verdict.reason
     return float(found[1])
