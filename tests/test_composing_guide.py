@@ -400,7 +400,7 @@ def test_changed_code_is_refused_by_the_run_that_was_begun_with_the_old(tmp_path
     assert typed(score, folder).code == 0
     copied(tmp_path, "plain.py", '"utilize"', '"utilise"')
     refused = typed(score, folder)
-    message = "plain-run: was begun with other settings: evaluator plain.plain has version "
+    message = "plain-run: was started with other settings: evaluator plain.plain has version "
     assert (refused.code, message in refused.printed, message in PAGE) == (2, True, True)
     assert typed(score.replace("--out", "--branch plain-run --out NEW --out"), folder).code != 0
     branched = "jurygraph score tasks.jsonl --config plain.yaml --branch plain-run --out NEW"

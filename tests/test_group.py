@@ -65,7 +65,7 @@ def tone(version: str) -> Evaluator:
     return made
 
 
-def test_a_plan_fits_its_own_task(plan: Plan, context: RunContext) -> None:
+def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, context: RunContext) -> None:
     check(plan, task(), context)
     check(Plan.model_validate_json(plan.model_dump_json()), task(), context)
 
@@ -102,7 +102,7 @@ def test_a_plan_does_not_fit_other_evaluators_or_settings(
     assert str(refused.value).startswith(f"the plan was made with {why}")
 
 
-def test_a_changed_input_of_a_deriver_makes_a_plan_incompatible(plan: Plan, context: RunContext) -> None:
+def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, context: RunContext) -> None:
     same, other = (replace(context, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
     check(plan, task(), same)
     with pytest.raises(InputError, match="was made with other facts: what deriver 'ruler' rests on"):

@@ -160,7 +160,7 @@ def test_what_agreement_prints_is_what_is_published() -> None:
 def test_without_a_model_every_question_abstains_and_the_command_says_so(tmp_path: Path, run: Command) -> None:
     ended = run(*SCORE, tmp_path / "run")
     assert ended.code == 1
-    assert "0 judged + 90 abstained + 0 failed + 0 not applicable = 90 asked" in ended.out
+    assert "0 judged + 90 abstained + 0 failed + 0 not applicable = 90 requested" in ended.out
     assert "30 of 30 rewards failed and have no value" in ended.err
     assert "Of 2997 ratings in ratings.csv.gz, 2997 can be shown, by 3 reviewers." in ended.err
 

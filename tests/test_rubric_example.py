@@ -282,7 +282,7 @@ def test_the_readings_are_verdicts_on_the_scale_and_become_the_rewards_of_gear(
 ) -> None:
     ended = run(*SCORE, tmp_path / "run")
     assert ended.code == 0, ended.err
-    assert "462 judged + 0 abstained + 0 failed + 0 not applicable = 462 asked" in ended.out
+    assert "462 judged + 0 abstained + 0 failed + 0 not applicable = 462 requested" in ended.out
     found = {trace["response_id"]: trace for trace in traces(run, tmp_path / "run")}
     for case in cases:
         trace = found[case.response.id]

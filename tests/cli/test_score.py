@@ -21,7 +21,7 @@ def test_the_result_is_a_table_by_agent_and_a_closed_denominator(project: Path, 
         "─────  ─────────  ───────────  ────────  ──  ────────  ──────",
         "alice          2       0.1250    1.0000   2         0       0",
         "bob            2      -0.2500    1.0000   2         0       0",
-        "verdicts: 8 judged + 0 abstained + 0 failed + 0 not applicable = 8 asked",
+        "verdicts: 8 judged + 0 abstained + 0 failed + 0 not applicable = 8 requested",
     ]
 
 
@@ -245,12 +245,12 @@ def test_a_complete_run_prints_its_result_and_does_nothing(scored: Path, run: Co
 def test_a_limit_scores_the_first_tasks_and_the_rest_can_follow(project: Path, run: Command, tmp_path: Path):
     tasks = project / "tasks.jsonl"
     first = run("score", tasks, "--out", project / "run", "--limit", 1).out
-    assert "= 4 asked" in first
+    assert "= 4 requested" in first
     assert first.splitlines()[-1] == "1 of 2 tasks (--limit)"
     ended = run("score", tasks, "--out", project / "run")
     assert "--limit" not in ended.out
     assert "1 tasks are scored already" in ended.err
-    assert "= 8 asked" in ended.out
+    assert "= 8 requested" in ended.out
     run("score", tasks, "--out", project / "whole")
     assert traces(run, project / "run") == traces(run, project / "whole")
 

@@ -48,7 +48,7 @@ def test_without_a_cache_and_a_store_nothing_is_known() -> None:
     assert with_gateway(known_before_and_after) == (False, False, False)
 
 
-def test_stored_replies_are_used() -> None:
+def test_what_the_store_holds_is_known() -> None:
     assert with_gateway(lambda gateway: known_before_and_after(gateway, Kept())) == (False, True, False)
 
 
