@@ -105,7 +105,7 @@ def test_a_plan_does_not_fit_other_evaluators_or_settings(
 def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, context: RunContext) -> None:
     same, other = (replace(context, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
     check(plan, task(), same)
-    with pytest.raises(InputError, match="was made with other facts: what deriver 'ruler' rests on"):
+    with pytest.raises(InputError, match="was made with other facts: the input of deriver 'ruler'"):
         check(plan, task(), other)
 
 
