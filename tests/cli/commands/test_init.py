@@ -132,7 +132,8 @@ def test_doctor_plans_a_made_up_task_under_a_config(project: Path, run: Command)
     (project / "jury.yaml").write_text(f"{wrong}components: {{own: {{inputs: {{one: manners.mte}}}}}}\n")
     ended = run("doctor", "--config", project / "jury.yaml")
     assert ended.code == 2
-    assert "has no question or evaluator 'manners.mte'" in ended.out
+    assert "components.own.inputs.one: task " in ended.out
+    assert " has no question or evaluator 'manners.mte'" in ended.out
 
 
 def test_the_version_is_told(run: Command):
