@@ -4,11 +4,11 @@ from difflib import SequenceMatcher
 from random import Random
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.figure import Figure, at_least, best_of
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.pairwise import bradley_terry
-from jurygraph.judges.few_shot.near_duplicates import NormalizedText
+from jurygraph.judges.few_shot.shown_examples import NormalizedText
 
 GROUP, PRIOR, CLOSE = 16, 0.1, 1e-11
 TEXTS, WORDS = 200, 120
@@ -30,7 +30,7 @@ def _ranking() -> list[Figure]:
     ]
 
 
-def _mm(wins: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
+def _mm(wins: Floats, prior: float) -> Floats:
     """The mode by minorization and maximization (Hunter 2004; Caron & Doucet 2012), as choix's `mm_pairwise` does."""
     compared, gained, strength, moved = wins + wins.T, wins.sum(axis=1) + prior, np.ones(len(wins)), np.inf
     while moved > CLOSE:

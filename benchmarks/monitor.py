@@ -7,9 +7,9 @@ Steps are G=8 × 32 prompts. Their rows are simulated and measured; streams draw
 import numpy as np
 
 from benchmarks.figure import Figure, at_least, at_most
+from benchmarks.simulation.run_lengths import Pool, pool, run_lengths
+from benchmarks.simulation.streams import Hack, hacked_steps, three_sd_step
 from jurygraph.agents.data_analyzer import Analyzer, Settings
-from jurygraph.studies.monitor.run_lengths import Pool, pool, run_lengths
-from jurygraph.studies.monitor.simulate import Hack, hacked_steps, three_sd_step
 
 POOLS, STEPS = 10, 10_000
 STREAMS, LONGEST = 200, 20_000

@@ -22,8 +22,7 @@ from benchmarks.figure import Figure, at_most
 from benchmarks.judging_server import QUOTED, judging
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Settings
-from jurygraph.runs.reports.estimate import CallLoad
-from jurygraph.runs.reports.forecast import Forecast
+from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work

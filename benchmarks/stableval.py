@@ -17,19 +17,19 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.figure import Figure, at_least, at_most, best_of
 from benchmarks.peer import python_with
+from benchmarks.simulation.calibration import measure_calibration
+from benchmarks.simulation.coverage import CoverageSettings, coverage
+from benchmarks.simulation.figures import MethodFigures
+from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
+from benchmarks.simulation.recovery import recovery
+from benchmarks.simulation.thinning import PUBLISHED_KEPT, measure_thinning
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.studies.simulate import PUBLISHED, Setting
-from jurygraph.studies.simulate.calibration import measure_calibration
-from jurygraph.studies.simulate.coverage import CoverageSettings, coverage
-from jurygraph.studies.simulate.figures import MethodFigures
-from jurygraph.studies.simulate.panels import PANELS, Panel, Prior, setting, small_panels
-from jurygraph.studies.simulate.recovery import recovery
-from jurygraph.studies.simulate.thinning import PUBLISHED_KEPT, measure_thinning
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPECTED = ROOT / "tests" / "data" / "stableval" / "synthetic.csv"
@@ -63,9 +63,9 @@ SUBSETS = 200
 class Rows(NamedTuple):
     """Codes, row by row."""
 
-    item: NDArray[np.intp]
-    annotator: NDArray[np.intp]
-    label: NDArray[np.intp]
+    item: Ints
+    annotator: Ints
+    label: Ints
 
 
 def measure() -> list[Figure]:
@@ -155,8 +155,8 @@ class Estimate(NamedTuple):
 
     seconds: float
     steps: int
-    prior: NDArray[np.float64]
-    confusion: NDArray[np.float64]
+    prior: Floats
+    confusion: Floats
 
 
 class Peer(NamedTuple):
@@ -200,7 +200,7 @@ def _timed(fit: Callable[[], Consensus], rounds: int) -> tuple[float, Consensus]
     return best_of(lambda: found.append(fit()), repeat=rounds, number=1), found[0]
 
 
-def log_likelihood(rows: Rows, prior: NDArray[np.float64], confusion: NDArray[np.float64]) -> float:
+def log_likelihood(rows: Rows, prior: Floats, confusion: Floats) -> float:
     """Σ_i log Σ_c μ_c Π π_r[c, y], of any estimate."""
     tiny = np.finfo(np.float64).tiny
     joint = np.tile(np.log(prior + tiny), (int(rows.item.max()) + 1, 1))

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.figure import Figure, at_least, at_most
-from jurygraph import Jury, Response, Task, Trace, Verdict
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.decision.decide import compute_rewards, group_verdicts_by_response
 from jurygraph.graphs.tracing import group_digest, group_statistics
 from jurygraph.runs.close_record import append_close_record
@@ -21,7 +21,7 @@ from jurygraph.runs.store.header import EvaluatorRecord, Extent, Header
 from jurygraph.runs.store.writer import Writer
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Plan
-from jurygraph.sources import FileMark
+from jurygraph.sources import FileDigest
 
 TRACES, SIZE = 100_000, 8
 CONFIG = {
@@ -61,7 +61,7 @@ async def _written(folder: Path) -> tuple[float, float]:
             for number in range(TRACES // SIZE)
         ]
         header = Header(
-            tasks=FileMark(name="made.jsonl", sha256="0" * 64),
+            tasks=FileDigest(name="made.jsonl", sha256="0" * 64),
             config=jury.config,
             evaluators={
                 name: EvaluatorRecord(version=one.version, audience=one.audience)
@@ -103,7 +103,7 @@ def _group(plan: Plan, jury: Jury) -> tuple[list[Trace], list[Response]]:
         for place in range(SIZE)
     ]
     verdicts = [
-        Verdict(
+        RecordedVerdict(
             question=q.id,
             evaluator=q.evaluator,
             version=q.version,

@@ -22,15 +22,14 @@ from jurygraph.graphs.execution import open_evaluator, run_isolated, run_isolate
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
 from jurygraph.graphs.state import PrepareState, RunContext
 from jurygraph.group import Group, check_group
-from jurygraph.safety.known_secrets import redacted_errors
-from jurygraph.safety.secret_fields import refuse_secrets_in_config
+from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import parse_config, read_config
 
 if TYPE_CHECKING:
-    from jurygraph.models.call_sink import CallSink
     from jurygraph.models.gateway import Gateway
+    from jurygraph.models.request import CallSink
     from jurygraph.schema.profile import ProfilesLine
 
 MAX_CONCURRENT_GROUPS = 32

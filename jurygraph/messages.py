@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -37,8 +37,8 @@ class Problem:
         return shorten(format_path(tuple(s if isinstance(s, int) else shorten(s) for s in self.path)), 200)
 
 
-def describe_validation_error(error: ValidationError, noun: type[BaseModel], value: Any) -> Problem:
-    """Describe why `value` does not validate as `noun`.
+def describe_validation_error(error: ValidationError, model: type[BaseModel], value: Any) -> Problem:
+    """Describe why `value` does not validate as `model`.
 
     An unknown key comes first: it often explains a missing field.
     """
@@ -48,11 +48,11 @@ def describe_validation_error(error: ValidationError, noun: type[BaseModel], val
     alternatives = [e for e in errors if _locate(e, value)[0][: len(path)] == path]
     deepest = max(alternatives, key=lambda e: len(_locate(e, value)[0]))
     if first["type"] != "extra_forbidden" and len(_locate(deepest, value)[0]) > len(path):
-        return _describe_error(deepest, *_locate(deepest, value), noun)
+        return _describe_error(deepest, *_locate(deepest, value), model)
     expected = dict.fromkeys(_EXPECTED[e["type"]] for e in alternatives if e["type"] in _EXPECTED)
     if len(expected) > 1:
         return Problem(path, f"is {describe_value(invalid)}", f"write {' or '.join(expected)}")
-    return _describe_error(first, path, invalid, noun)
+    return _describe_error(first, path, invalid, model)
 
 
 def first_validation_error(error: ValidationError) -> str:
@@ -115,6 +115,8 @@ _EXPECTED = {
     "none_required": "null",
 }
 
+_TECHNICAL_WORDS = {"Line", "Use", "Config", "Reply", "Spec"}
+
 _BOUNDS = {
     "greater_than": ("gt", "write a number above {}"),
     "greater_than_equal": ("ge", "write a number of {} or more"),
@@ -148,7 +150,7 @@ def _has_step(value: Any, step: str | int) -> bool:
     return isinstance(value, Mapping) and step in value
 
 
-def _describe_error(error: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Problem:
+def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     kind, context = error["type"], error.get("ctx", {})
     if kind in _EXPECTED:
         return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
@@ -158,19 +160,18 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, noun: type[Base
             f"has {context['actual_length']} entries" if "actual_length" in context else f"is {describe_value(value)}"
         )
         return Problem(path, size, remedy.format(f"{context[key]:g}"))
-    return _DESCRIBERS.get(kind, _describe_other)(error, path, value, noun)
+    return _DESCRIBERS.get(kind, _describe_other)(error, path, value, model)
 
 
-def _describe_missing(_: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Problem:
+def _describe_missing(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
         return Problem(path[:-1], f"is a list of {len(value)}", "write a pair of two")
-    owner = next((n.__name__ for n in _nouns_at(noun, path[:-1])), noun.__name__)
-    name = _readable_name(owner)
+    name = _readable_name(_owners(error, path, model)[0].__name__)
     return Problem(path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it")
 
 
-def _describe_unknown(_: ErrorDetails, path: Path, __: Any, noun: type[BaseModel]) -> Problem:
-    known = dict.fromkeys(name for owner in _nouns_at(noun, path[:-1]) for name in owner.model_fields)
+def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]) -> Problem:
+    known = dict.fromkeys(name for owner in _owners(error, path, model) for name in owner.model_fields)
     return Problem(path, "unknown", did_you_mean(str(path[-1]), known) or f"known here: {', '.join(known)}")
 
 
@@ -182,11 +183,11 @@ def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseMo
     return Problem(path, f"is {describe_value(value)}", f"{hint}write {expected}")
 
 
-def _describe_tag(error: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Problem:
+def _describe_tag(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     key = str(error.get("ctx", {})["discriminator"]).strip("'")
     if error["type"] == "union_tag_not_found":
         return Problem((*path, key), "is missing", f"say which `{key}` it is")
-    return _describe_choice(error, (*path, key), value[key], noun)
+    return _describe_choice(error, (*path, key), value[key], model)
 
 
 def _describe_empty(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> Problem:
@@ -233,20 +234,32 @@ _DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Prob
 
 def _readable_name(name: str) -> str:
     """Return the name of a model in ordinary words, as in "response" for `ResponseLine`."""
-    words = re.findall(r"[A-Z][a-z]*", name)
-    return " ".join(word.lower() for word in words if word not in {"Line", "Use", "Config", "Stated"}) or "config"
+    words = [word for word in re.findall(r"[A-Z][a-z]*", name) if word not in _TECHNICAL_WORDS]
+    return " ".join(words).lower() or "config"
 
 
-def _nouns_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
+def _owners(error: ErrorDetails, path: Path, model: type[BaseModel]) -> list[type[BaseModel]]:
+    """Return the models that may have the field of an error: of a union, those that the error's location names."""
+    models = _models_at(model, path[:-1]) or [model]
+    return [m for m in models if not {m.__name__, *_tags(m)}.isdisjoint(error["loc"])] or models
+
+
+def _tags(model: type[BaseModel]) -> list[Any]:
+    """Return the values of a model's literal fields, such as `kind`."""
+    annotations = [field.annotation for field in model.model_fields.values()]
+    return [tag for annotation in annotations if get_origin(annotation) is Literal for tag in get_args(annotation)]
+
+
+def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
     """Return the models that may occur at a path, by the annotations of a model."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         if not path:
             return [annotation]
         field = annotation.model_fields.get(str(path[0]))
-        return [] if field is None else _nouns_at(field.annotation, path[1:])
+        return [] if field is None else _models_at(field.annotation, path[1:])
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin in (Union, UnionType):
-        return [noun for part in parts for noun in _nouns_at(part, path)]
+        return [model for part in parts for model in _models_at(part, path)]
     if origin in (tuple, dict) and path:
-        return _nouns_at(parts[origin is dict], path[1:])
-    return _nouns_at(parts[0], path) if hasattr(annotation, "__metadata__") else []
+        return _models_at(parts[origin is dict], path[1:])
+    return _models_at(parts[0], path) if hasattr(annotation, "__metadata__") else []

@@ -16,9 +16,8 @@ from jurygraph.safety.known_secrets import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
 
 if TYPE_CHECKING:
-    from jurygraph.models.call_sink import CallSink
     from jurygraph.models.gateway import Gateway
-    from jurygraph.models.request import Request
+    from jurygraph.models.request import CallSink, Request
     from jurygraph.schema.profile import Profiles, ProfilesLine
 
 T = TypeVar("T")

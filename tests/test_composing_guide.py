@@ -343,17 +343,17 @@ MISTAKES = [
         "short.yaml",
     ),
     Mistake(
-        "'sentences.Sentences' is no evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences", "plain.yaml"
+        "'sentences.Sentences' is not an evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences", "plain.yaml"
     ),
     Mistake(
-        "combiner 'weakest.Weakest' breaks: ZeroDivisionError: division by zero; mend it, or name another one",
+        "combiner 'weakest.Weakest' failed: ZeroDivisionError: division by zero; fix it, or use another one",
         "weakest.py",
         "        sides = ",
         "        1 / 0\n        sides = ",
         "weakest.yaml",
     ),
     Mistake(
-        "combiner 'weakest.Weakest' breaks: every array of a component has one number for each response",
+        "combiner 'weakest.Weakest' failed: every array of a component has one number for each response",
         "weakest.py",
         "value = np.min([value for value, _ in sides.values()], axis=0)",
         "value = np.min([value for value, _ in sides.values()], axis=1)",
@@ -445,6 +445,6 @@ def test_two_functions_of_one_name_are_told_apart_by_their_paths(tmp_path: Path)
 
 
 def test_a_package_is_not_called_like_another_module(tmp_path: Path) -> None:
-    message = "the package would be called 'email', which is the name of another module already; name another folder"
+    message = "a module named 'email' exists already; name another folder"
     ended = typed("jurygraph init email --template evaluator", tmp_path)
     assert (ended.code, message in ended.printed, message in PAGE) == (2, True, True)

@@ -74,7 +74,7 @@ def test_an_error_is_raised_in_its_turn_and_ends_the_others() -> None:
     assert (work.cancelled, work.under_way) == (2, 0)
 
 
-def test_once_nobody_wants_the_rest_those_under_way_are_cancelled() -> None:
+def test_running_work_is_cancelled_once_its_results_are_unneeded() -> None:
     work = Work(0, 1000, 1000)
     assert asyncio.run(work.given(3, most=1)) == [0]
     assert (work.cancelled, work.under_way) == (2, 0)

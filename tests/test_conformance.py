@@ -153,7 +153,7 @@ def test_a_score_that_changes_from_time_to_time_is_caught(planted: ModuleType) -
     def it(task: TaskView, response: Response) -> float:
         return 1 / next(times)
 
-    caught(planted, it, r"planted\.it about 'r\d' differs asked again: score ")
+    caught(planted, it, r"planted\.it about 'r\d' differs when repeated: score ")
 
 
 def test_a_reason_that_changes_from_time_to_time_is_caught(planted: ModuleType) -> None:
@@ -162,7 +162,7 @@ def test_a_reason_that_changes_from_time_to_time_is_caught(planted: ModuleType) 
     def it(task: TaskView, response: Response) -> Verdict:
         return Verdict(score=1.0, reason=f"asked {next(times)} times")
 
-    caught(planted, it, r"differs asked again: reason 'asked \d times'")
+    caught(planted, it, r"differs when repeated: reason 'asked \d times'")
 
 
 def test_a_number_of_verdicts_that_changes_is_caught(planted: ModuleType) -> None:
@@ -175,7 +175,7 @@ def test_a_number_of_verdicts_that_changes_is_caught(planted: ModuleType) -> Non
         def answer(self, inputs: EvaluatorInput) -> float:
             return 1.0
 
-    caught(planted, Growing, "3 verdicts, but 6 asked again")
+    caught(planted, Growing, "3 verdicts, but 6 when repeated")
 
 
 class _InCompany(jg.Evaluator):
@@ -288,7 +288,7 @@ def test_an_answer_that_is_no_verdict_is_caught(planted: ModuleType) -> None:
 
 
 def test_a_verdict_that_gives_no_reason_for_having_no_score_is_caught(planted: ModuleType) -> None:
-    caught(planted, lambda task, response: Verdict(status="abstained"), "abstained for no stated reason")
+    caught(planted, lambda task, response: Verdict(status="abstained"), "abstained without a reason")
 
 
 def test_a_verdict_that_does_not_survive_writing_is_caught(planted: ModuleType) -> None:

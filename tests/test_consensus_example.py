@@ -186,7 +186,7 @@ def test_it_says_that_two_annotators_cannot_be_told_apart_and_that_rows_are_repe
         for name, rows in ((name, ratings(name)) for name in NAMES)
     }
     apart, repeated = (
-        "2 annotators cannot be told apart: 8 free cells for 14 unknowns",
+        "2 annotators are not identifiable: 8 free cells for 14 unknowns",
         "rows that repeat an item and annotator: 519",
     )
     assert [name for name, all_of_it in told.items() if apart in "\n".join(all_of_it)] == ["mslr"]

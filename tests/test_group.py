@@ -27,7 +27,7 @@ def plan() -> Plan:
 
 
 @pytest.fixture(scope="module")
-def roster() -> RunContext:
+def context() -> RunContext:
     with jury(*CONFIG["evaluators"], **{key: value for key, value in CONFIG.items() if key != "evaluators"}) as made:
         return RunContext(made.config, made.evaluators, made.derivers, made.combiners)
 
@@ -65,9 +65,9 @@ def tone(version: str) -> Evaluator:
     return made
 
 
-def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, roster: RunContext) -> None:
-    check(plan, task(), roster)
-    check(Plan.model_validate_json(plan.model_dump_json()), task(), roster)
+def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, context: RunContext) -> None:
+    check(plan, task(), context)
+    check(Plan.model_validate_json(plan.model_dump_json()), task(), context)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, roster: RunConte
         ({"query": "What is left?"}, "the plan was made from another version of task 'task': prepare it again"),
     ],
 )
-def test_it_fits_no_other_task(plan: Plan, roster: RunContext, changed: Mapping[str, Any], why: str) -> None:
+def test_it_fits_no_other_task(plan: Plan, context: RunContext, changed: Mapping[str, Any], why: str) -> None:
     with pytest.raises(InputError) as refused:
-        check(plan, task(**changed), roster)
+        check(plan, task(**changed), context)
     assert str(refused.value) == why
 
 
@@ -93,23 +93,23 @@ def test_it_fits_no_other_task(plan: Plan, roster: RunContext, changed: Mapping[
         ({"combiners": {}}, "combiner 'mean' of version '1'; this jury has none: prepare it again"),
     ],
 )
-def test_it_is_answered_by_those_alone_that_it_was_made_with(
-    plan: Plan, roster: RunContext, others: dict[str, Any], why: str
+def test_a_plan_does_not_fit_other_evaluators_or_settings(
+    plan: Plan, context: RunContext, others: dict[str, Any], why: str
 ) -> None:
-    here = {key: {**getattr(roster, key), **value} if value else {} for key, value in others.items()}
+    here = {key: {**getattr(context, key), **value} if value else {} for key, value in others.items()}
     with pytest.raises(InputError) as refused:
-        check(plan, task(), replace(roster, **here))
+        check(plan, task(), replace(context, **here))
     assert str(refused.value).startswith(f"the plan was made with {why}")
 
 
-def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, roster: RunContext) -> None:
-    same, other = (replace(roster, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
+def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, context: RunContext) -> None:
+    same, other = (replace(context, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
     check(plan, task(), same)
     with pytest.raises(InputError, match="was made with other facts: what deriver 'ruler' rests on"):
         check(plan, task(), other)
 
 
-def test_an_evaluator_is_asked_whether_what_it_rests_on_is_as_it_was(plan: Plan, roster: RunContext) -> None:
-    relying = replace(roster, evaluators={**roster.evaluators, "tone": Relying()})
+def test_an_evaluator_decides_if_its_inputs_are_unchanged(plan: Plan, context: RunContext) -> None:
+    relying = replace(context, evaluators={**context.evaluators, "tone": Relying()})
     with pytest.raises(InputError, match="rests on a file that changed"):
         check(plan, task(), relying)

@@ -46,7 +46,7 @@ def test_a_config_may_be_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
 
 
 def test_a_model_that_cannot_be_reached_is_refused_rather_than_left_unasked() -> None:
-    with pytest.raises(ConfigError, match=r"^model: 'gpt' names nobody; write none, openai-compatible:URL#model, "):
+    with pytest.raises(ConfigError, match=r"^model: 'gpt' is not a model; write none, openai-compatible:URL#model, "):
         jury(told("tone"), model="gpt")
 
 

@@ -17,7 +17,7 @@ from examples.panel.scripted_judge import NAME, Unscripted, judging, replied
 from examples.panel.trips import TOWNS
 from jurygraph import Jury, Response, Task, Trace
 from jurygraph.runs.run import Run
-from jurygraph.schema import Verdict
+from jurygraph.schema import RecordedVerdict
 from tests.models.server import Server, said, serving, status
 
 ROOT = Path(__file__).parent.parent
@@ -184,7 +184,7 @@ def test_the_careful_plan_is_the_best_and_talk_the_worst(whole: Mapping[str, Tra
 # What must not matter, and what must stay
 
 
-def nobody_else(verdict: Verdict) -> bool:
+def nobody_else(verdict: RecordedVerdict) -> bool:
     """Whether it says that nobody judges a need which no check decides: so none is forgotten."""
     return verdict.status == "abstained" and "nobody else is asked about it" in verdict.reason
 
@@ -287,7 +287,7 @@ def test_a_dry_run_says_how_often_the_model_will_be_asked_and_asks_nobody(typed:
     assert judge.count == before
     assert typed(*scoring).code == 0
     assert said_before["model"]["expected"]["calls"] == judge.count - before == ALL_CALLS
-    assert "tasks_to_read" not in said_before
+    assert "tasks_needing_model" not in said_before
 
 
 RECIPES = (

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.judges.few_shot.near_duplicates import is_near_duplicate
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
+from jurygraph.judges.few_shot.shown_examples import is_near_duplicate
 from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from tests.cli import conftest as command_line
@@ -58,7 +58,7 @@ class Scored(NamedTuple):
     groups: list[tuple[Task, Response, Trace]]
     bodies: list[dict[str, Any]]
 
-    def verdicts(self, kind: str) -> Iterator[tuple[Task, Response, Verdict]]:
+    def verdicts(self, kind: str) -> Iterator[tuple[Task, Response, RecordedVerdict]]:
         for task, response, trace in self.groups:
             yield from ((task, response, one) for one in trace.verdicts if one.evaluator == kind)
 
@@ -161,7 +161,7 @@ def test_without_a_model_every_question_abstains_and_the_command_says_so(tmp_pat
     ended = run(*SCORE, tmp_path / "run")
     assert ended.code == 1
     assert "0 judged + 90 abstained + 0 failed + 0 not applicable = 90 asked" in ended.out
-    assert "30 of 30 rewards failed: they have no value" in ended.err
+    assert "30 of 30 rewards failed and have no value" in ended.err
     assert "Of 2997 ratings in ratings.csv.gz, 2997 can be shown, by 3 reviewers." in ended.err
 
 

@@ -18,10 +18,6 @@ from jurygraph.schema.plan import Pairs
 
 MODEL_LAYERS = ("model", "residual")
 RESPONSES_BY_SCOPE = {"response": 1, "pair": 2, "group": 1}
-FRAMEWORK_FIELDS = frozenset(
-    ("question", "evaluator", "version", "layer", "subject", "stakeholder", "reviewer", "about", "responses", "sample")
-)
-"""Verdict fields that the framework fills; in the state of a graph the same names hold the graph's input."""
 
 
 class AdaptedEvaluator(Evaluator):
@@ -145,9 +141,7 @@ def read_answer(result: Any) -> Answer:
         return read_answer(result["verdict"])
     if "score" not in result:
         raise ValueError(f"expected `verdict` or `score` in the result, found {sorted(map(str, result))}")
-    return Verdict.model_validate(
-        {k: v for k, v in result.items() if k in Verdict.model_fields.keys() - FRAMEWORK_FIELDS}
-    )
+    return Verdict.model_validate({k: v for k, v in result.items() if k in Verdict.model_fields})
 
 
 def is_runnable(value: Any) -> bool:

@@ -24,7 +24,9 @@ def compile_pattern(text: str) -> Any:
     except re2.error as error:
         detail = error.args[0] if error.args else error
         message = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
-        raise ValueError(f"is no RE2 pattern ({message}); RE2 has no look-around and no back references") from None
+        raise ValueError(
+            f"is not a valid RE2 pattern ({message}); RE2 has no look-around and no back references"
+        ) from None
 
 
 @lru_cache(maxsize=1024)
@@ -33,7 +35,7 @@ def compile_jsonpath(text: str) -> Any:
     try:
         return _ENVIRONMENT.compile(text)
     except jsonpath.JSONPathError as error:
-        raise ValueError(f"is no JSONPath ({error}); write one such as $[*].name") from None
+        raise ValueError(f"is not a valid JSONPath ({error}); write one such as $[*].name") from None
 
 
 def jsonpath_of(location: tuple[str | int, ...]) -> str:
@@ -52,7 +54,7 @@ def import_object(dotted: str) -> Any:
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{dotted!r} cannot be had ({error})") from error
+        raise ValueError(f"{dotted!r} cannot be imported ({error})") from error
 
 
 def require_notation(field: str, text: str, read: Callable[[str], Any]) -> None:
@@ -64,7 +66,7 @@ def require_notation(field: str, text: str, read: Callable[[str], Any]) -> None:
 
 
 class _Matches(FilterFunction):
-    """The filter functions `match` and `search`. A value that is no text, or an invalid pattern, does not match."""
+    """The filter functions `match` and `search`. A value that is not text, or an invalid pattern, does not match."""
 
     arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012 - as the library declares it
     return_type = ExpressionType.LOGICAL

@@ -59,7 +59,7 @@ class ConstraintsReply(FrozenModel):
     constraints: tuple[ConstraintReply, ...] = Field(max_length=_MAX_LISTED)
 
 
-class StatedTension(FrozenModel):
+class TensionReply(FrozenModel):
     """A tension as a model states it, between two of the names that it was given."""
 
     reason: Annotated[str, Field(max_length=1000)]
@@ -71,7 +71,7 @@ class StatedTension(FrozenModel):
 class TensionsReply(FrozenModel):
     """All tensions that a model states."""
 
-    tensions: tuple[StatedTension, ...] = Field(max_length=_MAX_LISTED)
+    tensions: tuple[TensionReply, ...] = Field(max_length=_MAX_LISTED)
 
 
 class _ParsedConstraints(NamedTuple):
@@ -202,7 +202,7 @@ async def _add_tensions(profiles: Profiles, task: Task, consultation: "JudgeClie
     try:
         judged = await consultation.judge(request, TensionsReply, lambda reply: _tension_flaw(reply, names))
     except Fault as fault:
-        raise _read_error(f"task {task.id!r}: what pulls its stakeholders apart", fault) from fault
+        raise _read_error(f"task {task.id!r}: the tensions between its stakeholders", fault) from fault
     kept, problems = _parse_tensions(judged.value, names)
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
     dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))

@@ -25,10 +25,10 @@ BUILTIN_EVALUATORS = {
 BUILTIN_EVALUATORS |= {
     "facts.confirmed": "jurygraph.agents.facts.evaluators:Confirmed",
     "criteria": "jurygraph.agents.judging.criteria:Criteria",
-    "preferences": "jurygraph.agents.judging.preferences:Preferences",
-    "checklist": "jurygraph.agents.judging.checklist:Checklist",
+    "preferences": "jurygraph.agents.judging.criteria:Preferences",
+    "checklist": "jurygraph.agents.judging.criteria:Checklist",
     "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
-    "quality.arithmetic": "jurygraph.agents.quality_assessor.evaluators:Arithmetic",
+    "quality.arithmetic": "jurygraph.agents.quality_assessor.reasoning:Arithmetic",
     "quality.reasoning": "jurygraph.agents.quality_assessor.reasoning:Reasoning",
     "optimizer.efficiency": "jurygraph.agents.data_optimizer.evaluators:Efficiency",
     "optimizer.diversity": "jurygraph.agents.data_optimizer.evaluators:Diversity",
@@ -40,13 +40,13 @@ BUILTIN_EVALUATORS |= {
     for name, kind in (("zero-shot", "ZeroShot"), ("aggregate", "Aggregate"), ("personalized", "Personalized"))
 }
 BUILTIN_EVALUATORS |= {
-    "protocols.direct": "jurygraph.judges.protocols.direct:Direct",
+    "protocols.direct": "jurygraph.judges.protocols.protocol:Direct",
     "protocols.rubric": "jurygraph.judges.protocols.rubric:Rubric",
-    "protocols.checklist": "jurygraph.judges.protocols.checklist:Checklist",
+    "protocols.checklist": "jurygraph.judges.protocols.protocol:Checklist",
     "protocols.decomposed-adaptive": "jurygraph.judges.protocols.decomposed:Adaptive",
     "protocols.decomposed-uniform": "jurygraph.judges.protocols.decomposed:Uniform",
-    "pairwise": "jurygraph.judges.pairwise.pairwise:Pairwise",
-    "listwise": "jurygraph.judges.pairwise.listwise:Listwise",
+    "pairwise": "jurygraph.judges.pairwise.comparison_judge:Pairwise",
+    "listwise": "jurygraph.judges.pairwise.comparison_judge:Listwise",
 }
 BUILTIN_DERIVERS = {
     "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
@@ -60,9 +60,9 @@ BUILTIN_COMBINERS = {
     "gear": "jurygraph.decision.combiners:Gear",
     "hard-local": "jurygraph.decision.combiners:HardLocal",
     "hard-transitive": "jurygraph.decision.combiners:HardTransitive",
-    "stakeholders": "jurygraph.decision.welfare:Stakeholders",
-    "egalitarian": "jurygraph.decision.welfare:Egalitarian",
-    "nash": "jurygraph.decision.welfare:Nash",
+    "stakeholders": "jurygraph.decision.combiners:Stakeholders",
+    "egalitarian": "jurygraph.decision.combiners:Egalitarian",
+    "nash": "jurygraph.decision.combiners:Nash",
     "contrast": "jurygraph.agents.data_synthesizer.contrast:Contrast",
     "panel": "jurygraph.judges.panel:Panel",
     "consensus": "jurygraph.judges.consensus.combiner:ConsensusOfJudges",
@@ -88,7 +88,7 @@ def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
     deriver = _make_instance("deriver", use.use, _find("deriver", use.use, BUILTIN_DERIVERS, {}), use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
-        raise ConfigError(f"{use.use!r} is no deriver: subclass jurygraph.Deriver and say what it `gives`")
+        raise ConfigError(f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`")
     deriver.name, deriver.params = use.known_as, use.params
     return deriver
 
@@ -120,7 +120,7 @@ def load_combiner(name: str) -> Combiner:
     """Return the combiner of that name. Raises ConfigError if there is none."""
     combiner = _make_instance("combiner", name, _find("combiner", name, BUILTIN_COMBINERS, {}), {})
     if not isinstance(combiner, Combiner):
-        raise ConfigError(f"{name!r} is no combiner: subclass jurygraph.Combiner")
+        raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
     return combiner
 
 
@@ -131,7 +131,7 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     """
     configured: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
     configured |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
-    default_names = ("mean", config.weights.welfare, *(seat.combiner for seat in records))
+    default_names = ("mean", config.weights.welfare, *(record.combiner for record in records))
     loaded = {name: load_combiner(name) for name in default_names}
     for key, name in configured.items():
         try:
@@ -151,8 +151,8 @@ def _make_evaluator(target: Any, use: EvaluatorUse) -> Evaluator:
     else:
         type_name = target.__name__ if inspect.isclass(target) else type(target).__name__
         raise ConfigError(
-            f"{use.use!r} is no evaluator: write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, "
-            f"or name a langchain-core Runnable; found {type_name}"
+            f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
+            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {type_name}"
         )
     evaluator.set_params(use.params)
     return evaluator
@@ -229,10 +229,10 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
     except ModuleNotFoundError as error:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(_unknown_message(role, path, known)) from error
-        raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or mend the module") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or fix the module") from error
     except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
         cause = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; mend the module") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; fix the module") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")

@@ -163,7 +163,7 @@ class Evaluator(ABC):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Any]:
         """Return the verdicts on all inputs, in the order of `batch`; called if the evaluator is `batched`."""
-        raise NotImplementedError(f"evaluator {self.name!r} is `together`, and has no `answer_all`")
+        raise NotImplementedError(f"evaluator {self.name!r} is `batched`, and has no `answer_all`")
 
     def open(self) -> None:
         """Prepare for the first question. Called once before it; start slow resources here."""

@@ -151,7 +151,7 @@ def _require_free_name(key: str, name: str, spec: ModuleSpec) -> None:
     owner = (
         "a module of Python itself" if name in sys.stdlib_module_names else f"an installed module ({existing.origin})"
     )
-    problem = f"{module_file} beside the config has the name of {owner}, which would be imported in its place"
+    problem = f"{module_file} next to the config has the same name as {owner}, which would be imported in its place"
     raise ConfigError(f"{key}: {problem}; rename {module_file}, and name it so in the config")
 
 

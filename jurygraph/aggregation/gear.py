@@ -15,9 +15,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray, as_floats
 from jurygraph.aggregation._rubric_graph import Graph, compile_graph
-from jurygraph.aggregation._utility import normalised_utility
+from jurygraph.aggregation.arrays import Floats, Ints, as_floats
+from jurygraph.aggregation.flat import normalised_utility
 from jurygraph.errors import GraphError
 
 __all__ = [
@@ -38,7 +38,7 @@ BASE_RETENTION: Mapping[str, float] = MappingProxyType({"weak": 0.6, "strong": 0
 compile = compile_graph  # noqa: A001 - read as `gear.compile`; the builtin is not used here
 
 
-def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float] | None = None) -> FloatArray:
+def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float] | None = None) -> Floats:
     """Return λ = base^κ for each edge: Eqs. 6 and 17 of GEAR; the power is our reading of the missing Eq. 17.
 
     κ = 0 gives 1 for every kind, activation included (0^0 = 1), and so exactly the flat reward; a larger κ suppresses
@@ -65,7 +65,7 @@ def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float
     return np.array([float(table[kind]) ** kappa for kind in kinds])
 
 
-def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[IndexArray, IndexArray, tuple[str, ...]]:
+def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[Ints, Ints, tuple[str, ...]]:
     """Convert edges between ids to edges between indices.
 
     Args:
@@ -91,7 +91,7 @@ def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[In
     return parents, children, tuple(kind_of_edge.values())
 
 
-def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> FloatArray:
+def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
     """Return dependency-adjusted event scores q, computed in one pass: Eq. 12 of GEAR.
 
     The result is exact where the parents of a criterion and of all its ancestors are independent (for instance with at
@@ -114,7 +114,7 @@ def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: 
     return compile_graph(_count_criteria(p), parents, children).marginals(p, retention)
 
 
-def exact_marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> FloatArray:
+def exact_marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
     """Return the same marginals by enumerating the joint distribution: Eqs. 9 and 10 of GEAR; 20 criteria at most.
 
     Arguments, result and errors are those of `marginals`. Each response has 2^C states: use it for checks, not for
@@ -130,7 +130,7 @@ def hard(
     mode: str = "local",
     met: ArrayLike | None = None,
     threshold: float = 0.5,
-) -> FloatArray:
+) -> Floats:
     """Return p where every parent holds, else 0: deterministic gating, GEAR's baseline. See `Graph.hard`.
 
     Args:
@@ -147,7 +147,7 @@ def hard(
     return compile_graph(_count_criteria(p), parents, children).hard_gating(p, mode, met, threshold)
 
 
-def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | FloatArray:
+def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
     """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR.
 
     Args:
@@ -174,7 +174,7 @@ def _count_criteria(p: ArrayLike) -> int:
 def _refuse_unknown_kinds(kinds: Iterable[str]) -> None:
     for kind in kinds:
         if kind not in BASE_RETENTION:
-            raise GraphError(f"{kind!r} is no kind of edge: {', '.join(BASE_RETENTION)} are")
+            raise GraphError(f"{kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
 
 
 def _refuse_edge(
@@ -185,7 +185,7 @@ def _refuse_edge(
         if end not in index_of:
             raise GraphError(f"{shown}: there is no criterion {end}")
     if kind not in BASE_RETENTION:
-        raise GraphError(f"{shown}: {kind!r} is no kind of edge: {', '.join(BASE_RETENTION)} are")
+        raise GraphError(f"{shown}: {kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
     if parent == child:
         raise GraphError(f"{shown}: it leads from a criterion to itself")
     if (parent, child) in kind_of_edge:

@@ -3,10 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jurygraph.aggregation._inputs import FloatArray
-from jurygraph.aggregation._summation import total
+from jurygraph.aggregation.arrays import Bools, Floats, total
 
 __all__ = ["Majority", "strict_majority"]
 
@@ -14,14 +12,14 @@ __all__ = ["Majority", "strict_majority"]
 class Majority(NamedTuple):
     """The winning values [R] (0.0 where none won), and where a value won, [R]."""
 
-    value: FloatArray
-    decided: NDArray[np.bool_]
+    value: Floats
+    decided: Bools
 
 
-def strict_majority(value: FloatArray, has_vote: NDArray[np.bool_], requested: NDArray[np.bool_]) -> Majority:
+def strict_majority(value: Floats, has_vote: Bools, requested: Bools) -> Majority:
     """Return the value that more than half of the seats voted for; a tie or too many abstentions decide nothing.
 
-    An abstaining judge votes for no value but keeps the seat: one vote left of three is no majority (our reading of the
+    An abstaining judge still counts in the size: one vote left of three is no majority (our reading of the
     majority over seeds in "Aggregate vs. Personalized Judges").
 
     Args:

@@ -18,30 +18,33 @@ class CommandEntry(NamedTuple):
 
 
 COMMANDS = {
-    "init": CommandEntry("init", "init", "Make a small project that runs as it is."),
-    "doctor": CommandEntry("doctor", "doctor", "Say what works here: models, keys, extras, write access."),
-    "profiles": CommandEntry("profiles", "profiles", "Have the model read profiles in text as constraints."),
-    "annotate": CommandEntry("annotate", "annotate", "Have the model find which criteria license which (GEAR)."),
-    "score": CommandEntry("score", "score", "Score responses and keep every reward with all that led to it."),
-    "show": CommandEntry("show", "show", "Show a run's rewards, or one response's trace in full."),
-    "explain": CommandEntry("show", "explain", "Say in plain sentences where a reward comes from."),
-    "verify": CommandEntry("audit", "verify", "Check a run: its records, texts, rewards and seal."),
-    "rescore": CommandEntry("rescore", "rescore", "Decide a run's rewards anew from its verdicts, with no call."),
-    "compare": CommandEntry("compare", "compare", "Compare two runs: rewards, tests, verdicts that flipped."),
-    "consensus": CommandEntry("consensus", "consensus", "Fuse annotators' labels, and keep how far they disagree."),
-    "watch": CommandEntry("watch", "watch", "Watch a run's rewards, and tell when they are being gamed."),
-    "attack": CommandEntry("attack", "attack", "Attack the config's judge, and measure what passes."),
+    "init": CommandEntry("init", "init", "Create a small project that runs as it is."),
+    "doctor": CommandEntry("doctor", "doctor", "Check models, keys, extras and write access."),
+    "profiles": CommandEntry("profiles", "profiles", "Read profiles in text as constraints, with a model."),
+    "annotate": CommandEntry("annotate", "annotate", "Annotate which criteria depend on which (GEAR), with a model."),
+    "score": CommandEntry("score", "score", "Score responses and store every reward with its full trace."),
+    "show": CommandEntry("show", "show", "Show the rewards of a run, or the full trace of a response."),
+    "explain": CommandEntry("show", "explain", "Explain a reward in plain sentences."),
+    "verify": CommandEntry("audit", "verify", "Verify a run: its records, texts, rewards and seal."),
+    "rescore": CommandEntry(
+        "rescore", "rescore", "Compute a run's rewards again from its verdicts, without a request."
+    ),
+    "compare": CommandEntry("compare", "compare", "Compare two runs: rewards, paired tests, flipped verdicts."),
+    "consensus": CommandEntry(
+        "consensus", "consensus", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."
+    ),
+    "watch": CommandEntry("watch", "watch", "Watch a run's rewards, and alert when they are being gamed."),
+    "attack": CommandEntry("attack", "attack", "Attack the config's judge, and measure its false positives."),
     "seal": CommandEntry("audit", "seal", "Verify a closed run and sign its head, into seal.json."),
-    "close": CommandEntry("audit", "close", "End a run: nothing more is scored into it."),
-    "erase": CommandEntry("audit", "erase", "Erase a text for good."),
-    "migrate": CommandEntry("migrate", "migrate", "Bring a run of schema version 1 over to a new folder."),
-    "export": CommandEntry("show", "export", "Write a run in another form."),
+    "close": CommandEntry("audit", "close", "Close a run, so that nothing more is scored into it."),
+    "erase": CommandEntry("audit", "erase", "Erase texts for good."),
+    "export": CommandEntry("show", "export", "Export a run in another format."),
     "graph": CommandEntry("draw", "graph", "Draw a state machine, or the rubric graph of a task."),
     "schema": CommandEntry("draw", "schema", "Print the JSON Schema of tasks, responses, config or trace."),
-    "preset": CommandEntry("preset", "preset", "List the presets, or write one out as a config."),
-    "import": CommandEntry("import_data", "import_tasks", "Read a file of another project as TASKS or RATINGS."),
-    "prompts": CommandEntry("prompts", "prompts", "What models are told: list, show or render prompts."),
-    "study": CommandEntry("study", "study", "Measure runs as the papers do."),
+    "preset": CommandEntry("preset", "preset", "List the presets, or print one as a config."),
+    "import": CommandEntry("import_data", "import_tasks", "Convert a file of another project to TASKS or RATINGS."),
+    "prompts": CommandEntry("prompts", "prompts", "List, show or render the prompts of models."),
+    "study": CommandEntry("study", "study", "Apply the measurements of the papers to runs."),
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.redacted_streams import add_secrets
+from jurygraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -26,7 +27,6 @@ def open_jury(
 
     Raises ConfigError that names the file, the line and the key.
     """
-    from jurygraph.errors import ConfigError
     from jurygraph.sources import line_of_key, read_config
 
     config = read_config(path, model)
@@ -49,15 +49,14 @@ def open_jury(
 
 
 def allow_run_modules(run: "Run", revised: "Config | None" = None) -> None:
-    """Allow imports of the modules that a run's config names, from the folder where they lay when the run was scored.
+    """Allow imports of the modules that a run's config names, from the folder where they were when the run was scored.
 
     A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
-    `InputError` if that folder is gone, and `ConfigError` like `allow_modules_beside`.
+    `InputError` if that folder is gone, and `ConfigError` like `allow_modules_in_folder`.
     """
     from importlib.util import find_spec
 
     from jurygraph.agents.user_modules import allow_modules_in_folder, modules_named_in
-    from jurygraph.errors import InputError
 
     folder = run.source.code_folder or run.code_folder
     configs = [run.source.config, run.config]
@@ -71,8 +70,8 @@ def allow_run_modules(run: "Run", revised: "Config | None" = None) -> None:
     for config in configs:
         for key, name in modules_named_in(config):
             if find_spec(name) is None:
-                problem = f"{key} names {name!r}, which lay in {folder} when the run was scored, and that is not there"
-                raise InputError(f"{run.folder}: {problem}; put it back there, or move both together")
+                problem = f"{key} names {name!r}, which was in {folder} when the run was scored; that folder is missing"
+                raise InputError(f"{run.folder}: {problem}; restore it, or move it together with the run")
 
 
 def _resolve_domain(config: "Config", folder: Path) -> "Config":
@@ -108,7 +107,6 @@ def disable_tracing() -> None:
 
 def find_config(tasks: str) -> Path:
     """Return the config in the folder of the tasks, else in the current folder. Raises ConfigError if there is none."""
-    from jurygraph.errors import ConfigError
     from jurygraph.sources.files import TextFile
 
     folders = [Path()] if tasks == "-" else [Path(tasks).parent, Path()]
@@ -117,4 +115,4 @@ def find_config(tasks: str) -> Path:
             return folder / "jury.yaml"
     if tasks != "-":
         TextFile(tasks).close()  # if the tasks are missing too, that is the error to report
-    raise ConfigError("there is no jury.yaml beside the tasks, nor here; name a config with --config")
+    raise ConfigError("no jury.yaml next to the tasks or in the current folder; name a config with --config")

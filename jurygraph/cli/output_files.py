@@ -30,8 +30,7 @@ def write_output(path: str, lines: Iterable[bytes]) -> None:
 
 
 def write_output_with(path: str, write: Callable[[Path], None]) -> None:
-    """Write a file like `deliver`, for libraries that write by themselves: `write` gets a draft that then replaces the
-    file.
+    """Write a file like `write_output`, for libraries that write by themselves: `write` gets a draft of the file.
 
     Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
     """
@@ -39,7 +38,7 @@ def write_output_with(path: str, write: Callable[[Path], None]) -> None:
 
     existing = _writable_mode(path)
     if existing is not None and not stat.S_ISREG(existing):
-        raise InputError(f"{path}: is no regular file, which this form needs; name another")
+        raise InputError(f"{path}: is not a regular file, which this format needs; name another file")
     try:
         with open_draft(Path(os.path.realpath(path)), private=False) as draft:
             write(draft)
@@ -53,7 +52,7 @@ def refuse_run_file(path: str) -> None:
 
     target = Path(os.path.realpath(path))
     if target.name in RUN_FILES and (target.parent / LEDGER).exists():
-        raise InputError(f"{path}: is a file of the run itself; name another")
+        raise InputError(f"{path}: is a file of the run; name another file")
 
 
 def refuse_source(path: str, *sources: str) -> None:
@@ -61,7 +60,7 @@ def refuse_source(path: str, *sources: str) -> None:
     refuse_run_file(path)
     for source in sources:
         if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
-            raise InputError(f"{path}: is the file that is read; name another to write")
+            raise InputError(f"{path}: is an input file; name another file to write")
 
 
 def refuse_unwritable(path: str) -> None:
@@ -93,12 +92,12 @@ def _gzip(lines: Iterable[bytes]) -> Iterator[bytes]:
 def _writable_mode(path: str) -> int | None:
     """Return the mode of an existing file, or None if a new file can be created. Raises `InputError` otherwise."""
     if not path:
-        raise InputError("the file to write has an empty name; give it one")
+        raise InputError("the name of the output file is empty; name a file")
     mode = _stat_mode(path)
     if path.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
         raise InputError(f"{path}: is a folder; name a file in it")
     if mode is None and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
-        raise InputError(f"{path}: the folder that it would lie in does not exist; make it first")
+        raise InputError(f"{path}: its folder does not exist; create it first")
     return mode
 
 

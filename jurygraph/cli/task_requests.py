@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message
+from jurygraph.errors import BudgetExceeded, ModelError, PlanError
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.schema import Task
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
 _MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
 
@@ -43,9 +46,7 @@ def run_each(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], doing: st
     """
     import asyncio
 
-    from jurygraph.cli.render.progress import progress
-    from jurygraph.cli.render.summary import request_lines
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
 
     def request_summary() -> str:
         return "; ".join(request_lines(count_requests(jury)))
@@ -54,7 +55,7 @@ def run_each(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], doing: st
         with progress(doing, len(lines), "tasks", request_summary) as report, asyncio.Runner() as runner:
             return runner.run(_ask_all(jury, lines, inputs, report))
     except KeyboardInterrupt:
-        print_message("interrupted; nothing was written, and the same command goes on with what the cache has")
+        print_message("interrupted; nothing was written. Run the same command again: it continues from the cache")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -72,8 +73,8 @@ def print_omitted_tasks(outcomes: Iterable[TaskOutcome[T]]) -> int:
     listed = list(outcomes)
     omitted = [one for one in listed if one.omitted_because is not None]
     for one in omitted:
-        print_message(f"left out, line {one.line}: {one.omitted_because}")
-    print_message(f"{len(listed) - len(omitted)} tasks were written, {len(omitted)} left out")
+        print_message(f"omitted, line {one.line}: {one.omitted_because}")
+    print_message(f"{len(listed) - len(omitted)} tasks written, {len(omitted)} omitted")
     return len(omitted)
 
 
@@ -92,7 +93,7 @@ async def _ask_all(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], rep
                 results.append(outcome)
                 report(1)
     except (ModelError, BudgetExceeded):
-        assert gateway is not None, "it gave no answer"
+        assert gateway is not None, "only a model raises these errors"
         await gateway.wait_for_pending()  # so that the replies that were paid for are in the cache for the next run
         raise
     finally:
@@ -103,7 +104,6 @@ async def _ask_all(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], rep
 
 async def _ask_one(name: str, line: int, task: "Task", inputs: TaskRequest[T]) -> TaskOutcome[T]:
     """Return the outcome for one task. Only an unreachable model or an exhausted budget fails the whole command."""
-    from jurygraph.errors import BudgetExceeded, ModelError, PlanError
     from jurygraph.models.faults import Fault
 
     try:
@@ -113,6 +113,6 @@ async def _ask_one(name: str, line: int, task: "Task", inputs: TaskRequest[T]) -
     except (ModelError, BudgetExceeded) as error:
         if isinstance(error.__cause__, Fault) and error.__cause__.cause == "response":
             return TaskOutcome(line, task, None, str(error))
-        advice = "nothing was written, and the same command tries again, with what the cache keeps of this time"
+        advice = "nothing was written; run the same command again: it continues from the cache"
         error.args = (f"{name}, line {line}: {error}; {advice}",)
         raise

@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jurygraph import aggregation
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.errors import JurygraphError, PlanError
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import ComponentInput, Question
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +120,4 @@ def as_plan_error(owner: str) -> Iterator[None]:
         raise
     except Exception as error:
         message = process_redactor().redact_text(f"{type(error).__name__}: {error}")
-        raise PlanError(f"{owner} breaks: {message}; mend it, or name another one") from error
+        raise PlanError(f"{owner} failed: {message}; fix it, or use another one") from error

@@ -14,17 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import (
-    Bools,
-    Combiner,
-    Component,
-    Floats,
-    ScoreMatrix,
-    as_plan_error,
-    compute_component,
-)
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, as_plan_error, compute_component
 from jurygraph.decision.fusion import Interval, coverage, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
+from jurygraph.decision.recipe import build_decision, build_specs
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
@@ -41,8 +35,21 @@ from jurygraph.decision.table import (
     is_judged,
     is_unjudged,
 )
+from jurygraph.decision.weighting import TensionFinder, weigh_stakeholders
 from jurygraph.errors import PlanError
-from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, Reward, Verdict
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    Config,
+    Counts,
+    Decision,
+    EvaluatorRecord,
+    Question,
+    RecordedVerdict,
+    Reward,
+    Survey,
+    Task,
+)
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.safety import GROUP_OF_ONE
 from jurygraph.schema.trace import group_verdicts_by_response
@@ -70,7 +77,7 @@ def compute_rewards(
     decision: Decision,
     questions: Sequence[Question],
     responses: Sequence[str],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[RecordedVerdict],
     combiners: Combiners,
 ) -> tuple[Reward, ...]:
     """Return the rewards of a group, in the order of `responses` (ids); they are computed in sorted order of ids.
@@ -230,7 +237,7 @@ _DISCARD_COUNTS = ("discarded", "without a majority")
 
 def _count_discarded(table: Table, inputs: Sequence[ComponentInput]) -> dict[str, Floats]:
     """Return the number of discarded verdicts, and of questions without a majority, [R] each."""
-    counts = [table.discarded(spec_input) for spec_input in inputs]
+    counts = [table.count_discarded(spec_input) for spec_input in inputs]
     sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
     return dict(zip(_DISCARD_COUNTS, sums, strict=True))
 
@@ -242,7 +249,7 @@ def _refuse_nonfinite(decision: Decision, components: Mapping[str, Component]) -
         values = [np.where(component.present, component.value, 0.0), *component.parts.values()]
         if not np.isfinite(values).all() or np.isinf([*component.diagnostics.values()]).any():
             raise PlanError(
-                f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; mend the "
+                f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
             )
 
@@ -327,7 +334,7 @@ def _is_fatal(rule: str, outcome: NDArray[np.int8], is_penalty: Bools) -> Bools:
     return is_fatal
 
 
-def _count(verdicts: Sequence[Verdict]) -> Counts:
+def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
     statuses = [v.status for v in verdicts]
     return _counts(*(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable")))
 
@@ -347,3 +354,30 @@ def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
 def _counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
     """Return the counts; cached, because many rewards share theirs."""
     return Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable)
+
+
+def redecide(
+    task: Task,
+    survey: Survey,
+    config: Config,
+    seats: Mapping[str, EvaluatorRecord],
+    combiners: Mapping[str, Combiner],
+    find_tensions: TensionFinder,
+) -> Decision:
+    """Return the decision that `prepare` would make for a task and its survey under this config.
+
+    Args:
+        task: the task as planned, with the constraints and tensions read from its profiles and its graph
+            (`as_planned`).
+        survey: the survey of its plan.
+        config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
+        seats: the record of every evaluator of the config, by name.
+        combiners: the combiners of the config, by name (`load_combiners`).
+        find_tensions: the rule that finds tensions between constraints (`agents.checks.tensions`).
+
+    Raises:
+        PlanError: the recipe does not fit the task.
+    """
+    audiences = [seat.audience for seat in seats.values()]
+    weights, difficulty = weigh_stakeholders(task, config.weights, audiences, find_tensions)
+    return build_decision(config, build_specs(task, survey, config, seats, combiners, weights, difficulty), combiners)

@@ -7,7 +7,7 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.aggregation import fusion
-from jurygraph.decision.combiner import Bools, Floats
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.errors import PlanError
 from jurygraph.schema import Decision, FormatGate, PrecisionShaping, RepetitionControl, RewardGate
 

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.decision.combiner import Bools, Component, Floats
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Component
 from jurygraph.decision.fusion import FusedRewards
 from jurygraph.schema import ComponentSpec, Counts, Decision, Reward
 

@@ -39,16 +39,16 @@ def short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def component_names(config: Config, seats: Mapping[str, EvaluatorRecord]) -> list[str]:
-    """Return every component of the config and its evaluators; `seats` are the evaluators' by name.
+def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> list[str]:
+    """Return every component of the config and its evaluators; `records` are the evaluators' by name.
 
     Raises ConfigError if two share a name.
     """
     evaluator_of: dict[str, str] = {}
-    for name, seat in seats.items():
-        home = default_component(name, seat.audience)
+    for name, record in records.items():
+        home = default_component(name, record.audience)
         first = evaluator_of.setdefault(home, name)
-        if first != name and {seats[first].audience, seat.audience} not in ({"criterion"}, {"stakeholder"}):
+        if first != name and {records[first].audience, record.audience} not in ({"criterion"}, {"stakeholder"}):
             raise ConfigError(f"{first!r} and {name!r} would both give component {home!r}: `name` one otherwise")
     return sorted({*evaluator_of, *config.components})
 
@@ -60,12 +60,12 @@ def default_component(evaluator: str, audience: Audience) -> str:
     return {"criterion": RUBRIC, "stakeholder": STAKEHOLDERS}.get(audience, own)
 
 
-def check_recipe(config: Config, seats: Mapping[str, EvaluatorRecord]) -> None:
+def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None:
     """Raise ConfigError for a recipe that cannot be planned for any task.
 
-    `seats` are those of the config's evaluators, by name.
+    `records` are those of the config's evaluators, by name.
     """
-    known = component_names(config, seats)
+    known = component_names(config, records)
     for name in config.reward:
         _refuse_unknown(f"reward.{name}", name, known)
     _check_weights(list(component_weights(config, known).values()))
@@ -154,15 +154,15 @@ class _SpecBuilder:
         task: Task,
         survey: Survey,
         config: Config,
-        seats: Mapping[str, EvaluatorRecord],
+        records: Mapping[str, EvaluatorRecord],
         combiners: Mapping[str, Combiner],
     ) -> None:
         self.task = task
         self.config = config
-        self.seats = seats
+        self.records = records
         self.combiners = combiners
         self.by_id = {question.id: question for question in survey.questions}
-        self.weight = component_weights(config, component_names(config, seats))
+        self.weight = component_weights(config, component_names(config, records))
         self.questions: dict[str, dict[str | None, list[Question]]] = {}
         for question in survey.questions:
             member = survey.views[question.view].member
@@ -177,7 +177,7 @@ class _SpecBuilder:
         self, home: str, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
     ) -> ComponentSpec:
         """Return the default component of an evaluator, or of all evaluators for criteria or for stakeholders."""
-        audience = self.seats[sources[0]].audience
+        audience = self.records[sources[0]].audience
         if audience == "criterion":
             return self._rubric_spec(sources)
         if audience == "stakeholder":
@@ -186,12 +186,12 @@ class _SpecBuilder:
 
     def _evaluator_spec(self, home: str, source: str) -> ComponentSpec:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
-        seat, questions_of = self.seats[source], self.questions[source]
+        record, questions_of = self.records[source], self.questions[source]
         counts = self.weight[home] != 0 or home in {gate.component for gate in self.config.gates}
         input_config = InputConfig(of=source, gated=None if counts else "missing")
         where = f"write components: {{{home}: {{inputs: {{{home}: {{of: {source}, gated: ...}}}}}}}}"
         groups = {source: [q for questions in questions_of.values() for q in questions]}
-        if seat.audience == "reviewer":
+        if record.audience == "reviewer":
             panel, where = self.config.panel, "panel.gated"
             changes = {
                 "reduce": panel.reduce,
@@ -202,17 +202,17 @@ class _SpecBuilder:
                 input_config.model_copy(update=changes),
                 {str(member): questions for member, questions in questions_of.items()},
             )
-        elif seat.shares:
+        elif record.shares:
             groups = _group_by_share(groups[source])
         inputs = {
             key: self._weighted_input(where, questions, input_config) for key, questions in sorted(groups.items())
         }
-        if seat.shares and seat.audience != "reviewer":
+        if record.shares and record.audience != "reviewer":
             inputs = {
                 key: spec_input.model_copy(update={"total_weight": _sum(spec_input.weights)})
                 for key, spec_input in inputs.items()
             }
-        return self._build_spec(home, seat.combiner, inputs, {})
+        return self._build_spec(home, record.combiner, inputs, {})
 
     def _weighted_input(self, where: str, questions: Sequence[Question], input_config: InputConfig) -> ComponentInput:
         """Return questions as an input, each with the weight that its evaluator declares."""
@@ -221,7 +221,7 @@ class _SpecBuilder:
         return spec_input.model_copy(update={"weights": tuple(weights)})
 
     def _share(self, question: Question) -> float:
-        shares = self.seats[question.evaluator].shares
+        shares = self.records[question.evaluator].shares
         return shares.get(subject_root(question.subject), 1.0)
 
     def _stakeholder_spec(
@@ -263,7 +263,7 @@ class _SpecBuilder:
             if layer not in shares:
                 raise PlanError(
                     f"task {self.task.id!r}: weights.layers gives no share to layer {layer!r}, in which stakeholder "
-                    f"{member!r} is asked about; add one"
+                    f"{member!r} has questions; add one"
                 )
         return tuple(shares[layer] / layers.count(layer) for layer in layers)
 
@@ -289,7 +289,7 @@ class _SpecBuilder:
         questions = [q for source in sources for q in self.questions[source].get(member, ())]
         if not questions:
             raise PlanError(
-                f"task {self.task.id!r}: nobody asks about {member!r}; let an evaluator of that audience do so, or "
+                f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, or "
                 "leave it out of the task"
             )
         input_config = InputConfig(of=sources[0], total_weight=abs(weight), gated=gated)
@@ -307,11 +307,11 @@ class _SpecBuilder:
             return _build_input(f"{where}.gated", [question], self._with_confidence(input_config, question.evaluator))
         near = nearest_name(input_config.of, [*self.questions, *self.by_id])
         hint = f"did you mean {near!r}?" if near else f"there are {', '.join(self.by_id)}"
-        raise PlanError(f"{where}: {input_config.of!r} is not asked of task {self.task.id!r}; {hint}")
+        raise PlanError(f"{where}: task {self.task.id!r} has no question or evaluator {input_config.of!r}; {hint}")
 
     def _with_confidence(self, input_config: InputConfig, evaluator: str) -> InputConfig:
         """Return the input with the panel's minimum confidence for reviewers, unless it has its own."""
-        if input_config.confident is not None or self.seats[evaluator].audience != "reviewer":
+        if input_config.confident is not None or self.records[evaluator].audience != "reviewer":
             return input_config
         return input_config.model_copy(update={"confident": self.config.panel.confidence})
 

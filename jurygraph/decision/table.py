@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.aggregation.voting import strict_majority
-from jurygraph.decision.combiner import Bools, Floats, ScoreMatrix
-from jurygraph.schema import Cause, ComponentInput, Decision, Question, Status, Verdict
+from jurygraph.decision.combiner import ScoreMatrix
+from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
 from jurygraph.schema.safety import WORST_CASE_GATES
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
@@ -58,7 +59,7 @@ class Table:
         `direction` is -1 where a larger component means a lower reward.
         """
         pieces = [
-            _fill_cells(self.effective(name, spec_input), weight, spec_input, rule, direction, scenario)
+            _fill_cells(self.effective_columns(name, spec_input), weight, spec_input, rule, direction, scenario)
             for name, weight in zip(spec_input.questions, spec_input.weights, strict=True)
         ]
         if len(pieces) == 1:
@@ -72,7 +73,7 @@ class Table:
             total_weight=spec_input.total_weight,
         )
 
-    def effective(self, name: str, spec_input: ComponentInput) -> Columns:
+    def effective_columns(self, name: str, spec_input: ComponentInput) -> Columns:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority; a failure among the votes counts as
@@ -85,11 +86,11 @@ class Table:
             _reduce_to_majority(columns) if spec_input.reduce == "majority" and columns.value.shape[1] > 1 else columns
         )
 
-    def discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
+    def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded, undecided = [], []
         for name in spec_input.questions:
-            columns, effective = self.columns[name], self.effective(name, spec_input)
+            columns, effective = self.columns[name], self.effective_columns(name, spec_input)
             is_discarded = is_judged(columns.outcome) & (columns.sure < spec_input.confident)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
             has_verdicts = is_judged(columns.outcome).any(axis=1)
@@ -114,7 +115,7 @@ class Table:
         settled = (*JUDGED, NOT_APPLICABLE) if spec_input.gated == "zero" else JUDGED
         judged_weights, requested = [], []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
-            outcome = self.effective(name, spec_input).outcome
+            outcome = self.effective_columns(name, spec_input).outcome
             judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
             requested_count = judged_count + aggregation.total(np.where(is_unjudged(outcome), 1.0, 0.0))
             if spec_input.reduce is not None:
@@ -128,15 +129,15 @@ class Table:
 
     def outcomes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
         """Return the outcome of every cell of an input, [R,K], and the cells' weights, [K]."""
-        outcomes = [self.effective(name, spec_input).outcome for name in spec_input.questions]
+        outcomes = [self.effective_columns(name, spec_input).outcome for name in spec_input.questions]
         weights = [np.full(o.shape[1], w) for o, w in zip(outcomes, spec_input.weights, strict=True)]
         return np.concatenate(outcomes, axis=1), np.concatenate(weights)
 
 
-def build_table(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]) -> Table:
+def build_table(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]) -> Table:
     """Return the table of a group's verdicts, in any order. `responses` are ids in canonical order."""
     row = {name: i for i, name in enumerate(responses)}
-    by_question: dict[str, list[Verdict]] = defaultdict(list)
+    by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         by_question[verdict.question].append(verdict)
     shown = {of: _variant_columns(of, questions, by_question) for of in sorted({q.of for q in questions})}
@@ -144,7 +145,7 @@ def build_table(questions: Sequence[Question], responses: Sequence[str], verdict
 
 
 def _build_columns(
-    question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict], variants: Variants
+    question: Question, row: Mapping[str, int], verdicts: Sequence[RecordedVerdict], variants: Variants
 ) -> Columns:
     placed = _assign_cells(question, row, verdicts, variants)
     width = 1 + max((column for _, column in placed), default=0)
@@ -191,7 +192,7 @@ def _unrequested_outcome(columns: Columns) -> NDArray[np.int8]:
     return np.where(is_left_out, NOT_APPLICABLE, ABSENT).astype(np.int8)
 
 
-def score_entry(verdict: Verdict) -> tuple[float, bool, int]:
+def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     """Return a verdict as numbers: its score, whether it is met, and its outcome (a code of this module).
 
     If the judge made no decision of its own, a score of 0.5 or more is met; without a score: 0.0 and not met.
@@ -203,7 +204,7 @@ def score_entry(verdict: Verdict) -> tuple[float, bool, int]:
     return score, met, ok_outcome(verdict.gated_by)
 
 
-def _encode_mirrored(verdict: Verdict) -> tuple[float, bool, int]:
+def _encode_mirrored(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     """Return a verdict on an unordered pair as numbers, for the second response."""
     if verdict.score is None:
         return score_entry(verdict)
@@ -217,13 +218,13 @@ def ok_outcome(gated_by: str | None) -> int:
 
 
 def _assign_cells(
-    question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict], variants: Variants
-) -> dict[tuple[int, int], tuple[Verdict, bool]]:
+    question: Question, row: Mapping[str, int], verdicts: Sequence[RecordedVerdict], variants: Variants
+) -> dict[tuple[int, int], tuple[RecordedVerdict, bool]]:
     """Return the verdict of each cell, and whether it is mirrored for the second response.
 
     A verdict that was settled without a judgement fills the cells of every variant of its response.
     """
-    placed: dict[tuple[int, int], tuple[Verdict, bool]] = {}
+    placed: dict[tuple[int, int], tuple[RecordedVerdict, bool]] = {}
     for verdict in verdicts:
         own_row = row[verdict.about]
         if not verdict.responses:
@@ -243,7 +244,9 @@ def _assign_cells(
     return placed
 
 
-def _variant_columns(of: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[Verdict]]) -> Variants:
+def _variant_columns(
+    of: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
+) -> Variants:
     """Return the column of every variant that was shown: its position, by id, among those of its parent."""
     if of == "submitted":
         return {}
@@ -314,7 +317,9 @@ def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
     if decision.group_rule != "drop-criterion":
         return frozenset()
     inputs = [spec_input for spec in decision.counting_specs for spec_input in spec.inputs.values()]
-    counting = ((name, table.effective(name, spec_input)) for spec_input in inputs for name in spec_input.questions)
+    counting = (
+        (name, table.effective_columns(name, spec_input)) for spec_input in inputs for name in spec_input.questions
+    )
     return frozenset(name for name, columns in counting if is_unjudged(columns.outcome).any())
 
 

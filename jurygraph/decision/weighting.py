@@ -46,8 +46,8 @@ def weigh_stakeholders(
         weights, terms = _calibrated_weights(task, people, config, find_tensions)
     for name in (name for name, weight in weights.items() if weight == 0.0):
         raise PlanError(
-            f"task {task.id!r}: stakeholder {name!r} would weigh nothing beside the others; set a higher "
-            "weights.temperature, or weights.fixed that lie closer together"
+            f"task {task.id!r}: stakeholder {name!r} would get weight 0 because the others weigh so much more; "
+            "set a higher weights.temperature, or weights.fixed that lie closer together"
         )
     return weights, terms
 
@@ -72,7 +72,7 @@ def _calibrated_weights(
                 f"task {task.id!r}: stakeholder {person.id!r} has a profile in text alone, so its difficulty is not "
                 "known; list its constraints (kind, restrictiveness) in the task or in a file for --profiles-from, or "
                 "name a model to read it; under weights.method uniform or fixed the difficulty is not needed, but "
-                "somebody has to judge the profile all the same"
+                "a model has to judge the profile"
             )
     hard, soft = ([_restrictiveness(person, kind) for person in people] for kind in ("hard", "soft"))
     pair_tensions = _pair_tensions(task, people, find_tensions)

@@ -12,7 +12,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from jurygraph.agents.graph_annotator.annotator import Annotator
-from jurygraph.agents.graph_annotator.candidates import candidate_pairs
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.graph_annotator.graph import (
     elect_edges,
@@ -22,8 +21,8 @@ from jurygraph.agents.graph_annotator.graph import (
     unanswered_pairs,
 )
 from jurygraph.agents.graph_annotator.known_graph import KnownGraph, known_graph
-from jurygraph.agents.graph_annotator.projection import project
-from jurygraph.agents.graph_annotator.validation import CheckedRoles
+from jurygraph.agents.graph_annotator.validation import CheckedRoles, candidate_pairs
+from jurygraph.agents.graph_annotator.voting import project
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric, Task
@@ -93,12 +92,12 @@ def _read_known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None) -> Kn
         raise
 
 
-def _prompt_domain(state: AnnotateState, roster: RunContext) -> str:
+def _prompt_domain(state: AnnotateState, context: RunContext) -> str:
     """Return the domain in the annotator's latest prompt: the recorded one where nothing new was requested."""
     record, assigned = state["known_graph"].record, state["assigned_roles"]
     if record is not None and not (state["requested_pairs"] or assigned.roles or assigned.unassigned):
         return record.domain
-    return load_domain(_annotation_config(roster).domain).name
+    return load_domain(_annotation_config(context).domain).name
 
 
 def _rubric(state: AnnotateState) -> Rubric:
@@ -108,15 +107,17 @@ def _rubric(state: AnnotateState) -> Rubric:
     return rubric
 
 
-def _annotation_config(roster: RunContext) -> AnnotationConfig:
-    return roster.config.annotation or AnnotationConfig()
+def _annotation_config(context: RunContext) -> AnnotationConfig:
+    return context.config.annotation or AnnotationConfig()
 
 
-def _annotator(state: AnnotateState, roster: RunContext) -> Annotator:
-    if roster.judge_client is None:
+def _annotator(state: AnnotateState, context: RunContext) -> Annotator:
+    if context.judge_client is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
-    return Annotator(state["task"], _rubric(state), load_domain(_annotation_config(roster).domain), roster.judge_client)
+    return Annotator(
+        state["task"], _rubric(state), load_domain(_annotation_config(context).domain), context.judge_client
+    )
 
 
 @cache

@@ -21,7 +21,7 @@ from jurygraph.messages import first_validation_error
 from jurygraph.models.faults import Fault
 from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Cause, Evidence, Failure, Material, TaskView, Verdict
+from jurygraph.schema import Cause, Evidence, Failure, Material, RecordedVerdict, TaskView, Verdict
 
 T = TypeVar("T", Verdict, Material)
 NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
@@ -37,6 +37,9 @@ _INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib")
 _NO_TEXT = frozenset({"score", "met", "confidence", "scale", "status"})
 """Fields of a verdict that contain no free text of an evaluator."""
 
+_RECORDED_FIELDS = {(name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()}
+"""Fields of a recorded verdict that an evaluator does not set, as the locations of validation errors."""
+
 FIELD_NAMES = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
 
 
@@ -44,19 +47,24 @@ class _Malformed(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
 
 
-def validate_answer(slot: EvaluatorTask, answer: Any, view: TaskView, redactor: Redactor) -> list[Verdict]:
-    """Return the verdicts of an answer, one for each response that the slot is about, redacted and stamped."""
-    stamp = make_stamp(slot.question, view)
-    shown = tuple(r.id for r in slot.responses)
-    texts = [response.text for response in slot.responses]
-    verdicts = _catch_errors(lambda: [_parse_item(item, redactor) for item in _split_answer(answer, slot)])
+def validate_answer(
+    evaluator_task: EvaluatorTask, answer: Any, view: TaskView, redactor: Redactor
+) -> list[RecordedVerdict]:
+    """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped."""
+    stamp = make_stamp(evaluator_task.question, view)
+    shown = tuple(r.id for r in evaluator_task.responses)
+    texts = [response.text for response in evaluator_task.responses]
+    verdicts = _catch_errors(lambda: [_parse_item(item, redactor) for item in _split_answer(answer, evaluator_task)])
     if isinstance(verdicts, BaseException):
-        verdicts = [_failed_verdict(verdicts, redactor)] * len(slot.about)
+        verdicts = [_failed_verdict(verdicts, redactor)] * len(evaluator_task.about)
     return [
         stamp(
-            _redact_verdict(_with_verified_evidence(verdict, response.text), texts, redactor), about, shown, slot.sample
+            _redact_verdict(_with_verified_evidence(verdict, response.text), texts, redactor),
+            about,
+            shown,
+            evaluator_task.sample,
         )
-        for verdict, about, response in zip(verdicts, slot.about, slot.responses, strict=False)
+        for verdict, about, response in zip(verdicts, evaluator_task.about, evaluator_task.responses, strict=False)
     ]
 
 
@@ -101,9 +109,17 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
 
 
 def _error_message(error: BaseException, redactor: Redactor) -> str:
-    text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
+    text = _describe_validation_error(error) if isinstance(error, ValidationError) else str(error)
     clean = redactor.redact_text(text[:_MAX_MESSAGE_READ]).encode("utf-8", "backslashreplace").decode("utf-8")
     return clean[:MAX_MESSAGE_LENGTH]
+
+
+def _describe_validation_error(error: ValidationError) -> str:
+    """Return the first error in one line, with a remedy if an author set a field of a verdict that jurygraph sets."""
+    first = error.errors(include_url=False)[0]
+    if error.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS and first["type"] == "extra_forbidden":
+        return f"{first['loc'][0]}: jurygraph sets it when it records the verdict; leave it out"
+    return first_validation_error(error)
 
 
 def _user_code_location(error: BaseException) -> str:
@@ -138,13 +154,15 @@ def _failed_verdict(error: BaseException, redactor: Redactor) -> Verdict:
     return Verdict(status="failed", failure=failure, reason=failure.message)
 
 
-def _split_answer(answer: Any, slot: EvaluatorTask) -> Sequence[Any]:
+def _split_answer(answer: Any, evaluator_task: EvaluatorTask) -> Sequence[Any]:
     """Return one answer for each response that a verdict is about."""
     for_all = isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok")
-    if slot.question.scope != "group" or for_all:
-        return [answer] * len(slot.about)
-    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != len(slot.about):
-        raise _Malformed(f"expected a sequence of {len(slot.about)} verdicts, one for each response of the group")
+    if evaluator_task.question.scope != "group" or for_all:
+        return [answer] * len(evaluator_task.about)
+    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != len(evaluator_task.about):
+        raise _Malformed(
+            f"expected a sequence of {len(evaluator_task.about)} verdicts, one for each response of the group"
+        )
     return list(answer)
 
 
@@ -156,11 +174,13 @@ def _parse_verdict(answer: Any) -> Verdict:
         if not 0.0 <= answer <= 1.0:
             raise _Malformed(f"a score lies in [0, 1], not at {answer}")
         return Verdict(score=float(answer))
+    if isinstance(answer, RecordedVerdict):
+        raise _Malformed("jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict")
     if not isinstance(answer, Verdict):
         raise _Malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
     checked = _revalidate(answer)
-    if checked.status == "not_applicable" or checked.gated_by is not None:
-        raise _Malformed("not_applicable and gated_by are for staged screening alone: abstain instead")
+    if checked.status == "not_applicable":
+        raise _Malformed("not_applicable is for staged screening alone: abstain instead")
     if checked.status == "ok" and checked.failure is not None:
         raise _Malformed("a verdict that is ok has no failure")
     return checked

@@ -18,7 +18,7 @@ from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDIC
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Material, Survey, Verdict
+from jurygraph.schema import Material, RecordedVerdict, Survey
 
 T = TypeVar("T")
 
@@ -50,12 +50,12 @@ def start_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asynci
 
 
 async def run_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
-    """Run work in a fresh context (see `begin_apart`) and return its result."""
+    """Run work in a fresh context (see `start_isolated`) and return its result."""
     return await start_isolated(work, langsmith)
 
 
 def run_isolated_sync(work: Callable[[], T], langsmith: bool) -> T:
-    """Run a synchronous function in a fresh context (see `apart`) and return its result."""
+    """Run a synchronous function in a fresh context (see `run_isolated`) and return its result."""
     return _fresh_context(langsmith).run(work)
 
 
@@ -69,72 +69,78 @@ def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
         raise ConfigError(f"evaluator {evaluator.name!r} cannot be opened: {type(error).__name__}: {error}") from error
 
 
-async def answer_slots(slots: Sequence[EvaluatorTask], survey: Survey, roster: RunContext) -> list[Verdict]:
-    """Return the verdicts on all slots, stamped, in the order of the slots."""
-    slots_by_evaluator: dict[str, list[EvaluatorTask]] = {}
-    for slot in slots:
-        slots_by_evaluator.setdefault(slot.question.evaluator, []).append(slot)
-    batches = [(roster.evaluators[name], evaluator_slots) for name, evaluator_slots in slots_by_evaluator.items()]
+async def answer_evaluator_tasks(
+    evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+) -> list[RecordedVerdict]:
+    """Return the verdicts on all evaluator tasks, stamped, in their order."""
+    tasks_by_evaluator: dict[str, list[EvaluatorTask]] = {}
+    for evaluator_task in evaluator_tasks:
+        tasks_by_evaluator.setdefault(evaluator_task.question.evaluator, []).append(evaluator_task)
+    batches = [(context.evaluators[name], tasks) for name, tasks in tasks_by_evaluator.items()]
 
     async def answer_all() -> list[list[Any]]:
         if len(batches) == 1:  # the most common case; a single evaluator needs no task of its own
-            return [await _answer_evaluator(*batches[0], survey, roster)]
-        return await asyncio.gather(*(_answer_evaluator(*batch, survey, roster) for batch in batches))
+            return [await _answer_evaluator(*batches[0], survey, context)]
+        return await asyncio.gather(*(_answer_evaluator(*batch, survey, context) for batch in batches))
 
-    answers_by_evaluator = await run_isolated(answer_all, roster.config.langsmith)
+    answers_by_evaluator = await run_isolated(answer_all, context.config.langsmith)
 
-    def to_verdicts() -> list[Verdict]:
-        redactor = roster.redactor
+    def to_verdicts() -> list[RecordedVerdict]:
+        redactor = context.redactor
         return [
             verdict
-            for evaluator_slots, answers in zip(slots_by_evaluator.values(), answers_by_evaluator, strict=True)
-            for slot, answer in zip(evaluator_slots, answers, strict=True)
-            for verdict in validate_answer(slot, answer, survey.views[slot.question.view], redactor)
+            for tasks, answers in zip(tasks_by_evaluator.values(), answers_by_evaluator, strict=True)
+            for evaluator_task, answer in zip(tasks, answers, strict=True)
+            for verdict in validate_answer(evaluator_task, answer, survey.views[evaluator_task.question.view], redactor)
         ]
 
     return await search_off_loop(
-        to_verdicts, max((len(response.text) for slot in slots for response in slot.responses), default=0)
+        to_verdicts,
+        max(
+            (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses),
+            default=0,
+        ),
     )
 
 
-async def derive_jobs(jobs: Sequence[DerivationTask], survey: Survey, roster: RunContext) -> list[Material]:
+async def derive_jobs(jobs: Sequence[DerivationTask], survey: Survey, context: RunContext) -> list[Material]:
     """Return the material of all jobs, in their order."""
 
     def build_input(job: DerivationTask) -> DeriverInput:
-        return DeriverInput(survey.views[job.derivation.view], job.response, job.material, roster.judge_client)
+        return DeriverInput(survey.views[job.derivation.view], job.response, job.material, context.judge_client)
 
     async def derive(job: DerivationTask) -> Any:
-        deriver = roster.derivers[job.derivation.deriver]
-        if deriver.uses_model and roster.config.model == "none":
+        deriver = context.derivers[job.derivation.deriver]
+        if deriver.uses_model and context.config.model == "none":
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         (result,) = await _call_each(deriver.derive, [build_input(job)], False)
         return result
 
-    results = await run_isolated(lambda: asyncio.gather(*map(derive, jobs)), roster.config.langsmith)
+    results = await run_isolated(lambda: asyncio.gather(*map(derive, jobs)), context.config.langsmith)
 
     def to_material() -> list[Material]:
-        redactor = roster.redactor
+        redactor = context.redactor
         return [validate_material(job, result, redactor) for job, result in zip(jobs, results, strict=True)]
 
     return await search_off_loop(to_material, max((len(job.response.text) for job in jobs), default=0))
 
 
 async def _answer_evaluator(
-    evaluator: Evaluator, slots: Sequence[EvaluatorTask], survey: Survey, roster: RunContext
+    evaluator: Evaluator, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
 ) -> list[Any]:
-    """Return the evaluator's answer for each slot, or the exception that it raised."""
-    if evaluator.uses_model and roster.config.model == "none":
-        return [NO_MODEL_VERDICT] * len(slots)
+    """Return the evaluator's answer for each evaluator task, or the exception that it raised."""
+    if evaluator.uses_model and context.config.model == "none":
+        return [NO_MODEL_VERDICT] * len(evaluator_tasks)
     inputs = [
         EvaluatorInput(
-            slot.question,
-            survey.views[slot.question.view],
-            slot.responses,
-            slot.material,
-            slot.sample,
-            roster.judge_client,
+            evaluator_task.question,
+            survey.views[evaluator_task.question.view],
+            evaluator_task.responses,
+            evaluator_task.material,
+            evaluator_task.sample,
+            context.judge_client,
         )
-        for slot in slots
+        for evaluator_task in evaluator_tasks
     ]
     if evaluator.batched:
         return await _call_batched(evaluator, inputs)

@@ -1,4 +1,4 @@
-"""The steps of the prepare graph from a task to its survey, as pure functions of the task and the roster."""
+"""The steps of the prepare graph from a task to its survey, as pure functions of the task and the context."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -120,7 +120,7 @@ def list_questions(
                 evaluator_questions = evaluator.questions(view)
             for question in evaluator_questions:
                 if question.id in questions:
-                    raise PlanError(f"two questions have the id {question.id!r}: tell them apart by their subjects")
+                    raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
                 needs = _required_material(question.needs, evaluator.reads_data and DATA in available)
                 if uses[name].of is not None and needs:
                     raise PlanError(_describe_unseen_variants(name, needs))
@@ -135,7 +135,7 @@ def list_questions(
 
 def _describe_unseen_variants(name: str, needs: Sequence[str]) -> str:
     """Return the message for an evaluator of variants that would see only material derived from the response itself."""
-    reason = f"rests on material {needs[0]!r}, which is made of the response itself"
+    reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
     return f"evaluator {name!r} {reason}, so that it sees no variant; leave `of` out, or ask one that reads the text"
 
 
@@ -150,7 +150,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
             "`self.question` of that view"
         )
     if question.id == GROUP_OF_ONE or question.id in WORST_CASE_GATES:
-        raise PlanError(f"no question is called {question.id!r}, which marks why none is asked: `name` it otherwise")
+        raise PlanError(f"no question may be called {question.id!r}, the name of skipped ones; set another `name`")
     if question.of != SUBMITTED and question.scope != "response":
         raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")
     return question
@@ -184,7 +184,7 @@ def _waves(derivations: Sequence[Derivation], questions: Sequence[Question]) -> 
     except CycleError as error:
         cycle = " -> ".join(node.partition(":")[2] for node in error.args[1])
         raise PlanError(
-            f"these wait for each other, so none can be asked: {cycle}; leave out one `when`, `needs` or `of` of them"
+            f"these wait for each other, so none can run: {cycle}; leave out one `when`, `needs` or `of` of them"
         ) from error
     return tuple(
         Wave(
@@ -217,5 +217,5 @@ def _unknown_source(node: str, source: str, nodes: Iterable[str]) -> str:
     if kind == "material":
         problem = f"needs material {name!r}, which no deriver gives{hint or '; list one that does under `derivers`'}"
     else:
-        problem = f"waits for question {name!r}, which nobody asks{hint or '; there are ' + ', '.join(same_kind)}"
+        problem = f"waits for question {name!r}, which no evaluator asks{hint or '; there are ' + ', '.join(same_kind)}"
     return f"{node.partition(':')[2]!r} {problem}"

@@ -22,7 +22,7 @@ from jurygraph.graphs.planning import (
 )
 from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, RunContext
 from jurygraph.messages import shorten
-from jurygraph.safety.secret_fields import refuse_secrets_in_plan
+from jurygraph.safety.known_secrets import refuse_secrets_in_plan
 from jurygraph.schema import Audience, Plan, Rubric, Task
 from jurygraph.schema.plan import with_rubric_graph
 from jurygraph.schema.profile import is_text_only, with_profiles
@@ -42,33 +42,33 @@ async def _read(state: PrepareState, runtime: Runtime[RunContext]) -> Command[st
 
 
 async def _profiles(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    roster = runtime.context
-    model = None if roster.config.model == "none" else roster.judge_client
+    context = runtime.context
+    model = None if context.config.model == "none" else context.judge_client
     read = await read_profiles(state["task"], state.get("profiles_line"), model)
     task = with_profiles(state["task"], read)
-    return {"profiles": read, "task": task, "views": view_task(task, ["task", *_audiences(roster)])}
+    return {"profiles": read, "task": task, "views": view_task(task, ["task", *_audiences(context)])}
 
 
 async def _weigh(state: PrepareState, runtime: Runtime[RunContext]) -> Command[str]:
     """Send a rubric without edges to the annotator, if the config enables that and an evaluator judges criteria."""
-    roster, task = runtime.context, state["task"]
-    weights, difficulty = weigh_stakeholders(task, roster.config.weights, _audiences(roster), find_tensions)
-    goto = "annotate" if _should_annotate(roster) and _has_no_graph(task.rubric) else "question"
+    context, task = runtime.context, state["task"]
+    weights, difficulty = weigh_stakeholders(task, context.config.weights, _audiences(context), find_tensions)
+    goto = "annotate" if _should_annotate(context) and _has_no_graph(task.rubric) else "question"
     return Command(goto=goto, update={"weights": weights, "difficulty": difficulty})
 
 
-def _should_annotate(roster: RunContext) -> bool:
+def _should_annotate(context: RunContext) -> bool:
     """Return whether annotation is enabled and an evaluator will judge criteria.
 
     With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.
     """
-    evaluators = [evaluator for evaluator in roster.evaluators.values() if evaluator.audience == "criterion"]
+    evaluators = [evaluator for evaluator in context.evaluators.values() if evaluator.audience == "criterion"]
     usable = (
         evaluators
-        if roster.config.model != "none"
+        if context.config.model != "none"
         else [evaluator for evaluator in evaluators if not evaluator.uses_model]
     )
-    return roster.config.annotation is not None and bool(usable)
+    return context.config.annotation is not None and bool(usable)
 
 
 def _has_no_graph(rubric: Rubric | None) -> bool:
@@ -76,21 +76,23 @@ def _has_no_graph(rubric: Rubric | None) -> bool:
 
 
 async def _question(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    roster, views = runtime.context, state["views"]
+    context, views = runtime.context, state["views"]
     task_view = next(view for view in views if view.audience == "task")
-    uses = {use.known_as: use for use in roster.config.evaluators}
-    derivations = list_derivations(roster.derivers, task_view)
-    questions = list_questions(roster.evaluators, uses, views, [deriver.gives for deriver in roster.derivers.values()])
+    uses = {use.known_as: use for use in context.config.evaluators}
+    derivations = list_derivations(context.derivers, task_view)
+    questions = list_questions(
+        context.evaluators, uses, views, [deriver.gives for deriver in context.derivers.values()]
+    )
     for question in questions:
-        roster.evaluators[question.evaluator].check(question)
-    return {"survey": build_survey(views, derivations, questions, roster.config.safety.gates)}
+        context.evaluators[question.evaluator].check(question)
+    return {"survey": build_survey(views, derivations, questions, context.config.safety.gates)}
 
 
 async def _recipe(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    roster, weighed = runtime.context, (state["weights"], state["difficulty"])
+    context, weighed = runtime.context, (state["weights"], state["difficulty"])
     task = with_rubric_graph(state["task"], _require_complete_graph(state["task"], state["rubric"]))
-    specs = build_specs(task, state["survey"], roster.config, roster.evaluator_records, roster.combiners, *weighed)
-    return {"decision": build_decision(roster.config, specs, roster.combiners)}
+    specs = build_specs(task, state["survey"], context.config, context.evaluator_records, context.combiners, *weighed)
+    return {"decision": build_decision(context.config, specs, context.combiners)}
 
 
 def _require_complete_graph(task: Task, rubric: Rubric | None) -> Rubric | None:
@@ -131,8 +133,8 @@ def _sort_criteria(rubric: Rubric | None) -> Rubric | None:
     return None if rubric is None else rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
 
 
-def _audiences(roster: RunContext) -> list[Audience]:
-    return [evaluator.audience for evaluator in roster.evaluators.values()]
+def _audiences(context: RunContext) -> list[Audience]:
+    return [evaluator.audience for evaluator in context.evaluators.values()]
 
 
 async def _annotate(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
@@ -153,10 +155,10 @@ _AFTER = {"profiles": "weigh", "annotate": "question", "question": "recipe", "re
 """The next step, for steps that do not return a Command with it."""
 
 
-async def prepare_directly(start: PrepareState, roster: RunContext) -> Plan:
+async def prepare_directly(start: PrepareState, context: RunContext) -> Plan:
     """Return the same plan as the compiled graph, for dry runs: the bookkeeping of the graph engine takes most of the
     time of planning."""
-    state, runtime, step = start.copy(), Runtime(context=roster), "read"
+    state, runtime, step = start.copy(), Runtime(context=context), "read"
     while step != END:
         result = await _STEPS[step](state, runtime)
         step, update = (str(result.goto), result.update) if isinstance(result, Command) else (_AFTER[step], result)

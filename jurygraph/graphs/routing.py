@@ -1,6 +1,6 @@
 """Routing: the next work of a group, as a pure function of the plan, the group, and the verdicts so far.
 
-A wave of the survey becomes slots for evaluators and jobs for derivers, by branch. Where staged screening (`when`), a
+A wave of the survey becomes tasks for evaluators and jobs for derivers, by branch. Where staged screening (`when`), a
 failed deriver or a group of one excludes a question for a response, a verdict is settled here without a judgement.
 """
 
@@ -21,6 +21,7 @@ from jurygraph.schema import (
     Failure,
     Material,
     Question,
+    RecordedVerdict,
     Response,
     Status,
     Survey,
@@ -71,7 +72,7 @@ class KnownResults:
     verdict or material that depends on other material is reused only if that material is still the same.
     """
 
-    verdicts: Mapping[VerdictKey, Verdict]
+    verdicts: Mapping[VerdictKey, RecordedVerdict]
     material: Mapping[tuple[str, str], Material]
     calls: Mapping[str, Call] = field(default_factory=dict)
 
@@ -81,17 +82,17 @@ NO_KNOWN_RESULTS = KnownResults({}, {})
 
 @dataclass(frozen=True, slots=True)
 class WaveWork:
-    """The work of a wave: slots by branch, jobs, and verdicts and material that were settled without a judgement."""
+    """The work of a wave: evaluator tasks by branch, jobs, and verdicts and material settled without a judgement."""
 
-    slots: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
+    evaluator_tasks: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
     jobs: list[DerivationTask] = field(default_factory=list)
-    settled_verdicts: list[Verdict] = field(default_factory=list)
+    settled_verdicts: list[RecordedVerdict] = field(default_factory=list)
     material: list[Material] = field(default_factory=list)
 
     @property
     def branches(self) -> list[str]:
         """Return the nodes that have work."""
-        return (["derive"] if self.jobs else []) + sorted(self.slots)
+        return (["derive"] if self.jobs else []) + sorted(self.evaluator_tasks)
 
 
 def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
@@ -104,7 +105,7 @@ def next_work(
     wave: int,
     responses: Sequence[Response],
     material: Sequence[Material],
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[RecordedVerdict],
     recalled: KnownResults = NO_KNOWN_RESULTS,
 ) -> tuple[WaveWork, int]:
     """Return the work of the first wave from `wave` on that has any, and the number of the wave after it."""
@@ -123,7 +124,7 @@ class _WorkCollector:
         survey: Survey,
         responses: Sequence[Response],
         material: Sequence[Material],
-        verdicts: Sequence[Verdict],
+        verdicts: Sequence[RecordedVerdict],
         recalled: KnownResults,
     ) -> None:
         self.survey = survey
@@ -176,7 +177,7 @@ class _WorkCollector:
         self.work.settled_verdicts.extend(
             stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
         )
-        slots = [
+        evaluator_tasks = [
             EvaluatorTask(
                 question,
                 tuple(self._with_data(r, owner, question.needs) for r, owner in zip(shown, owners, strict=True)),
@@ -187,22 +188,22 @@ class _WorkCollector:
             for shown, owners, about in self._list_combinations(question, askable)
             for sample in range(question.samples)
         ]
-        unsettled = [slot for slot in slots if not self._recall(slot, stamp)]
+        unsettled = [evaluator_task for evaluator_task in evaluator_tasks if not self._recall(evaluator_task, stamp)]
         if unsettled:
-            self.work.slots.setdefault(question.branch, []).extend(unsettled)
+            self.work.evaluator_tasks.setdefault(question.branch, []).extend(unsettled)
 
-    def _recall(self, slot: EvaluatorTask, stamp: "Stamp") -> bool:
-        """Settle the slot with recalled verdicts, under the present identity; return False if any is missing."""
-        question, shown = slot.question, tuple(r.id for r in slot.responses)
-        keys = [(question.id, about, shown, slot.sample) for about in slot.about]
-        owners = shown if question.of == SUBMITTED else slot.about
+    def _recall(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
+        """Settle the task with recalled verdicts, under the present identity; return False if any is missing."""
+        question, shown = evaluator_task.question, tuple(r.id for r in evaluator_task.responses)
+        keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
+        owners = shown if question.of == SUBMITTED else evaluator_task.about
         if not all(key in self.recalled.verdicts for key in keys) or not self._is_unchanged(
             required_material(question), owners
         ):
             return False
         self.work.settled_verdicts.extend(
-            stamp(self.recalled.verdicts[key], about, shown, slot.sample)
-            for key, about in zip(keys, slot.about, strict=True)
+            stamp(self.recalled.verdicts[key], about, shown, evaluator_task.sample)
+            for key, about in zip(keys, evaluator_task.about, strict=True)
         )
         return True
 
@@ -245,7 +246,7 @@ class _WorkCollector:
             return self._verdict_without_variants(question, response)
         return None if question.when is None else self._screening_verdict(question.when, response)
 
-    def _gate_verdict(self, question: Question, response: Response) -> Verdict | None:
+    def _gate_verdict(self, question: Question, response: Response) -> RecordedVerdict | None:
         """Return the verdict of a gate that stops the response: no merit and all faults are found in it.
 
         It comes before screening and material, so that a response cannot avoid such a question by lacking something.
@@ -262,7 +263,7 @@ class _WorkCollector:
             return None
         return _worst_verdict(view, result.gate, result.reason)
 
-    def _screening_verdict(self, when: Condition, response: Response) -> Verdict | None:
+    def _screening_verdict(self, when: Condition, response: Response) -> RecordedVerdict | None:
         """Return None if the question is to be judged, else the verdict that replaces its judgement."""
         verdicts = list(self._verdicts_on(when.question, response))
         judged = [v for v in verdicts if v.status == "ok"]
@@ -278,7 +279,7 @@ class _WorkCollector:
             return None
         return _skip_question(when, f"{when.question} is {value:g}, and {when.op} {when.threshold:g} is asked for")
 
-    def _verdicts_on(self, question: str, response: Response) -> Iterable[Verdict]:
+    def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
         """Return the verdicts on a question about a response.
 
         A verdict on an unordered pair is mirrored for the second response.
@@ -291,7 +292,7 @@ class _WorkCollector:
                     score = None if verdict.score is None else 1.0 - verdict.score
                     yield verdict.model_copy(update={"score": score, "native": None})
 
-    def _verdict_without_variants(self, question: Question, response: Response) -> Verdict:
+    def _verdict_without_variants(self, question: Question, response: Response) -> RecordedVerdict:
         """Return the verdict for a response without variants, which gains nothing from having none."""
         reason = (
             self.material[response.id][question.of].note or f"material {question.of!r} holds no variant to ask about"
@@ -324,23 +325,28 @@ def required_material(question: Question) -> tuple[str, ...]:
     return question.needs if question.of == SUBMITTED else (*question.needs, question.of)
 
 
-Stamp = Callable[[Verdict, str, tuple[str, ...], int], Verdict]
+Stamp = Callable[[Verdict, str, tuple[str, ...], int], RecordedVerdict]
+_BLANK = RecordedVerdict.model_construct()
 
 
 def make_stamp(question: Question, view: TaskView) -> Stamp:
-    """Return a function that adds the question's identity to a verdict: `(verdict, about, responses shown, sample)`."""
+    """Return a function that turns a verdict into a recorded one: `(verdict, about, responses shown, sample)`.
+
+    It adds the question's identity, which replaces that of a verdict recalled from another run.
+    """
     identity = question_identity(question, view.audience, view.member)
 
-    def stamp(verdict: Verdict, about: str, responses: tuple[str, ...], sample: int) -> Verdict:
-        return verdict.model_copy(update={**identity, "about": about, "responses": responses, "sample": sample})
+    def stamp(verdict: Verdict, about: str, responses: tuple[str, ...], sample: int) -> RecordedVerdict:
+        shown = {"about": about, "responses": responses, "sample": sample}
+        return _BLANK.model_copy(update={**vars(verdict), **identity, **shown})
 
     return stamp
 
 
-def _worst_verdict(view: TaskView, gate: str, reason: str) -> Verdict:
+def _worst_verdict(view: TaskView, gate: str, reason: str) -> RecordedVerdict:
     """Return the verdict for a judgement that the response itself prevented: all faults and no merit."""
     is_penalty = isinstance(view.about, Criterion) and view.about.weight < 0
-    return Verdict(score=float(is_penalty), met=is_penalty, gated_by=gate, reason=reason)
+    return RecordedVerdict(score=float(is_penalty), met=is_penalty, gated_by=gate, reason=reason)
 
 
 def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
@@ -350,23 +356,25 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
     """
     missing = next((other for other in others if other.status not in ("not_applicable", "ok")), None)
     if missing is None:
-        return Verdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason="there is nothing to compare with")
+        reason = "there is nothing to compare with"
+        return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason=reason)
     return Verdict.fail("group", "there is nothing left to compare with: the others could not be asked about")
 
 
-def _skip_question(when: Condition, reason: str) -> Verdict:
-    return Verdict(status="not_applicable", gated_by=when.question, reason=reason)
+def _skip_question(when: Condition, reason: str) -> RecordedVerdict:
+    return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
 
 
-def _verdict_without_gate(when: Condition, verdicts: Sequence[Verdict]) -> Verdict:
+def _verdict_without_gate(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
     """Return an unjudged verdict, with the cause of its unjudged gate, so that the question is not hidden."""
     failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"
     if any(v.status == "failed" for v in verdicts) or not verdicts:
         cause = failures[0].cause if failures else "infrastructure"
         failure = Failure(cause=cause, kind="gate", message=reason)
-        return Verdict(status="failed", gated_by=when.question, failure=failure, reason=reason)
-    return Verdict(status="abstained", gated_by=when.question, failure=failures[0] if failures else None, reason=reason)
+        return RecordedVerdict(status="failed", failure=failure, gated_by=when.question, reason=reason)
+    cause_of_gate = failures[0] if failures else None
+    return RecordedVerdict(status="abstained", failure=cause_of_gate, gated_by=when.question, reason=reason)
 
 
 def _measure(verdict: Verdict, when: Condition) -> float | None:

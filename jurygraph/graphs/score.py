@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from jurygraph.decision.decide import compute_rewards
-from jurygraph.graphs.execution import answer_slots, derive_jobs
+from jurygraph.graphs.execution import answer_evaluator_tasks, derive_jobs
 from jurygraph.graphs.routing import KnownResults, next_work, sort_responses
 from jurygraph.graphs.state import RunContext, ScoreOutput, ScoreState
 from jurygraph.graphs.tracing import group_statistics, write_traces
@@ -38,8 +38,8 @@ async def _derive(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
 
 def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]:
     async def answer(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-        slots = state["work"].slots[branch]
-        return {"verdicts": await answer_slots(slots, state["plan"].survey, runtime.context)}
+        evaluator_tasks = state["work"].evaluator_tasks[branch]
+        return {"verdicts": await answer_evaluator_tasks(evaluator_tasks, state["plan"].survey, runtime.context)}
 
     return answer
 
@@ -73,12 +73,12 @@ def initial_state(plan: Plan, responses: Sequence[Response], known_results: Know
     )
 
 
-async def answer_questions(start: ScoreState, roster: RunContext) -> None:
+async def answer_questions(start: ScoreState, context: RunContext) -> None:
     """Ask every question that the compiled graph asks about a group, and compute no rewards.
 
     A dry run records requests only, and the bookkeeping of the graph engine would take most of its time.
     """
-    state, runtime = start.copy(), Runtime(context=roster)
+    state, runtime = start.copy(), Runtime(context=context)
     while True:
         _add(state, cast(Update, (await _route(state)).update))
         steps = [_NODES[step] for step in state["work"].branches]

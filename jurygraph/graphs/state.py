@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from jurygraph.agents.graph_annotator.candidates import Pair
 from jurygraph.agents.graph_annotator.known_graph import KnownGraph
-from jurygraph.agents.graph_annotator.validation import CheckedRoles
+from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
 from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
@@ -22,6 +21,7 @@ from jurygraph.schema import (
     EvaluatorRecord,
     Material,
     Plan,
+    RecordedVerdict,
     RejectedEdge,
     Response,
     Reward,
@@ -31,15 +31,14 @@ from jurygraph.schema import (
     TaskView,
     Trace,
     UnansweredPair,
-    Verdict,
 )
 from jurygraph.schema.profile import Profiles, ProfilesLine
 from jurygraph.schema.rubric import Role
 
 if TYPE_CHECKING:
-    from jurygraph.models.call_sink import CallSink
     from jurygraph.models.gateway import Gateway
     from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import CallSink
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +140,7 @@ class ScoreState(TypedDict, total=False):
     wave: int
     work: WaveWork
     material: Annotated[list[Material], operator.add]
-    verdicts: Annotated[list[Verdict], operator.add]
+    verdicts: Annotated[list[RecordedVerdict], operator.add]
     recalled: KnownResults
     statistics: dict[str, Any]
     rewards: tuple[Reward, ...]

@@ -6,7 +6,7 @@ from typing import Any
 
 from jurygraph import aggregation
 from jurygraph.graphs.state import ScoreState
-from jurygraph.schema import Call, Material, Question, Response, Trace, Verdict, digest_of
+from jurygraph.schema import Call, Material, Question, RecordedVerdict, Response, Trace, digest_of
 from jurygraph.schema.trace import group_verdicts_by_response
 
 
@@ -58,14 +58,14 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
     )
 
 
-def _referenced_calls(calls: Mapping[str, Call], users: Iterable[Verdict | Material]) -> tuple[Call, ...]:
+def _referenced_calls(calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]) -> tuple[Call, ...]:
     """Return the calls that verdicts and material refer to, with the calls they repair or are repaired by."""
     users = list(users)
     referenced = {user.call for user in users if user.call in calls}
     referenced |= {
         user.shrinkage.call
         for user in users
-        if isinstance(user, Verdict) and user.shrinkage and user.shrinkage.call in calls
+        if isinstance(user, RecordedVerdict) and user.shrinkage and user.shrinkage.call in calls
     }
     referenced |= {calls[name].repairs for name in referenced if name is not None}
     referenced |= {call.id for call in calls.values() if call.repairs is not None and call.repairs in referenced}

@@ -166,7 +166,7 @@ class CircuitBreaker:
         """Fail all waiting requests, and later ones until the server answers."""
         self._given_up = True
         log.warning(
-            "the model server has not answered for %.0f s: what it is asked fails from here on, until it answers",
+            "the model server has not answered for %.0f s: requests fail until it answers",
             _now() - self._since,
         )
         self._fail_waiting()
@@ -189,7 +189,7 @@ class CircuitBreaker:
                 turn.set_result(False)
 
     def _outage_fault(self) -> Fault:
-        advice = "see to the server, and have it asked again; calls.outage.wait says how long one is waited for"
+        advice = "check the server and repeat the request; calls.outage.wait sets the maximum wait"
         return Fault("outage", f"the model server has not answered for {_now() - self._since:.0f} s; {advice}")
 
 

@@ -15,12 +15,11 @@ from pathlib import Path
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.backend import Backend
-from jurygraph.models.budget import Budget
+from jurygraph.models.budget import Budget, Price, price_of
 from jurygraph.models.cache import Cache, default_folder
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import Price, Prices
 from jurygraph.models.recording import Recorder
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.known_secrets import process_redactor
@@ -35,7 +34,7 @@ _SLOTS = 4
 """Most requests that a gguf model processes in parallel: each needs memory for its context."""
 
 _FIXED_FORMS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
-_PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
+PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
 def open_gateway(
@@ -49,12 +48,12 @@ def open_gateway(
     backend = open_backend(model, config)
     redactor = process_redactor(backend.secrets)
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
-        raise ConfigError("model: the address of its server holds a secret, which every call would keep; give it apart")
+        raise ConfigError("model: the server's address contains a secret, which calls would store; pass it separately")
     kind = model.partition(":")[0]
     price = (
         FREE_PRICE
         if kind in _FREE_KINDS
-        else Prices(config.prices, _PRICE_TABLES.get(backend.provider)).price_of(backend.model)
+        else price_of(backend.model, config.prices, _PRICE_TABLES.get(backend.provider))
     )
     if max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
@@ -80,7 +79,7 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
             raise ConfigError(f"calls.form: {_FIXED_FORMS[kind]}, so leave the form out")
         if kind in _BACKENDS:
             return _BACKENDS[kind](rest, config)
-        if _PROVIDER_MODEL.fullmatch(model):
+        if PROVIDER_MODEL.fullmatch(model):
             from jurygraph.models.backends.litellm import LiteLLM
 
             return LiteLLM(model, form=config.form)
@@ -90,15 +89,21 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
     choices = (
         "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name or provider/model"
     )
-    raise ConfigError(f"model: {prefix!r} names nobody; write {choices}")
+    raise ConfigError(f"model: {prefix!r} is not a model; write {choices}")
+
+
+def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
+    """Split `URL#model`. Raises `ValueError`, with an example of a model, if one of them is missing."""
+    url, _, model = rest.partition("#")
+    if not url or not model:
+        raise ValueError(f"openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#{example}")
+    return url, model
 
 
 def _open_openai_compatible(rest: str, config: CallsConfig) -> Backend:
     from jurygraph.models.backends.openai_compatible import OpenAICompatible
 
-    url, _, model = rest.partition("#")
-    if not url or not model:
-        raise ValueError("openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen")
+    url, model = split_url_and_model(rest, "qwen")
     key = os.environ.get(config.key) or None
     return OpenAICompatible(url, model, key, form=config.form or "native", connections=config.concurrency)
 

@@ -11,19 +11,17 @@ from time import monotonic
 from typing import NamedTuple
 
 from jurygraph.models.backend import Backend
-from jurygraph.models.budget import Budget, Reservation
-from jurygraph.models.cache import Cache, Stored
-from jurygraph.models.call_sink import AnsweredCall, CallSink
+from jurygraph.models.budget import Budget, Price, Reservation, cost, max_cost, reply_limit
+from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.circuit_breaker import Attempt, CircuitBreaker
 from jurygraph.models.faults import Fault, deadline_fault
 from jurygraph.models.limiter import Limiter, RequestSlot
-from jurygraph.models.prices import Price, cost, max_cost, reply_limit
 from jurygraph.models.recording import Recorder
-from jurygraph.models.request import Reply, Request, Token
+from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Call, canonical
+from jurygraph.schema import Call, canonical_json
 
 _UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
 """Kinds of faults after which the provider charges nothing."""
@@ -65,7 +63,7 @@ class Gateway:
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
-        self._unstored: dict[str, Stored] = {}
+        self._unstored: dict[str, CachedReply] = {}
 
     async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
         """Return the reply to a request, from the sink, the cache or the model. Raises `Fault`.
@@ -178,7 +176,7 @@ class Gateway:
             raise self._redact_fault(fault) from None
         if not self._unstored:
             asyncio.get_running_loop().call_soon(self._store_replies)
-        self._unstored[request.digest] = Stored(answered.reply, answered.call.cost)
+        self._unstored[request.digest] = CachedReply(answered.reply, answered.call.cost)
         return answered
 
     def _redact_fault(self, fault: Fault) -> Fault:
@@ -287,7 +285,7 @@ def _find_call(sink: CallSink | None, key: str) -> AnsweredCall | None:
 def request_size(request: Request) -> int:
     """Return the bytes of all that the model reads: its messages, and a schema that a provider may add to them."""
     schema = request.answer if request.form == "native" else None
-    return size_of_messages(request) + (0 if schema is None else len(canonical(schema)))
+    return size_of_messages(request) + (0 if schema is None else len(canonical_json(schema)))
 
 
 def size_of_messages(request: Request) -> int:

@@ -8,10 +8,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from jurygraph.models.call_sink import AnsweredCall, CallSink
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request
 from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
 from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.schema import Call, SafetyConfig
@@ -63,7 +62,7 @@ class JudgeClient:
     def request(
         self,
         prompt: Prompt,
-        noun: type[BaseModel],
+        reply_model: type[BaseModel],
         variables: Mapping[str, Any],
         *,
         sample: int = 0,
@@ -83,7 +82,7 @@ class JudgeClient:
             model=backend.model,
             messages=rendered.messages,
             parameters=self._request_parameters(logprobs and capabilities.logprobs, max_reply_tokens),
-            answer=_cached_schema(noun),
+            answer=_cached_schema(reply_model),
             form=capabilities.form,
             prompt=prompt.id,
             prompt_version=prompt.full_version,
@@ -105,8 +104,10 @@ class JudgeClient:
             parameters = {name: value for name, value in parameters.items() if name not in ("logprobs", "top_logprobs")}
         return parameters
 
-    async def judge(self, request: Request, noun: type[T], flaw: "ReplyCheck[T] | None" = None) -> ParsedReply[T]:
-        """Return the reply parsed as `noun`; a malformed reply is sent back to the model once for repair.
+    async def judge(
+        self, request: Request, reply_model: type[T], flaw: "ReplyCheck[T] | None" = None
+    ) -> ParsedReply[T]:
+        """Return the reply parsed as `reply_model`; a malformed reply is sent back to the model once for repair.
 
         So is a reply for which `flaw` returns a message; if its repair is malformed, the first reply counts. A slow
         `flaw` is a coroutine function, so that the event loop continues.
@@ -115,12 +116,12 @@ class JudgeClient:
         """
         first = await self._ask(request)
         try:
-            judged = self._read_reply(first, noun)
+            judged = self._read_reply(first, reply_model)
         except Fault as fault:
             if fault.kind != "malformed":
                 self._gateway.drop_from_cache(first.call.id)
                 raise
-            return await self._replace_unusable(first, repair_request(request, first.reply, fault), noun)
+            return await self._replace_unusable(first, repair_request(request, first.reply, fault), reply_model)
         message = flaw(judged.value) if flaw else None
         if isinstance(message, Awaitable):
             message = await message
@@ -128,7 +129,7 @@ class JudgeClient:
             return judged
         try:
             return await self._ask_for_repair(
-                repair_request(request, first.reply, Fault("malformed", message)), noun, first.call
+                repair_request(request, first.reply, Fault("malformed", message)), reply_model, first.call
             )
         except Fault as fault:
             if fault.cause == "infrastructure":
@@ -136,10 +137,12 @@ class JudgeClient:
                 raise
             return judged
 
-    async def _replace_unusable(self, first: AnsweredCall, repair_request: Request, noun: type[T]) -> ParsedReply[T]:
+    async def _replace_unusable(
+        self, first: AnsweredCall, repair_request: Request, reply_model: type[T]
+    ) -> ParsedReply[T]:
         """Return the repaired reply in place of an unusable one."""
         try:
-            return await self._ask_for_repair(repair_request, noun, first.call)
+            return await self._ask_for_repair(repair_request, reply_model, first.call)
         except Fault as fault:
             if fault.call is not None:
                 self._gateway.drop_from_cache(fault.call)
@@ -147,16 +150,16 @@ class JudgeClient:
             self._gateway.drop_from_cache(first.call.id)
             raise
 
-    async def _ask_for_repair(self, repair_request: Request, noun: type[T], first: Call) -> ParsedReply[T]:
+    async def _ask_for_repair(self, repair_request: Request, reply_model: type[T], first: Call) -> ParsedReply[T]:
         second = await self._ask(repair_request)
         call = second.call.model_copy(update={"repairs": first.id})
         self.calls[call.id] = call
-        return self._read_reply(AnsweredCall(second.reply, call), noun)
+        return self._read_reply(AnsweredCall(second.reply, call), reply_model)
 
-    def _read_reply(self, answered: AnsweredCall, noun: type[T]) -> ParsedReply[T]:
+    def _read_reply(self, answered: AnsweredCall, reply_model: type[T]) -> ParsedReply[T]:
         try:
             return ParsedReply(
-                parse_reply(answered.reply, noun, self.safety.whole_reply), answered.reply, answered.call
+                parse_reply(answered.reply, reply_model, self.safety.whole_reply), answered.reply, answered.call
             )
         except Fault as fault:
             fault.call = answered.call.id
@@ -187,5 +190,5 @@ async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:
 
 
 @lru_cache(maxsize=64)
-def _cached_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
-    return answer_schema(noun)
+def _cached_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
+    return answer_schema(reply_model)

@@ -11,7 +11,7 @@ from functools import partial
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import wait_for_turn
-from jurygraph.models.retry_after import MAX_WAIT
+from jurygraph.models.retries import MAX_WAIT
 
 log = logging.getLogger(__name__)
 
@@ -78,10 +78,10 @@ class Limiter:
     def report_throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
         """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
-        If the provider asks for more than `LONGEST`, there is no hold: each request gets the error and fails. Call it
+        If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
         while the turn is open, else another request is sent before the hold.
         """
-        is_halved = self._window.throttled(turn.number, self._granted)
+        is_halved = self._window.record_throttling(turn.number, self._granted)
         if retry_after is None or retry_after > MAX_WAIT:
             self._hold(HOLD if is_halved else 0.0)  # a burst of refusals is held once
         else:
@@ -89,7 +89,7 @@ class Limiter:
 
     def report_success(self, turn: RequestSlot) -> None:
         """Report a successful reply."""
-        self._window.served(turn.number)
+        self._window.record_success(turn.number)
         self._grant_turns()
 
     def _hold(self, seconds: float) -> None:
@@ -98,7 +98,7 @@ class Limiter:
         self._held_until = max(self._held_until, until)
         if min(seconds, until - self._logged_until) > _LOG_THRESHOLD:
             self._logged_until = until
-            log.warning("no request is sent for %.0f s: the provider refused one (429) and asks for it", seconds)
+            log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         """Return the running loop. Turns of an earlier loop are discarded, since they ended with it."""
@@ -181,7 +181,7 @@ class _Window:
         self._first_counted = 0
         self._successes = 0
 
-    def throttled(self, number: int, following: int) -> bool:
+    def record_throttling(self, number: int, following: int) -> bool:
         """Halve and return True, unless the turn is older than the last halving.
 
         `following` is the next turn's number.
@@ -191,7 +191,7 @@ class _Window:
         self.size, self._first_counted, self._successes = max(1, self.size // 2), following, 0
         return True
 
-    def served(self, number: int) -> None:
+    def record_success(self, number: int) -> None:
         """Count a successful reply."""
         if number >= self._first_counted:
             self._successes += 1

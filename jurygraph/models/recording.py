@@ -15,8 +15,7 @@ from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id
-from jurygraph.sources.files import ByteRange, TextFile
-from jurygraph.sources.formats import GZIP
+from jurygraph.sources.files import GZIP, ByteRange, TextFile
 from jurygraph.sources.json_lines import raise_line_error, read_lines
 
 log = logging.getLogger(__name__)
@@ -28,7 +27,7 @@ _START = b'{"key":'
 _MAX_LINE = 256 << 20  # most bytes of a line
 
 
-class Recorded(FrozenModel):
+class RecordedCall(FrozenModel):
     """One call. `key` is its request's digest; `cost` is in US dollars, None if unknown."""
 
     key: Id
@@ -40,21 +39,21 @@ class Recorded(FrozenModel):
 class Recording(NamedTuple):
     """The content of a file: calls by key, and the size in bytes of their lines. A torn line follows these."""
 
-    calls: dict[str, Recorded]
+    calls: dict[str, RecordedCall]
     size: int
     torn: bool
 
 
 def read_recording(path: str | Path) -> Recording:
-    """Read a recording. Raises `InputError` with file and line if a line is no call, or was changed afterwards.
+    """Read a recording. Raises `InputError` with file and line if a line is not a call, or was changed afterwards.
 
     A last line without an end that is not valid JSON is torn: the writing process was killed.
     """
-    calls: dict[str, Recorded] = {}
+    calls: dict[str, RecordedCall] = {}
     size = 0
     with closing(TextFile(path)) as file:
         try:
-            for line, call in read_lines(file, Recorded):
+            for line, call in read_lines(file, RecordedCall):
                 if call.key != call.request.digest:
                     raise_line_error(file.name, line.number, _CHANGED_LINE)
                 calls.setdefault(call.key, call)
@@ -82,7 +81,7 @@ class Recorder:
     """Append calls to a file, each once, and each at once.
 
     Secrets are redacted first; a request that contained one gets the digest of the redacted request. A torn last line
-    is cut off, and a warning logged. Raises `InputError` if the file is no recording or cannot be written.
+    is cut off, and a warning logged. Raises `InputError` if the file is not a recording or cannot be written.
     """
 
     def __init__(self, path: str | Path, redactor: Redactor) -> None:
@@ -117,10 +116,10 @@ class Recorder:
         with suppress(OSError):  # `add` has already reported a write error
             self._file.close()
 
-    def _redact(self, request: Request, reply: Reply, cost: float | None) -> Recorded:
+    def _redact(self, request: Request, reply: Reply, cost: float | None) -> RecordedCall:
         redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
         redacted_request = Request.model_validate(redacted[0])
-        return Recorded(
+        return RecordedCall(
             key=redacted_request.digest, request=redacted_request, reply=Reply.model_validate(redacted[1]), cost=cost
         )
 

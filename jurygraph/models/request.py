@@ -1,12 +1,12 @@
-"""Requests to a model and its replies, in the same types for every backend."""
+"""Requests to a model, its replies, and the permanent storage for both, in the same types for every backend."""
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, JsonValue
 
-from jurygraph.schema import FrozenModel, Message
+from jurygraph.schema import Call, FrozenModel, Message
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
 
 Form = Literal["native", "grammar", "instructed", "text"]
@@ -38,7 +38,7 @@ class Request(FrozenModel):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of `said()`."""
+        """SHA-256 of the canonical JSON of `to_identity()`."""
         return digest_of(self.to_identity())
 
     def to_identity(self) -> dict[str, Any]:
@@ -102,3 +102,20 @@ class Reply(FrozenModel):
     tokens_in: Count | None = None
     tokens_out: Count | None = None
     tokens: tuple[Token, ...] = ()
+
+
+class AnsweredCall(NamedTuple):
+    """A reply, and its call."""
+
+    reply: Reply
+    call: Call
+
+
+class CallSink(Protocol):
+    """Store calls, so that a resumed run repeats no request."""
+
+    def find(self, key: str) -> AnsweredCall | None:
+        """Return the stored call whose request has this digest, if there is one."""
+
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
+        """Store a call; it is durable when this returns."""

@@ -5,9 +5,7 @@ an answer, never becomes an answer.
 """
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -18,6 +16,7 @@ from jurygraph.messages import Problem, describe_validation_error, quote, shorte
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
+from jurygraph.schema.strict_json import decode_strictly
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -29,30 +28,30 @@ _MAX_OBJECTS = 5_000
 _JSON_ALONE = "no code fence, and no word before or after it"
 
 
-def answer_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
+def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     """Return a pydantic model's JSON schema in the subset that OpenAI's strict mode, vLLM, SGLang and llama.cpp accept.
 
     Every field is required, in the order of the model, and no other is allowed. Definitions are inlined, except
     recursive ones. Kept are types, descriptions, enumerations, alternatives, and the bounds of numbers and of list
     lengths; llama.cpp's own grammars ignore the bounds of numbers that are not whole. Removed are titles, defaults,
     formats, patterns, text lengths and multiples, which one or the other rejects; `read` still checks them. Each call
-    computes it anew, in half a millisecond: keep the result.
+    computes it again, in half a millisecond: keep the result.
 
     Raises `TypeError` if the subset cannot express the model: objects with free keys, tuples of mixed types, sets, and
     values of any type.
     """
-    schema = noun.model_json_schema()
+    schema = reply_model.model_json_schema()
     definitions = schema.get("$defs", {})
-    recursive = frozenset(name for name in definitions if name in _reachable(name, definitions))
-    strict = _Strict(noun.__name__, definitions, recursive)
+    recursive = frozenset(name for name in definitions if name in _reachable_definitions(name, definitions))
+    strict = _Strict(reply_model.__name__, definitions, recursive)
     root = strict.schema(definitions[_definition_name(schema)] if "$ref" in schema else schema, "")
     if root.get("type") != "object":
-        raise TypeError(f"{noun.__name__} is no object, which an answer has to be; give it a field")
+        raise TypeError(f"{reply_model.__name__} is not an object, as an answer has to be; give it a field")
     return {**root, "$defs": strict.recursive_definitions()} if recursive else root
 
 
-def parse_reply(reply: Reply, noun: type[T], strict: bool = True) -> T:
-    """Parse the whole reply as `noun`, a pydantic model; only JSON's own white space may surround it.
+def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
+    """Parse the whole reply as `reply_model`, a pydantic model; only JSON's own white space may surround it.
 
     If not `strict`, the first JSON object in it that validates counts: many programs read replies like this, and the
     option makes its effect measurable.
@@ -63,9 +62,9 @@ def parse_reply(reply: Reply, noun: type[T], strict: bool = True) -> T:
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`.
     """
     _refuse_unfinished(reply)
-    answer = _parse(reply.text, noun)
+    answer = _parse(reply.text, reply_model)
     if isinstance(answer, Problem) and not strict:
-        answer = next(_objects_inside(reply.text, noun), answer)
+        answer = next(_objects_inside(reply.text, reply_model), answer)
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
         raise Fault("malformed", shorten(f"{location} {answer}", _MAX_MESSAGE))
@@ -118,40 +117,41 @@ def _refuse_unfinished(reply: Reply) -> None:
         raise Fault("empty", "the reply has no text")
 
 
-def _parse(text: str, noun: type[T]) -> T | Problem:
+def _parse(text: str, reply_model: type[T]) -> T | Problem:
     try:
-        return _validate(text, noun)
+        return _validate(text, reply_model)
     except RecursionError:
         return Problem((), "is nested too deeply", "write it as the schema says")
 
 
-def _objects_inside(text: str, noun: type[T]) -> Iterator[T]:
-    """Yield the JSON objects in a text that validate as `noun`."""
+def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
+    """Yield the JSON objects in a text that validate as `reply_model`."""
     for opening in islice(re.finditer("{", text), _MAX_OBJECTS):
         try:
             _, end = json.JSONDecoder().raw_decode(text, opening.start())
         except (ValueError, RecursionError):
             continue
-        answer = _parse(text[opening.start() : end], noun)
+        answer = _parse(text[opening.start() : end], reply_model)
         if not isinstance(answer, Problem):
             yield answer
 
 
-def _validate(text: str, noun: type[T]) -> T | Problem:
+def _validate(text: str, reply_model: type[T]) -> T | Problem:
     try:
-        answer = noun.model_validate_json(text, strict=True, extra="forbid")
+        answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
     except ValidationError as error:
-        return _syntax_complaint(error) or _validation_complaint(error, text, noun)
-    return _find_flaw(_JSON.decode(text), answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
-
-
-def _validation_complaint(error: ValidationError, text: str, noun: type[BaseModel]) -> Problem:
-    data = _JSON.decode(text)
-    return _find_flaw(data, data) or describe_validation_error(error, noun, data)
+        if syntax := _syntax_complaint(error):
+            return syntax
+        data = decode_strictly(text, allow_negative_zero=False)
+        return data if isinstance(data, Problem) else describe_validation_error(error, reply_model, data)
+    data = decode_strictly(text, allow_negative_zero=False)
+    if isinstance(data, Problem):
+        return data
+    return _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
 
 
 def _syntax_complaint(error: ValidationError) -> Problem | None:
-    """Return why a text is no JSON; None if it is JSON and another error was found."""
+    """Return why a text is not JSON; None if it is JSON and another error was found."""
     if error.error_count() > 1:
         return None
     first = error.errors(include_url=False, include_input=False)[0]
@@ -164,11 +164,9 @@ def _syntax_complaint(error: ValidationError) -> Problem | None:
 def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     """Return an error that validation does not catch, None if there is none.
 
-    `dumped` is `data` as parsed and dumped by the pydantic model. An error is a complaint in the place of a value, a
-    field left to its default, or a boolean for a number, since Python accepts True for 1.
+    `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
+    for a number, since Python accepts True for 1.
     """
-    if isinstance(data, Problem):
-        return data
     if isinstance(data, bool) is not isinstance(dumped, bool):
         return Problem((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
     if isinstance(data, dict):
@@ -191,45 +189,10 @@ def _first_flaw(parts: Iterable[tuple[str | int, Any, Any]]) -> Problem | None:
     return None
 
 
-def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Problem:
-    values = dict(pairs)
-    if len(values) == len(pairs):
-        return values
-    twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-    return Problem((twice,), "stands twice in one object", "keep one of them")
-
-
-def _reject_constant(name: str) -> Problem:
-    return Problem((), f"is {name}, which is not JSON", "write a number")
-
-
-def _parse_real(digits: str) -> float | Problem:
-    value = float(digits)
-    if math.isinf(value):
-        return Problem((), f"is {shorten(digits)}, which no 64-bit float holds", "write a smaller number")
-    if value == 0 and digits[0] == "-":
-        return Problem((), f"is {shorten(digits)}", "write 0")
-    return value
-
-
-def _parse_whole(digits: str) -> int | Problem:
-    value = _parse_real(digits)
-    return value if isinstance(value, Problem) else int(digits)
-
-
-_JSON = json.JSONDecoder(
-    object_pairs_hook=_require_unique_keys,
-    parse_constant=_reject_constant,
-    parse_float=_parse_real,
-    parse_int=_parse_whole,
-)
-"""Decoder that replaces values that JSON leaves ambiguous by a complaint, so that their field can be located."""
-
-
 class _Strict(NamedTuple):
     """Convert the schemas of one pydantic model to the strict subset."""
 
-    noun: str
+    model_name: str
     definitions: Mapping[str, Any]
     recursive: frozenset[str]
 
@@ -271,7 +234,7 @@ class _Strict(NamedTuple):
         return {**converted, "properties": fields, "required": list(fields), "additionalProperties": False}
 
     def _type_error(self, location: str, problem: str) -> TypeError:
-        field = f"{self.noun}{'' if location.startswith('.') or not location else ' '}{location}"
+        field = f"{self.model_name}{'' if location.startswith('.') or not location else ' '}{location}"
         return TypeError(
             f"{field} {problem}, which no strict schema can say; use fields, tuples of one type, or Literals"
         )
@@ -294,7 +257,7 @@ def _definition_name(reference: Mapping[str, Any]) -> str:
     return str(reference["$ref"]).removeprefix("#/$defs/")
 
 
-def _reachable(name: str, definitions: Mapping[str, Any]) -> set[str]:
+def _reachable_definitions(name: str, definitions: Mapping[str, Any]) -> set[str]:
     """Return the definitions that one refers to, directly or indirectly."""
     reached: set[str] = set()
     waiting = [name]

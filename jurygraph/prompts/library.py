@@ -1,20 +1,64 @@
-"""Prompts as files: Markdown with front matter and a section per message, rendered in a sandbox."""
+"""Prompts as files: Markdown with front matter and a section per message, rendered in a sandbox, with examples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from hashlib import sha256
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple, cast, get_args
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
-from jurygraph.prompts.examples import Shot, render_examples
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.frozen_model import Id
+
+
+class Shot(NamedTuple):
+    """An example as shown: the reviewer's pseudonym, the text, the score, and optionally the reason."""
+
+    reviewer: str
+    text: str
+    score: str
+    reason: str = ""
+
+
+def render_examples(shots: Sequence[Shot], fence: Fence, template: str) -> str:
+    """Render the examples one after another by `template` (Jinja)."""
+    return "\n\n".join(_render_shot(template, *_fence_shot(shot, fence)) for shot in shots)
+
+
+def _fence_shot(shot: Shot, fence: Fence) -> Shot:
+    reason = fence.enclose(shot.reason, "reason") if shot.reason else ""
+    return shot._replace(text=fence.enclose(shot.text, "example"), reason=reason)
+
+
+@lru_cache(maxsize=1024)
+def _render_shot(template: str, *values: str) -> str:
+    """Render one example. Cached, since it is part of many prompts, and langchain-core compiles the template each time.
+
+    Uses the message of langchain-core's few-shot template: its template for a single text would parse the shown values
+    as a template again.
+    """
+    from langchain_core.prompts import FewShotChatMessagePromptTemplate  # imported lazily: only needed with examples
+
+    example = dict(zip(Shot._fields, values, strict=True))
+    few_shot = FewShotChatMessagePromptTemplate(examples=[example], example_prompt=_chat_template(template))
+    (message,) = few_shot.format_messages()
+    return str(message.content)
+
+
+@cache
+def _chat_template(template: str) -> Any:
+    from langchain_core.prompts import ChatPromptTemplate
+
+    return ChatPromptTemplate.from_messages([("human", template)], template_format="jinja2")
+
 
 Role = Message.model_fields["role"].annotation
 _HEADING = "## "
@@ -228,3 +272,49 @@ def _sections(body: str) -> list[tuple[str, str]]:
             raise ValueError(f"a section is headed {role!r}; each is one of {', '.join(get_args(Role))}")
         sections.append((role, text.strip()))
     return sections
+
+
+def read_prompt(file: Traversable) -> Prompt:
+    """Read a prompt from a file, such as `Path(__file__).with_name("tone.md")`.
+
+    Without a version in the front matter it gets one that changes with its text; without `variables` it has none.
+    Raises `InputError` with the cause if the file is missing or no prompt, or if its templates use undeclared
+    variables.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"prompt {file.name} cannot be read: {error}") from error
+    try:
+        prompt = parse_prompt(text, version=sha256(text.encode()).hexdigest()[:12], variables=())
+        _check_base(prompt)
+        _check_templates(prompt)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise InputError(f"prompt {file.name}, {where}: {first['msg']}") from error
+    except YAMLError as error:
+        why = getattr(error, "problem", None) or " ".join(str(error).split())
+        raise InputError(f"prompt {file.name}: its front matter is no YAML: {why}") from error
+    except (ValueError, InputError) as error:
+        raise InputError(f"prompt {file.name}: {error}") from error
+    return prompt
+
+
+def _check_base(prompt: Prompt) -> None:
+    base = prompt.base
+    if base is not None and "question" not in base.variables:
+        raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
+
+
+def _check_templates(prompt: Prompt) -> None:
+    """Raise now for errors that Jinja would raise while rendering, and for variables only the base prompt declares."""
+    from jinja2 import TemplateSyntaxError
+
+    try:
+        unknown = sorted(prompt.undeclared)
+    except TemplateSyntaxError as error:
+        raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
+    if unknown:
+        declared = ", ".join((*prompt.variables, *unknown))
+        raise ValueError(f"it uses {unknown[0]!r} and does not state it; write `variables: [{declared}]`")

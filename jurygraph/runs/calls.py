@@ -8,8 +8,7 @@ from typing import Protocol
 
 from pydantic_core import to_json
 
-from jurygraph.models.call_sink import AnsweredCall
-from jurygraph.models.request import Reply, Request
+from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.digests import Digests
 from jurygraph.runs.store.ledger import Ledger
@@ -60,7 +59,7 @@ class CallStore:
         self._append(Draft("call", key, {"call": record.content["call"]}, [texts[0], texts[1]]))
 
     def _append(self, draft: Draft) -> "Future[None]":
-        assert self._writer is not None, "a run that is only read asks nothing new"
+        assert self._writer is not None, "a run that is only read makes no calls"
         appended = self._writer.append([draft])
         self._keys.add(draft.key)
         return appended

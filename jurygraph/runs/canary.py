@@ -4,6 +4,7 @@ They measure the judge: a verdict of a model that gives a canary credit is a fal
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -11,17 +12,60 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.proportions import Proportion
 from jurygraph.runs.store.chain import Draft, Record, record_label
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import stopping_gate
-from jurygraph.schema import Call, CanaryConfig, Plan, Response, SafetyConfig, Suite, Task, Trace, Verdict, digest_of
+from jurygraph.schema import (
+    Call,
+    CanaryConfig,
+    Plan,
+    RecordedVerdict,
+    Response,
+    SafetyConfig,
+    Suite,
+    Task,
+    Trace,
+    digest_of,
+)
+from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
 from jurygraph.schema.safety import GATED_LAYERS
 from jurygraph.schema.task import query_text
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
+
+
+_Z = 1.959963984540054
+"""The 0.975 quantile of the standard normal distribution."""
+
+
+class Proportion(FrozenModel):
+    """A count out of `n`, the proportion, and its 95 % interval [low, high]; the latter are None where n is 0."""
+
+    hits: Count
+    n: Count
+    rate: Unit | None
+    low: Unit | None
+    high: Unit | None
+
+    @classmethod
+    def from_counts(cls, hits: int, n: int) -> Self:
+        """Return the proportion of `hits` out of `n`, 0 <= hits <= n."""
+        low, high = wilson(hits, n) if n else (None, None)
+        return cls(hits=hits, n=n, rate=hits / n if n else None, low=low, high=high)
+
+
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """Return the 95 % score interval (Wilson, 1927) of the proportion of `hits` out of `n` >= 1, within [0, 1].
+
+    Unlike the usual normal interval, it has a positive width for 0 or `n` hits: 0 of 300 gives 0 to 1.3 %.
+    """
+    share, z2 = hits / n, _Z * _Z
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half_width = _Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(1.0, middle + half_width)
+
 
 KIND = "canary"
 _BITS = 13
@@ -132,7 +176,7 @@ def check_canaries(ledger: Ledger, plan_of: Callable[[str], Plan]) -> None:
         if verdicts_text is None or not ledger.texts({task.seq: task.content["texts"]})[task.seq]:
             continue
         result = count_verdicts(
-            plan_of(record.key), [Verdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
+            plan_of(record.key), [RecordedVerdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
         )
         if result != _stored_result(record):
             raise TraceMismatch(
@@ -171,7 +215,7 @@ def _load_attacks(suite: Suite | Literal["all"]) -> tuple[Attack, ...]:
     return load_attacks(suite)
 
 
-def count_verdicts(plan: Plan, verdicts: Iterable[Verdict]) -> CanaryResult:
+def count_verdicts(plan: Plan, verdicts: Iterable[RecordedVerdict]) -> CanaryResult:
     """Return the counts of the verdicts on a canary; failed and abstained verdicts do not count as judged.
 
     Questions for which a high score only lowers the reward are left out: a high score gives no credit there.

@@ -26,7 +26,7 @@ def close_run(folder: Path) -> ClosedRun:
     require_run(folder)
     run = WritableRun.open_for_writing(folder)
     if run is None:
-        raise InputError(f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` makes it")
+        raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
     try:
         if not run.is_closed:
             append_close_record(run)

@@ -2,15 +2,26 @@
 
 import csv
 import io
+import json
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.lines import trace_to_json_line
+from jurygraph.safety.text_folding import UNSEEN
 from jurygraph.schema import Trace
-from jurygraph.sources.csv_text import QUOTED_CHARACTERS, escape_formulas
+from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas
+
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+
+
+def trace_to_json_line(trace: Trace) -> bytes:
+    """Return a trace as one printable line of JSON, with invisible characters escaped and without newline."""
+    text = trace.model_dump_json()
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text).encode()
+
 
 _IDENTITY = ("task_id", "response_id", "agent")
 _NUMBERS = ("coverage", "low", "high")

@@ -121,7 +121,7 @@ def _read_body(run: Run, record: Record) -> Body:
         content: Body = from_json(record.body)
         if _REQUIRED_KEYS[record.kind] in content:
             return content
-        problem = f"states no {_REQUIRED_KEYS[record.kind]}"
+        problem = f"has no {_REQUIRED_KEYS[record.kind]}"
     except (KeyError, TypeError, ValueError) as error:
         problem = f"cannot be read ({type(error).__name__}: {error})"
     raise TraceMismatch(f"{run.ledger.path}, {record_label(record)}: {problem}; it has been changed")

@@ -76,7 +76,7 @@ class Run:
         place.require_run(folder)
         ledger = open_ledger(folder)
         if ledger is None:
-            raise InputError(f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` makes it")
+            raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
         return cls(folder, ledger, read_header(ledger))
 
     @classmethod
@@ -284,10 +284,10 @@ def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     place.refuse_links(folder)
     remove_leftovers(folder)
     if not path.stat().st_size and (folder / place.CONFIG).exists():
-        raise TraceMismatch(f"{path}: is empty, and {place.CONFIG} says that a run was there; it has been changed")
+        raise TraceMismatch(f"{path}: is empty, but {place.CONFIG} shows that there was a run; it has been changed")
     ledger = Ledger.open(path, write)
     if ledger is None and (folder / place.SEAL).exists():
-        raise TraceMismatch(f"{path}: has no record, and {place.SEAL} says that a run was there; it has been changed")
+        raise TraceMismatch(f"{path}: has no record, but {place.SEAL} shows that there was a run; it has been changed")
     return ledger
 
 

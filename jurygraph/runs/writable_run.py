@@ -31,8 +31,6 @@ class WritableRun(Run):
         Raises `InputError` where another process writes it, or where the folder holds something other than a run.
         """
         if not (folder / place.LEDGER).exists():
-            if (folder / place.VERSION_1_FILE).exists():
-                place.require_run(folder)
             place.refuse_foreign(folder)
             return None
         lock = acquire(folder / place.LOCK)

@@ -91,7 +91,7 @@ class Redactor:
         if self._written is None:
             return False
         raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-        return self._finds(raw.replace(_MARK, _BARRIER))
+        return self._finds_secret(raw.replace(_MARK, _BARRIER))
 
     def redact_text(self, value: str) -> str:
         """Return the text with each secret replaced by `[redacted]`."""
@@ -99,7 +99,7 @@ class Redactor:
             return value
         raw = value.encode("utf-8", "surrogatepass")  # a text may contain lone surrogates
         barred = raw.replace(_MARK, _BARRIER)
-        if not self._finds(barred):
+        if not self._finds_secret(barred):
             return value
         while spans := self._spans(barred):
             barred = _replace_spans(barred, spans)
@@ -115,7 +115,7 @@ class Redactor:
             return [self.redact_json(inner) for inner in value]
         return value
 
-    def _finds(self, raw: bytes) -> bool:
+    def _finds_secret(self, raw: bytes) -> bool:
         if self._folded.search(fold(raw)) or (self._simple is not None and self._simple.search(raw)):
             return True
         return any(self._folded.search(fold(text)) or self._written.search(text) for text in _unescape(raw))

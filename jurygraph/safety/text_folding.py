@@ -62,3 +62,7 @@ def letters_and_digits(read: str) -> str:
     if read.isascii():
         return read.encode().translate(None, _NON_ALPHANUMERIC).decode()
     return "".join(filter(str.isalnum, read))
+
+
+UNSEEN = "\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
+"""A regex class of characters that affect a terminal or a line reader but are invisible to a person."""

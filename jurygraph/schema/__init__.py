@@ -13,8 +13,7 @@ from jurygraph.schema.config import (
     RubricConfig,
     WeightsConfig,
 )
-from jurygraph.schema.evaluator_record import EvaluatorRecord
-from jurygraph.schema.frozen_model import FrozenModel, canonical, digest_of
+from jurygraph.schema.frozen_model import FrozenModel, canonical_json, digest_of
 from jurygraph.schema.plan import (
     Branch,
     ComponentInput,
@@ -35,7 +34,7 @@ from jurygraph.schema.plan import (
     Wave,
 )
 from jurygraph.schema.profile import Profiles, ProfilesLine, ReadConstraint, ReadStakeholder, ReadTension
-from jurygraph.schema.purpose import Purpose, PurposeConfig
+from jurygraph.schema.purpose import EvaluatorRecord, Purpose, PurposeConfig
 from jurygraph.schema.rubric import Annotation, Criterion, Edge, Part, RejectedEdge, Rubric, UnansweredPair
 from jurygraph.schema.safety import RESPONSE_GATES, CanaryConfig, ResponseGate, SafetyConfig, Suite
 from jurygraph.schema.task import (
@@ -60,6 +59,7 @@ from jurygraph.schema.verdict import (
     Failure,
     Layer,
     Material,
+    RecordedVerdict,
     Shrinkage,
     Status,
     Variant,
@@ -115,6 +115,7 @@ __all__ = [
     "ReadConstraint",
     "ReadStakeholder",
     "ReadTension",
+    "RecordedVerdict",
     "Reduction",
     "RejectedEdge",
     "RepetitionControl",
@@ -145,6 +146,6 @@ __all__ = [
     "Verdict",
     "Wave",
     "WeightsConfig",
-    "canonical",
+    "canonical_json",
     "digest_of",
 ]

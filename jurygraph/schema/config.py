@@ -46,9 +46,10 @@ class _PluginUse(NamedModel):
 
 
 class EvaluatorUse(_PluginUse):
-    """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override what it says itself.
+    """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override its own settings.
 
-    `of` names the material whose variants it is asked about instead of the responses, and stands in its name then.
+    `of` names the material whose variants it judges instead of the responses; its default name then ends with
+    `-of-` and this material.
     """
 
     when: Condition | None = None
@@ -67,9 +68,9 @@ class DeriverUse(_PluginUse):
 
 
 class InputConfig(NamedModel):
-    """What enters a component: the questions of an evaluator, or one question by its id (`of`).
+    """An input of a component: the questions of an evaluator, or one question by its id (`of`).
 
-    Of reviewers' judges those are heard that are `confident` enough: as the `panel` says, unless it is stated here.
+    Verdicts of reviewers' judges with a confidence below `confident` are discarded; the default is that of `panel`.
     """
 
     of: LongId
@@ -80,7 +81,7 @@ class InputConfig(NamedModel):
 
 
 class ComponentConfig(FrozenModel):
-    """A component of one's own: a combiner over named inputs."""
+    """A component that the config defines: a combiner over named inputs."""
 
     combiner: Id = "mean"
     inputs: dict[Id, InputConfig] = Field(min_length=1)
@@ -88,13 +89,12 @@ class ComponentConfig(FrozenModel):
 
 
 class WeightsConfig(FrozenModel):
-    """How stakeholders are weighed (DecompR Eqs. 9-10): `fixed` takes the weights given, scaled to sum to 1.
+    """The weights of stakeholders (DecompR Eqs. 9-10); `fixed` gives the weights, scaled to sum to 1.
 
-    `layers` shares each utility û_i between the layers that are asked, and inside one its questions count alike;
-    without it all questions do. A violated hard constraint caps û_i at `cap` times the mean of the hard ones. `welfare`
-    is how utilities become one number: Σ w û (`stakeholders`); `egalitarian`, which gives no more than the least û
-    where one lies below the `floor`; or their product (`nash`). `gated` says what a stakeholder's question counts that
-    its `when` left out.
+    `layers` divides each utility û_i between the layers of its questions; inside a layer all questions count alike.
+    Without `layers`, all questions count alike. A violated hard constraint caps û_i at `cap` times the mean of the hard
+    ones. `welfare` makes one number of the utilities: Σ w û (`stakeholders`); `egalitarian`, at most the least û if one
+    is below the `floor`; or their product (`nash`). `gated` says how a question skipped by its `when` counts.
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
@@ -116,7 +116,7 @@ class WeightsConfig(FrozenModel):
 
 
 class RubricConfig(FrozenModel):
-    """How a rubric's criteria become one component (GEAR); `gated`: what a criterion counts that was left out."""
+    """The aggregation of a rubric's criteria (GEAR); `gated` says how a criterion skipped by `when` counts."""
 
     aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
     kappa: NonNegative = 1.0
@@ -124,9 +124,10 @@ class RubricConfig(FrozenModel):
 
 
 class PanelConfig(FrozenModel):
-    """How the verdicts of reviewers' judges become a component: those given with less than `confidence` are discarded,
-    and of what is left of one question, asked several times, more than half must say the same (Aggregate vs.
-    Personalized Judges). `gated` says what a question counts that its `when` left out.
+    """The aggregation of verdicts of reviewers' judges (Aggregate vs. Personalized Judges).
+
+    Verdicts with less than `confidence` are discarded. `reduce` folds the samples of a question: with `majority`, more
+    than half of all samples must remain and agree. `gated` says how a question skipped by its `when` counts.
     """
 
     confidence: Unit = 0.8
@@ -135,8 +136,10 @@ class PanelConfig(FrozenModel):
 
 
 class AnnotationConfig(FrozenModel):
-    """That plans annotate rubrics without edges (GEAR, Appendix A): by an annotator that is told of a `domain`, one of
-    ours or a text file of one's own; `batch` pairs of criteria in a request, each asked about `votes` times.
+    """The annotation of rubrics without edges while planning (GEAR, Appendix A).
+
+    `domain` is a description for the annotator, built-in or a text file. Each request has a `batch` of pairs of
+    criteria, and each pair is asked about `votes` times.
     """
 
     domain: Id = "generic"
@@ -145,7 +148,7 @@ class AnnotationConfig(FrozenModel):
 
 
 class FailureConfig(FrozenModel):
-    """What an unjudged question does to the reward, and how many failures make a run inconclusive."""
+    """The effect of unjudged questions on the reward, and the share of failures that makes a run inconclusive."""
 
     rule: Rule = "conservative"
     min_coverage: Unit = 0.8
@@ -154,7 +157,7 @@ class FailureConfig(FrozenModel):
 
 
 class Config(FrozenModel):
-    """A jury. Unknown keys are refused; `reward` may be left out when there is one component."""
+    """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component."""
 
     version: Literal[1] = 1
     purpose: PurposeConfig = PurposeConfig()

@@ -1,8 +1,9 @@
 """The base of the data model: frozen pydantic models that refuse unknown fields and have one digest."""
 
+import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Self
 
@@ -32,14 +33,14 @@ CACHED_PROPERTIES = ("digest", "content_digest")
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
     return _CANONICAL.encode(value).encode("ascii")
 
 
 def digest_of(value: Any) -> str:
     """Return the SHA-256 of the canonical JSON of a plain JSON value, in hexadecimal."""
-    return hashlib.sha256(canonical(value)).hexdigest()
+    return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 class FrozenModel(BaseModel):
@@ -58,3 +59,23 @@ class FrozenModel(BaseModel):
         for name in CACHED_PROPERTIES:
             copied.__dict__.pop(name, None)
         return copied
+
+
+def require_unique(noun: str, field: str, ids: Sequence[str]) -> None:
+    """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""
+    seen: set[str] = set()
+    for place, name in enumerate(ids):
+        if name in seen:
+            raise ValueError(f"`{field.format(place)}` is {quote_name(name)} again; give each {noun} an id of its own")
+        seen.add(name)
+
+
+def quote_name(name: str) -> str:
+    """Return a name in quotes, shortened to 60 characters."""
+    return repr(name if len(name) <= 60 else f"{name[:59]}…")
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return a hint for an unknown name: the nearest known one, if there is any."""
+    matches = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"did you mean {quote_name(matches[0])}?" if matches else "name one that is listed, or list it too"

@@ -36,7 +36,7 @@ class Question(FrozenModel):
     `view` is the digest of the TaskView that the evaluator sees. `of` names the material whose variants are judged
     instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each pair
     once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is used
-    only where no other question covers the same member of its audience and the same subject.
+    only if no other question covers the same member of its audience and the same subject.
     """
 
     id: LongId
@@ -76,10 +76,10 @@ class Wave(FrozenModel):
 
 
 class Survey(FrozenModel):
-    """All questions about a task, with their evaluators and material. `views` are keyed by their digests.
+    """All questions about a task, with the material that they need. `views` are keyed by their digests.
 
-    `gates` are response gates: for a response that they stop, they answer the questions of layers model and residual
-    without a model.
+    `gates` are response gates: if one stops a response, its questions of layers model and residual get the worst
+    verdict without a model call.
     """
 
     views: dict[str, TaskView]
@@ -90,12 +90,12 @@ class Survey(FrozenModel):
 
 
 class ComponentInput(FrozenModel):
-    """The questions whose verdicts enter a combiner, each with its weight.
+    """The questions whose verdicts are an input of a combiner, each with its weight.
 
     `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
     `majority` this is the value of more than half of them; without a majority the question counts as abstained. A
-    verdict whose judge is less confident than `confident`, in [0, 1], counts as abstained as well. `gated` decides
-    if a verdict that staged screening left out counts as missing or as zero.
+    verdict with a confidence below `confident`, in [0, 1], counts as abstained as well. `gated` says if a verdict
+    skipped by staged screening counts as missing or as zero.
     """
 
     questions: tuple[LongId, ...]
@@ -109,7 +109,7 @@ class ComponentInput(FrozenModel):
 class ComponentSpec(FrozenModel):
     """One component of the reward: its combiner, its inputs, and its signed weight.
 
-    `direction` is -1 where a higher component means a lower reward: an unjudged cell is then filled in the opposite
+    `direction` is -1 if a higher component means a lower reward: an unjudged cell is then filled in the opposite
     direction, for example with 1 instead of 0 as the worst case.
     """
 
@@ -129,7 +129,7 @@ class ComponentSpec(FrozenModel):
 
 
 class FormatGate(FrozenModel):
-    """The reward is 0 where the component lies below a threshold (MACRM, our reading of F)."""
+    """The reward is 0 if the component is below a threshold (MACRM, our reading of F)."""
 
     kind: Literal["format"] = "format"
     component: Id = "format"
@@ -137,7 +137,7 @@ class FormatGate(FrozenModel):
 
 
 class PrecisionShaping(FrozenModel):
-    """The auxiliary components count a fraction of their weight where the answer is wrong (MACRM, our reading)."""
+    """The auxiliary components count a fraction of their weight if the answer is wrong (MACRM, our reading)."""
 
     kind: Literal["precision"] = "precision"
     component: Id = "accuracy"
@@ -147,7 +147,7 @@ class PrecisionShaping(FrozenModel):
 
 
 class RepetitionControl(FrozenModel):
-    """The reward is multiplied by 1 - R_rep where repetition lies above a threshold (MACRM, our reading)."""
+    """The reward is multiplied by 1 - R_rep if repetition is above a threshold (MACRM, our reading)."""
 
     kind: Literal["repetition"] = "repetition"
     component: Id = "repetition"
@@ -207,7 +207,7 @@ def with_planning_results(task: Task, profiles: Profiles | None = None, rubric: 
 
 
 def question_identity(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:
-    """Return the fields that identify the question and its member in every verdict."""
+    """Return the fields of a recorded verdict that identify its question and the member of its audience."""
     return {
         "question": question.id,
         "evaluator": question.evaluator,

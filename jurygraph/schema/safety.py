@@ -26,10 +26,10 @@ Suite = Literal["master-keys", "null", "injection", "reference"]
 
 
 class CanaryConfig(FrozenModel):
-    """Known-bad responses mixed into a run, so that it tells by itself whether its judge can be fooled.
+    """Known-bad responses mixed into a run, to measure if its judge can be fooled.
 
-    `rate` is the share of the tasks to which one is given, of which attacks (`suite`), and chosen by `seed`. Where more
-    of the verdicts on them give credit than `alert`, the run says so.
+    `rate` is the share of tasks that get one, from the attacks of `suite`, chosen by `seed`. The run reports it if more
+    than the share `alert` of the verdicts on them give credit.
     """
 
     rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]
@@ -39,12 +39,11 @@ class CanaryConfig(FrozenModel):
 
 
 class SafetyConfig(FrozenModel):
-    """Defences of a judge. Taking one down is for measuring what it does (`jurygraph attack`).
+    """Defences of a judge. Disable one only to measure its effect (`jurygraph attack`).
 
-    `fence` sets what others wrote between marks that they cannot forge; `reminder` says what is asked behind the
-    response again, and not before it alone; `whole_reply` counts a reply as a whole or not at all, where else the first
-    JSON object in it would do; `evidence` gives no credit that rests on no quotation from the response. `gates` stop
-    responses of which a model need not be asked.
+    `fence` puts texts by others between marks that they cannot forge. `reminder` repeats the question after the
+    response. `whole_reply` accepts or rejects a reply as a whole; without it, the first JSON object in the reply
+    counts. `evidence` gives no credit without a quotation from the response. `gates` stop responses that need no model.
     """
 
     fence: Flag = True

@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.frozen_model import FrozenModel, Id, digest_of
-from jurygraph.schema.names import quote_name, require_unique, suggest_name
+from jurygraph.schema.frozen_model import FrozenModel, Id, digest_of, quote_name, require_unique, suggest_name
 from jurygraph.schema.rubric import Criterion, Rubric
 
 Audience = Literal["task", "everyone", "stakeholder", "criterion", "reviewer"]
@@ -28,7 +27,7 @@ def query_text(query: str | tuple[Message, ...]) -> str:
 
 
 class Constraint(FrozenModel):
-    """Something a stakeholder needs (`hard`) or wishes (`soft`); `restrictiveness` is DecompR's α(c)."""
+    """A need (`hard`) or a wish (`soft`) of a stakeholder; `restrictiveness` is DecompR's α(c)."""
 
     id: Id
     text: str = ""
@@ -38,7 +37,7 @@ class Constraint(FrozenModel):
 
 
 class Stakeholder(FrozenModel):
-    """Somebody whose utility counts: a profile in text, and its constraints."""
+    """A person whose utility counts: a profile in text, and constraints."""
 
     id: Id
     profile: str = ""
@@ -51,7 +50,7 @@ class Stakeholder(FrozenModel):
 
 
 class Tension(FrozenModel):
-    """Two stakeholders whose wishes pull apart, and how strongly; sums to DecompR's s_i."""
+    """Two stakeholders with conflicting wishes; the strengths add up to DecompR's s_i."""
 
     between: tuple[Id, Id]
     strength: NonNegative = 1.0
@@ -71,7 +70,7 @@ class Tension(FrozenModel):
 
 
 class Reviewer(FrozenModel):
-    """A person who gives verdicts, known by a pseudonym."""
+    """A person who rates responses, identified by a pseudonym."""
 
     id: Id
 
@@ -85,7 +84,7 @@ def sort_by_id(things: Iterable[Named]) -> tuple[Named, ...]:
 
 
 class Task(FrozenModel):
-    """One task. It never holds responses, so nothing computed from it can depend on one."""
+    """One task. It has no field for responses, so nothing computed from it can depend on one."""
 
     id: Id
     query: str | tuple[Message, ...]
@@ -106,8 +105,8 @@ class Task(FrozenModel):
         for place, tension in enumerate(self.tensions):
             for end, member in enumerate(tension.between):
                 if member not in known:
-                    problem = f"`tensions[{place}].between[{end}]` names {quote_name(member)}, which is no stakeholder"
-                    raise ValueError(f"{problem}; {suggest_name(member, known)}")
+                    problem = f"`tensions[{place}].between[{end}]` names {quote_name(member)}"
+                    raise ValueError(f"{problem}, which is not a stakeholder; {suggest_name(member, known)}")
         return self
 
     @cached_property
@@ -171,10 +170,10 @@ class TaskView(FrozenModel):
 
 
 class Response(FrozenModel):
-    """One response to a task: what an agent wrote (`text`) and gave as structured `data`.
+    """One response to a task: an agent's `text`, and its structured `data`.
 
-    `labels` and `metadata` hold what is known of it. Neither they nor the agent's name are shown to an evaluator:
-    what is to be judged belongs in `text` or `data`.
+    `labels` and `metadata` are facts about the response. They and the agent's name are not shown to evaluators: put
+    everything that evaluators judge into `text` or `data`.
     """
 
     id: Id
@@ -200,7 +199,7 @@ class Response(FrozenModel):
 
 
 class TaskLine(Task):
-    """One line of a TASKS file: a task and, unless they are given apart, its responses."""
+    """One line of a TASKS file: a task and, unless they are in a file of their own, its responses."""
 
     responses: tuple[Response, ...] = ()
 

@@ -10,11 +10,11 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.purpose import Purpose
-from jurygraph.schema.verdict import Call, Material, Verdict
+from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
 
 class Term(FrozenModel):
-    """One summand: the component's value as it counted, times its signed weight."""
+    """One summand of a reward: the component's value times its signed weight."""
 
     name: str
     weight: Number
@@ -23,7 +23,7 @@ class Term(FrozenModel):
 
 
 class Counts(FrozenModel):
-    """What became of every verdict that was asked for; the four add up to `total`."""
+    """The numbers of verdicts by outcome; the four add up to `total`."""
 
     judged: Count = 0
     abstained: Count = 0
@@ -37,7 +37,7 @@ class Counts(FrozenModel):
 
 
 class Adjustment(FrozenModel):
-    """What a gate, the scale or the clip changed, in the order applied."""
+    """A change of the reward by a gate, the scale or the clip, in the order applied."""
 
     name: str
     before: Number
@@ -45,11 +45,11 @@ class Adjustment(FrozenModel):
 
 
 class Reward(FrozenModel):
-    """A pure function of the decision and the group's verdicts.
+    """The reward of a response: a pure function of the decision and the group's verdicts.
 
-    `value` is None when `status` is failed; `partial` is what the judged part alone would give; `range` bounds what
-    the unjudged part could make of it; `notes` say why the reward is degraded or failed. By component, `parts` are
-    what it is made of, and `diagnostics` what is told beside it and counts nothing.
+    `value` is None if `status` is failed. `partial` is the value of the judged part alone, and `range` bounds the
+    values that the unjudged part could lead to. `notes` are the reasons for a degraded or failed reward. By component,
+    `parts` are its parts, and `diagnostics` are numbers about it that have no effect.
     """
 
     value: Number | None
@@ -68,10 +68,10 @@ class Reward(FrozenModel):
 
 
 class Trace(FrozenModel):
-    """One response's reward and all that led to it. `purpose` says what the reward is for, if not to train on.
+    """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
-    `digest` covers everything but `previous`, which chains the records of a run, and the calls' latencies. A trace
-    read back whose digest does not match its content is refused with `TraceMismatch`.
+    `digest` covers all fields except `previous`, which chains the records of a run, and the calls' latencies. A trace
+    with a digest that does not match its content is refused with `TraceMismatch`.
     """
 
     task_id: str
@@ -81,7 +81,7 @@ class Trace(FrozenModel):
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     plan_digest: str
     reward: Reward
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
     material: tuple[Material, ...] = ()
     statistics: dict[str, JsonValue] = Field(default_factory=dict)
@@ -111,11 +111,11 @@ class Trace(FrozenModel):
 
 
 def group_verdicts_by_response(
-    questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]
-) -> dict[str, list[Verdict]]:
+    questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
+) -> dict[str, list[RecordedVerdict]]:
     """Return each response's verdicts, in canonical order; one on an unordered pair belongs to both responses."""
     mirrored = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
-    by_response: dict[str, list[Verdict]] = {name: [] for name in responses}
+    by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
     for verdict in sorted(verdicts, key=lambda v: (v.question, v.about, v.responses, v.sample)):
         by_response[verdict.about].append(verdict)
         if verdict.question in mirrored and verdict.responses:

@@ -7,72 +7,36 @@ import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Task
 from jurygraph.schema.profile import Profiles, ProfilesLine
-from jurygraph.sources.files import ByteRange, FileMark, Line, TextFile, require_temporary_space
-from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
+from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error
 from jurygraph.sources.tasks import TaskSource
 
 
-class ProfilesFile:
-    """A PROFILES file, validated as a whole; a line is read again when its task is processed. Open until `close`."""
+class ProfilesFile(TaskKeyedFile[ProfilesLine]):
+    """A PROFILES file. Raises `InputError` also for a line whose task is not in the work."""
 
     def __init__(self, path: str | Path, work: TaskSource) -> None:
-        """Validate the file.
+        self._work = work
+        super().__init__(path, ProfilesLine, "task", "keep one of the two")
 
-        Raises `InputError` with file, line and field, also for a line whose task is not in the work.
-        """
-        with require_temporary_space():
-            self._file = TextFile(path)
-        self._lines: dict[str, tuple[int, ByteRange]] = {}
-        try:
-            for line, entry in read_lines(self._file, ProfilesLine):
-                self._add(line, entry, work)
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def mark(self) -> FileMark:
-        """Name and digest of the file."""
-        return self._file.mark
-
-    def _add(self, line: Line, entry: ProfilesLine, work: TaskSource) -> None:
-        if entry.task in self._lines:
-            problem = f"task {quote(entry.task)} stands already in line {self._lines[entry.task][0]}"
-            raise_line_error(self._file.name, line.number, Problem(("task",), problem, "keep one of the two"))
-        if work.line(entry.task) is None:
+    def _check(self, number: int, entry: ProfilesLine) -> None:
+        if self._work.line(entry.task) is None:
             problem = f"there is no task {quote(entry.task)}"
-            hint = f"name a task of {work.tasks.name}, or leave the line out"
-            raise_line_error(self._file.name, line.number, Problem(("task",), problem, hint))
-        self._lines[entry.task] = line.number, line.place
+            hint = f"name a task of {self._work.tasks.name}, or leave the line out"
+            raise_line_error(self._file.name, number, Problem(("task",), problem, hint))
 
     def line_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
         if task.id not in self._lines:
             return None
-        number, place = self._lines[task.id]
-        entry = reread_line(self._file, place, ProfilesLine)
+        entry = self._read_entry(task.id)
         for problem in profile_errors(task, entry):
-            raise_line_error(self._file.name, number, problem)
+            raise_line_error(self._file.name, self._lines[task.id][0], problem)
         return entry
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_profiles(path: str | Path | None, work: TaskSource) -> AbstractContextManager[ProfilesFile | None]:
@@ -109,13 +73,13 @@ def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
             if member not in people:
                 yield _unknown_stakeholder(task, ("tensions", index, "between", position), member)
     if entry.tensions and task.tensions:
-        problem = f"task {quote(task.id)} states tensions of its own"
+        problem = f"task {quote(task.id)} has tensions of its own"
         yield Problem(("tensions",), problem, "leave them out there, or here")
 
 
 def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
     hint = did_you_mean(name, (stakeholder.id for stakeholder in task.stakeholders)) or "name one that the task has"
-    return Problem(path, f"names {quote(name)}, which is no stakeholder of task {quote(task.id)}", hint)
+    return Problem(path, f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}", hint)
 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:

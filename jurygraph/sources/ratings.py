@@ -1,8 +1,10 @@
-"""RATINGS, one rating or vote per row, and TEXTS, with the texts of rated items.
+"""RATINGS, one rating or vote per row; TEXTS, with the texts of rated items; and confusions, learned from ratings.
 
-Files are CSV, JSONL or Parquet, gzipped or not.
+Files are CSV, JSONL or Parquet, gzipped or not. Texts are escaped in CSV cells so that no spreadsheet runs them as a
+formula, and restored on reading. A file of confusions has the digest of its content, so that changes are detected.
 """
 
+import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,12 +13,21 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import MAX_INT_BITS, Problem, describe_validation_error, did_you_mean, quote, shorten
+from jurygraph.messages import (
+    MAX_INT_BITS,
+    Problem,
+    describe_validation_error,
+    describe_value,
+    did_you_mean,
+    quote,
+    shorten,
+)
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.rating import Label, LabelledItem, RatedItem, Rating, Vote
-from jurygraph.sources.csv_text import unescape_formulas
+from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, Rating, Vote
+from jurygraph.sources.files import read_whole
 from jurygraph.sources.table_rows import Row, is_csv, read_placed_rows
 
 N = TypeVar("N", bound=FrozenModel)
@@ -165,52 +176,52 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
 
 
 def _read_models(
-    path: Path, noun: type[N], columns: Mapping[str, str], shapes: ColumnLayouts
+    path: Path, model: type[N], columns: Mapping[str, str], shapes: ColumnLayouts
 ) -> Iterator[tuple[str, N]]:
     """Yield every row as a model, with its place; fills `shapes` with the shapes of the rows."""
-    wanted, csv = _candidate_columns(noun, columns), is_csv(path)
+    wanted, csv = _candidate_columns(model, columns), is_csv(path)
     for place, values in read_placed_rows(path):
         shape = tuple(values)
         if shape not in shapes:  # most files have a single shape
-            shapes[shape] = _match_columns(f"{path}, {'line 1' if csv else place}", noun, wanted, shape)
-        yield place, _to_model(f"{path}, {place}", noun, values, shapes[shape], csv)
+            shapes[shape] = _match_columns(f"{path}, {'line 1' if csv else place}", model, wanted, shape)
+        yield place, _to_model(f"{path}, {place}", model, values, shapes[shape], csv)
     if not shapes:
-        needed = " and ".join(f"`{name}`" for name in _required_fields(noun))
+        needed = " and ".join(f"`{name}`" for name in _required_fields(model))
         raise InputError(f"{path}: has no rows; write one a line, each with {needed}")
     for column in columns.values():
         if not any(column in shape for shape in shapes):
             raise _missing_column_error(str(path), (column,), {name: None for shape in shapes for name in shape})
 
 
-def _unread_columns(noun: type[FrozenModel], shapes: ColumnLayouts) -> Mapping[str, str | None]:
+def _unread_columns(model: type[FrozenModel], shapes: ColumnLayouts) -> Mapping[str, str | None]:
     """Return the columns that no field is read from, sorted by name, with a hint to the field that may be meant."""
     read_fields = {name for fields in shapes.values() for name in fields}
     used = {column for fields in shapes.values() for column in fields.values()}
-    missing_fields = [name for name in noun.model_fields if name not in read_fields]
+    missing_fields = [name for name in model.model_fields if name not in read_fields]
     unused = sorted({column for shape in shapes for column in shape} - used)
     return {
-        column: None if column in noun.model_fields else did_you_mean(column.casefold(), missing_fields)
+        column: None if column in model.model_fields else did_you_mean(column.casefold(), missing_fields)
         for column in unused
     }
 
 
-def _required_fields(noun: type[FrozenModel]) -> list[str]:
-    return [name for name, field in noun.model_fields.items() if field.is_required()]
+def _required_fields(model: type[FrozenModel]) -> list[str]:
+    return [name for name, field in model.model_fields.items() if field.is_required()]
 
 
-def _candidate_columns(noun: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def _candidate_columns(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
     """Return for each field the columns that it may be read from."""
     for name in columns:
-        if name not in noun.model_fields:
-            known = f"known here: {', '.join(noun.model_fields)}"
-            hint = did_you_mean(name, noun.model_fields) or known
+        if name not in model.model_fields:
+            known = f"known here: {', '.join(model.model_fields)}"
+            hint = did_you_mean(name, model.model_fields) or known
             raise ConfigError(f"columns: {quote(name)} is nothing that such a file says; {hint}")
-    candidates = {name: tuple(filter(None, (_ALIASES.get(name), name))) for name in noun.model_fields}
+    candidates = {name: tuple(filter(None, (_ALIASES.get(name), name))) for name in model.model_fields}
     return candidates | {name: (column,) for name, column in columns.items()}
 
 
 def _match_columns(
-    location: str, noun: type[FrozenModel], wanted: Mapping[str, Sequence[str]], shape: Sequence[str]
+    location: str, model: type[FrozenModel], wanted: Mapping[str, Sequence[str]], shape: Sequence[str]
 ) -> Mapping[str, str]:
     """Return the column of each field that rows of this shape have."""
     column_of = {}
@@ -223,7 +234,7 @@ def _match_columns(
             )
         if present:
             column_of[name] = present[0]
-        elif name in _required_fields(noun):
+        elif name in _required_fields(model):
             raise _missing_column_error(location, columns, shape)
     return column_of
 
@@ -234,7 +245,7 @@ def _missing_column_error(location: str, columns: Iterable[str], present: Iterab
     return InputError(f"{location}: has no column {' or '.join(map(quote, columns))}; {hint}")
 
 
-def _to_model(location: str, noun: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:
+def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:
     """Return a row as a model."""
     fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
     if csv:  # undo the escaping of exported rewards
@@ -245,11 +256,11 @@ def _to_model(location: str, noun: type[N], values: Row, columns: Mapping[str, s
         }
     if csv and "score" in fields:
         fields["score"] = _parse_number(location, columns["score"], fields["score"])
-    nonempty = {name: value for name, value in fields.items() if value != "" or noun.model_fields[name].is_required()}
+    nonempty = {name: value for name, value in fields.items() if value != "" or model.model_fields[name].is_required()}
     try:
-        return noun.model_validate(nonempty)
+        return model.model_validate(nonempty)
     except ValidationError as error:
-        problem = describe_validation_error(error, noun, nonempty)
+        problem = describe_validation_error(error, model, nonempty)
         _refuse(location, Problem((columns[str(problem.path[0])], *problem.path[1:]), problem.problem, problem.remedy))
 
 
@@ -274,3 +285,66 @@ def _parse_number(location: str, column: str, text: str) -> float:
 
 def _refuse(location: str, problem: Problem) -> NoReturn:
     raise InputError(f"{location}, field {problem.field}: {problem}")
+
+
+_BREAKS = r"\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029;"
+"""Characters that a reader may take for the end of a cell: line breaks, tabs and semicolons."""
+
+QUOTED_CHARACTERS = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
+"""The same as characters: a cell that contains one has to be quoted."""
+
+_SIGNS = "=+\\-@＝＋－＠"
+_FORMULA = re.compile(rf"^[ \0]*'*(?=[{_BREAKS}])|(?:^|[{_BREAKS}])[ \0]*'*(?=[{_SIGNS}])")
+_NEUTRALISED = re.compile(rf"((?:^|[{_BREAKS}])[ \0]*'*)'(?=[{_SIGNS}])|(^[ \0]*'*)'(?=[{_BREAKS}])")
+
+
+def escape_formulas(text: str) -> str:
+    """Insert an apostrophe before characters with which a spreadsheet may begin a formula.
+
+    These are `=`, `+`, `-` and `@` at the start of the text or after a break in it, and a break at the start.
+    """
+    return _FORMULA.sub(r"\g<0>'", text)
+
+
+def unescape_formulas(text: str) -> str:
+    """Return the text before it was neutralised."""
+    return _NEUTRALISED.sub(lambda match: match[1] if match[2] is None else match[2], text)
+
+
+_MAX_BYTES = 64 << 20
+_TOO_LARGE = "has over 64 MB, which no confusions have; name the file that `jurygraph consensus --artifact` wrote"
+_REWRITE_HINT = "have `jurygraph consensus --artifact` write it again"
+
+
+def confusions_to_json(confusions: Confusions) -> bytes:
+    """Return the content of the file: the model's fields, and its digest."""
+    return json.dumps({**confusions.model_dump(mode="json"), "digest": confusions.digest}).encode() + b"\n"
+
+
+def read_confusions(path: str | Path) -> Confusions:
+    """Read a file of `written`. Raises `InputError` with file and field if it is another file, or was changed."""
+    content = _read_object(Path(path))
+    digest = content.pop("digest", None)
+    if digest is None:
+        raise InputError(f"{path}, field digest: is missing; {_REWRITE_HINT}")
+    try:
+        confusions = Confusions.model_validate(content)
+    except ValidationError as error:
+        problem = describe_validation_error(error, Confusions, content)
+        raise InputError(f"{path}, field {problem.field}: {problem}") from None
+    if digest != confusions.digest:
+        raise InputError(f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}")
+    return confusions
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = from_json(read_whole(str(path), file, _MAX_BYTES, _TOO_LARGE), allow_inf_nan=False)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); name a file that can be read") from None
+    except ValueError as error:
+        raise InputError(f"{path}: is not valid JSON ({error}); {_REWRITE_HINT}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: is {describe_value(content)}; confusions are a JSON object; {_REWRITE_HINT}")
+    return content

@@ -8,39 +8,19 @@ from typing import Any
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Message, Rubric, Task, TaskLine
-from jurygraph.sources.files import ByteRange, FileMark, TextFile, require_temporary_space
-from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
+from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error
 
 _REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
 
 
-class EdgesFile:
-    """A file of reviewed graphs, validated as a whole. Open until `close`.
-
-    A line is read again when its task is processed.
-    """
+class EdgesFile(TaskKeyedFile[TaskLine]):
+    """A file of reviewed graphs."""
 
     def __init__(self, path: str | Path) -> None:
-        """Validate the file. Raises `InputError` with file, line and field."""
-        with require_temporary_space():
-            self._file = TextFile(path)
-        self._lines: dict[str, tuple[int, ByteRange]] = {}
-        try:
-            for line, task in read_lines(self._file, TaskLine):
-                if task.id in self._lines:
-                    problem = f"task {quote(task.id)} stands already in line {self._lines[task.id][0]}"
-                    raise_line_error(self._file.name, line.number, Problem(("id",), problem, "keep one of the two"))
-                self._lines[task.id] = line.number, line.place
-            if not self._lines:
-                raise InputError(f"{self._file.name}: the file is empty; name one that `jurygraph annotate` wrote")
-        except BaseException:
+        super().__init__(path, TaskLine, "id", "keep one of the two")
+        if not self._lines:
             self.close()
-            raise
-
-    @property
-    def digest(self) -> FileMark:
-        """Name and digest of the file."""
-        return self._file.mark
+            raise InputError(f"{self._file.name}: the file is empty; name one that `jurygraph annotate` wrote")
 
     def check(self, known: Callable[[str], bool], ids: Callable[[], Iterable[str]]) -> None:
         """Raise `InputError` if a graph has no task that is `known`; `ids` are those of all tasks."""
@@ -48,10 +28,6 @@ class EdgesFile:
             if not known(name):
                 hint = did_you_mean(name, ids()) or "leave the line out"
                 raise_line_error(self._file.name, number, Problem(("id",), f"there is no task {quote(name)}", hint))
-
-    def __len__(self) -> int:
-        """Return the number of tasks in the file."""
-        return len(self._lines)
 
     def check_unchanged(self, lines: Iterable[tuple[str, bytes]]) -> None:
         """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
@@ -90,7 +66,7 @@ class EdgesFile:
         by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
         for ends, edge in by_hand.items():
             if not any(ends == (item.parent, item.child) for item in reviewed.edges):
-                problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} states itself"
+                problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
                 hint = "put it in here, or take it out of the task"
                 raise_line_error(self._file.name, number, Problem(("rubric", "edges"), problem, hint))
         reviewed_criteria = {item.id: item for item in reviewed.criteria}
@@ -109,20 +85,15 @@ class EdgesFile:
             raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
         for criterion in rubric.criteria:
             if not criterion.has_same_content(reviewed_criteria[criterion.id]):
-                problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} says something else in the task"
+                problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} differs in the task"
                 raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
 
     def _read_review(self, task_id: str) -> "tuple[int, str | tuple[Message, ...], Rubric] | None":
         """Return the line of a task, its query and its rubric."""
         if task_id not in self._lines:
             return None
-        number, place = self._lines[task_id]
-        task = reread_line(self._file, place, TaskLine)
-        return None if task.rubric is None else (number, task.query, task.rubric)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        task = self._read_entry(task_id)
+        return None if task.rubric is None else (self._lines[task_id][0], task.query, task.rubric)
 
 
 def annotate_line(line: bytes, rubric: Rubric) -> bytes:

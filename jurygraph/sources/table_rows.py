@@ -1,4 +1,7 @@
-"""Read rows of a table in a file: CSV, JSON, JSON lines, Parquet or SQLite, row by row, whatever the file's size."""
+"""Read rows of a table in a file: CSV, JSON, JSON lines, Parquet or SQLite, row by row, whatever the file's size.
+
+The files that tasks name (`facts.tables.*.file`) are restricted to one folder: tasks may be untrusted.
+"""
 
 import csv
 import gzip
@@ -15,10 +18,9 @@ from typing import IO, Any, NamedTuple
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
-from jurygraph.messages import describe_value, did_you_mean, quote
-from jurygraph.sources.files import TextFile, missing_file_hint
-from jurygraph.sources.formats import GZIP, UTF8_MARK
-from jurygraph.sources.limits import LineReader, check_ratio, read_whole
+from jurygraph.messages import Problem, describe_value, did_you_mean, quote
+from jurygraph.sources.files import GZIP, UTF8_MARK, LineReader, TextFile, check_ratio, missing_file_hint, read_whole
+from jurygraph.sources.json_lines import raise_line_error
 
 Row = dict[str, Any]
 _MAX_JSON = 256 << 20
@@ -102,7 +104,7 @@ def _reader_of(path: Path, start: bytes) -> Callable[[Path], Iterator[PlacedRow]
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
     if suffix not in readers:
-        raise InputError(f"{path}: is no table by its name; give {', '.join(readers)} (.gz too), or a SQLite file")
+        raise InputError(f"{path}: has no table format in its name; give {', '.join(readers)} (.gz too) or SQLite")
     return readers[suffix]
 
 
@@ -171,7 +173,7 @@ def _parse_json(text: str | bytes | bytearray, location: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        raise InputError(f"{location}: is not valid JSON ({error}); mend it there") from None
+        raise InputError(f"{location}: is not valid JSON ({error}); fix it there") from None
 
 
 def _require_object(value: Any, location: str) -> Row:
@@ -234,3 +236,44 @@ def _choose_table(path: Path, table: str | None, database: sqlite3.Connection) -
     if table is None:
         raise InputError(f"{path}: holds {len(tables)} tables; say which in `table`: {known}")
     raise InputError(f"{path}: has no table {quote(table)}; {did_you_mean(table, tables) or known}")
+
+
+ALLOW_OPTION = "--allow-files-outside"
+
+
+def folder_of_tasks(path: str | Path) -> Path:
+    """Return the folder of a TASKS file; the current one for standard input and anything but a regular file."""
+    file = Path(path)
+    return file.parent if str(path) != "-" and file.is_file() else Path()
+
+
+def check_table_files(facts: Mapping[str, Any] | None, folder: Path) -> Problem | None:
+    """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved."""
+    for field, file in _table_files(facts):
+        root = folder.resolve()
+        if not _is_below(Path(file), root):
+            problem = f"is {quote(file)}, which is not below {root}"
+            return Problem(field, problem, f"move the file there, or allow files elsewhere with {ALLOW_OPTION}")
+    return None
+
+
+def require_files_inside(name: str, line: int, facts: Mapping[str, Any] | None, folder: Path | None) -> None:
+    """Raise `InputError` if the task in this line names a table file that is not below a folder."""
+    problem = None if folder is None else check_table_files(facts, folder)
+    if problem is not None:
+        raise_line_error(name, line, problem)
+
+
+def _table_files(facts: Mapping[str, Any] | None) -> Iterator[tuple[tuple[str, ...], str]]:
+    tables = None if facts is None else facts.get("tables")
+    for name, table in tables.items() if isinstance(tables, Mapping) else ():
+        file = table.get("file") if isinstance(table, Mapping) else None
+        if isinstance(file, str):
+            yield ("facts", "tables", name, "file"), file
+
+
+def _is_below(file: Path, root: Path) -> bool:
+    try:
+        return file.resolve().is_relative_to(root)
+    except (OSError, RuntimeError, ValueError):  # a cycle of links, or not a valid path: it cannot be opened either
+        return True

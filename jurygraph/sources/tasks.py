@@ -1,20 +1,99 @@
-"""TASKS and RESPONSES: every line is validated before any is used, and read again when its task is processed."""
+"""TASKS and RESPONSES: every line is validated before any is used, and read again when its task is processed.
 
-from collections.abc import Iterator
+An index of ids and lines is kept on disk, so that millions of them use no memory.
+"""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
-from jurygraph.sources.files import FileMark, Line, TextFile, require_temporary_space
-from jurygraph.sources.index import TaskIndex
-from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
+from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
+from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
-from jurygraph.sources.table_paths import folder_of_tasks, require_files_inside
+from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
+
+
+class TaskIndex:
+    """The ids of tasks and responses, and their lines. Tasks are numbered from 0 in the order of their file.
+
+    It is a database in a temporary file of SQLite's own, which is deleted when it is closed, however the process ends.
+    Raises `sqlite3.OperationalError` if there is no space for it.
+    """
+
+    def __init__(self) -> None:
+        # Another thread than the opening one may use the work; SQLite itself serializes the access.
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._db.executescript(_TABLES)
+
+    def close(self) -> None:
+        """Delete the index."""
+        self._db.close()
+
+    def add_task(self, n: int, name: str, line: Line) -> int | None:
+        """Add a task; if its id is taken, return the line of the earlier task."""
+        return self._insert("task", name, (n, name, line.number, *line.place))
+
+    def add_response(self, task: int, name: str, line: Line) -> int | None:
+        """Add a response to a task; if its id is taken, return the line of the earlier response."""
+        return self._insert("response", name, (name, line.number, *line.place, task))
+
+    def sort(self) -> None:
+        """Index the responses by task, after all are added."""
+        self._db.execute("CREATE INDEX by_task ON response (task)")
+
+    def number_of(self, task: str) -> int | None:
+        """Return the number of a task."""
+        return self._select_value("SELECT n FROM task WHERE id = ?", task)
+
+    def line_of(self, task: str) -> int | None:
+        """Return the line of a task."""
+        return self._select_value("SELECT line FROM task WHERE id = ?", task)
+
+    def task_ids(self) -> Iterator[str]:
+        """Return the id of every task."""
+        return (name for (name,) in self._db.execute("SELECT id FROM task ORDER BY n"))
+
+    def first_without_responses(self) -> tuple[str, int] | None:
+        """Return the first task that has no response, and its line."""
+        query = "SELECT id, line FROM task WHERE NOT EXISTS (SELECT 1 FROM response WHERE task = n) ORDER BY n LIMIT 1"
+        row: tuple[str, int] | None = self._db.execute(query).fetchone()
+        return row
+
+    def count(self, start: int, stop: int | None) -> tuple[int, int]:
+        """Count the tasks from number `start` up to `stop`, and the responses to them."""
+        bounds = (start, _LAST if stop is None else stop)
+        (tasks,) = self._db.execute("SELECT count(*) FROM task WHERE n >= ? AND n < ?", bounds).fetchone()
+        (responses,) = self._db.execute("SELECT count(*) FROM response WHERE task >= ? AND task < ?", bounds).fetchone()
+        return tasks, responses
+
+    def tasks(self, start: int, stop: int | None) -> Iterator[tuple[int, ByteRange]]:
+        """Yield the number and place of every task from number `start` up to `stop`."""
+        query = "SELECT n, start, length FROM task WHERE n >= ? AND n < ? ORDER BY n"
+        for n, offset, length in self._db.execute(query, (start, _LAST if stop is None else stop)):
+            yield n, ByteRange(offset, length)
+
+    def responses(self, task: int) -> Iterator[ByteRange]:
+        """Return the places of the responses to a task, in the order of their file."""
+        query = "SELECT start, length FROM response WHERE task = ? ORDER BY rowid"
+        return (ByteRange(*place) for place in self._db.execute(query, (task,)))
+
+    def _insert(self, table: str, name: str, row: tuple[str | int, ...]) -> int | None:
+        try:
+            self._db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        except sqlite3.IntegrityError:
+            return self._select_value(f"SELECT line FROM {table} WHERE id = ?", name)
+        return None
+
+    def _select_value(self, query: str, name: str) -> int | None:
+        row = self._db.execute(query, (name,)).fetchone()
+        return None if row is None else row[0]
+
 
 Pair = tuple[Task, tuple[Response, ...]]
 
@@ -22,8 +101,8 @@ Pair = tuple[Task, tuple[Response, ...]]
 class ValidatedFiles(NamedTuple):
     """TASKS and RESPONSES whose lines were all validated earlier, with their numbers of tasks and responses."""
 
-    tasks: FileMark
-    responses: FileMark | None
+    tasks: FileDigest
+    responses: FileDigest | None
     extent: tuple[int, int]
 
 
@@ -46,9 +125,9 @@ class TaskSource:
         extent: tuple[int, int] | None,
     ) -> None:
         """Take files that `held` closes; tasks may name files below `folder`."""
-        self.tasks: FileMark = tasks.mark
-        self.responses: FileMark | None = None if responses is None else responses.mark
-        self.edges: FileMark | None = None if edges is None else edges.digest
+        self.tasks: FileDigest = tasks.mark
+        self.responses: FileDigest | None = None if responses is None else responses.mark
+        self.edges: FileDigest | None = None if edges is None else edges.mark
         self.graphs = 0 if edges is None else len(edges)
         self._tasks, self._responses, self._edges, self._resources = tasks, responses, edges, held
         self._folder, self._extent = folder, extent
@@ -98,9 +177,7 @@ class TaskSource:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -175,7 +252,7 @@ def _check_tasks(file: TextFile, index: TaskIndex, has_responses_file: bool, fol
     number = -1
     for number, (line, task) in enumerate(read_lines(file, TaskLine)):
         if has_responses_file and task.responses:
-            problem = "stands here although --responses gives the responses apart"
+            problem = "is set although --responses names a file with responses"
             raise_line_error(file.name, line.number, Problem(("responses",), problem, "leave out one of the two"))
         _refuse_taken(file, line, "task", task.id, ("id",), index.add_task(number, task.id, line))
         for position, response in enumerate(task.responses):
@@ -187,7 +264,7 @@ def _check_tasks(file: TextFile, index: TaskIndex, has_responses_file: bool, fol
             )
         require_files_inside(file.name, line.number, task.facts, folder)
     if number < 0:
-        raise InputError(f"{file.name}: the file is empty; write one task a line, each a JSON object")
+        raise InputError(f"{file.name}: the file is empty; write one task per line, each a JSON object")
 
 
 def _check_responses(file: TextFile, index: TaskIndex) -> None:
@@ -208,7 +285,7 @@ def _refuse_taken(
     file: TextFile, line: Line, kind: str, name: str, path: tuple[str | int, ...], earlier: int | None
 ) -> None:
     if earlier is not None:
-        problem = f"{kind} {quote(name)} stands already in line {earlier}"
+        problem = f"{kind} {quote(name)} is already in line {earlier}"
         raise_line_error(file.name, line.number, Problem(path, problem, f"give each {kind} an id of its own"))
 
 
@@ -218,3 +295,53 @@ def _refuse_without_responses(file: TextFile, index: TaskIndex) -> None:
         name, line = task
         problem = f"task {quote(name)} has no responses"
         raise_line_error(file.name, line, Problem(("responses",), problem, "give it one, or leave it out"))
+
+
+_TABLES = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA cache_size = -16000;
+CREATE TABLE task (n INTEGER PRIMARY KEY, id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER);
+CREATE TABLE response (id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER, task INTEGER);
+BEGIN;
+"""
+_LAST = (1 << 63) - 1
+
+
+class TaskLines(TaskKeyedFile[TaskLine]):
+    """The tasks of a TASKS file that are `wanted`; `len` counts these alone."""
+
+    def __init__(self, path: str | Path, wanted: Callable[[Task], bool]) -> None:
+        """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
+        self._is_wanted = wanted
+        self._wanted: list[str] = []
+        super().__init__(path, TaskLine, "id", "give each task an id of its own")
+        if not self._lines:
+            self.close()
+            raise InputError(f"{self._file.name}: the file is empty; write one task a line, each a JSON object")
+
+    def _check(self, number: int, entry: TaskLine) -> None:
+        if self._is_wanted(entry):
+            self._wanted.append(entry.id)
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self._file.name
+
+    def tasks(self) -> Iterator[tuple[int, Task]]:
+        """Yield each wanted task, with its line."""
+        for task_id in self._wanted:
+            yield self._lines[task_id][0], self._read_entry(task_id).split()[0]
+
+    def raw_lines(self) -> Iterator[tuple[str, bytes]]:
+        """Return every line as written, wanted or not, without its end, and the id of its task."""
+        return ((task_id, self._file.read(place).rstrip()) for task_id, (_, place) in self._lines.items())
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The ids of all tasks."""
+        return self._lines.keys()

@@ -82,7 +82,7 @@ class Document:
             name = self._key_text(key, path)
             if name in values:
                 first = self._lines[*path, name]
-                raise YamlFault(_line_number(key), f"stands already in line {first}; keep one of them", (*path, name))
+                raise YamlFault(_line_number(key), f"is already in line {first}; keep one of them", (*path, name))
             self._lines[*path, name] = _line_number(key)
             values[name] = self._to_value(item, (*path, name))
         return values
@@ -91,7 +91,7 @@ class Document:
         if isinstance(key, ScalarNode) and key.tag == f"{_TAG}str":
             return str(key.value)
         shown = shorten(str(key.value)) if isinstance(key, ScalarNode) else "a list or mapping"
-        raise YamlFault(_line_number(key), f"{shown} is no text, and a key must be; put it in quotes", path)
+        raise YamlFault(_line_number(key), f"{shown} is not text, as a key must be; put it in quotes", path)
 
     def _scalar_value(self, node: Node, path: Path) -> Any:
         _refuse_tag(node, path, ("null", "bool", "int", "float", "str", "timestamp"))
@@ -100,7 +100,7 @@ class Document:
         try:
             value = self._yaml.constructor.construct_object(node)
         except ValueError:
-            problem = f"{shorten(str(node.value))} is no number that can be read"
+            problem = f"{shorten(str(node.value))} is not a valid number"
             raise YamlFault(_line_number(node), f"{problem}; write a shorter one, or put it in quotes", path) from None
         if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
             problem = f"{shorten(str(node.value))} is too large a number"
@@ -130,7 +130,7 @@ def _is_holder(holder: str, key: str) -> bool:
 def _explain(error: MarkedYAMLError) -> str:
     problem = shorten(str(error.problem or error.context or "it cannot be read"), 120)
     if "\\t" in problem:
-        return "a tab stands where spaces belong; indent with spaces"
+        return "a tab is used where spaces belong; indent with spaces"
     if "another document" in problem:
         return "a second document begins; a config is one, so take out the `---`"
     return f"{problem}; {_SYNTAX_HINT}"

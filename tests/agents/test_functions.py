@@ -86,7 +86,7 @@ def test_a_decorated_function_can_still_be_called() -> None:
     assert (decorated(VIEW, SHORT), decorated(task=VIEW, response=LONG)) == (1.0, 0.0)
 
 
-def test_what_has_no_name_of_its_own_is_given_one() -> None:
+def test_an_unnamed_function_needs_a_name() -> None:
     with pytest.raises(ConfigError, match="has no name of its own"):
         jg.evaluator(partial(short))
     assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
@@ -182,7 +182,7 @@ def test_a_function_that_cannot_be_called_so_is_refused(
 
 
 @pytest.mark.parametrize("function", [three, four])
-def test_a_parameter_that_nobody_fills_is_refused_when_the_config_is_known(function: Callable[..., Any]) -> None:
+def test_an_unset_parameter_is_refused_with_the_config(function: Callable[..., Any]) -> None:
     made = adapt(function, "mine")
     with pytest.raises(ConfigError, match="missing a required argument: 'second'"):
         made.set_params({})

@@ -340,5 +340,5 @@ class TestTensions:
         def script(body: dict[str, Any], number: int) -> Answer:
             return said("none") if asks_about_tensions(body) else needs(*NEEDS[fenced(body, "profile")])
 
-        with pytest.raises(ModelError, match="task 'trip': what pulls its stakeholders apart could not be read"):
+        with pytest.raises(ModelError, match="task 'trip': the tensions between its stakeholders could not be read"):
             read(script, ANN, BEN)

@@ -142,6 +142,6 @@ def test_a_combiner_takes_no_parameter_unless_it_says_so() -> None:
         Own().freeze({}, {"power": 2})
 
 
-def test_the_first_response_is_the_one_asked_about() -> None:
+def test_the_first_response_is_the_judged_one() -> None:
     first, second = jg.Response(id="a", text="x"), jg.Response(id="b", text="y")
     assert EvaluatorInput(Tone().question(WHOLE), WHOLE, (first, second), ({}, {})).response is first

@@ -83,6 +83,6 @@ def test_exact_marginals(case: dict[str, Any]) -> None:
 
 @by_id(REFUSED)
 def test_what_the_reference_repairs_is_refused_here(case: dict[str, Any]) -> None:
-    reasons = "no criterion|no kind|to itself|an edge already|cycle|a positive weight|a number in"
+    reasons = "no criterion|not a kind|to itself|an edge already|cycle|a positive weight|a number in"
     with pytest.raises(GraphError, match=reasons):
         Scored(case).reward()

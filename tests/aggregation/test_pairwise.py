@@ -248,7 +248,7 @@ def test_the_same_bits_in_any_layout() -> None:
         (1.0, 0.1, r"wins has shape \(\) where \(0, 0\)"),
         ([[0.0, -1.0], [0.0, 0.0]], 0.1, r"wins\[0, 1\] is -1.0: at least 0"),
         ([[0.0, np.inf], [0.0, 0.0]], 0.1, r"wins\[0, 1\] is inf"),
-        ([[1.0, 0.0], [0.0, 0.0]], 0.1, "a number on its diagonal: nobody is compared with itself"),
+        ([[1.0, 0.0], [0.0, 0.0]], 0.1, "a number on its diagonal: no response is compared with itself"),
         ([[0.0, 1.0], [0.0, 0.0]], 0.0, "prior is 0.0: a number from 1e-06 to 1e\\+06"),
         ([[0.0, 1.0], [0.0, 0.0]], float("nan"), "prior is nan"),
         ([[0.0, 1e300], [0.0, 0.0]], 0.1, r"wins holds 1e\+300: 1e\+06 of one over another are the most"),

@@ -173,7 +173,7 @@ class TestProven:
         database.write_bytes(content[:place] + b"so it IS" + content[place + 8 :])
         ended = run("verify", project.folder / "run")
         assert ended.code == 5
-        assert "is not what was written" in ended.err
+        assert "differs from what was written" in ended.err
 
 
 class TestMaxCalls:
@@ -184,11 +184,11 @@ class TestMaxCalls:
         limited = project.score("run", "--max-calls", 3)
         assert (limited.code, limited.out, server.count) == (4, "", CALLS + 3)
         assert "the limit of 3 calls is reached (3 sent, 0 in flight); raise --max-calls to go on" in limited.err
-        assert "what was scored is kept, and the same command goes on" in limited.err
+        assert "finished groups are kept; run the same command again to continue" in limited.err
         assert len(project.rewards("run")) == 1
         resumed = project.score("run", "--max-calls", 10)
         assert (resumed.code, server.count) == (0, 2 * CALLS)
-        assert "1 tasks are scored already and stay as they are" in resumed.err
+        assert "1 tasks are scored already and are kept" in resumed.err
         assert project.rewards("run") == project.rewards("unbroken")
 
     def test_several_sittings_of_one_call_each_come_to_the_end(self, project: Project, server: Server, run: Command):
@@ -251,21 +251,21 @@ class TestBill:
         cost = f"${CALLS * BILL:.4f}"
         assert self.told(project.score("cold")) == [
             f"calls: {CALLS} answered by the model ({cost})",
-            f"requests: {CALLS} in this sitting (at most {cost})",
+            f"requests: {CALLS} by this command (at most {cost})",
         ]
         assert self.told(project.score("warm")) == [
             f"calls: {CALLS} from the cache ({cost} once)",
-            "requests: none in this sitting",
+            "requests: none by this command",
         ]
         again = project.score("cold")
-        assert self.told(again) == [f"calls: {CALLS} answered by the model ({cost})", "requests: none in this sitting"]
+        assert self.told(again) == [f"calls: {CALLS} answered by the model ({cost})", "requests: none by this command"]
 
     def test_a_branch_that_sends_nothing_bills_nothing(self, project: Project, server: Server):
         project.configured(server.url, prices=PRICES)
         project.score("run")
         assert self.told(project.score("new", "--branch", project.folder / "run")) == [
-            f"calls: {CALLS} carried over from another run (${CALLS * BILL:.4f} there)",
-            "requests: none in this sitting",
+            f"calls: {CALLS} reused from another run (${CALLS * BILL:.4f} there)",
+            "requests: none by this command",
         ]
 
     def test_what_came_to_nothing_is_told_as_well(self, project: Project):
@@ -274,7 +274,7 @@ class TestBill:
             project.configured(server.url, prices=TestMaxCost.DEAR, **calls)
             (line,) = self.told(project.score("run"))
         least = 3 * CALLS * 16 * 100_000.0 / 1e6
-        told = re.fullmatch(rf"requests: {3 * CALLS} in this sitting \(at most \$(\d+\.\d{{4}})\)", line)
+        told = re.fullmatch(rf"requests: {3 * CALLS} by this command \(at most \$(\d+\.\d{{4}})\)", line)
         assert told is not None
         assert least <= float(told[1]) < 1.01 * least
 
@@ -282,7 +282,7 @@ class TestBill:
         project.configured(server.url)
         assert self.told(project.score("run")) == [
             f"calls: {CALLS} answered by the model (cost unknown)",
-            f"requests: {CALLS} in this sitting (cost unknown)",
+            f"requests: {CALLS} by this command (cost unknown)",
         ]
         project.configured(server.url, prices={"tiny": {"input": 0.001, "output": 0.001}})
         (line, _) = self.told(project.score("cheap"))
@@ -302,7 +302,7 @@ class TestBill:
         project.configured(server.url, record=str(recording))
         project.score("run")
         replayed = project.score("again", "--model", f"replay:{recording}")
-        assert self.told(replayed) == [f"calls: {CALLS} replayed (sent to nobody)"]
+        assert self.told(replayed) == [f"calls: {CALLS} replayed (no request)"]
         assert json.loads(project.score("again", "--model", f"replay:{recording}", "--json").out)["requests"] is None
 
     def test_what_was_sent_before_ctrl_c_is_told(self, project: Project):
@@ -316,7 +316,7 @@ class TestBill:
             out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (130, "")
         assert "interrupted; " in err
-        assert "requests: 2 in this sitting (cost unknown)\n" in err
+        assert "requests: 2 by this command (cost unknown)\n" in err
 
     def test_json_gives_the_same(self, project: Project, server: Server):
         project.configured(server.url, prices=PRICES)
@@ -348,7 +348,7 @@ class TestFailures:
             project.configured(server.url, attempts=1)
             ended = [project.score("run"), project.score("run")]
             expected = f"failed verdicts: 15 of kind {told.format(url=server.url)}\n"
-        assert "is complete; nothing is done again" in ended[1].err
+        assert "is complete; nothing to do" in ended[1].err
         for one in ended:
             assert one.err.count("failed verdicts: ") == 1
             assert expected in one.err

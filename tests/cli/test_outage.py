@@ -119,7 +119,7 @@ def test_a_server_that_never_comes_back_is_given_up_and_the_run_is_inconclusive(
     with serving(steady) as server, project.scoring_until_outage(server, outage={"wait": 1.0}) as process:
         found = ended(process)
     assert found.code == 3, found.err
-    assert "what it is asked fails from here on" in found.err
+    assert "requests fail until it answers" in found.err
     assert "of kind outage, such as: the model server has not answered for" in found.err
     assert found.result["rewards_failed"] > 0
 

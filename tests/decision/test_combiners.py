@@ -145,7 +145,7 @@ def test_hard_gating_takes_the_judges_own_decision_before_the_score(name: str, m
     ("kappa", "retention", "expected"),
     [(1.0, None, 0.2), (2.0, None, 0.04), (0.5, None, 0.2**0.5), (0.0, None, 1.0), (1.0, 0.5, 0.5), (2.0, 0.5, 0.25)],
 )
-def test_what_an_edge_retains_is_its_own_or_its_kinds_base_to_the_power_kappa(
+def test_retention_of_an_edge_is_its_own_or_the_base_of_its_kind_to_the_power_kappa(
     kappa: float, retention: float | None, expected: float
 ) -> None:
     cells = {"a": one(0.0), "b": one(1.0)}
@@ -177,7 +177,7 @@ def test_a_parent_without_a_verdict_never_helps(
 
 
 @pytest.mark.parametrize("name", ["gear", "hard-local", "hard-transitive"])
-def test_nor_does_one_further_up_spare_a_penalty_by_what_it_takes_from_a_gain_between(name: str) -> None:
+def test_a_gate_further_up_does_not_reduce_a_penalty_through_a_gain_in_between(name: str) -> None:
     edges = [edge("a", "b"), edge("b", "c")]
     cells = {"a": one(0.0, judged=False), "b": one(1.0), "c": one(1.0, weight=-1.0)}
     assert parts(name, cells, edges=edges)["c"] == 1.0
@@ -324,7 +324,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: s
 @pytest.mark.parametrize("name", OF_ANY_INPUTS)
 @settings(max_examples=at_most(30), deadline=None)
 @given(data=st.data())
-def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, data: st.DataObject) -> None:
+def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, data: st.DataObject) -> None:
     combiner, params, (_, _, judged) = data.draw(groups(name))
     least, greatest = combiner.bounds(judged, judged, params)
     if all(cells.applicable.any(axis=1).all() for cells in judged.values()):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from jurygraph.schema import Plan, Reward, Verdict
+from jurygraph.schema import Plan, RecordedVerdict, Reward, Verdict
 from tests.examples import at_most
 from tests.graphs.cast import (
     BY_RESPONSE,
@@ -107,7 +107,7 @@ def test_the_range_holds_whatever_the_unjudged_could_have_been(scene: Scene, see
 
 @EACH
 @given(scenes(judged=True))
-def test_what_was_judged_whole_is_what_it_is(scene: Scene) -> None:
+def test_a_fully_judged_reward_is_unchanged(scene: Scene) -> None:
     for reward in scene.rewards().values():
         assert reward.range is not None
         assert reward.range[0] == reward.range[1]
@@ -217,8 +217,8 @@ def test_a_coverage_of_0_is_always_below(rule: str, missing: Verdict) -> None:
     assert reward.range == (-0.25, 1.0)
 
 
-def test_what_does_not_apply_leaves_numerator_denominator_and_coverage() -> None:
-    screened = Verdict(status="not_applicable", gated_by="gate")
+def test_inapplicable_verdicts_are_left_out_of_numerator_denominator_and_coverage() -> None:
+    screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     about = task(criterion("x"), criterion("y", 3.0), criterion("z", -1.0))
     reward = one_reward({"evaluators": [MET]}, about, met_x=0.5, met_y=screened, met_z=screened)
     assert (reward.value, reward.status, reward.coverage) == (0.5, "ok", 1.0)
@@ -274,7 +274,7 @@ def test_coverage_weighs_questions_not_their_columns() -> None:
 DROP = {"evaluators": [MET], "failure": {"group_rule": "drop-criterion", "min_coverage": 0.5}}
 
 
-def test_drop_criterion_drops_it_for_the_whole_group_and_says_so() -> None:
+def test_drop_criterion_drops_it_for_the_whole_group_with_a_note() -> None:
     plan = planned(DROP, task(criterion("x"), criterion("y"), criterion("z", -1.0)))
     answers: dict[Any, Verdict | float] = {(f"met@{c}", name): 0.5 for c in "xyz" for name in "abc"}
     answers["met@y", "b"] = BY_US
@@ -299,11 +299,11 @@ def test_drop_criterion_does_nothing_where_all_were_judged() -> None:
     assert decided(planned(DROP, RUBRIC), answers, "a", "b") == decided(planned(kept, RUBRIC), answers, "a", "b")
 
 
-def test_a_response_judged_whole_has_one_reward_beside_one_that_was_not() -> None:
+def test_a_fully_judged_response_gets_a_reward_next_to_an_unjudged_one() -> None:
     """The parent does not apply to `a`, which is no reason to doubt a's reward because b's was not judged."""
     config = {"evaluators": [MET], "rubric": {"gated": "missing"}}
     about = task(criterion("p"), criterion("n", -0.5), criterion("c"), edges=[("p", "n", 0.2), ("n", "c", 0.2)])
-    screened = Verdict(status="not_applicable", gated_by="gate")
+    screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     mine: dict[Any, Verdict | float] = {("met@p", "a"): screened, ("met@n", "a"): 0.5, ("met@c", "a"): 0.5}
     theirs = {("met@p", "b"): CANNOT_TELL, ("met@n", "b"): 0.5, ("met@c", "b"): 0.5}
     plan = planned(config, about)
@@ -350,7 +350,7 @@ def test_the_range_is_open_where_one_of_two_components_is() -> None:
     assert reward.range[0] >= 1.0
 
 
-def test_nothing_is_told_beside_a_component_of_which_nothing_was_judged() -> None:
+def test_an_unjudged_component_has_no_diagnostics() -> None:
     config = {
         "evaluators": [told("better", scope="pair")],
         "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"of": "better"}}}},
@@ -420,7 +420,7 @@ def sure(score: float, confidence: float = 0.9) -> Verdict:
     return Verdict(score=score, confidence=confidence)
 
 
-def test_a_majority_is_the_reward_and_what_was_discarded_is_counted() -> None:
+def test_the_majority_gives_the_reward_and_discarded_votes_are_counted() -> None:
     reward = heard(sure(0.75), sure(0.75), sure(0.25, confidence=0.5))
     assert (reward.value, reward.status, reward.coverage) == (0.75, "ok", 1.0)
     assert reward.diagnostics == {"own": {"discarded": 1.0, "without a majority": 0.0}}
@@ -443,7 +443,7 @@ def test_a_penalty_without_a_majority_counts_in_full() -> None:
     assert (reward.value, reward.coverage, reward.range) == (0.0, 0.5, (0.0, 1.0))
 
 
-def test_under_drop_criterion_what_has_no_majority_for_one_is_dropped_for_all() -> None:
+def test_drop_criterion_drops_a_question_for_all_if_one_response_lacks_a_majority() -> None:
     failure = {"min_coverage": 0.0, "group_rule": "drop-criterion"}
     config = {**HEARD, "evaluators": [{**told("tone"), "samples": 3}, told("other")], "failure": failure}
     plan = planned({**config, "reward": {"own": 1.0, "other": 1.0}}, task())

@@ -57,7 +57,7 @@ def test_every_reward_between_the_bounds_of_its_components_lies_between_its_own(
 
 @settings(max_examples=at_most(100), deadline=None)
 @given(decisions(), st.tuples(VALUES, VALUES, VALUES))
-def test_bounds_of_what_is_known_are_the_reward_itself(how: Decision, values: tuple[float, ...]) -> None:
+def test_bounds_without_unknown_values_equal_the_reward(how: Decision, values: tuple[float, ...]) -> None:
     known = {name: np.array([value]) for name, value in zip(NAMES, values, strict=True)}
     present = {name: np.array([True]) for name in NAMES}
     value = fuse(how, known, present).value

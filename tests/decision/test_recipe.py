@@ -56,9 +56,7 @@ PLAIN = 0.25 + 0.5 - 0.15
         ({"kind": "repetition", "above": 0.75}, None),
     ],
 )
-def test_a_gate_shows_what_it_changed_and_nothing_where_it_changed_nothing(
-    gate: dict[str, Any], after: float | None
-) -> None:
+def test_a_gate_records_an_adjustment_only_if_it_changes_the_reward(gate: dict[str, Any], after: float | None) -> None:
     reward = the_reward({**FOUR, "gates": [gate]}, **SAID)
     assert reward.value == pytest.approx(PLAIN if after is None else after)
     shown = [] if after is None else [(f"{gate['kind']} gate", pytest.approx(PLAIN), pytest.approx(after))]
@@ -86,7 +84,7 @@ def test_scale_and_clip_are_recorded_never_silent() -> None:
     )
 
 
-def test_nothing_is_clipped_unless_that_is_asked_for() -> None:
+def test_rewards_are_clipped_only_if_configured() -> None:
     reward = the_reward({**FOUR, "reward": {"repetition": -3.0}}, accuracy=0, format=0, steps=0, repetition=1.0)
     assert (reward.value, reward.adjustments) == (-3.0, ())
 
@@ -108,7 +106,7 @@ def test_an_unknown_component_names_the_nearest() -> None:
     assert "there are accuracy, format, repetition, steps" in refused(reward={"zzz": 1.0})
 
 
-def test_a_reward_must_be_said_where_there_are_several_components() -> None:
+def test_reward_is_required_with_several_components() -> None:
     assert "say how the components count" in refused()
 
 
@@ -189,12 +187,12 @@ def test_a_component_that_does_not_count_may_be_absent() -> None:
     assert [spec.name for spec in planned(config, task()).decision.specs] == ["tone"]
 
 
-def test_an_input_that_is_not_asked_names_the_nearest() -> None:
+def test_an_input_without_a_question_names_the_nearest_one() -> None:
     config = {"evaluators": [told("tone")], "components": {"own": {"inputs": {"x": "tonne"}}}, "reward": {"own": 1.0}}
     with pytest.raises(PlanError, match=r"components\.own\.inputs\.x: 'tonne' is not asked .*did you mean 'tone'\?"):
         planned(config, task())
     config["components"] = {"own": {"inputs": {"x": "zzz"}}}
-    with pytest.raises(PlanError, match=r"'zzz' is not asked of task 'task'; there are tone"):
+    with pytest.raises(PlanError, match=r"task 'task' has no question or evaluator 'zzz'; there are tone"):
         planned(config, task())
 
 
@@ -207,13 +205,13 @@ class Silent(Told):
         return super().questions(view) if view.member == "a" else []
 
 
-def test_a_criterion_that_nobody_asks_about_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"'task': nobody asks about 'b'; let an evaluator of that audience do so, or"):
+def test_a_criterion_without_a_question_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"'task': no evaluator has a question about 'b'; add one of that audience, or"):
         planned({"evaluators": [f"{__name__}:Silent"]}, task(criterion("a"), criterion("b")))
 
 
 @pytest.mark.parametrize("counts", ["weight", "gate", "own"])
-def test_what_screening_may_leave_out_must_be_said_to_be_missing_or_zero(counts: str) -> None:
+def test_gated_must_be_missing_or_zero_for_screened_questions(counts: str) -> None:
     late = {**told("late"), "when": {"question": "tone", "threshold": 0.5}}
     config: dict[str, Any] = {"evaluators": [told("tone"), late], "reward": {"tone": 1.0}}
     if counts == "weight":
@@ -392,7 +390,7 @@ def test_a_question_of_which_the_shares_say_nothing_weighs_1() -> None:
     assert weights["rated/big"] == 3.0 * weights["rated/small"]
 
 
-def test_questions_weigh_what_their_evaluator_says_and_the_parts_are_its_shares() -> None:
+def test_questions_have_the_weights_of_their_evaluator_and_its_shares_as_parts() -> None:
     plan = planned({"evaluators": [shared()]}, task())
     (spec,) = plan.decision.specs
     assert {name: (one.total_weight, one.weights) for name, one in spec.inputs.items()} == {
@@ -417,7 +415,7 @@ def test_an_evaluator_names_the_combiner_of_its_component() -> None:
     assert reward.value == 0.25
 
 
-def test_each_reviewer_is_an_input_of_equal_mass_and_the_panel_says_what_is_heard() -> None:
+def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confidence() -> None:
     panel = {"confidence": 0.7, "reduce": "min", "gated": "zero"}
     config = {"evaluators": [told("taste", audience="reviewer", subjects=["x", "y"])], "panel": panel}
     (spec,) = planned(config, task(reviewers=["r2", "r1"])).decision.specs
@@ -429,7 +427,7 @@ def test_each_reviewer_is_an_input_of_equal_mass_and_the_panel_says_what_is_hear
     assert stated == [(1.0, 0.7, "min", "zero")] * 2
 
 
-def test_what_screening_leaves_out_of_a_panel_is_to_be_said() -> None:
+def test_gated_is_required_for_a_screened_panel() -> None:
     screened = {**told("taste", audience="reviewer"), "when": {"question": "tone", "threshold": 0.5}}
     with pytest.raises(PlanError, match=r"panel\.gated: question 'taste@r' may be left out by its `when`: say whether"):
         planned({"evaluators": [screened, told("tone")], "reward": {"taste": 1.0}}, task(reviewers=["r"]))
@@ -448,7 +446,7 @@ class Doubtful(Combiner):
 
 
 @pytest.mark.parametrize(("weight", "fixed"), [(1.0, False), (0.0, True)])
-def test_a_reward_whose_weights_are_a_judges_says_so(weight: float, fixed: bool) -> None:
+def test_a_reward_with_weights_from_a_judge_notes_it(weight: float, fixed: bool) -> None:
     own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": "tone"}}
     config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
     (reward,) = rewarded(config, task(), response("a", tone=0.5))
@@ -493,8 +491,8 @@ def test_layers_share_a_stakeholders_utility_and_its_questions_the_layers_share(
     }
 
 
-def test_a_layer_without_a_share_is_named_with_whom_it_asks_about() -> None:
-    wrong = "weights.layers gives no share to layer 'check', in which stakeholder 'ann' is asked about; add one"
+def test_a_layer_without_a_share_is_reported_with_its_stakeholder() -> None:
+    wrong = "weights.layers gives no share to layer 'check', in which stakeholder 'ann' has questions; add one"
     with pytest.raises(PlanError, match=wrong):
         asked_about_ann(layers={"model": 1.0})
 
@@ -530,9 +528,7 @@ def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
 
 
 @pytest.mark.parametrize(("weight", "direction"), [(1.0, 1), (0.0, -1), (-1.0, -1)])
-def test_what_a_repetition_gate_measures_lowers_the_reward_unless_it_counts_as_a_gain(
-    weight: float, direction: int
-) -> None:
+def test_repetition_lowers_the_reward_unless_it_counts_as_a_gain(weight: float, direction: int) -> None:
     gates = [
         {"kind": "repetition", "component": "plain", "above": 0.5},
         {"kind": "format", "component": "tone", "below": 0.5},

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
+from jurygraph.decision.decide import redecide
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.decision.redecide import redecide
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Constraint, Decision, EvaluatorRecord, Stakeholder, Survey, Task
 from jurygraph.sources import parse_config
@@ -60,7 +60,7 @@ def test_under_another_it_is_the_decision_of_the_plan_under_that(scene: Scene, d
     assert redecided(scene.task, survey, other) == plan.decision
 
 
-def test_stakeholders_are_weighed_anew() -> None:
+def test_stakeholder_weights_are_computed_again() -> None:
     hard = [Constraint(id=f"{i}", kind="hard") for i in range(3)]
     about = task(stakeholders=[Stakeholder(id="ann", constraints=tuple(hard)), Stakeholder(id="bob")])
     config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}

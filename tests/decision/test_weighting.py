@@ -43,12 +43,12 @@ def test_uniform_and_fixed_weights_sum_to_one() -> None:
     assert masses(fixed, stakeholders=PEOPLE) == {"ann": 0.75, "bob": 0.25}
 
 
-def test_a_profile_in_text_alone_cannot_be_calibrated_and_the_error_says_what_to_do() -> None:
+def test_a_text_only_profile_cannot_be_calibrated_and_the_error_names_the_remedy() -> None:
     with pytest.raises(PlanError, match=r"'ann' has a profile in text alone.*constraints.*uniform or fixed"):
         masses({}, stakeholders=PEOPLE)
 
 
-def test_fixed_weights_leave_nobody_out() -> None:
+def test_fixed_weights_must_cover_every_stakeholder() -> None:
     with pytest.raises(PlanError, match=r"'task'.*no weight for stakeholder 'bob'; add one, or set"):
         masses({"method": "fixed", "fixed": {"ann": 1.0}}, stakeholders=PEOPLE)
 
@@ -56,14 +56,14 @@ def test_fixed_weights_leave_nobody_out() -> None:
 def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:
     people = [constrained("ann", 9.0), constrained("bob")]
     with pytest.raises(
-        PlanError, match=r"'task': stakeholder 'bob' would weigh nothing .* set a higher weights\.temper"
+        PlanError, match=r"'task': stakeholder 'bob' would get weight 0 .* set a higher weights\.temper"
     ):
         masses({"temperature": 0.01}, stakeholders=people)
-    with pytest.raises(PlanError, match="'bob' would weigh nothing"):
+    with pytest.raises(PlanError, match="'bob' would get weight 0"):
         masses({"method": "fixed", "fixed": {"ann": 1e300, "bob": 1e-300}}, stakeholders=PEOPLE)
 
 
-def test_weights_are_not_asked_for_where_nobody_asks_the_stakeholders() -> None:
+def test_weights_are_not_required_without_questions_about_stakeholders() -> None:
     assert planned({"evaluators": [told("tone")]}, task(stakeholders=PEOPLE)).decision.specs[0].name == "tone"
     assert WeightsConfig().method == "calibrated"
 
@@ -88,7 +88,7 @@ SIGHTS = [
 ]
 
 
-def test_constraints_that_pull_apart_are_a_conflict_and_the_plan_says_which() -> None:
+def test_contradicting_constraints_are_a_conflict_named_in_the_plan() -> None:
     found = terms(*SIGHTS)
     assert [found[name]["conflict"] for name in ("ann", "bob", "eve")] == [0.5, 0.5, 0.0]
     assert found["ann"]["tensions"] == {
@@ -98,7 +98,7 @@ def test_constraints_that_pull_apart_are_a_conflict_and_the_plan_says_which() ->
     assert found["ann"]["difficulty"] == 1.0 + 0.5 * 0.5
 
 
-def test_a_tension_that_is_declared_takes_the_place_of_what_the_constraints_show() -> None:
+def test_a_declared_tension_replaces_one_found_in_the_constraints() -> None:
     found = terms(*SIGHTS, tensions=[{"between": ["bob", "ann"], "strength": 2.0}])
     assert found["bob"]["conflict"] == 2.0
     assert found["bob"]["tensions"] == {"ann": {"strength": 2.0, "why": []}}
@@ -142,7 +142,7 @@ def test_a_layers_share_is_divided_among_its_questions() -> None:
 
 def test_a_layer_without_a_share_is_refused() -> None:
     with pytest.raises(
-        PlanError, match=r"weights\.layers gives no share to layer 'check'.*'ann' is asked about; add one"
+        PlanError, match=r"weights\.layers gives no share to layer 'check'.*'ann' has questions; add one"
     ):
         utility(SCORES, {"fact": 1.0})
 

@@ -101,7 +101,7 @@ def test_whom_nothing_was_asked_about_neither_lowers_nor_lifts_them() -> None:
 
 
 def figures(cells: dict[str, ScoreMatrix], **params: object) -> dict[str, float]:
-    return {name: float(shown[0]) for name, shown in combined("stakeholders", cells, **params).figures.items()}
+    return {name: float(shown[0]) for name, shown in combined("stakeholders", cells, **params).diagnostics.items()}
 
 
 def test_the_figures_are_decomprs() -> None:

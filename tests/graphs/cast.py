@@ -22,6 +22,7 @@ from jurygraph.schema import (
     Material,
     Plan,
     Question,
+    RecordedVerdict,
     Response,
     Reward,
     Rubric,
@@ -232,7 +233,7 @@ def in_order(*responses: Response) -> list[str]:
     return [one.id for one in sort_responses(responses)]
 
 
-def verdict_on(trace: Trace, question: str) -> Verdict:
+def verdict_on(trace: Trace, question: str) -> RecordedVerdict:
     """The one verdict on that question."""
     (found,) = (verdict for verdict in trace.verdicts if verdict.question == question)
     return found

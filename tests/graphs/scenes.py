@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.roles import Evaluator
-from jurygraph.decision.decide import compute_rewards
-from jurygraph.decision.redecide import redecide
+from jurygraph.decision.decide import compute_rewards, redecide
 from jurygraph.graphs.planning import build_survey, list_questions, view_task
 from jurygraph.graphs.routing import make_stamp
-from jurygraph.schema import Plan, Question, Reward, Stakeholder, Task, Verdict
+from jurygraph.schema import Plan, Question, RecordedVerdict, Reward, Stakeholder, Task
 from jurygraph.sources import parse_config
 from tests.graphs.cast import COMBINERS, UNJUDGED, Told, criterion, task, told
 
@@ -20,8 +19,8 @@ Place = tuple[str, str, tuple[str, ...], int]
 """Question, about, responses as shown, sample."""
 
 NAMES = ("a", "b", "c", "d")
-SCREENED_OUT = Verdict(status="not_applicable", gated_by="gate")
-STOPPED_BY_A_GATE = [Verdict(score=float(bad), met=bad, gated_by="empty-response") for bad in (False, True)]
+SCREENED_OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
+STOPPED_BY_A_GATE = [RecordedVerdict(score=float(bad), met=bad, gated_by="empty-response") for bad in (False, True)]
 AWKWARD = st.sampled_from([0.0, 1.0, 0.5, 0.1, 0.3, 1 / 3, 0.7, 1e-9, 1 - 1e-9])
 SCORES = AWKWARD | st.floats(0.0, 1.0)
 WEIGHTS = st.sampled_from([1.0, 0.1, 0.3, 2.0, 0.7, 1e-3])
@@ -33,10 +32,10 @@ class Scene:
     config: dict[str, Any]
     task: Task
     plan: Plan
-    verdicts: Mapping[Place, Verdict]
+    verdicts: Mapping[Place, RecordedVerdict]
 
     def rewards(
-        self, names: Sequence[str] = NAMES, verdicts: Mapping[Place, Verdict] | None = None
+        self, names: Sequence[str] = NAMES, verdicts: Mapping[Place, RecordedVerdict] | None = None
     ) -> dict[str, Reward]:
         """The rewards of these responses as one group, from their verdicts in the order given."""
         given = self.verdicts if verdicts is None else verdicts
@@ -160,9 +159,9 @@ def _homes(evaluators: Sequence[Mapping[str, Any]]) -> set[str]:
     return {{"kind": "stakeholders"}.get(use["name"], use["name"]) for use in evaluators}
 
 
-def judgements(judged: bool = False) -> st.SearchStrategy[Verdict]:
+def judgements(judged: bool = False) -> st.SearchStrategy[RecordedVerdict]:
     decisions, sure = st.sampled_from([None, None, True, False]), st.sampled_from([None, None, 0.5, 0.8])
-    scored = st.builds(lambda s, m, c: Verdict(score=s, met=m, confidence=c), SCORES, decisions, sure)
+    scored = st.builds(lambda s, m, c: RecordedVerdict(score=s, met=m, confidence=c), SCORES, decisions, sure)
     settled = st.sampled_from([SCREENED_OUT, *STOPPED_BY_A_GATE])
     missing = st.sampled_from([*UNJUDGED.values()])
     return scored | settled if judged else scored | scored | scored | missing | settled

@@ -14,7 +14,7 @@ from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorIn
 from jurygraph.graphs.answer_validation import LONGEST_KIND, LONGEST_SEARCHED, to_failure
 from jurygraph.models.faults import Fault
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Evidence, Failure, Material, Response, Verdict
+from jurygraph.schema import Evidence, Failure, Material, RecordedVerdict, Response, Verdict
 from tests.graphs.cast import response, scored, task
 
 HERE = __name__
@@ -52,7 +52,7 @@ ANSWERS: dict[str, Any] = {
     "surrogate in evidence": Verdict.model_construct(status="ok", score=1.0, evidence=({"quote": "\ud800"},)),
     "off the scale": Verdict.model_construct(status="ok", score=7.0),
     "not applicable": Verdict(status="not_applicable"),
-    "gated": Verdict(score=1.0, gated_by="group-of-one"),
+    "recorded": RecordedVerdict(score=1.0, gated_by="group-of-one"),
     "ok and failed": Verdict(score=1.0, failure=Verdict.fail("k", "m").failure),
     "list for a group": Endless([1.0]),
     "point for a group": np.array(1.0),
@@ -113,7 +113,7 @@ def test_an_answer_becomes_a_plain_verdict(
 ) -> None:
     monkeypatch.setitem(ANSWERS, "this", answer)
     (verdict,) = verdicts_of("this")
-    assert type(verdict) is Verdict
+    assert type(verdict) is RecordedVerdict
     assert (verdict.status, verdict.score, verdict.met) == ("ok", score, met)
 
 
@@ -122,8 +122,12 @@ def test_an_answer_becomes_a_plain_verdict(
     [
         ("off the scale", "response", "score: Input should be less than or equal to 1"),
         ("surrogate in a call", "response", "it cannot be written as JSON: .*surrogates not allowed"),
-        ("gated", "response", "not_applicable and gated_by are for staged screening alone: abstain instead"),
-        ("not applicable", "response", "not_applicable and gated_by are for staged screening alone: abstain instead"),
+        (
+            "recorded",
+            "response",
+            r"jurygraph records verdicts: return a Verdict\(.*\), not a RecordedVerdict",
+        ),
+        ("not applicable", "response", "not_applicable is for staged screening alone: abstain instead"),
         ("ok and failed", "response", "a verdict that is ok has no failure"),
         ("too high", "response", r"a score lies in \[0, 1\], not at 1.0000001"),
         ("one for all", "group", "expected a sequence of 2 verdicts, one for each response of the group"),
@@ -157,7 +161,7 @@ def test_where_a_group_is_not_judged_every_response_of_it_gets_the_reason(
         assert verdict.reason.startswith(reason)
 
 
-def verdicts_of(what: str, scope: str = "response") -> list[Verdict]:
+def verdicts_of(what: str, scope: str = "response") -> list[RecordedVerdict]:
     """The verdict about each of one response, or of a group of two."""
     use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
     group = [response("a"), response("b", "another")] if scope == "group" else [response("a")]
@@ -201,7 +205,7 @@ class Spoils(Evaluator):
         return 1.0
 
 
-def test_what_an_evaluator_does_to_the_data_does_not_reach_the_caller() -> None:
+def test_changes_of_data_by_an_evaluator_do_not_reach_the_caller() -> None:
     mine = response("a", list=[])
     for _ in range(2):
         scored({"evaluators": [f"{HERE}:Spoils"]}, task(), mine)
@@ -235,7 +239,7 @@ class Quotes(Evaluator):
         ({"quote": "Leeds", "source": "a table", "verified": True}, ("Leeds", None, None, True)),
     ],
 )
-def test_what_is_quoted_is_found_as_it_stands_or_is_not_verified(stated: dict[str, Any], found: Any) -> None:
+def test_a_quotation_is_verified_only_if_found_verbatim(stated: dict[str, Any], found: Any) -> None:
     use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [stated]}}
     (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=TEXT))
     (one,) = trace.verdicts[0].evidence
@@ -299,7 +303,7 @@ def not_a_number() -> ValidationError:
         ),
     ],
 )
-def test_a_failure_has_the_cause_the_kind_and_the_message_of_what_was_raised(
+def test_a_failure_has_cause_kind_and_message_of_the_exception(
     error: Exception, cause: str, kind: str, message: str
 ) -> None:
     failure = to_failure(error, Redactor(()))

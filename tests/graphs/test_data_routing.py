@@ -98,7 +98,7 @@ def test_data_that_is_empty_is_data() -> None:
     assert DERIVED == []
 
 
-def test_what_one_evaluator_does_to_it_does_not_reach_another() -> None:
+def test_changes_by_one_evaluator_do_not_reach_another() -> None:
     trace = only(config(words("first"), words("second")), "one two")
     assert [verdict.score for verdict in trace.verdicts] == [0.5, 0.5]
     assert trace.material[0].data == ["one", "two"]

@@ -13,7 +13,7 @@ from jurygraph.decision.decide import ScoreArrays, compute_rewards_batch, is_ind
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.decision.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, score_entry
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.schema import Counts, Plan, Reward, Verdict
+from jurygraph.schema import Counts, Plan, RecordedVerdict, Reward
 from tests.examples import at_most
 from tests.graphs.cast import BY_RESPONSE, COMBINERS, UNJUDGED, criterion, decided, planned, task, told
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
@@ -21,7 +21,7 @@ from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, 
 EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]) -> ScoreArrays:
+def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> ScoreArrays:
     """The verdicts as marks: each in the row of the response it is about, and the column of its question and sample."""
     starts, width = {}, 0
     for question in plan.survey.questions:
@@ -39,7 +39,7 @@ def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]
     return marks
 
 
-def together(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]) -> dict[str, Reward]:
+def together(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> dict[str, Reward]:
     rows = compute_rewards_batch(plan.decision, plan.survey.questions, marks_of(plan, names, verdicts), COMBINERS)
     return {name: row.to_reward(plan.decision) for name, row in zip(names, rows, strict=True)}
 
@@ -54,7 +54,7 @@ def crowds(draw: st.DrawFn) -> Scene:
     for place, verdict in scene.verdicts.items():
         wanting = {"any": (), "judged": ("abstained", "failed"), "whole": ("abstained", "failed", "not_applicable")}
         if verdict.status in wanting[kinds[place[1]]]:
-            verdicts[place] = Verdict(score=draw(SCORES))
+            verdicts[place] = RecordedVerdict(score=draw(SCORES))
     for question in scene.plan.survey.questions:
         for name in (name for name in NAMES if kinds[name] == "any" and draw(st.integers(0, 3)) == 0):
             for sample in range(question.samples):
@@ -77,7 +77,7 @@ def test_all_at_once_are_to_the_bit_as_group_by_group(scene: Scene, part: list[i
 TWO = planned({"evaluators": [told("a", samples=2), told("b")], "reward": {"a": 1.0, "b": -0.5}}, task())
 
 
-def test_what_became_of_the_verdicts_is_counted_from_their_codes() -> None:
+def test_outcomes_are_counted_from_verdict_codes() -> None:
     rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
     outcome = np.array(rows, dtype=np.int8)
     marks = ScoreArrays(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
@@ -113,7 +113,7 @@ def test_marks_of_other_questions_are_refused() -> None:
         ([told("x")], {"group_rule": "drop-criterion"}, False),
     ],
 )
-def test_only_what_looks_at_no_other_response_is_independent(uses: Any, failure: Any, alone: bool) -> None:
+def test_only_questions_about_single_responses_are_independent(uses: Any, failure: Any, alone: bool) -> None:
     config = {"evaluators": uses, "derivers": ["tests.graphs.cast:Versions"], "failure": failure}
     plan = planned(config, task())
     assert is_independent(plan.decision, plan.survey.questions) == alone
@@ -135,7 +135,7 @@ class Narrow(Combiner):
 
 @EACH
 @given(crowds())
-def test_a_reward_is_as_if_it_had_been_read(scene: Scene) -> None:
+def test_a_reward_equals_itself_after_a_round_trip(scene: Scene) -> None:
     for reward in together(scene.plan, NAMES, scene.verdicts).values():
         assert RewardRow.from_reward(reward).to_reward(scene.plan.decision) == reward
         again = Reward.model_validate_json(reward.model_dump_json())
@@ -151,9 +151,9 @@ def types(value: Any) -> Any:
     return types(vars(value)) if hasattr(value, "model_fields_set") else type(value)
 
 
-def test_a_combiners_numbers_are_floats_whatever_it_gives() -> None:
+def test_numbers_from_a_combiner_become_floats() -> None:
     plan = planned({"evaluators": [told("x")]}, task())
-    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): Verdict(score=0.5)})
+    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Narrow()})
     reward = row.to_reward(plan.decision)
     assert (type(row.value), types(row.components), types(row.terms)) == (float, (tuple, [float]), (tuple, [float]))
@@ -187,7 +187,7 @@ HUGE = {"reward": {"rubric": 1e300}}
         ),
     ],
 )
-def test_a_reward_that_is_larger_than_any_number_is_refused_by_what_made_it_so(
+def test_an_overflowing_reward_is_refused_naming_its_source(
     answers: dict[str, Any], config: dict[str, Any], what: str
 ) -> None:
     scaled = {"reward": {"rubric": 1e300}} if config is HUGE else {"reward": {"rubric": 1.0}, **config}
@@ -221,6 +221,6 @@ class Broken(Combiner):
 @pytest.mark.parametrize(("value", "part"), [(np.nan, 0.0), (np.inf, 0.0), (0.0, np.nan), (0.0, -np.inf)])
 def test_a_combiner_that_gives_no_number_is_named(value: float, part: float) -> None:
     plan = planned({"evaluators": [told("x")]}, task())
-    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): Verdict(score=0.5)})
-    with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; mend"):
+    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
+    with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
         compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Broken(value, part)})

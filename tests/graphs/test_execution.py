@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
-from jurygraph.schema import Evidence, Material, Response, TaskView, Trace, Verdict
+from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, TaskView, Trace, Verdict
 from tests.graphs.cast import RAISED, Broken, jury, response, scored, task, told, verdict_on
 
 
@@ -154,7 +154,7 @@ def test_a_task_that_cancels_itself_cancels_nothing_else(name: str) -> None:
         assert (failure.cause, failure.kind) == ("infrastructure", "CancelledError")
 
 
-def test_a_task_that_thinks_better_of_it_is_heard() -> None:
+def test_an_evaluator_that_swallows_its_own_cancellation_is_scored() -> None:
     assert [verdict_on(t, "odd0").score for t in beside(f"{HERE}.swallows_its_own_cancellation")] == [0.5, 0.5]
 
 
@@ -182,7 +182,8 @@ GIVEN: dict[str, Any] = {
     "a string": "0.5",
     "a list": [0.5],
     "complex": 1j,
-    "screened": Verdict(status="not_applicable", gated_by="me"),
+    "screened": Verdict(status="not_applicable"),
+    "recorded": RecordedVerdict(score=0.5),
     "copied": Verdict(score=0.5).model_copy(update={"score": 1.5}),
     "copied to text": Verdict(score=0.5).model_copy(update={"score": "0.5"}),
     "scoreless": Verdict.model_construct(status="ok", score=None),
@@ -207,7 +208,7 @@ class GivesLater(Gives):
 
 @pytest.mark.parametrize("use", [f"{HERE}:Gives", f"{HERE}:GivesLater"])
 @pytest.mark.parametrize("what", sorted(GIVEN))
-def test_what_is_no_estimate_is_never_a_score(use: str, what: str) -> None:
+def test_a_value_that_is_not_an_estimate_is_never_a_score(use: str, what: str) -> None:
     for trace in beside({"use": use, "name": "odd", "params": {"what": what}}):
         verdict = verdict_on(trace, "odd")
         assert (verdict.status, verdict.score) == ("failed", None)
@@ -230,11 +231,12 @@ def test_numbers_and_booleans_of_any_make_are_scores() -> None:
     GIVEN.update(TRUE)
     for what in TRUE:
         for trace in beside({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": what}}):
-            assert verdict_on(trace, "odd").score == 1.0
-            assert Verdict.model_validate_json(verdict_on(trace, "odd").model_dump_json()) == verdict_on(trace, "odd")
+            verdict = verdict_on(trace, "odd")
+            assert verdict.score == 1.0
+            assert RecordedVerdict.model_validate_json(verdict.model_dump_json()) == verdict
 
 
-def test_a_verdict_whose_digest_was_asked_for_is_as_good_as_any() -> None:
+def test_computing_a_verdicts_digest_does_not_change_it() -> None:
     verdict = Verdict(score=0.5)
     assert verdict.digest
     GIVEN["digested"] = verdict
@@ -361,31 +363,51 @@ class Quotes(Evaluator):
         return Verdict(score=1.0, evidence=evidence)
 
 
-def test_evidence_is_verified_by_the_machine_where_it_says_it_stands() -> None:
+def test_evidence_is_verified_at_its_given_position() -> None:
     (trace,) = scored({"evaluators": [f"{HERE}:Quotes"]}, task(), jg.Response(id="a", text="the text"))
     (verdict,) = trace.verdicts
     assert [evidence.verified for evidence in verdict.evidence] == [True, False, True]
 
 
-class Stamps(Evaluator):
-    """Gives another's name for its own."""
+class SetsField(Evaluator):
+    """Sets a field that jurygraph sets."""
+
+    version = "1"
+
+    def __init__(self, field: str, value: Any) -> None:
+        self.field, self.value = field, value
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        return Verdict.model_validate({"score": 1.0, self.field: self.value})
+
+
+@pytest.mark.parametrize("field", sorted(RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()))
+def test_an_evaluator_that_sets_a_field_of_the_record_fails_and_reads_why(field: str) -> None:
+    (trace,) = scored(
+        {"evaluators": [{"use": f"{HERE}:SetsField", "params": {"field": field, "value": "x"}}]}, task(), response("a")
+    )
+    (verdict,) = trace.verdicts
+    assert (verdict.status, verdict.score) == ("failed", None)
+    assert verdict.reason.startswith(f"{field}: jurygraph sets it when it records the verdict; leave it out")
+
+
+class SetsByCopy(Evaluator):
+    """Sets fields that jurygraph sets, past the validation."""
 
     version = "1"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
-        return Verdict(
-            score=1.0, question="q", evaluator="e", version="v", layer="human", subject="s", stakeholder="x",
-            reviewer="y", about="z", responses=("z",), sample=7,
-        )  # fmt: skip
+        identity = {"question": "q", "evaluator": "e", "about": "z", "responses": ("z",), "sample": 7}
+        return Verdict(score=1.0).model_copy(update={**identity, "gated_by": "empty-response"})
 
 
-def test_the_machine_stamps_identity_not_the_evaluator() -> None:
-    (trace,) = scored({"evaluators": [f"{HERE}:Stamps"]}, task(), response("a"))
+def test_jurygraph_sets_the_identity_of_a_verdict_not_the_evaluator() -> None:
+    (trace,) = scored({"evaluators": [f"{HERE}:SetsByCopy"]}, task(), response("a"))
     (verdict,) = trace.verdicts
-    name = f"{HERE}.Stamps"
+    name = f"{HERE}.SetsByCopy"
     assert (verdict.question, verdict.evaluator, verdict.version, verdict.layer) == (name, name, "1", "check")
-    assert (verdict.subject, verdict.stakeholder, verdict.reviewer) == ("Stamps", None, None)
-    assert (verdict.about, verdict.responses, verdict.sample) == ("a", ("a",), 0)
+    assert (verdict.subject, verdict.stakeholder, verdict.reviewer) == ("SetsByCopy", None, None)
+    assert (verdict.about, verdict.responses, verdict.sample, verdict.gated_by) == ("a", ("a",), 0, None)
 
 
 def test_without_a_model_its_questions_abstain_unasked_and_the_reward_says_how_much_was_judged() -> None:

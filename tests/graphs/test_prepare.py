@@ -128,7 +128,7 @@ def people(profile: str, **constraint: Any) -> list[Stakeholder]:
 
 @settings(max_examples=15, deadline=None)
 @given(st.text(), st.text(), st.floats(0.0, 9.0))
-def test_changing_one_stakeholder_changes_nothing_that_another_is_asked_or_answers(
+def test_changing_one_stakeholder_leaves_questions_and_answers_of_others_unchanged(
     profile: str, text: str, restrictiveness: float
 ) -> None:
     group = [said("a", SCRIPT), said("b", {**SCRIPT, "fair@ann": 0.5})]
@@ -156,7 +156,7 @@ def test_changing_an_evaluator_changes_its_own_questions_only() -> None:
     assert changed == ["kind"]
 
 
-def test_a_changed_decision_leaves_the_survey_as_it_was() -> None:
+def test_a_changed_decision_does_not_change_the_survey() -> None:
     config = {"evaluators": [told("kind"), told("tone")], "reward": {"kind": 1.0, "tone": 1.0}}
     one, other = (
         planned(config, task()),

@@ -125,7 +125,7 @@ def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None
         assert "jurygraph" not in str([seen["config"]["configurable"][key] for key in names])
 
 
-def test_the_machine_itself_is_what_could_have_been_overheard() -> None:
+def test_a_node_of_the_package_sees_the_context_and_the_plan() -> None:
     """So that the test above can fail: a node of ours does see the roster and our plan's node."""
     found: list[dict[str, Any]] = []
 
@@ -150,7 +150,7 @@ class Listens(BaseCallbackHandler):
         self.heard.append(str(kwargs.get("name")))
 
 
-def test_a_graph_that_calls_a_jury_neither_overhears_nor_stores_what_it_does() -> None:
+def test_a_graph_that_calls_a_jury_neither_traces_nor_stores_its_steps() -> None:
     """Its callbacks (tracers among them) and its checkpointer are its own."""
     listener, saver = Listens(), InMemorySaver()
     with jury(told("tone")) as made:

@@ -8,7 +8,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
-from jurygraph.decision.redecide import redecide
+from jurygraph.decision.decide import redecide
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
@@ -47,7 +47,7 @@ def read(plan: Plan) -> Profiles:
     return plan.profiles
 
 
-def test_all_of_it_is_what_it_would_be_had_the_task_stated_what_was_read() -> None:
+def test_traces_equal_those_of_a_task_with_the_parsed_constraints() -> None:
     about = trip(ANN, BEN)
     plan = plan_of(about, asked=3)
     whole = with_profiles(about, read(plan))
@@ -62,7 +62,7 @@ def test_all_of_it_is_what_it_would_be_had_the_task_stated_what_was_read() -> No
     assert plan.task_digest == about.content_digest, "it serves the task as it is given"
 
 
-def test_its_views_hold_what_was_read_and_no_quotation_beside_it() -> None:
+def test_views_contain_parsed_constraints_without_their_quotations() -> None:
     plan = plan_of(trip(ANN))
     (view,) = (view for view in plan.survey.views.values() if view.member == "ann")
     assert view.about is not None
@@ -110,12 +110,12 @@ def test_they_are_read_whatever_the_weights_so_that_other_weights_change_no_ques
     assert plan_of(trip(ANN), weights=method).survey == plan_of(trip(ANN)).survey
 
 
-def test_nobody_is_asked_where_nobody_asks_about_stakeholders() -> None:
+def test_profiles_are_not_parsed_without_questions_about_stakeholders() -> None:
     plan = plan_of(trip(ANN, BEN), line(), asked=0, evaluators=[told("tone")])
     assert plan.profiles is None
 
 
-def test_under_model_none_a_profile_alone_is_an_error_that_says_what_would_do() -> None:
+def test_a_profile_without_constraints_or_model_is_an_error_with_a_remedy() -> None:
     expected = r"'ann' has a profile in text alone.*in the task or in a file for --profiles-from, or name a model"
     with pytest.raises(PlanError, match=expected):
         planned({"evaluators": [JUDGE]}, trip(ANN))
@@ -169,7 +169,7 @@ class TestByHand:
         }
 
 
-def test_another_decision_is_made_of_the_task_with_what_was_read() -> None:
+def test_another_decision_uses_the_task_with_the_parsed_profiles() -> None:
     about = trip(ANN, BEN, ZOE)
     plan = plan_of(about)
     config = parse_config({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jurygraph import Group, Jury
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
-from jurygraph.schema import Material, Response, Trace, Verdict
+from jurygraph.schema import Material, RecordedVerdict, Response, Trace
 from tests.graphs.cast import DATA, Half, Measure, Told, Versions, by_id, jury, said, scored, task
 
 HERE = __name__
@@ -112,7 +112,7 @@ def test_where_all_is_known_nobody_is_called_and_the_traces_are_the_same() -> No
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_just_what_is_not_known_is_asked_and_the_traces_are_the_same(data: st.DataObject) -> None:
+def test_only_unknown_verdicts_are_requested_and_the_traces_are_equal(data: st.DataObject) -> None:
     first = again(CONFIG, NO_KNOWN_RESULTS)
     whole, slots = known(first), list(ASKED)
     gone = data.draw(st.sets(st.sampled_from(sorted(whole.verdicts))))
@@ -146,7 +146,7 @@ def test_one_sample_more_asks_that_sample_alone() -> None:
     assert sorted(ASKED) == [("tone", (name,), 2) for name in "abc"]
 
 
-def test_a_group_verdict_is_asked_for_anew_when_one_of_it_is_missing() -> None:
+def test_a_group_verdict_is_requested_again_if_one_of_its_verdicts_is_missing() -> None:
     config = {"evaluators": [counted("rank", scope="group")]}
     recalled = known(scored(config, task(), *GROUP))
     again(config, without(recalled, [place for place in recalled.verdicts if place[1] == "b"]))
@@ -163,7 +163,7 @@ def test_a_verdict_on_another_group_is_none_on_this_one() -> None:
     assert [len(shown) for question, shown, _ in ASKED if question == "rank"] == [3]
 
 
-def test_screening_is_worked_out_anew() -> None:
+def test_screening_is_computed_again() -> None:
     """What was asked may now be left out, and what was left out is asked; that it was left out is not recalled."""
     first = scored(CONFIG, task(), *GROUP)
     assert late(first) == {"a": "ok", "b": "ok", "c": "ok"}
@@ -181,7 +181,9 @@ def late(traces: Sequence[Trace]) -> dict[str, str]:
 
 def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
     config = {"evaluators": [counted("tone")]}
-    old = Verdict(question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept")
+    old = RecordedVerdict(
+        question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept"
+    )
     (trace,) = again(config, KnownResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
     (verdict,) = trace.verdicts
     assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
@@ -210,7 +212,7 @@ def test_many_groups_each_recall_their_own_when_their_turn_comes() -> None:
 
     def recall(about: Any) -> KnownResults:
         turns.append(about.id)
-        verdict = Verdict(score=1.0)
+        verdict = RecordedVerdict(score=1.0)
         return KnownResults({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
 
     async def rewards() -> list[float | None]:

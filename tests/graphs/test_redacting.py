@@ -10,7 +10,7 @@ import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.decision.combiners import Mean
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.schema import Evidence, Material, Response, Variant, Verdict
+from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, Variant, Verdict
 from tests.graphs.cast import planned, response, scored, task
 
 HERE = __name__
@@ -105,7 +105,7 @@ class Breaks(Mean):
 BROKEN = {"combiner": f"{HERE}.Breaks", "inputs": {"all": {"of": "quiet"}}}
 
 
-def verdict_of(evaluator: str, text: str = "a") -> Verdict:
+def verdict_of(evaluator: str, text: str = "a") -> RecordedVerdict:
     use = {"use": f"{HERE}:{evaluator}", "name": "one"}
     (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=text))
     assert SECRET in text or SECRET not in trace.model_dump_json()
@@ -171,9 +171,9 @@ def test_variants_that_only_a_secret_tells_apart_are_failed_material() -> None:
     assert SECRET not in trace.model_dump_json()
 
 
-def test_what_a_combiner_raises_is_redacted() -> None:
+def test_exceptions_of_a_combiner_are_redacted() -> None:
     config = {"evaluators": [{"use": f"{HERE}:Quiet", "name": "quiet"}], "components": {"quiet": BROKEN}}
-    with pytest.raises(PlanError, match=r"breaks: ValueError: \[redacted\]; mend it"):
+    with pytest.raises(PlanError, match=r"failed: ValueError: \[redacted\]; fix it"):
         scored(config, task(), response("a"))
 
 
@@ -190,7 +190,7 @@ def test_a_config_that_holds_a_secret_is_refused_with_its_place() -> None:
     assert str(caught.value).startswith(f"evaluators[0].params.key: holds the secret of {NAME}, which a run would keep")
 
 
-def test_a_task_that_holds_a_secret_is_kept_as_it_is() -> None:
+def test_a_task_with_a_secret_is_stored_unchanged() -> None:
     about = jg.Task(id="t", query=f"Is {SECRET} valid?")
     assert SECRET in planned({"evaluators": [f"{HERE}:Quiet"]}, about).model_dump_json()
 

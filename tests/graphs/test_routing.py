@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph.graphs import routing
 from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses
-from jurygraph.schema import Failure, Material, Response, Survey, Variant, Verdict
+from jurygraph.schema import Failure, Material, RecordedVerdict, Response, Survey, Variant, Verdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, NO_MODEL, TOLD, in_order, planned, response, task, told
 
 GATED = {
@@ -21,11 +21,11 @@ def survey_of(config: dict[str, Any]) -> Survey:
 
 
 def asked(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
-    slots = [slot for branch in sorted(work.slots) for slot in work.slots[branch]]
-    return [(slot.question.id, tuple(r.id for r in slot.responses), slot.sample) for slot in slots]
+    tasks = [task for branch in sorted(work.evaluator_tasks) for task in work.evaluator_tasks[branch]]
+    return [(task.question.id, tuple(r.id for r in task.responses), task.sample) for task in tasks]
 
 
-def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> Verdict:
+def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> RecordedVerdict:
     asked_ = next(q for q in survey.questions if q.id == question)
     return make_stamp(asked_, survey.views[asked_.view])(Verdict(score=score), about, (about,), sample)
 
@@ -34,7 +34,7 @@ def test_routing_knows_no_graph() -> None:
     assert "langgraph" not in inspect.getsource(routing)
 
 
-def test_the_group_stands_in_the_order_of_its_content_then_of_its_ids() -> None:
+def test_a_group_is_sorted_by_content_then_id() -> None:
     same = [Response(id=name, text="same", agent=f"agent {name}") for name in "cab"]
     other = Response(id="z", text="other")
     order = in_order(*same, other)
@@ -77,7 +77,7 @@ def test_a_wave_that_screening_settles_whole_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("op", "passing"), [(">=", (0.3, 0.4)), (">", (0.4,)), ("<=", (0.2, 0.3)), ("<", (0.2,))], ids=str
 )
-def test_a_threshold_means_what_it_says(op: str, passing: tuple[float, ...]) -> None:
+def test_a_threshold_compares_with_its_operator(op: str, passing: tuple[float, ...]) -> None:
     use = {"use": TOLD, "name": "then", "when": {"question": "gate", "threshold": 0.3, "op": op}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
     for score in (0.2, 0.3, 0.4):
@@ -111,12 +111,12 @@ def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
 # Gates that are pairs
 
 
-def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> Verdict:
+def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> RecordedVerdict:
     asked_ = next(q for q in survey.questions if q.id == "gate")
     return make_stamp(asked_, survey.views[asked_.view])(verdict, first, (first, second), 0)
 
 
-def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, Verdict]]:
+def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, RecordedVerdict]]:
     """Who of a, b and c is asked next, and what settles the others, where an unordered pair question is the gate."""
     use = {**told("then"), "when": {"question": "gate", "threshold": 0.6, **when}}
     survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="unordered"), use], "reward": {"gate": 1.0}})
@@ -214,7 +214,7 @@ def test_where_a_gate_was_not_judged_what_depends_on_it_is_not_either(gate: Verd
 # The only one left
 
 
-def compared(*missing: Verdict) -> Verdict:
+def compared(*missing: Verdict) -> RecordedVerdict:
     """What settles a comparison of a with others about whom their gate has these verdicts."""
     use = {**told("better", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
@@ -228,7 +228,7 @@ def compared(*missing: Verdict) -> Verdict:
 
 
 @pytest.mark.parametrize("others", [(), (Verdict(score=0.0),)], ids=["alone", "screened out"])
-def test_a_comparison_does_not_apply_to_whoever_is_rightly_alone(others: tuple[Verdict, ...]) -> None:
+def test_a_comparison_does_not_apply_to_the_only_remaining_response(others: tuple[Verdict, ...]) -> None:
     settled = compared(*others)
     assert (settled.status, settled.gated_by) == ("not_applicable", "group-of-one")
     assert settled.reason == "there is nothing to compare with"
@@ -244,7 +244,7 @@ def test_where_all_are_screened_out_nobody_is_compared(scope: str) -> None:
     assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "gate"), ("b", "gate")]
 
 
-def test_it_fails_where_another_should_have_been_there() -> None:
+def test_a_missing_opponent_is_a_failure() -> None:
     settled = compared(Verdict(score=0.0), BY_RESPONSE)
     assert settled.failure is not None
     assert (settled.status, settled.failure.kind, settled.failure.cause) == ("failed", "group", "infrastructure")
@@ -291,7 +291,7 @@ def with_material(config: dict[str, Any], wave: int, *material: Material) -> Wav
         ),
     ],
 )
-def test_material_fails_for_the_cause_of_the_material_that_it_is_made_of(failed: Failure, missing: Failure) -> None:
+def test_material_fails_with_the_cause_of_its_source_material(failed: Failure, missing: Failure) -> None:
     measure = Material(name="measure", response="a", status="failed", failure=failed)
     work = with_material(CHAINED, 1, measure)
     assert work.material == [Material(name="half", response="a", status="failed", failure=missing)]
@@ -319,7 +319,7 @@ def test_material_fails_for_the_cause_of_the_material_that_it_is_made_of(failed:
     ],
     ids=["never derived", "failed", "no model"],
 )
-def test_a_question_whose_material_is_missing_is_not_asked(
+def test_a_question_with_missing_material_is_skipped(
     material: list[Material], status: str, cause: str, kind: str, reason: str
 ) -> None:
     work = with_material(CHAINED, 2, *material)
@@ -360,8 +360,8 @@ def test_every_variant_is_shown_with_the_material_of_its_response() -> None:
     variants = tuple(Variant(response=response(name)) for name in ("v", "w"))
     measure = Material(name="measure", response="a", data=0.5)
     work = with_material(config, 1, Material(name="versions", response="a", variants=variants), measure)
-    (slots,) = work.slots.values()
-    assert [(slot.responses[0].id, slot.about, slot.material) for slot in slots] == [
+    (tasks,) = work.evaluator_tasks.values()
+    assert [(it.responses[0].id, it.about, it.material) for it in tasks] == [
         ("v", ("a",), ({"measure": measure},)),
         ("w", ("a",), ({"measure": measure},)),
     ]

@@ -19,7 +19,7 @@ from jurygraph.decision.table import (
     Table,
     build_table,
 )
-from jurygraph.schema import ComponentInput, Question, Verdict
+from jurygraph.schema import ComponentInput, Question, RecordedVerdict
 from tests.graphs import cast
 
 
@@ -33,19 +33,19 @@ class Cell(NamedTuple):
 
 
 OK_CELLS = {
-    Verdict(score=0.25): Cell(0.25, False, OK),
-    Verdict(score=0.25, met=True, confidence=0.25): Cell(0.25, True, OK, 0.25),
-    Verdict(score=0.75, confidence=0.5): Cell(0.75, True, OK, 0.5),
-    Verdict(score=0.75, met=False): Cell(0.75, False, OK),
-    Verdict(score=0.5): Cell(0.5, True, OK),
+    RecordedVerdict(score=0.25): Cell(0.25, False, OK),
+    RecordedVerdict(score=0.25, met=True, confidence=0.25): Cell(0.25, True, OK, 0.25),
+    RecordedVerdict(score=0.75, confidence=0.5): Cell(0.75, True, OK, 0.5),
+    RecordedVerdict(score=0.75, met=False): Cell(0.75, False, OK),
+    RecordedVerdict(score=0.5): Cell(0.5, True, OK),
 }
 OTHER_CELLS = {
     cast.CANNOT_TELL: Cell(0.0, False, ABSTAINED),
     cast.NO_MODEL: Cell(0.0, False, NO_MODEL),
     cast.BY_RESPONSE: Cell(0.0, False, FAILED_BY_RESPONSE),
     cast.BY_US: Cell(0.0, False, FAILED_BY_INFRASTRUCTURE),
-    Verdict(status="not_applicable", gated_by="gate"): Cell(0.0, False, NOT_APPLICABLE),
-    Verdict(score=0.0, met=False, gated_by="empty-response"): Cell(0.0, False, STOPPED),
+    RecordedVerdict(status="not_applicable", gated_by="gate"): Cell(0.0, False, NOT_APPLICABLE),
+    RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(0.0, False, STOPPED),
 }
 CELLS = {**OK_CELLS, **OTHER_CELLS, None: Cell(0.0, False, ABSENT)}
 FEWER = [*list(OK_CELLS)[::2], *list(OTHER_CELLS)[1::2], None]
@@ -61,10 +61,10 @@ def question(samples: int) -> Question:
     return Question(id="q", evaluator="e", version="1", subject="s", view="v", samples=samples)
 
 
-def laid_out(rows: Sequence[Sequence[Verdict | None]]) -> Table:
+def laid_out(rows: Sequence[Sequence[RecordedVerdict | None]]) -> Table:
     names = [f"r{number:04}" for number in range(len(rows))]
     verdicts = [
-        verdict.model_copy(update={"question": "q", "about": name, "responses": (name,), "sample": sample})
+        RecordedVerdict(**{**vars(verdict), "question": "q", "about": name, "responses": (name,), "sample": sample})
         for name, row in zip(names, rows, strict=True)
         for sample, verdict in enumerate(row)
         if verdict is not None
@@ -153,7 +153,7 @@ def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], red
 
 @pytest.mark.parametrize("rows", [PAIRS, TRIPLES], ids=["pairs", "triples"])
 @pytest.mark.parametrize("reduce", REDUCE)
-def test_the_judged_weight_and_what_was_discarded_are_counted_one_by_one(rows: Any, reduce: Any) -> None:
+def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any, reduce: Any) -> None:
     table = laid_out(rows)
     for settings in SETTINGS:
         stated = ComponentInput(questions=("q",), reduce=reduce, **settings)
@@ -168,7 +168,7 @@ def test_the_judged_weight_and_what_was_discarded_are_counted_one_by_one(rows: A
         judged, wanted = table.judged_weight(stated)
         assert (judged.tolist(), wanted.tolist()) == ([2.0 * k for k in known], [2.0 * a for a in asked])
 
-        discarded, divided = table.discarded(stated)
+        discarded, divided = table.count_discarded(stated)
         unsure = [sum(cell.outcome in JUDGED and cell.sure < stated.confident for cell in row) for row in given]
         without = [
             reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in JUDGED for cell in old)

@@ -43,7 +43,7 @@ def test_the_groups_statistics_stand_in_every_trace() -> None:
         }
 
 
-def test_a_question_that_nobody_could_answer_has_no_statistics_to_speak_of() -> None:
+def test_an_unanswered_question_has_empty_statistics() -> None:
     (trace,) = scored({"evaluators": [told("tone")]}, task(), response("a", tone="abstained"))
     assert trace.statistics == {"questions": {"tone": {"judged": 0, "mean": None, "low": None, "high": None}}}
 

@@ -14,14 +14,14 @@ from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import ConfigError
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import Panel
-from jurygraph.schema import ComponentInput
+from jurygraph.schema import ComponentInput, RecordedVerdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL
 from tests.judges.few_shot.reviewing import QUALITY, saying, scored, task, use
 
 JUDGE = "zero-shot"
 COMBINERS = {"panel": Panel()}
-OUT = Verdict(status="not_applicable", gated_by="gate")
-STOPPED = Verdict(score=0.0, met=False, gated_by="empty-response")
+OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
+STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 STAGED: Mapping[str, Any] = {
     "depth": {"text": "How deep it is.", "scale": [1, 4]},
     "reach": {"text": "How far it reaches.", "scale": [1, 4], "above": {"depth": 2}},
@@ -91,7 +91,7 @@ VOTES: Mapping[str, tuple[Sequence[Verdict], float | None]] = {
 
 
 @pytest.mark.parametrize(("given", "value"), VOTES.values(), ids=VOTES)
-def test_more_than_half_of_all_who_were_asked_must_say_the_same(given: Sequence[Verdict], value: float | None) -> None:
+def test_more_than_half_of_all_judges_must_agree(given: Sequence[Verdict], value: float | None) -> None:
     reward = heard(*given)
     assert reward.value == value
     assert reward.coverage == (0.0 if value is None else 1.0)
@@ -117,7 +117,7 @@ def test_a_majority_is_that_of_those_who_are_sure_and_hangs_on_no_order(given: l
 PLANS = {size: plan("ann", samples=size, failure={"min_coverage": 0.0}) for size in range(2, 6)}
 
 
-def test_without_a_majority_there_is_no_credit_and_the_range_says_what_it_could_be() -> None:
+def test_without_a_majority_there_is_no_credit_but_a_wider_range() -> None:
     reward = heard(said(0.5), said(1.0), said(0.0))
     assert (reward.value, reward.status, reward.range) == (None, "failed", (0.0, 1.0))
     assert reward.counts.judged == 3
@@ -132,13 +132,13 @@ def test_who_is_not_sure_is_discarded_and_counted() -> None:
     assert (reward.counts.total, reward.counts.judged) == (3, 3)
 
 
-def test_it_is_discarded_before_the_majority_is_counted_and_keeps_its_seat() -> None:
+def test_a_discarded_verdict_still_counts_in_the_size_of_the_panel() -> None:
     reward = heard(said(0.5), said(1.0, 0.5), said(1.0, 0.5))
     assert (reward.value, figures(reward)["discarded"], figures(reward)["without a majority"]) == (None, 2.0, 1.0)
 
 
 @pytest.mark.parametrize(("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)])
-def test_as_sure_as_is_asked_for_is_sure_enough_and_who_says_nothing_is_sure(
+def test_a_confidence_at_the_threshold_suffices_and_none_counts_as_sure(
     confidence: float | None, value: float | None
 ) -> None:
     assert heard(said(0.5, confidence)).value == value
@@ -150,7 +150,7 @@ def test_a_gate_that_stopped_a_response_is_never_unsure() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=3, max_size=3))
-def test_at_confidence_0_everybody_is_heard(given: list[tuple[float, float]]) -> None:
+def test_at_confidence_0_every_judge_counts(given: list[tuple[float, float]]) -> None:
     reward = rewarded(ALL_HEARD, {asked("ann"): [said(*one) for one in given]})
     assert "discarded" not in figures(reward)
     assert reward.value == pytest.approx(sum(score for score, _ in given) / 3)
@@ -160,7 +160,7 @@ ALL_HEARD = plan("ann", panel={"confidence": 0.0, "reduce": "mean"})
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=3, max_size=3), st.floats(0, 1))
-def test_what_is_discarded_lies_below_the_threshold(given: list[tuple[float, float]], threshold: float) -> None:
+def test_discarded_verdicts_are_below_the_threshold(given: list[tuple[float, float]], threshold: float) -> None:
     stated = {"confident": threshold, "reduce": None}
     (spec,) = ALL_HEARD.decision.specs
     inputs = {name: ComponentInput.model_validate({**one.model_dump(), **stated}) for name, one in spec.inputs.items()}
@@ -197,7 +197,7 @@ WRONG: Sequence[Mapping[str, Any]] = (
 
 
 @pytest.mark.parametrize("panel", WRONG)
-def test_what_is_no_setting_is_refused_by_name(panel: Mapping[str, Any]) -> None:
+def test_an_unknown_setting_is_refused_by_name(panel: Mapping[str, Any]) -> None:
     with pytest.raises(ConfigError, match=rf"panel\.?{next(iter(panel))}|{next(iter(panel))}"):
         plan("ann", panel=panel)
 
@@ -209,13 +209,13 @@ def stages(*reviewers: str, **panel: Any) -> Plan:
     return plan(*reviewers, samples=1, dimensions=STAGED, panel=panel)
 
 
-def test_whether_what_screening_left_out_counts_has_to_be_said() -> None:
+def test_gated_must_be_configured_for_screened_verdicts() -> None:
     with pytest.raises(PlanError, match=r"panel\.gated: question 'zero-shot/reach@ann' may be left out"):
         stages("ann")
 
 
 @pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
-def test_what_was_left_out_is_missing_by_design_or_zero_as_is_said(gated: str, value: float) -> None:
+def test_an_omitted_verdict_is_missing_or_zero_as_configured(gated: str, value: float) -> None:
     reward = rewarded(stages("ann", gated=gated), {asked("ann", "depth"): [said(0.25)], asked("ann", "reach"): [OUT]})
     assert (reward.value, reward.coverage, reward.status) == (value, 1.0, "ok")
     assert reward.counts.not_applicable == 1
@@ -254,7 +254,7 @@ def test_each_reviewer_is_a_part_and_all_count_alike() -> None:
     assert reward.parts[JUDGE] == {"ann": 0.0, "bob": 0.5, "cyd": 1.0}
 
 
-def test_the_figures_keep_how_far_apart_they_are() -> None:
+def test_the_diagnostics_contain_the_differences() -> None:
     found = figures(together(ann=0.0, bob=0.5, cyd=1.0))
     assert found["disagreement"] == pytest.approx((0.5 + 1.0 + 0.5) / 3)
     assert (found["lowest"], found["highest"]) == (0.0, 1.0)
@@ -266,14 +266,14 @@ def test_equal_means_may_hide_a_dispute_and_the_figures_do_not() -> None:
     assert [figures(one)["disagreement"] for one in (calm, torn)] == [0.0, 1.0]
 
 
-def test_who_is_not_heard_neither_agrees_nor_disagrees() -> None:
+def test_a_discarded_judge_neither_agrees_nor_disagrees() -> None:
     found = figures(together(ann=0.25, bob=None, cyd=0.75))
     assert (found["disagreement"], found["lowest"], found["highest"], found["discarded"]) == (0.5, 0.25, 0.75, 1.0)
     alone = figures(together(ann=0.25, bob=CANNOT_TELL))
     assert (alone["disagreement"], alone["lowest"], alone["highest"]) == (0.0, 0.25, 0.25)
 
 
-def test_where_nobody_is_heard_nobody_disagrees() -> None:
+def test_without_counted_judges_there_is_no_disagreement() -> None:
     reward = together(ann=None, bob=CANNOT_TELL)
     assert reward.value is None
     found = figures(reward)
@@ -312,7 +312,7 @@ def test_a_panel_lies_between_its_bounds_and_those_between_0_and_1(made: Any) ->
 
 
 @given(panels())
-def test_its_figures_are_those_of_the_judges_who_were_heard(made: Any) -> None:
+def test_its_diagnostics_are_those_of_the_judges_that_count(made: Any) -> None:
     cells, *_ = made
     found = Panel().combine(cells, {})
     for row in range(len(found.value)):
@@ -383,7 +383,7 @@ def test_under_the_strict_rule_a_majority_hides_no_failure() -> None:
     assert (strict.value, strict.status) == (None, "failed")
 
 
-def test_where_nobody_is_heard_there_is_nothing_to_tell_but_who_was_not() -> None:
+def test_without_counted_judges_only_the_discarded_are_listed() -> None:
     reward = heard(said(0.8, 0.1), said(0.8, 0.1), said(0.8, 0.1))
     assert reward.value is None
     assert figures(reward) == {"discarded": 3.0, "without a majority": 1.0}

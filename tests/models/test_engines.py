@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph import Jury, Response, Task, Trace, Verdict
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
 from jurygraph.models.request import Reply, Request
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import Run
@@ -35,7 +35,7 @@ SEVEN = {**BRIEF, str(ord("7")): 8.0}
 class Judged(NamedTuple):
     """A verdict, the reply that its call kept in the run, and the name that its criterion had there."""
 
-    verdict: Verdict
+    verdict: RecordedVerdict
     reply: Reply | None
     name: str
 
@@ -275,7 +275,7 @@ def test_over_http_no_probability_beyond_one_is_any_credit(served: str, tmp_path
     assert {trace.reward.value for trace in traces} == {None}
 
 
-def test_over_http_nobody_judges_without_the_key(served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_http_requests_need_the_key(served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "another")
     _, verdicts, _ = judged(tmp_path, config(f"openai-compatible:{served}#tiny"), criteria(1), texts(2))
     failures = [one.verdict.failure for one in verdicts]

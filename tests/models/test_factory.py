@@ -188,7 +188,7 @@ def test_the_key_may_stand_in_another_variable(monkeypatch: pytest.MonkeyPatch) 
         assert authorization(server, key="NO_SUCH_VARIABLE") is None
 
 
-def test_the_key_is_no_part_of_who_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_is_not_part_of_the_identity_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     model = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
     before = identity(model)
     monkeypatch.setenv("JURYGRAPH_API_KEY", SECRET)
@@ -206,31 +206,31 @@ def test_a_key_that_no_header_takes_is_refused_and_not_repeated(monkeypatch: pyt
 # What is wrong, and what would be right
 
 WRONG = {
-    "": "names nobody; write none, openai-compatible:URL#model, gguf:PATH,",
-    "gpt-5-mini": "'gpt-5-mini' names nobody; write none, .* or provider/model",
-    "ollama:llama3": "'ollama:llama3' names nobody; write none, .* or provider/model",
-    "opnai-compatible:http://h/v1#m": "names nobody; write none, openai-compatible:URL#model",
-    "http://127.0.0.1:8000/v1#qwen": "'http' names nobody; write none, openai-compatible:URL#model",
-    "./judge.gguf": "'./judge.gguf' names nobody; write none, .* gguf:PATH",
-    "openai/": "'openai/' names nobody; write none, .* provider/model",
-    "/gpt-5-mini": "'/gpt-5-mini' names nobody; write none, .* provider/model",
+    "": "is not a model; write none, openai-compatible:URL#model, gguf:PATH,",
+    "gpt-5-mini": "'gpt-5-mini' is not a model; write none, .* or provider/model",
+    "ollama:llama3": "'ollama:llama3' is not a model; write none, .* or provider/model",
+    "opnai-compatible:http://h/v1#m": "is not a model; write none, openai-compatible:URL#model",
+    "http://127.0.0.1:8000/v1#qwen": "'http' is not a model; write none, openai-compatible:URL#model",
+    "./judge.gguf": "'./judge.gguf' is not a model; write none, .* gguf:PATH",
+    "openai/": "'openai/' is not a model; write none, .* provider/model",
+    "/gpt-5-mini": "'/gpt-5-mini' is not a model; write none, .* provider/model",
     "openai-compatible:": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
     "openai-compatible:http://h/v1": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
     "openai-compatible:http://h/v1#": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
     "openai-compatible:#qwen": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
-    "openai-compatible:h/v1#qwen": "the URL is no web address; give one such as http://127.0.0.1:8000/v1",
-    "openai-compatible:http:///v1#qwen": "the URL is no web address; give one such as http://127.0.0.1:8000/v1",
-    "openai-compatible:ftp://h/v1#qwen": "the URL is no web address; give one such as http://127.0.0.1:8000/v1",
-    "openai-compatible:http://[::1/v1#qwen": "the URL is no web address; give one such as http://127.0.0.1:8000/v1",
-    "openai-compatible:http://h:99999/v1#qwen": "the URL is no web address; give one such as http://127.0.0.1:8000/v1",
+    "openai-compatible:h/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
+    "openai-compatible:http:///v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
+    "openai-compatible:ftp://h/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
+    "openai-compatible:http://[::1/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
+    "openai-compatible:http://h:99999/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
     "gguf:": "cannot be read .*; name a file that can be",
     "gguf:nowhere.gguf": "nowhere.gguf: there is no such file; name a model in the GGUF format",
     "gguf:README.md": "README.md: is no GGUF file, .*; name a model in the GGUF format",
     "replay:": "is a folder; name a file",
     "replay:nowhere.jsonl": "nowhere.jsonl: there is no such file; ",
     "replay:README.md": "README.md.*line 1.*; ",
-    "langchain:": "cannot be had: .*; name one as package.module.name",
-    "langchain:nowhere.judge": "'langchain:nowhere.judge' cannot be had: .*; name one as package.module.name",
+    "langchain:": "cannot be loaded: .*; name one as package.module.name",
+    "langchain:nowhere.judge": "'langchain:nowhere.judge' cannot be loaded: .*; name one as package.module.name",
     "langchain:tests.models.test_factory.lost": "has no attribute 'lost'; name one as package.module.name",
     "langchain:json.dumps": "is a function, and no langchain-core chat model; name one that is set up",
 }
@@ -286,7 +286,7 @@ def test_a_limit_of_cost_needs_a_price() -> None:
         Jury.from_config({"model": SERVER, "evaluators": ["criteria"]}, max_cost=1.0)
 
 
-def test_what_the_hint_says_of_prices_can_be_written_into_a_config() -> None:
+def test_the_hint_on_prices_is_valid_config() -> None:
     with pytest.raises(ConfigError) as error:
         open_gateway(SERVER, CallsConfig(), max_cost=1.0)
     hint = str(error.value).split("such as ")[1].split(", or use")[0]
@@ -301,7 +301,7 @@ def test_a_limit_of_calls_needs_none() -> None:
 
 
 @pytest.mark.parametrize("model", ["langchain:tests.models.test_factory.listed", "nobody/knows-what-it-costs"])
-def test_a_model_that_nobody_has_a_price_of_cannot_be_held_to_a_cost(model: str) -> None:
+def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
     with pytest.raises(ConfigError, match="is not known, so --max-cost cannot be kept"):
         open_gateway(model, CallsConfig(), max_cost=1.0)
 
@@ -311,7 +311,7 @@ def test_the_prices_of_providers_are_those_that_litellm_knows() -> None:
         pass
 
 
-def test_what_runs_here_costs_nothing(tmp_path: Path) -> None:
+def test_a_local_model_costs_nothing(tmp_path: Path) -> None:
     path = recording(tmp_path / "calls.jsonl", request())
     for model in (f"replay:{path}", f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"):
         with gateway(model, {"max_cost": 0.0}) as opened:
@@ -349,7 +349,7 @@ def test_replies_of_a_server_are_kept_and_those_that_cost_nothing_are_not(tmp_pa
         assert cache.is_dir()
 
 
-def test_what_was_recorded_answers_in_place_of_the_server(tmp_path: Path) -> None:
+def test_a_recording_replaces_the_server(tmp_path: Path) -> None:
     task, group, record = rubric("short", "kind"), responses("Dear Ann"), tmp_path / "calls.jsonl"
     with (
         serving(lambda body, number: judged(body)) as server,
@@ -384,7 +384,7 @@ def loaded_by(code: str) -> set[str]:
     ],
     ids=["the package", "a jury", "a jury with an evaluator that would ask"],
 )
-def test_who_asks_no_model_pays_for_none(code: str) -> None:
+def test_without_a_model_nothing_of_it_is_imported(code: str) -> None:
     assert loaded_by(code) == set()
 
 

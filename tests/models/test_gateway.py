@@ -15,15 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.budget import Budget
+from jurygraph.models.budget import TEMPLATE_TOKENS, Budget, Price
 from jurygraph.models.cache import Cache
-from jurygraph.models.call_sink import AnsweredCall
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import TEMPLATE_TOKENS, Price
-from jurygraph.models.request import Request
+from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.models.server import (

@@ -10,14 +10,12 @@ from typing import Any, TypeVar
 
 import pytest
 
-from jurygraph.models.budget import Budget
+from jurygraph.models.budget import Budget, Price
 from jurygraph.models.cache import Cache
-from jurygraph.models.call_sink import AnsweredCall
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter, RequestSlot
-from jurygraph.models.prices import Price
-from jurygraph.models.request import Reply, Request, Token
+from jurygraph.models.request import AnsweredCall, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept
@@ -54,7 +52,7 @@ def test_what_the_store_holds_is_known() -> None:
     assert with_gateway(lambda gateway: known_before_and_after(gateway, Kept())) == (False, True, False)
 
 
-def test_what_the_cache_holds_is_known_until_it_is_forgotten(tmp_path: Path) -> None:
+def test_a_cached_reply_is_used_until_deleted(tmp_path: Path) -> None:
     assert with_gateway(known_before_and_after, cache=Cache(tmp_path)) == (False, True, False)
 
     async def forgotten(gateway: Gateway) -> tuple[bool, bool]:
@@ -71,7 +69,7 @@ def test_a_call_that_the_cache_answered_took_no_time_and_no_attempt(tmp_path: Pa
     assert (answered.call.cache_hit, answered.call.attempts, answered.call.latency) == (True, 0, 0.0)
 
 
-def test_what_is_forgotten_at_once_never_comes_into_the_cache(tmp_path: Path) -> None:
+def test_an_entry_deleted_at_once_never_enters_the_cache(tmp_path: Path) -> None:
     async def forgotten(gateway: Gateway) -> bool:
         await gateway.ask(asked())
         gateway.drop_from_cache(asked().digest)
@@ -85,7 +83,7 @@ def test_what_is_forgotten_at_once_never_comes_into_the_cache(tmp_path: Path) ->
     assert kept, "what came last is put away when the gateway is closed"
 
 
-def test_a_reply_that_was_known_is_recorded_like_one_that_was_asked_for(tmp_path: Path) -> None:
+def test_a_cached_reply_is_recorded_like_a_new_one(tmp_path: Path) -> None:
     recorded: list[tuple[Request, Reply, float | None]] = []
     recorder = SimpleNamespace(add=lambda *given: recorded.append(given), close=lambda: recorded.append(("closed",)))  # type: ignore[arg-type]
 
@@ -140,7 +138,7 @@ def test_tokens_without_a_secret_are_kept() -> None:
 
 
 @pytest.mark.parametrize("others", [(SECRET, "no"), (SECRET[:9], SECRET[9:])], ids=["whole", "in two"])
-def test_a_secret_among_the_tokens_that_might_have_stood_there_is_kept_nowhere(others: tuple[str, str]) -> None:
+def test_a_secret_among_alternative_tokens_is_not_stored(others: tuple[str, str]) -> None:
     class Considers(Bills):
         secrets = (SECRET,)
 
@@ -220,7 +218,7 @@ def test_to_settle_is_to_wait_for_what_fails_too() -> None:
 
 
 @pytest.mark.parametrize("how", ["left alone", "closed"])
-def test_what_nobody_waits_for_any_longer_ends_in_silence(how: str) -> None:
+def test_an_abandoned_call_ends_silently(how: str) -> None:
     class Fails(Bills):
         async def complete(self, request: Request, timeout: float) -> Reply:
             await asyncio.sleep(0.01)
@@ -340,7 +338,7 @@ async def _known(gateway: Gateway, text: str) -> bool:
     return gateway.is_stored(asked(text))
 
 
-def test_a_call_says_what_was_asked_of_whom_and_what_it_cost() -> None:
+def test_a_call_records_its_request_its_model_and_its_cost() -> None:
     request = asked(prompt="primes", prompt_version="2", endpoint="http://e", parameters={"seed": 1})
     answered = with_gateway(lambda gateway: gateway.ask(request), price=Price(input=1.0, output=10.0))
     call = answered.call.model_dump()

@@ -70,7 +70,7 @@ def test_a_compressed_reply_is_whole_and_ends_where_it_ends(ending: bytes) -> No
     assert kind_of(packed(ending)) == "unreadable"
 
 
-def test_what_is_no_json_is_unreadable_where_json_is_expected() -> None:
+def test_a_reply_that_is_not_json_is_unreadable() -> None:
     assert kind_of(raw("data: {}"), of_json=True) == "unreadable"
     assert post(raw("data: {}")).text == "data: {}"
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.limiter import BURST, HOLD, Limiter, RequestSlot
-from jurygraph.models.retry_after import MAX_WAIT
+from jurygraph.models.retries import MAX_WAIT
 from tests.models.test_retries import SkippingLoop, now, run
 
 SECONDS = st.integers(0, 40).map(lambda tenths: tenths / 10)
@@ -216,7 +216,7 @@ class TestThrottling:
         with caplog.at_level(logging.WARNING):
             run(refused())
         assert [record.getMessage() for record in caplog.records] == [
-            f"no request is sent for {seconds} s: the provider refused one (429) and asks for it" for seconds in told
+            f"pausing for {seconds} s: rate limited by the provider (429)" for seconds in told
         ]
 
     def test_turns_that_run_are_not_held(self) -> None:

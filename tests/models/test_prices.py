@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from jurygraph.models.prices import TEMPLATE_TOKENS, Price, Prices, cost, max_cost, reply_limit
+from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, max_cost, price_of, reply_limit
 
 MINI = Price(input=0.25, output=2.0)
 FREE = Price(input=0.0, output=0.0)
@@ -22,7 +22,7 @@ def test_a_price_is_for_a_million_tokens() -> None:
     assert cost(MINI, 1000, 100) == pytest.approx(0.00045)
 
 
-def test_what_costs_nothing_costs_0() -> None:
+def test_a_free_call_costs_0() -> None:
     assert cost(FREE, 1000, 100) == 0.0
     assert max_cost(FREE, 1000, 1, 100) == 0.0
 
@@ -63,33 +63,33 @@ def test_a_price_is_a_finite_number_that_is_not_negative(wrong: object) -> None:
 
 
 def test_the_whole_name_of_a_model_comes_before_that_without_its_provider() -> None:
-    prices = Prices({"gpt-5-mini": MINI, "azure/gpt-5-mini": FREE})
-    assert prices.price_of("azure/gpt-5-mini") is FREE
-    assert prices.price_of("openai/gpt-5-mini") is MINI
-    assert prices.price_of("gpt-5-mini") is MINI
+    own = {"gpt-5-mini": MINI, "azure/gpt-5-mini": FREE}
+    assert price_of("azure/gpt-5-mini", own) is FREE
+    assert price_of("openai/gpt-5-mini", own) is MINI
+    assert price_of("gpt-5-mini", own) is MINI
 
 
 def test_only_the_provider_is_left_out_of_a_name() -> None:
-    assert Prices({"Qwen/Qwen3-8B": MINI}).price_of("hosted_vllm/Qwen/Qwen3-8B") is MINI
-    assert Prices({"Qwen3-8B": MINI}).price_of("hosted_vllm/Qwen/Qwen3-8B") is None
+    assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen/Qwen3-8B": MINI}) is MINI
+    assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen3-8B": MINI}) is None
 
 
-def test_the_price_of_a_model_that_nobody_states_is_unknown() -> None:
-    assert Prices({"gpt-5-mini": MINI}).price_of("gpt-5") is None
-    assert Prices({}).price_of("openai/gpt-5-mini") is None
+def test_the_price_of_an_unlisted_model_is_unknown() -> None:
+    assert price_of("gpt-5", {"gpt-5-mini": MINI}) is None
+    assert price_of("openai/gpt-5-mini", {}) is None
 
 
-def test_what_the_user_states_comes_before_what_is_known_otherwise() -> None:
+def test_configured_prices_take_precedence() -> None:
     asked = []
 
     def known(model: str) -> Price | None:
         asked.append(model)
         return FREE if model == "openai/gpt-5" else None
 
-    prices = Prices({"gpt-5-mini": MINI}, known)
-    assert prices.price_of("openai/gpt-5-mini") is MINI
-    assert prices.price_of("openai/gpt-5") is FREE
-    assert prices.price_of("openai/gpt-4") is None
+    own = {"gpt-5-mini": MINI}
+    assert price_of("openai/gpt-5-mini", own, known) is MINI
+    assert price_of("openai/gpt-5", own, known) is FREE
+    assert price_of("openai/gpt-4", own, known) is None
     assert asked == ["openai/gpt-5", "openai/gpt-4"]
 
 

@@ -40,7 +40,7 @@ def record(path: Path, *requests: Request, secrets: tuple[str, ...] = ()) -> Non
             recorder.add(one, REPLY, 0.25)
 
 
-def test_what_is_recorded_is_read_again(path: Path) -> None:
+def test_a_recorded_call_is_read_back(path: Path) -> None:
     asked = request(parameters={"temperature": 0.0, "top": [1, None, "é"]}, answer={"type": "object"}, form="native")
     record(path, asked)
     (call,) = read_recording(path).calls.values()
@@ -102,7 +102,7 @@ def test_a_torn_last_line_is_left_out_and_then_cut_off(tmp_path_factory: pytest.
     assert [call.request.messages[0].content for call in read_recording(path).calls.values()] == ["first", "third"]
 
 
-def test_cutting_off_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cut_off_reply_is_reported(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path.write_text('{"key": "torn')
     with caplog.at_level(logging.WARNING):
         record(path, request())
@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         Recorder(tmp_path / "nowhere" / "calls.jsonl", Redactor([]))
 
 
-def test_a_full_disk_is_told_and_leaves_what_was_recorded(path: Path) -> None:
+def test_a_full_disk_is_reported_and_keeps_earlier_records(path: Path) -> None:
     record(path, request())
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     recorder = Recorder(path, Redactor([]))

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import RESPONSE_KINDS, RETRYABLE, Fault
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.retries import RetryPolicy, call_with_retries
-from jurygraph.models.retry_after import MAX_WAIT
+from jurygraph.models.retries import MAX_WAIT, RetryPolicy, call_with_retries
 
 T = TypeVar("T")
 FINAL = RESPONSE_KINDS | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}
@@ -180,7 +179,7 @@ class TestWaits:
         provider = Provider(*[Fault("server", "500")] * before, Fault(kind, "try tomorrow", 999_999.0))
         fault, at = run(ended(provider))
         assert (fault.kind, fault.attempts, len(provider.sent), at) == (kind, before + 1, before + 1, 0.0)
-        said = "the provider asks to be left alone for 999999 s, and 600 s are waited at most: try tomorrow"
+        said = "the provider asks for a wait of 999999 s, more than the limit of 600 s: try tomorrow"
         assert str(fault) == said
 
     def test_whoever_waits_holds_no_slot(self) -> None:

@@ -40,9 +40,9 @@ GOOD = {"verdicts": [{"id": "a", "reason": "It says so.", "met": True, "probabil
 TEXT = json.dumps(GOOD)
 
 
-def fault(text: str, noun: type[BaseModel] = Verdicts, **more: Any) -> Fault:
+def fault(text: str, reply_model: type[BaseModel] = Verdicts, **more: Any) -> Fault:
     with pytest.raises(Fault) as caught:
-        parse_reply(Reply(text=text, **more), noun)
+        parse_reply(Reply(text=text, **more), reply_model)
     return caught.value
 
 
@@ -73,7 +73,7 @@ def test_a_reply_that_was_withheld_is_refused(finish: str) -> None:
     assert fault(TEXT, finish=finish).kind == "refused"
 
 
-def test_a_refusal_counts_whatever_else_was_said() -> None:
+def test_a_refusal_counts_regardless_of_other_text() -> None:
     wrong = fault(TEXT, finish="stop", refusal="I cannot help with " + "that " * 100)
     assert wrong.kind == "refused"
     assert "I cannot help" in str(wrong)
@@ -164,17 +164,17 @@ def test_the_largest_numbers_that_a_float_holds_are_read() -> None:
         (f'{TEXT[:-1]}, "verdicts": []}}', "verdicts"),
     ],
 )
-def test_a_field_that_stands_twice_is_malformed(text: str, field: str) -> None:
+def test_a_duplicate_field_is_malformed(text: str, field: str) -> None:
     assert str(fault(text)).startswith(f"field {field}: stands twice")
 
 
-def test_a_field_that_nobody_asked_for_is_malformed() -> None:
+def test_an_unrequested_field_is_malformed() -> None:
     class Loose(BaseModel):
         verdicts: tuple[One, ...]
 
-    for noun in (Verdicts, Loose):  # whatever the noun itself would let pass
-        assert str(fault(with_first(confidence=1), noun)).startswith("field verdicts[0].confidence: ")
-        assert str(fault(f'{TEXT[:-1]}, "note": 1}}', noun)).startswith("field note: ")
+    for reply_model in (Verdicts, Loose):  # whatever the model itself would let pass
+        assert str(fault(with_first(confidence=1), reply_model)).startswith("field verdicts[0].confidence: ")
+        assert str(fault(f'{TEXT[:-1]}, "note": 1}}', reply_model)).startswith("field note: ")
 
 
 @pytest.mark.parametrize("field", ["id", "reason", "met", "probability"])
@@ -226,7 +226,7 @@ def test_a_raw_half_of_a_surrogate_pair_is_malformed() -> None:
 
 
 @pytest.mark.parametrize("depth", [150, 250, 5_000, 200_000])
-def test_what_is_nested_too_deeply_is_malformed(depth: int) -> None:
+def test_too_deep_nesting_is_malformed(depth: int) -> None:
     class Any_(FrozenModel):
         it: JsonValue
 
@@ -291,7 +291,7 @@ def test_a_reply_of_megabytes_is_read_and_refused_whole() -> None:
 
 
 def plainly(text: str) -> Verdicts | None:
-    """The noun in a reply, read by hand: the independent word on what is valid. None where it is not."""
+    """The model in a reply, read by hand: the independent word on what is valid. None where it is not."""
     try:
         value = json.loads(
             text, object_pairs_hook=_no_doubles, parse_constant=_no, parse_float=_plain_number, parse_int=_plain_number
@@ -429,7 +429,7 @@ MANGLINGS: tuple[Callable[[str, random.Random], str], ...] = (_insert, _delete, 
 
 
 def outcome(text: str) -> Verdicts | str:
-    """The noun, or the kind of the fault, of which the words are short and can be stored."""
+    """The model, or the kind of the fault, of which the words are short and can be stored."""
     try:
         return parse_reply(Reply.model_construct(text=text, finish="stop", refusal=None), Verdicts)
     except Fault as wrong:
@@ -464,7 +464,7 @@ def test_no_text_raises_anything_but_a_fault(text: str) -> None:
 
 
 def anywhere(text: str, **more: Any) -> Verdicts | str:
-    """The noun that is found in a reply which need not be one as a whole, or the kind of fault."""
+    """The model that is found in a reply which need not be one as a whole, or the kind of fault."""
     try:
         return parse_reply(Reply(text=text, **more), Verdicts, strict=False)
     except Fault as found:
@@ -503,13 +503,13 @@ def test_and_where_there_is_none_it_is_malformed(text: str) -> None:
         parse_reply(Reply(text=text), Verdicts, strict=False)
 
 
-def test_what_is_whole_comes_before_what_stands_in_it() -> None:
+def test_a_whole_reply_takes_precedence_over_json_inside_it() -> None:
     inner = json.dumps(GOOD["verdicts"][0] | {"reason": json.dumps({"verdicts": []})})
     whole = f'{{"verdicts": [{inner}]}}'
     assert anywhere(whole) == parse_reply(Reply(text=whole), Verdicts) != EMPTY
 
 
-def test_what_is_cut_off_or_withheld_is_no_reply_all_the_same() -> None:
+def test_a_cut_off_or_withheld_text_is_not_a_reply() -> None:
     assert anywhere(f"Sure: {TEXT}", finish="length") == "truncated"
     assert anywhere(f"Sure: {TEXT}", finish="content_filter") == "refused"
     assert anywhere(f"Sure: {TEXT}", refusal="No.") == "refused"
@@ -579,7 +579,7 @@ def keywords(schema: Any) -> set[str]:
     return set(schema) | {word for part in [*inner, *schema.get("$defs", {}).values()] for word in keywords(part)}
 
 
-def test_a_rich_noun_is_said_in_the_strict_subset_alone() -> None:
+def test_a_rich_model_is_expressed_in_the_strict_subset() -> None:
     schema = answer_schema(Rich)
     assert keywords(schema) == {
         *("type", "description", "properties", "required", "additionalProperties", "anyOf", "enum", "items"),
@@ -596,8 +596,8 @@ def test_a_rich_noun_is_said_in_the_strict_subset_alone() -> None:
 
 
 def test_the_schema_has_the_same_bytes_every_time() -> None:
-    for noun in (Verdicts, Rich, Tree):
-        assert len({json.dumps(answer_schema(noun)) for _ in range(3)}) == 1
+    for reply_model in (Verdicts, Rich, Tree):
+        assert len({json.dumps(answer_schema(reply_model)) for _ in range(3)}) == 1
 
 
 class Tree(FrozenModel):
@@ -613,7 +613,7 @@ class Leaf(FrozenModel):
     met: bool
 
 
-def test_what_recurs_stays_a_definition_and_the_rest_stands_where_it_is_used() -> None:
+def test_recursive_schemas_stay_definitions_and_others_are_inlined() -> None:
     schema = answer_schema(Tree)
     assert list(schema["$defs"]) == ["Tree"]
     assert schema["type"] == "object"
@@ -732,7 +732,7 @@ def test_a_request_without_a_schema_needs_no_words() -> None:
     assert with_instructions(asked) == asked
 
 
-def test_the_order_of_the_fields_is_told_and_is_part_of_the_identity() -> None:
+def test_the_order_of_fields_is_in_the_prompt_and_the_identity() -> None:
     class There(FrozenModel):
         reason: str
         met: bool
@@ -741,7 +741,7 @@ def test_the_order_of_the_fields_is_told_and_is_part_of_the_identity() -> None:
         met: bool
         reason: str
 
-    forth, back = (request(("user", "It."), answer=answer_schema(noun)) for noun in (There, Back))
+    forth, back = (request(("user", "It."), answer=answer_schema(reply_model)) for reply_model in (There, Back))
     assert forth.digest != back.digest
     assert with_instructions(forth).messages[-1].content.index('"reason"') < with_instructions(forth).messages[
         -1

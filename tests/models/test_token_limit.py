@@ -12,7 +12,7 @@ from jurygraph.models.gateway import Gateway, RequestLimits, request_size
 from jurygraph.models.limiter import Limiter, RequestSlot
 from jurygraph.models.request import Reply, Request
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.schema import Message, canonical
+from jurygraph.schema import Message, canonical_json
 
 SCHEMA = {"type": "object", "properties": {"met": {"type": "boolean"}}}
 LONGEST = 100
@@ -96,7 +96,7 @@ def test_a_request_weighs_the_bytes_of_all_its_messages() -> None:
 
 
 def test_a_schema_weighs_where_the_provider_puts_it_before_the_messages() -> None:
-    assert request_size(asked(answer=SCHEMA, form="native")) == 13 + len(canonical(SCHEMA))
+    assert request_size(asked(answer=SCHEMA, form="native")) == 13 + len(canonical_json(SCHEMA))
     for form in ("instructed", "text"):
         assert request_size(asked(answer=SCHEMA, form=form)) == 13
     assert request_size(asked(form="native")) == 13

@@ -225,7 +225,7 @@ class TestChanged:
         edit(changed)
         tasks = write_tasks(tmp_path, changed, "changed.jsonl")
         before = server.count
-        with pytest.raises(InputError, match=r"was begun with other settings: the tasks file is"):
+        with pytest.raises(InputError, match=r"was started with other settings: the tasks file is"):
             sit(begun, tasks, self.settings(server))
         assert server.count == before
         sit(tmp_path / "new", tasks, self.settings(server), branch=begun)
@@ -250,7 +250,7 @@ class TestChanged:
         begun: Path, server: Server, tmp_path: Path, settings: Mapping[str, Any], difference: str
     ) -> None:
         tasks, before = tmp_path / "tasks.jsonl", server.count
-        with pytest.raises(InputError, match=f"was begun with other settings: {difference}"):
+        with pytest.raises(InputError, match=f"was started with other settings: {difference}"):
             sit(begun, tasks, settings)
         assert server.count == before
         branched = sit(tmp_path / "new", tasks, settings, branch=begun)

@@ -12,7 +12,7 @@ import pytest
 from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
-from jurygraph.sources.csv_text import escape_formulas, unescape_formulas
+from jurygraph.sources.ratings import escape_formulas, unescape_formulas
 from tests.runs.made import PLAIN, lines, score, write_tasks
 from tests.runs.workflows.test_rescoring import again
 

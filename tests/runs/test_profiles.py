@@ -18,7 +18,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.runs.integrity.deep_verification import verify_deep
-from jurygraph.runs.reports.bill import Bill
+from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import Branch
 from jurygraph.runs.workflows.erasure import erase
@@ -208,7 +208,7 @@ def failing(answer: Answer, about: str = "number 1") -> Script:
     return script
 
 
-AGAIN = "nothing was written, and the same command tries again"
+AGAIN = "nothing was written; run the same command again"
 FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
     "refused": (
         said("", refusal="no"),
@@ -241,7 +241,7 @@ class TestCutShort:
     def test_without_a_cache_the_error_does_not_speak_of_one(self, tasks: Path, tmp_path: Path) -> None:
         with serving(failing(status(503))) as server, pytest.raises(ModelError) as error:
             sit(tmp_path / "run", tasks, settings(server))
-        assert str(error.value).endswith(f"; {AGAIN}, with the answers kept so far")
+        assert str(error.value).endswith(f"; {AGAIN}: it continues with the stored replies")
 
     def test_a_limit_that_is_reached_leaves_nothing_and_the_same_command_with_more_asks_nothing_twice(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -284,7 +284,7 @@ class TestCutShort:
             if sign == signal.SIGINT:
                 assert process.returncode == 130
                 assert b"nothing was written" in said
-                assert b"requests: 5 in this sitting" in said
+                assert b"requests: 5 by this command" in said
                 assert not (tmp_path / "run").exists()
             held = False
             sit(tmp_path / "run", tasks, cached)
@@ -413,7 +413,9 @@ class TestByHand:
         erase(tmp_path / "new", "response", "t0/r0", "")
         assert b'"sha256":"' not in (tmp_path / "new" / "run.sqlite").read_bytes()
         for edit, task in ((softer, "t1"), (lambda lines: lines.pop(0), "t0")):
-            with pytest.raises(InputError, match=f"what profiles.jsonl says of task '{task}' is not what the run was"):
+            with pytest.raises(
+                InputError, match=f"what profiles.jsonl has other content for task '{task}' is not what the run was"
+            ):
                 sit(tmp_path / "new", tasks, settings(server), profiles=by_hand(run, edit))
         with pytest.raises(InputError, match=r"the profiles file is profiles\.jsonl in the run and none here"):
             sit(tmp_path / "new", tasks, settings(server))

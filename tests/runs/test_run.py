@@ -70,7 +70,7 @@ def test_a_run_tells_how_far_it_has_come(plain: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "state"), [("nothing", "does not exist"), ("empty", "holds no run"), ("file", "is no folder")]
+    ("name", "state"), [("nothing", "does not exist"), ("empty", "contains no run"), ("file", "is not a folder")]
 )
 def test_what_is_no_run_is_refused(tmp_path: Path, name: str, state: str) -> None:
     (tmp_path / "empty").mkdir()
@@ -82,7 +82,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path, name: str, state: str) -> Non
 def test_a_run_that_was_stopped_while_it_planned_is_none_yet(plain: Path) -> None:
     for table in ("records", "texts"):
         changed(plain / "run.sqlite", f"DELETE FROM {table}")
-    with pytest.raises(InputError, match="holds no run yet"):
+    with pytest.raises(InputError, match="contains no run yet"):
         Run.open(plain)
 
 
@@ -107,20 +107,20 @@ def test_what_is_read_is_checked_as_it_is_read(plain: Path, column: str) -> None
 
 def test_a_changed_text_is_found_as_it_is_read(plain: Path) -> None:
     changed(plain / "run.sqlite", "UPDATE texts SET content = x'7b' WHERE id % 1048576 = 2")
-    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ \(trace 't0/r0'\): is not what was written"):
+    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ \(trace 't0/r0'\): differs from what was written"):
         list(Run.open(plain).traces())
 
 
 def test_a_text_that_is_gone_without_an_erasure_is_missed(plain: Path) -> None:
     changed(plain / "run.sqlite", "DELETE FROM texts WHERE id % 1048576 = 2")
-    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ .*: is missing, and no erasure says so"):
+    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ .*: is missing without an erasure"):
         list(Run.open(plain).traces())
 
 
 @pytest.mark.parametrize("kind", ["decision", "survey", "task"])
 def test_what_a_trace_rests_on_is_checked_too(plain: Path, kind: str) -> None:
     changed(plain / "run.sqlite", f"UPDATE records SET body = body || ' ' WHERE kind = '{kind}'")
-    with pytest.raises(TraceMismatch, match=rf"record \d+ \({kind} .*: is not what was written"):
+    with pytest.raises(TraceMismatch, match=rf"record \d+ \({kind} .*: differs from what was written"):
         list(Run.open(plain).traces())
 
 
@@ -138,7 +138,7 @@ def test_a_run_whose_making_was_killed_is_none_yet(tmp_path: Path, tasks: Path) 
             Ledger.create(folder / "run.sqlite").close()
         else:
             (folder / "run.sqlite").write_bytes(content)
-        with pytest.raises(InputError, match="holds no run yet"):
+        with pytest.raises(InputError, match="contains no run yet"):
             Run.open(folder)
         score(folder, tasks)
         assert Run.open(folder).is_closed

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Verdict
+from jurygraph import RecordedVerdict
 from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
@@ -28,7 +28,7 @@ def misquoting(body: dict[str, Any], number: int) -> Answer:
     return said(json.dumps(dict.fromkeys(asked_for(body), one)))
 
 
-def verdicts_of(folder: Path) -> list[Verdict]:
+def verdicts_of(folder: Path) -> list[RecordedVerdict]:
     with closing(Run.open(folder)) as run:
         return [verdict for trace in run.traces() for verdict in trace.verdicts]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.safety.copied_text import describe_copy
+from jurygraph.safety.gates import describe_copy
 from jurygraph.safety.text_folding import fold_text
 
 WORDS = "the quick brown fox jumps over a lazy dog and runs away from every hound in town before it naps "
@@ -25,7 +25,7 @@ def test_figures_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("number", "beside", "found"), [(119, 119, True), (119, 120, False), (120, 121, True), (120, 5000, True)]
 )
-def test_a_short_reference_is_copied_where_no_more_stands_beside_it_than_it_has_itself(
+def test_a_short_reference_counts_as_copied_if_the_other_text_is_no_longer(
     number: int, beside: int, found: bool
 ) -> None:
     text = letters_of(number) + "z" * beside
@@ -47,7 +47,7 @@ def test_a_text_much_shorter_than_the_reference_is_no_copy_of_it(kept: int, how:
     assert describe_copy(letters_of(250)[:kept], letters_of(250), "") == how
 
 
-def test_of_long_texts_with_the_same_beginning_one_that_is_twice_as_long_is_no_copy() -> None:
+def test_a_long_text_twice_the_length_of_another_is_not_its_copy() -> None:
     own = letters_of(250) * 100
     assert describe_copy(own[:-1], own, "") == "it is nearly the reference"
     assert describe_copy(own[:24_000] + "z" * 26_000, own, "") is None
@@ -60,7 +60,7 @@ def test_a_reference_is_copied_unless_the_query_says_more_than_half_of_it(number
     assert (describe_copy(own, own, own[:given]) is not None) == found
 
 
-def test_what_the_query_says_is_nobodys_copy() -> None:
+def test_text_of_the_query_is_not_a_copy() -> None:
     own = letters_of(76)  # no passage of it comes twice
     assert describe_copy(own, own, f"Correct this: {own[:35]}") == "it is the reference"
     assert describe_copy(own, own, f"Correct this: {own[:60]}") is None

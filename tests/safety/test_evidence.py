@@ -84,7 +84,7 @@ def test_the_offsets_are_right_for_whatever_is_found(text: str, quotation: str) 
 
 
 @given(TEXTS, TEXTS)
-def test_what_stands_nowhere_in_a_text_is_not_found(text: str, quotation: str) -> None:
+def test_a_passage_outside_the_text_is_not_found(text: str, quotation: str) -> None:
     if folded(quotation) not in folded(text):
         assert SearchableText(text).find(quotation) is None
 
@@ -118,7 +118,7 @@ def test_a_quotation_with_one_word_changed_is_lost(place: int) -> None:
         PLAN,
     ],
 )
-def test_what_stands_in_the_response_bears_a_verdict(quotation: str) -> None:
+def test_a_quotation_from_the_response_supports_a_verdict(quotation: str) -> None:
     assert stands(SearchableText(PLAN).find_support(quotation), PLAN)
 
 
@@ -138,7 +138,7 @@ def test_what_stands_in_the_response_bears_a_verdict(quotation: str) -> None:
         ("dinner at Roma. Lunch at Café Coeur", "the order is another"),
     ],
 )
-def test_what_anybody_could_have_said_bears_none(quotation: str, why: str) -> None:
+def test_generic_text_is_no_evidence(quotation: str, why: str) -> None:
     assert SearchableText(PLAN).find_support(quotation) is None, why
 
 
@@ -158,7 +158,7 @@ def test_part_of_a_line_bears_a_verdict_from_eight_letters_on() -> None:
     assert text.find_support("and 12 34 56") is not None
 
 
-def test_passages_of_few_letters_are_found_between_words_and_beside_signs() -> None:
+def test_short_passages_are_found_between_words_and_next_to_signs() -> None:
     def places(text: str, quotation: str) -> list[int]:
         return [one.start for one in SearchableText(text).find_between_words(quotation)]
 
@@ -175,7 +175,7 @@ def test_any_letters_are_found_that_bear_no_verdict() -> None:
     assert SearchableText("abcdef").find("bcd") == Passage(1, 4, "bcd")
 
 
-def test_a_short_line_is_found_wherever_it_stands_without_the_spaces_around_it() -> None:
+def test_a_short_line_is_found_anywhere_without_surrounding_spaces() -> None:
     text = "first\r\n  no  \nno\n\t yes"
     assert SearchableText(text).find_support("no") == Passage(9, 11, "no")
     assert SearchableText(text).find_support("yes") == Passage(19, 22, "yes")
@@ -185,7 +185,7 @@ def test_a_short_line_is_found_wherever_it_stands_without_the_spaces_around_it()
     assert SearchableText(f"a\n{line}-").find_support(f"{line}-") is None, "65 are none"
 
 
-def test_odd_characters_beside_an_accent_that_stands_alone_are_found_at_their_places() -> None:
+def test_odd_characters_next_to_a_separate_accent_are_found_at_their_offsets() -> None:
     assert SearchableText("ab ﬁ´ﬂ c").find("ﬂ") == Passage(5, 6, "ﬂ")
     assert SearchableText("ab ﬁ´ﬂ c").find("fl c") == Passage(5, 8, "ﬂ c")
 
@@ -212,7 +212,7 @@ def test_a_letter_is_never_cut_from_its_accent() -> None:
         ("\u1100\u1160\u11a8", "\u1100"),  # a filler, and a consonant behind it
     ],
 )
-def test_a_letter_is_never_cut_from_what_melts_into_it(text: str, part: str) -> None:
+def test_a_letter_is_never_split_from_its_combining_marks(text: str, part: str) -> None:
     assert SearchableText(f"so: {text}, yes").find(part) is None
     assert SearchableText(f"so: {text}, yes").find(text) == Passage(4, 4 + len(text), text)
 
@@ -236,7 +236,7 @@ def test_the_first_of_several_passages_is_found() -> None:
     assert SearchableText("to be, to be").find("to be") == Passage(0, 5, "to be")
 
 
-def test_what_leaves_no_mark_is_none_of_the_letters() -> None:
+def test_invisible_characters_are_not_letters() -> None:
     text = "Dinner at The Gil\u200bded Lan\u00adtern."
     found = SearchableText(text).find_support("The Gilded Lantern")
     assert found is not None
@@ -357,13 +357,13 @@ FILLED = "It is 18.\nThe total is 18.\nAs requested.\nThe rest is 7.\nIt is 7."
 
 
 @pytest.mark.parametrize("quotation", ["As requested.", "As", "requested", "requested."])
-def test_filler_and_any_part_of_it_is_nothing_but_filler(quotation: str) -> None:
+def test_every_part_of_filler_is_filler(quotation: str) -> None:
     assert SearchableText(FILLED).has_nothing_but_filler(quotation)
     assert SearchableText("As requested.").has_nothing_but_filler(quotation)
 
 
 @pytest.mark.parametrize("quotation", ["The total is 18.", "18.\nAs requested.", "nowhere to be found", ""])
-def test_what_is_said_or_stands_nowhere_is_no_filler(quotation: str) -> None:
+def test_text_that_occurs_nowhere_is_not_filler(quotation: str) -> None:
     assert not SearchableText(FILLED).has_nothing_but_filler(quotation)
 
 
@@ -420,7 +420,7 @@ def test_a_response_is_folded_once_for_all_verdicts_on_it(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("text", ["A short response.", "A long response. " * 2_000])
-def test_a_text_is_the_same_object_however_it_is_read(text: str) -> None:
+def test_equal_texts_are_the_same_object_after_any_reading(text: str) -> None:
     first = asyncio.run(aread_text(text))
     assert first.text == text
     assert asyncio.run(aread_text(text)) is first
@@ -439,7 +439,7 @@ def test_usual_letters_are_not_normalised_one_by_one(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize(("letters", "prepared"), [(19_999, False), (20_000, True)])
-def test_the_short_lines_of_a_long_text_are_folded_as_it_is_read(letters: int, prepared: bool) -> None:
+def test_short_lines_of_a_long_text_are_folded_while_reading(letters: int, prepared: bool) -> None:
     read = RecentTexts(most_letters=100_000).read("a" * letters)
     assert ("_short_lines" in vars(read)) == prepared
 

@@ -31,7 +31,7 @@ def test_a_variable_that_is_named_like_a_secret_holds_one(name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["TOKENIZERS_PARALLELISM", "KEYRING_BACKEND", "MONKEYS", "HOME", "SSH_KEY_PATH", "TOKEN_FILE"]
 )
-def test_one_that_has_such_a_word_within_another_holds_none(name: str) -> None:
+def test_a_name_with_such_a_word_inside_another_word_is_no_secret(name: str) -> None:
     assert find_secrets({name: PLAIN}) == []
 
 
@@ -40,7 +40,7 @@ def test_the_password_of_a_server_is_a_secret(name: str) -> None:
     assert find_secrets({name: "https://me:hunter22@judge/v1"}) == ["hunter22"]
 
 
-def test_the_password_of_an_address_is_a_secret_as_it_stands_and_as_it_is_meant() -> None:
+def test_a_password_in_a_url_is_a_secret_both_encoded_and_decoded() -> None:
     found = find_secrets(
         {"https_proxy": "http://me:p%40ssword@proxy:8080", "DATABASE_URL": "postgres://me:hunter22@db/x"}
     )
@@ -54,7 +54,7 @@ def test_an_address_without_a_password_holds_no_secret(address: str) -> None:
     assert find_secrets({"HTTP_PROXY": address}) == []
 
 
-def test_short_values_of_variables_are_left_out_and_equal_ones_told_once() -> None:
+def test_short_values_of_variables_are_omitted_and_equal_ones_listed_once() -> None:
     assert find_secrets({"A_KEY": "enter", "B_KEY": PLAIN, "C_TOKEN": PLAIN}) == [PLAIN]
 
 

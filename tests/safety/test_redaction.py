@@ -92,14 +92,14 @@ def test_a_secret_is_struck_out_in_every_form(form: str) -> None:
 
 
 @given(anything, secrets, anything)
-def test_no_form_of_a_secret_is_left_wherever_it_stands(before: str, secret: str, after: str) -> None:
+def test_every_form_of_a_secret_is_redacted_at_any_position(before: str, secret: str, after: str) -> None:
     redactor = Redactor([secret])
     for form, written in forms(secret).items():
         assert written not in redactor.redact_text(before + written + after), form
 
 
 @given(st.text(max_size=7), secrets, st.text(max_size=7))
-def test_no_base64_gives_a_secret_away_whatever_stands_around_it(before: str, secret: str, after: str) -> None:
+def test_a_secret_in_base64_is_redacted_in_any_context(before: str, secret: str, after: str) -> None:
     redactor = Redactor([secret])
     for form, written in encoded(secret, before, after).items():
         left = redactor.redact_text(written)
@@ -128,14 +128,14 @@ def test_base64_that_begins_within_a_secret_is_struck_out_alone(before: str) -> 
         assert Redactor([PLAIN]).redact_text(f"{before}{code[cut:]}") == f"{before}[redacted]Pj4+"
 
 
-def test_a_secret_of_whose_base64_few_characters_are_letters_is_struck_out() -> None:
+def test_a_secret_with_few_letters_in_its_base64_is_redacted() -> None:
     secret = "a?bc?de?"
     code = base64.b64encode(b"<" + secret.encode()).decode()
     assert code == "PGE/YmM/ZGU/"
     assert Redactor([secret]).redact_text(code).startswith("P[redacted]")
 
 
-def test_what_is_a_secret_and_part_of_the_base64_of_another_is_struck_out_with_what_it_shares() -> None:
+def test_a_secret_inside_the_base64_of_another_is_redacted_with_it() -> None:
     secret = "0123456789abcdef"
     code = base64.b64encode(f"<{secret}>".encode()).decode()
     assert code == "PDAxMjM0NTY3ODlhYmNkZWY+"
@@ -165,7 +165,7 @@ def test_a_private_key_of_many_lines_is_struck_out() -> None:
     assert Redactor([key]).redact_text(json.dumps({"key": key})) == '{"key": "[redacted]"}'
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_text_without_a_secret_is_unchanged() -> None:
     text = 'The answer is 42 – {"a": "b\\n"} %20 c2stY2FuYXJ5 \ud800'
     assert Redactor([PLAIN]).redact_text(text) == text
     assert Redactor([]).redact_text(text) == text
@@ -188,7 +188,7 @@ def test_a_secret_is_struck_out_as_a_server_may_echo_it(form: str) -> None:
 
 
 @given(st.binary(max_size=9), secrets, st.binary(max_size=9))
-def test_no_base32_gives_a_secret_away_whatever_stands_around_it(before: bytes, secret: str, after: bytes) -> None:
+def test_a_secret_in_base32_is_redacted_in_any_context(before: bytes, secret: str, after: bytes) -> None:
     raw = secret.encode()
     encoded32 = base64.b32encode(before + raw + after).decode()
     for written in (encoded32, encoded32.lower(), encoded32.rstrip("=")):
@@ -222,13 +222,13 @@ def test_a_secret_is_found_in_json_exactly_where_a_field_holds_one(known: list[s
         )
 
 
-def test_nothing_is_found_across_what_was_redacted_before() -> None:
+def test_no_match_spans_an_earlier_redaction() -> None:
     text = f"{PLAIN[:9]}[redacted]{PLAIN[9:]}"
     assert Redactor([PLAIN]).redact_text(text) == text
 
 
 @pytest.mark.parametrize("simple", ["monkeybars", "aaaaaaaa1111", "99999999"])
-def test_a_simple_secret_is_struck_out_as_it_is_written_alone(simple: str) -> None:
+def test_a_simple_secret_is_redacted_only_as_written(simple: str) -> None:
     redactor = Redactor([simple])
     assert redactor.redact_text(f"it is {simple}") == "it is [redacted]"
     assert redactor.redact_text(simple.encode().hex()) == "[redacted]"
@@ -236,7 +236,7 @@ def test_a_simple_secret_is_struck_out_as_it_is_written_alone(simple: str) -> No
     assert redactor.redact_text(ordinary.replace(simple, "")) == ordinary.replace(simple, "")
 
 
-def test_words_that_stand_beside_each_other_are_no_secret() -> None:
+def test_adjacent_words_are_not_a_secret() -> None:
     text = "Monkey bars. 2026-11-22, 10:45: room 12, 34 euros; a test, 1234; the password is required."
     assert Redactor(["monkeybars", "20261122"]).redact_text(text) == text
 
@@ -250,7 +250,7 @@ def test_words_that_stand_beside_each_other_are_no_secret() -> None:
         *(("abcdeabcdeab", True), ("abcdeabcdea", False)),
     ],
 )
-def test_a_secret_is_struck_out_reversed_unless_it_is_simple(secret: str, distinctive: bool) -> None:
+def test_a_secret_is_redacted_in_reverse_unless_it_is_simple(secret: str, distinctive: bool) -> None:
     """It needs 8 letters and digits, 5 different ones, and both of them or 12 of one kind."""
     text = secret[::-1]
     assert Redactor([secret]).redact_text(f"it is {text}") == ("it is [redacted]" if distinctive else f"it is {text}")
@@ -290,11 +290,11 @@ def test_a_pattern_that_is_too_large_is_refused_without_showing_a_secret(
     assert PLAIN not in "".join((str(error.value), *capfd.readouterr()))
 
 
-def test_secrets_that_stand_beside_each_other_are_struck_out_one_by_one_and_nothing_around_them() -> None:
+def test_adjacent_secrets_are_redacted_one_by_one_without_the_text_around_them() -> None:
     assert Redactor([PLAIN, SECRET]).redact_text(f"x{PLAIN}{SECRET}y") == "x[redacted][redacted]y"
 
 
-def test_a_text_may_hold_half_a_character_beside_a_secret() -> None:
+def test_a_text_may_contain_half_a_character_next_to_a_secret() -> None:
     redactor = Redactor([PLAIN])
     for half in ("\ud800", "\\ud800"):
         assert redactor.has_secret_in(f"{half} {PLAIN}")
@@ -303,7 +303,7 @@ def test_a_text_may_hold_half_a_character_beside_a_secret() -> None:
 
 
 @pytest.mark.parametrize("between", ["%ff", "\\xff", "&#1114112;", "&#x110000;", "\\U00110000", "&nbsp;"])
-def test_an_escape_that_is_no_letter_hides_no_secret_and_stays_where_there_is_none(between: str) -> None:
+def test_an_invalid_escape_hides_no_secret_and_stays_without_one(between: str) -> None:
     redactor = Redactor([PLAIN])
     assert redactor.redact_text(f"{PLAIN[:9]}{between}{PLAIN[9:]}") == "[redacted]"
     assert redactor.redact_text(f"a{between}b") == f"a{between}b"
@@ -343,7 +343,7 @@ pieces = st.text("ab ", max_size=3)
 
 
 @given(st.lists(pieces, min_size=2, max_size=4), st.data())
-def test_a_redacted_text_fits_what_it_may_have_come_of(parts: list[str], data: st.DataObject) -> None:
+def test_a_redacted_text_matches_its_possible_originals(parts: list[str], data: st.DataObject) -> None:
     between = [data.draw(pieces) for _ in parts[1:]]
     text = parts[0] + "".join(secret + part for secret, part in zip(between, parts[1:], strict=True))
     assert is_possible_source("[redacted]".join(parts), text)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.safety.signs import find_signs
+from jurygraph.safety.addresses import find_signs
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_sign_is_whole_words(text: str, signs: list[str]) -> None:
     assert [one.sign for one in find_signs(text.encode())] == signs
 
 
-def test_a_sign_says_where_it_stands_in_bytes() -> None:
+def test_a_sign_has_its_offset_in_bytes() -> None:
     text = "e\u0301t\u00e9: ten  out\n of ten!".encode()
     (found,) = find_signs(text)
     assert text[found.start : found.end] == b"ten  out\n of ten"

@@ -23,12 +23,12 @@ def test_a_text_is_folded_to_small_plain_letters_and_marks(text: str, plain: str
     assert fold_text(text) == plain
 
 
-def test_a_heap_of_marks_on_one_letter_is_left_out_and_what_a_script_sets_stays() -> None:
+def test_stacked_marks_on_a_letter_are_removed_except_those_of_its_script() -> None:
     assert fold_text("x" + "\u05b0" * 9 + "y") == "xy"
     assert fold_text("x" + "\u05b0" * 8 + "y") == "x" + "\u05b0" * 8 + "y"
 
 
-def test_only_what_cannot_be_seen_is_left_out_of_a_visible_text() -> None:
+def test_only_invisible_characters_are_removed_from_a_visible_text() -> None:
     assert remove_invisible("A\u200b b\n\ufe0f\u3164c") == "A b\nc"
 
 

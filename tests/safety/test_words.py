@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.safety.evidence import SearchableText
-from jurygraph.safety.words import is_word_letter
+from jurygraph.safety.evidence import SearchableText, is_word_letter
 
 CUT = [
     ("A 3-day trip costs 500 dollars", "day trip costs"),

@@ -204,7 +204,7 @@ example_uses = strategy(
     schema.ExampleUse, item=ids, reviewer=ids, score=numbers, fingerprint=texts, dropped=maybe(texts)
 )
 shrinkages = strategy(schema.Shrinkage, weight=units, toward=units, call=maybe(texts), examples=several(example_uses))
-verdict_fields = {
+identity_fields = {
     "question": texts,
     "evaluator": texts,
     "version": texts,
@@ -215,15 +215,16 @@ verdict_fields = {
     "about": texts,
     "responses": several(texts),
     "sample": counts,
+    "gated_by": maybe(texts),
+}
+verdict_fields = {
     "met": maybe(flags),
     "native": maybe(flags | numbers | texts),
     "scale": maybe(rising),
     "confidence": maybe(units),
-    "gated_by": maybe(texts),
     "reason": texts,
     "evidence": several(evidence),
     "call": maybe(texts),
-    "supersedes": maybe(texts),
     "examples": several(example_uses),
     "shrinkage": maybe(shrinkages),
 }
@@ -231,6 +232,12 @@ verdicts = st.builds(
     lambda fields, outcome: schema.Verdict(**fields, **outcome), st.fixed_dictionaries(verdict_fields), outcomes()
 )
 STRATEGIES[schema.Verdict] = verdicts
+recorded_verdicts = st.builds(
+    lambda identity, verdict: schema.RecordedVerdict(**identity, **vars(verdict)),
+    st.fixed_dictionaries(identity_fields),
+    verdicts,
+)
+STRATEGIES[schema.RecordedVerdict] = recorded_verdicts
 variants = strategy(schema.Variant, response=responses, edit=json_values)
 material_fields = {
     "name": ids,
@@ -526,7 +533,7 @@ traces = strategy(
     labels=objects,
     plan_digest=texts,
     reward=rewards,
-    verdicts=several(verdicts),
+    verdicts=several(recorded_verdicts),
     calls=several(calls),
     material=several(materials),
     statistics=objects,

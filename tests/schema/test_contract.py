@@ -31,9 +31,9 @@ SHOWN: dict[type[FrozenModel], str] = {
     schema.Reward: "value status partial coverage range components terms counts",
     schema.Term: "name weight value contribution",
     schema.Counts: "judged abstained failed not_applicable",
-    schema.Verdict: (
+    schema.RecordedVerdict: (
         "question evaluator version layer subject stakeholder reviewer about responses sample score met native scale "
-        "confidence status failure gated_by reason evidence call supersedes"
+        "confidence status failure gated_by reason evidence call"
     ),
     schema.Failure: "cause kind message",
     schema.Evidence: "quote start end source verified",
@@ -72,7 +72,7 @@ def test_a_dumped_trace_has_every_field_on_every_level() -> None:
         (dumped["reward"], schema.Reward),
         (dumped["reward"]["terms"][0], schema.Term),
         (dumped["reward"]["counts"], schema.Counts),
-        (dumped["verdicts"][0], schema.Verdict),
+        (dumped["verdicts"][0], schema.RecordedVerdict),
         (dumped["verdicts"][0]["evidence"][0], schema.Evidence),
         (dumped["verdicts"][1]["failure"], schema.Failure),
         (dumped["calls"][0], schema.Call),
@@ -91,7 +91,7 @@ def test_what_has_no_value_is_null_and_not_left_out() -> None:
 
 VALUES = {
     ("Verdict", "status"): "ok abstained failed not_applicable",
-    ("Verdict", "layer"): "fact check model residual human",
+    ("RecordedVerdict", "layer"): "fact check model residual human",
     ("Failure", "cause"): "response infrastructure",
     ("Reward", "status"): "ok degraded failed",
     ("Constraint", "kind"): "hard soft",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph import schema
-from jurygraph.schema import FrozenModel, Trace, canonical, digest_of
+from jurygraph.schema import FrozenModel, Trace, canonical_json, digest_of
 from tests.examples import at_most
 from tests.schema.nouns import FREE, NOUNS, STRATEGIES
 from tests.schema.samples import digests
@@ -36,7 +36,7 @@ def test_it_comes_back_from_json(noun: type[FrozenModel], data: st.DataObject) -
     again = noun.model_validate_json(made.model_dump_json())
     assert again == made
     assert again.digest == made.digest
-    assert noun.model_validate(json.loads(canonical(made.model_dump(mode="json")))) == made
+    assert noun.model_validate(json.loads(canonical_json(made.model_dump(mode="json")))) == made
 
 
 @every_noun
@@ -66,7 +66,7 @@ def test_its_digest_changes_with_every_field(noun: type[FrozenModel], data: st.D
 
 
 def _json(noun: FrozenModel, name: str) -> bytes:
-    return canonical(noun.model_dump(mode="json", include={name}))
+    return canonical_json(noun.model_dump(mode="json", include={name}))
 
 
 @every_noun
@@ -137,13 +137,16 @@ def test_digests_are_the_same_in_every_process(seed: str) -> None:
 
 
 def test_canonical_json_is_sorted_ascii_without_spaces() -> None:
-    assert canonical({"b": [1, 2.5, None, True], "a": {"é": "\n"}}) == b'{"a":{"\\u00e9":"\\n"},"b":[1,2.5,null,true]}'
+    assert (
+        canonical_json({"b": [1, 2.5, None, True], "a": {"é": "\n"}})
+        == b'{"a":{"\\u00e9":"\\n"},"b":[1,2.5,null,true]}'
+    )
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_canonical_json_refuses_what_is_no_json(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        canonical({"a": [number]})
+        canonical_json({"a": [number]})
 
 
 def test_a_digest_is_the_sha256_of_the_canonical_json() -> None:

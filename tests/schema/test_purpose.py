@@ -65,7 +65,7 @@ def test_an_evaluation_says_who_evaluates_and_whose_rewards_were_trained_on() ->
     same = purpose_of(stated, "Qwen3-8B")
     assert same is not None
     assert same.same_judge
-    assert same.description.endswith("by Qwen3-8B, which is one of them: that was asked for")
+    assert same.description.endswith("by Qwen3-8B, which is one of them (allowed by the config)")
     none = purpose_of(stated, None)
     assert none is not None
     assert not none.same_judge

@@ -22,7 +22,7 @@ def test_there_is_a_score_exactly_when_the_status_is_ok(status: Any, score: floa
 
 
 def test_a_failed_verdict_says_why() -> None:
-    with pytest.raises(ValidationError, match="says in `failure` why"):
+    with pytest.raises(ValidationError, match="a failed verdict needs a `failure`"):
         Verdict(status="failed")
     assert Verdict.fail("timeout", "60 s").failure == Failure(cause="infrastructure", kind="timeout", message="60 s")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.sources.csv_text import QUOTED_CHARACTERS, escape_formulas, unescape_formulas
+from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas, unescape_formulas
 
 texts = st.text(alphabet="=+-@＝'a \"\0,;\t\r\n\v\x85\u2028")
 
@@ -16,7 +16,7 @@ texts = st.text(alphabet="=+-@＝'a \"\0,;\t\r\n\v\x85\u2028")
 @given(texts)
 @example("'=1")
 @example("''=1")
-def test_what_was_neutralised_is_restored(text: str) -> None:
+def test_neutralised_text_is_restored(text: str) -> None:
     assert unescape_formulas(escape_formulas(text)) == text
 
 
@@ -32,7 +32,7 @@ def test_other_texts_stay_as_they_are(text: str) -> None:
 
 
 @pytest.mark.parametrize("sign", "=+-@＝＋－＠")
-def test_an_apostrophe_stands_before_the_sign(sign: str) -> None:
+def test_an_apostrophe_is_written_before_the_sign(sign: str) -> None:
     assert escape_formulas(f"{sign}1\n {sign}2\ta{sign}3") == f"'{sign}1\n '{sign}2\ta{sign}3"
     assert escape_formulas(f"\t{sign}1") == f"'\t'{sign}1"
 

@@ -153,7 +153,7 @@ def test_where_temporary_files_find_no_room_the_message_says_so(tmp_path: Path):
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(task("a", "x" * 10**7).encode()))
     for name in ("many", "packed"):
         ended = child(tmp_path, f"limit(1 << 20); read_work('{name}.jsonl')")
-        assert "jurygraph.errors.InputError: there is no room for temporary files (" in ended.stderr
+        assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
         assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 

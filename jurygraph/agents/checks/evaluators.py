@@ -10,15 +10,14 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.decide import decide_check
+from jurygraph.agents.checks.decide import CheckResult, decide_check
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.result import CheckResult
 from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
 from jurygraph.agents.facts.loader import Facts, load_facts
 from jurygraph.agents.facts.names import to_text
-from jurygraph.agents.facts.spec import ClaimsStated
+from jurygraph.agents.facts.spec import ClaimsSpec
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, PlanError
@@ -125,7 +124,7 @@ def _load_function(name: str, path: str) -> Callable[..., Any]:
     except ValueError as error:
         raise ConfigError(f"checks.constraints: functions.{name}: {error}") from error
     if not callable(target):
-        raise ConfigError(f"checks.constraints: functions.{name}: {path!r} is no function")
+        raise ConfigError(f"checks.constraints: functions.{name}: {path!r} is not a function")
     return target  # type: ignore[no-any-return]
 
 
@@ -156,7 +155,7 @@ def _check_column(where: str, facts: Facts, kind: str, column: str) -> None:
         raise PlanError(f"{where}, field check: {kind} have no column {quote(column)}; {hint}")
 
 
-def _response_columns(claim_kind: ClaimsStated) -> set[str]:
+def _response_columns(claim_kind: ClaimsSpec) -> set[str]:
     """Return the columns that come from the response itself: record values, and the number of merged claims."""
     return {*claim_kind.beside, *([claim_kind.merged] if claim_kind.merged else [])}
 

@@ -81,7 +81,7 @@ def are_equal(first: Any, second: Any) -> bool:
     """Return true if two values are equal: numbers by value, anything else by normalised text."""
     if isinstance(first, str) and isinstance(second, str) and len(first) + len(second) <= _MAX_CHARACTERS:
         return _same_texts(first, second)
-    return _same(first, second)
+    return _is_same(first, second)
 
 
 def is_one_of(value: Any, others: Iterable[Any]) -> bool:
@@ -95,10 +95,10 @@ def is_one_of(value: Any, others: Iterable[Any]) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _same_texts(first: str, second: str) -> bool:
     """Compare two texts. Cached, since the values of a table's rows recur often."""
-    return _same(first, second)
+    return _is_same(first, second)
 
 
-def _same(first: Any, second: Any) -> bool:
+def _is_same(first: Any, second: Any) -> bool:
     return compare(first, second) == 0 or equality_key(first) == equality_key(second)
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.aggregation.arrays import Floats
 
 MIN_RELATIVE_SD = 1e-9
 """The least sd, relative to the size of the number: below it differences are rounding errors."""

@@ -6,9 +6,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from jurygraph.agents.data_analyzer import scales
-from jurygraph.agents.data_analyzer.calibration import Frame
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.statistics import (
+    Frame,
     Share,
     disagreement,
     extreme_share,
@@ -18,7 +18,8 @@ from jurygraph.agents.data_analyzer.statistics import (
     share_of,
     stability_index,
 )
-from jurygraph.agents.data_analyzer.step import Floats, Step
+from jurygraph.agents.data_analyzer.step import Step
+from jurygraph.aggregation.arrays import Floats
 
 Direction = Literal["up", "down"]
 COMPONENT = "component."
@@ -110,7 +111,7 @@ def _nan_measure(step: Step) -> Measure:
     return Measure(nan, nan, nan, nan)
 
 
-def _failed(step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
+def _failed_share(step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
     failed = np.isnan(step.rewards)
     return _measure_share(share_of(failed, np.ones_like(failed)))
 
@@ -158,7 +159,7 @@ _BY_NAME: dict[str, Callable[[Step, Collection[str], Frame | None], Measure]] = 
     "reward": lambda step, opposed, frame: _measure_mean(step.rewards, "plain"),
     "length": _length,
     "repetition": _repetition,
-    "failed": _failed,
+    "failed": _failed_share,
     "length_reward": _length_reward,
     "conflict": _conflict,
     "saturation": _saturation,

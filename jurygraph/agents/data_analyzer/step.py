@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.errors import InputError
-
-Floats = NDArray[np.float64]
 
 MAX_VALUE = 1e100
 """The largest absolute value: sums of squares of larger ones would overflow."""
@@ -17,9 +16,9 @@ MAX_VALUE = 1e100
 class Groups(NamedTuple):
     """Rows in group order: `order` [n], the start of each group in it (`starts` [g]), and the group `sizes` [g]."""
 
-    order: NDArray[np.intp]
-    starts: NDArray[np.intp]
-    sizes: NDArray[np.intp]
+    order: Ints
+    starts: Ints
+    sizes: Ints
 
 
 class Step:

@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.agents.data_optimizer import conciseness
-from jurygraph.agents.data_optimizer.novelty import Group
-from jurygraph.agents.data_optimizer.words import is_silent, words
+from jurygraph.agents.data_optimizer import measures
+from jurygraph.agents.data_optimizer.measures import Group, is_silent, words
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.caching import CachingEmbedder
-from jurygraph.models.embedding.embedder import Floats
 from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
@@ -77,25 +76,25 @@ class Efficiency(_Optimizer):
         if is_silent(inputs.response.text):
             return _NO_WORDS
         if inputs.question.subject == "redundancy":
-            score = conciseness.freshness(inputs.response.text)
+            score = measures.freshness(inputs.response.text)
             return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
         return self._compression_verdict(inputs.response.text)
 
     def _length_verdicts(self, inputs: EvaluatorInput) -> list[Answer]:
         lengths = [_length(response.text) for response in inputs.responses]
-        baseline = conciseness.baseline(_length(inputs.task.reference or ""), lengths)
+        baseline = measures.baseline(_length(inputs.task.reference or ""), lengths)
         return [self._length(length, baseline) for length in lengths]
 
     def _length(self, length: int, baseline: float) -> Verdict:
         if length == 0:
             return _NO_WORDS
-        score = conciseness.brevity(length, baseline, self._limit)
+        score = measures.brevity(length, baseline, self._limit)
         return Verdict(score=score, native=length, reason=f"{length} words, where {baseline:g} cost nothing")
 
     def _compression_verdict(self, text: str) -> Verdict:
-        if len(text) < conciseness.MIN_COMPRESSED_CHARACTERS:
+        if len(text) < measures.MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
-        score = conciseness.density(text)
+        score = measures.density(text)
         return Verdict(score=score, reason=f"by compression it says {score:.1%} of what ordinary text of its size does")
 
 
@@ -141,7 +140,7 @@ class Diversity(_Optimizer):
         )
         if inputs.question.subject == "embedding":
             return self._embedding_verdicts(group, inputs)
-        parts = group.distinct() if inputs.question.subject == "distinct" else group.self_bleu_novelty()
+        parts = group.distinct_ngram_shares() if inputs.question.subject == "distinct" else group.self_bleu_novelty()
         label = "new sequences of words" if inputs.question.subject == "distinct" else "1 - BLEU against the others"
         return [
             Verdict(score=score, reason=f"{label}: {score:.3f}, of {known_share:.1%} known words")

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import Bools, Combiner, Component, Floats, ScoreMatrix
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, Question
 
@@ -61,7 +62,7 @@ class Contrast(Combiner):
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
             if question.samples > 1 or question.scope != "response":
-                raise PlanError(f"question {question.id!r} is not asked once of each response alone; ask it so")
+                raise PlanError(f"question {question.id!r} must have scope `response` and one sample")
         by_id = {question.id: question for question in questions}
         for name, (original, contrast) in params["asked"].items():
             _require_same_question(name, by_id[original], by_id[contrast])

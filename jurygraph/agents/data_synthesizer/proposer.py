@@ -42,7 +42,7 @@ class Proposer:
         Every passage must occur in the response exactly once: other proposals are shown to the model once for repair,
         then dropped.
         """
-        assert inputs.client is not None, "asked without a model"
+        assert inputs.client is not None, "a model is required"
         text, reply_model = inputs.response.text, _proposals(tuple(kinds))
         request = inputs.client.request(
             self._propose, reply_model, {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
@@ -65,7 +65,7 @@ class Proposer:
         return [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
 
     async def _is_worse(self, inputs: DeriverInput, edit: Edit) -> bool:
-        assert inputs.client is not None, "asked without a model"
+        assert inputs.client is not None, "a model is required"
         texts, edited_name = _shuffle(inputs.response.text, edit.apply(inputs.response.text))
         responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
         variables = {key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"}

@@ -4,17 +4,20 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from typing import Literal, get_args
 
-from jurygraph.agents.data_synthesizer.edits import Edit, Kind, choose_some
-from jurygraph.agents.data_synthesizer.entities import other_name_edits
-from jurygraph.agents.data_synthesizer.numbers import (
+from jurygraph.agents.data_synthesizer.edits import (
     CorrectAnswer,
+    Edit,
+    Kind,
+    choose_some,
     matching_answer,
     missing_step_edits,
+    negation_edits,
     other_answer_edits,
+    other_name_edits,
+    unit_edits,
     wrong_result_edits,
 )
 from jurygraph.agents.data_synthesizer.proposer import Proposer
-from jurygraph.agents.data_synthesizer.sentence_forms import negation_edits, unit_edits
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault

@@ -49,7 +49,7 @@ class Extract(Deriver):
 
     Args:
         records: kinds of records, each with its fields: a description of each, or `about` with `number`, `context`,
-            `optional` or `one_of` (see `FieldStated`).
+            `optional` or `one_of` (see `FieldSpec`).
     """
 
     name = "extract"
@@ -66,7 +66,7 @@ class Extract(Deriver):
         response = inputs.response
         if not response.text.strip():
             return Material(name=DATA, data={kind: [] for kind in self._kinds})
-        assert inputs.client is not None, "asked without a model"
+        assert inputs.client is not None, "a model is required"
         letters = len(response.text)
         is_checked = inputs.client.safety.evidence
         text = await search_off_loop(lambda: IndexedText(response.text), letters) if is_checked else None

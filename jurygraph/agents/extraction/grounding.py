@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from jurygraph.agents import notation
-from jurygraph.agents.extraction.spec import QUOTE, FieldStated, Kind, Kinds
+from jurygraph.agents.extraction.spec import QUOTE, FieldSpec, Kind, Kinds
 from jurygraph.agents.facts.names import parse_number
 from jurygraph.safety.evidence import Passage, SearchableText
 from jurygraph.schema import Evidence
@@ -201,7 +201,7 @@ def _locate_fields(text: IndexedText, fields: Kind, record: Record, passage: Pas
     return {name: place for name, place in places if place is not None}
 
 
-def _locate_value(text: IndexedText, field: FieldStated, value: Any, passage: Passage) -> Passage | None:
+def _locate_value(text: IndexedText, field: FieldSpec, value: Any, passage: Passage) -> Passage | None:
     if value is None or field.one_of:
         return None if value is None else passage
     if not field.number and not any(map(str.isalnum, value)):
@@ -218,12 +218,12 @@ def _missing_fields(fields: Kind, found: Mapping[str, Passage]) -> list[str]:
     return [name for name, field in fields.items() if name not in found and not field.optional]
 
 
-def _first_missing(fields: Kind, found: Mapping[str, Passage]) -> tuple[FieldStated, str]:
+def _first_missing(fields: Kind, found: Mapping[str, Passage]) -> tuple[FieldSpec, str]:
     name = _missing_fields(fields, found)[0]
     return fields[name], name
 
 
-def _missing_message(field: FieldStated, name: str) -> str:
+def _missing_message(field: FieldSpec, name: str) -> str:
     manner = "in digits " if field.number else ""
     where = "at or before the end of" if field.context else "in"
     return f"its {name} does not stand {manner}{where} the passage that it quotes"
@@ -233,7 +233,7 @@ def _record(fields: Kind, record: Record, found: Mapping[str, Passage]) -> dict[
     return {name: _value(fields[name], record[name], place) for name, place in found.items()}
 
 
-def _value(field: FieldStated, reply_value: Any, place: Passage) -> JsonValue:
+def _value(field: FieldSpec, reply_value: Any, place: Passage) -> JsonValue:
     """Return the value as the response writes it, in one line."""
     if field.one_of:
         return str(reply_value)

@@ -23,7 +23,7 @@ _Value = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _Quote = Annotated[str, StringConstraints(max_length=20_000)]
 
 
-class FieldStated(FrozenModel):
+class FieldSpec(FrozenModel):
     """One field of a record: the description `about` that the model sees; a plain text means only that.
 
     The value consists of words of the quoted passage, or with `number` of a number written there in digits. With
@@ -48,17 +48,17 @@ class FieldStated(FrozenModel):
         if self.one_of and conflicting:
             raise ValueError(f"`one_of` is not sought in the response, and `{conflicting[0]}` is; keep one of them")
         if len(set(self.one_of)) < len(self.one_of):
-            raise ValueError("`one_of` says something twice; say it once")
+            raise ValueError("`one_of` has a duplicate; remove it")
         return self
 
 
-Kind = Mapping[str, FieldStated]
+Kind = Mapping[str, FieldSpec]
 Kinds = Mapping[str, Kind]
 
 
 class _RecordParams(FrozenModel):
     records: Annotated[
-        dict[str, Annotated[dict[str, FieldStated], Field(min_length=1, max_length=30)]],
+        dict[str, Annotated[dict[str, FieldSpec], Field(min_length=1, max_length=30)]],
         Field(min_length=1, max_length=30),
     ]
 
@@ -108,6 +108,6 @@ def _field_alias(name: str) -> Any:
     return Field(alias=name)
 
 
-def _value(field: FieldStated) -> Any:
+def _value(field: FieldSpec) -> Any:
     value: Any = Literal[field.one_of] if field.one_of else Number if field.number else _Value
     return value | None if field.optional else value

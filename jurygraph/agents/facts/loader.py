@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from jurygraph.agents.facts.spec import ClaimsStated, FactsStated, Form, TableStated
+from jurygraph.agents.facts.spec import ClaimsSpec, FactsSpec, Form, TableSpec
 from jurygraph.agents.facts.tables import FileTable, InlineTable, Table, ToolTable
 from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
@@ -27,7 +27,7 @@ class Facts(NamedTuple):
     """
 
     tables: Mapping[str, Table]
-    claims: Mapping[str, ClaimsStated]
+    claims: Mapping[str, ClaimsSpec]
     marks: Mapping[str, Any]
 
     @property
@@ -62,7 +62,7 @@ def _remember(cache: dict[Any, Cached], key: Any, entry: Cached) -> Cached:
 def _read_facts(view: TaskView) -> Facts:
     if view.facts is None:
         raise PlanError(
-            f"task {view.id!r}: states no facts, and somebody is asked to look some up; give the task `facts` with "
+            f"task {view.id!r}: has no facts, but an evaluator needs them; give the task `facts` with "
             "`tables` and `claims`, or leave those evaluators out"
         )
     digest = digest_of(view.facts)
@@ -72,9 +72,9 @@ def _read_facts(view: TaskView) -> Facts:
 
 def _open_facts(view: TaskView) -> Facts:
     try:
-        facts = FactsStated.model_validate(view.facts)
+        facts = FactsSpec.model_validate(view.facts)
     except ValidationError as error:
-        error_text = describe_validation_error(error, FactsStated, view.facts)
+        error_text = describe_validation_error(error, FactsSpec, view.facts)
         raise PlanError(
             f"task {view.id!r}: facts{f'.{error_text.field}' if error_text.path else ''}: {error_text}"
         ) from error
@@ -90,7 +90,7 @@ def _open_facts(view: TaskView) -> Facts:
     return Facts(tables, dict(sorted(facts.claims.items())), {"files": files} if files else {})
 
 
-def _open_table(name: str, spec: TableStated) -> Table:
+def _open_table(name: str, spec: TableSpec) -> Table:
     table: Table
     if spec.tool is not None:
         table = ToolTable(name, spec)
@@ -116,7 +116,7 @@ def unknown_column_message(column: str, table: Table) -> str:
     return f"there is no column {quote(column)}; {did_you_mean(column, known) or 'there are ' + ', '.join(known)}"
 
 
-def _open_file_table(name: str, spec: TableStated, file: str) -> FileTable:
+def _open_file_table(name: str, spec: TableSpec, file: str) -> FileTable:
     key = name, spec.digest, str(Path(file).absolute())
     known = _FILE_CACHE.get(key)
     try:
@@ -125,7 +125,7 @@ def _open_file_table(name: str, spec: TableStated, file: str) -> FileTable:
         raise PlanError(f"facts.tables.{name}.file: {error}") from error
 
 
-def _check_merged(where: str, kind: ClaimsStated, tables: Mapping[str, Table]) -> None:
+def _check_merged(where: str, kind: ClaimsSpec, tables: Mapping[str, Table]) -> None:
     """Raise PlanError if the name for the number of merged claims is also a column."""
     for form in kind.forms:
         if kind.merged is not None and kind.merged in (tables[form.table].columns or ()):
@@ -133,15 +133,15 @@ def _check_merged(where: str, kind: ClaimsStated, tables: Mapping[str, Table]) -
             raise PlanError(f"{where}: {problem}; give the number another name")
 
 
-def _check_form(where: str, kind: ClaimsStated, form: Form, table: Table) -> None:
+def _check_form(where: str, kind: ClaimsSpec, form: Form, table: Table) -> None:
     """Raise PlanError unless every key column is a group, a record value or fixed, so that rows can be looked up."""
     name, *_ = table.spec.key
     groups = {name} if form.compiled is None else {form.columns.get(group, group) for group in form.groups}
     claimed_columns = {*groups, *kind.beside, *form.states}
     for column in table.spec.key:
         if column not in claimed_columns:
-            problem = f"says nothing of {quote(column)}, which is part of the key of {table.name}"
-            raise PlanError(f"{where}: {problem}; name a group of the pattern so, or give it in `beside` or `states`")
+            problem = f"has no value for {quote(column)}, which is part of the key of {table.name}"
+            raise PlanError(f"{where}: {problem}; name a group of the pattern so, or set it in `beside` or `states`")
     _check_columns(f"{where}.pattern", sorted(groups), table)
     for column in form.within:
         if column not in claimed_columns:

@@ -14,14 +14,14 @@ from jurygraph.schema.frozen_model import Flag, Id, Unit
 _MAX_CACHED_CHARACTERS, _MAX_CACHED = 500, 4096
 
 
-class TableStated(FrozenModel):
+class TableSpec(FrozenModel):
     """A table of facts, from one of three sources: `rows` in the task, a `file`, or a `tool` of the config.
 
     `key` are the columns that identify a row: the name first, then place or time. Rows that share a key are
     alternatives, ordered by the column `order`, else by their content; `unique` forbids them. `lists` maps columns that
     hold several values in one text to their separators. `file` is CSV, JSON, JSON lines, Parquet or SQLite (of which
     `table` is one table), relative to the working directory. In a TASKS file it must lie below the folder of that file
-    (`jurygraph.sources.table_paths`).
+    (`jurygraph.sources.table_rows`).
     """
 
     key: tuple[Id, ...] = Field(min_length=1)
@@ -64,7 +64,7 @@ class Form(FrozenModel):
         unknown = sorted(self.columns.keys() - self.groups)
         if unknown:
             known = ", ".join(self.groups) or "none"
-            raise ValueError(f"`columns.{unknown[0]}` is no group of the pattern; it has {known}")
+            raise ValueError(f"`columns.{unknown[0]}` is not a group of the pattern; it has {known}")
         return self
 
     @cached_property
@@ -85,7 +85,7 @@ class RecordField(FrozenModel):
     map: dict[str, JsonValue] | None = None
 
 
-class ClaimsStated(FrozenModel):
+class ClaimsSpec(FrozenModel):
     """One kind of claims: their JSONPaths `at` (RFC 9535) in the response's data, and the `forms` they may have.
 
     `split` separates several claims in one text; a text in `none` claims nothing. `beside` are values of the record
@@ -134,11 +134,11 @@ def _form_of(forms: Sequence[Form], text: str) -> tuple[Form | None, Mapping[str
     return None, {}
 
 
-class FactsStated(FrozenModel):
+class FactsSpec(FrozenModel):
     """The `facts` of a task."""
 
-    tables: dict[Id, TableStated]
-    claims: dict[Id, ClaimsStated] = Field(default_factory=dict)
+    tables: dict[Id, TableSpec]
+    claims: dict[Id, ClaimsSpec] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_tables(self) -> Self:
@@ -147,5 +147,5 @@ class FactsStated(FrozenModel):
                 if form.table not in self.tables:
                     known = ", ".join(self.tables) or "none"
                     problem = f"`claims.{name}.forms[{place}].table` names {quote(form.table)}"
-                    raise ValueError(f"{problem}, which is no table; there are {known}")
+                    raise ValueError(f"{problem}, which is not a table; there are {known}")
         return self

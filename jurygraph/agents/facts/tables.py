@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.agents.facts.names import MAX_COMPARED, is_missing, normalise, number_or_value, to_text, value_sort_key
-from jurygraph.agents.facts.spec import TableStated
+from jurygraph.agents.facts.spec import TableSpec
 from jurygraph.errors import InputError, PlanError
-from jurygraph.schema import canonical
+from jurygraph.schema import canonical_json
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
 
@@ -36,7 +36,7 @@ class Table(ABC):
     digest: str | None = None
     """SHA-256 of the source of the rows if that is not in the task."""
 
-    def __init__(self, name: str, spec: TableStated) -> None:
+    def __init__(self, name: str, spec: TableSpec) -> None:
         self.name = name
         self.spec = spec
 
@@ -88,13 +88,13 @@ class Table(ABC):
             column: to_text(number_or_value(value)) for column, value in row.values.items() if not is_missing(value)
         }
         values.pop(self.spec.order or "", None)
-        return canonical(values)
+        return canonical_json(values)
 
 
 class InlineTable(Table):
     """Rows in the task itself."""
 
-    def __init__(self, name: str, spec: TableStated) -> None:
+    def __init__(self, name: str, spec: TableSpec) -> None:
         super().__init__(name, spec)
         self._by_key: dict[Key, list[Row]] = {}
         self._places: dict[str, set[Key]] = {}
@@ -137,7 +137,7 @@ class FileTable(Table):
     Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index.
     """
 
-    def __init__(self, name: str, spec: TableStated) -> None:
+    def __init__(self, name: str, spec: TableSpec) -> None:
         super().__init__(name, spec)
         self._path = Path(spec.file or "").absolute()
         self._state = _state(self._path)
@@ -233,7 +233,7 @@ class ToolTable(Table):
     answer such as {"error": "not found"}.
     """
 
-    def __init__(self, name: str, spec: TableStated, tool: Any = None) -> None:
+    def __init__(self, name: str, spec: TableSpec, tool: Any = None) -> None:
         super().__init__(name, spec)
         self._tool = tool
 
@@ -260,7 +260,7 @@ class ToolTable(Table):
 
 
 def _describe_type(value: Any) -> str:
-    """The type of a value; of a list, that of the first in it that is no mapping."""
+    """Return the type of a value; for a list, that of its first entry that is not a mapping."""
     if isinstance(value, list | tuple):
         return f"a list with {next(type(row).__name__ for row in value if not isinstance(row, Mapping))}"
     return type(value).__name__
@@ -270,6 +270,6 @@ def _require_unique(table: Table, key: Key | None) -> None:
     if table.spec.unique and key is not None:
         twice = ", ".join(f"{column} {value!r}" for column, value in zip(table.spec.key, key, strict=True))
         raise PlanError(
-            f"facts.tables.{table.name}: has two rows of {twice}, and says that its key is unique; keep one of them, "
+            f"facts.tables.{table.name}: has two rows of {twice}, and declares its key as unique; keep one of them, "
             "or leave `unique` out: the others are then listed as alternatives"
         )

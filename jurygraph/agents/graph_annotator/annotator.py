@@ -7,10 +7,19 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jurygraph.agents.graph_annotator.candidates import Pair, kinds_between
 from jurygraph.agents.graph_annotator.domains import Domain
-from jurygraph.agents.graph_annotator.reply import EdgesReply, RolesReply, edges_reply_model, roles_reply_model
-from jurygraph.agents.graph_annotator.validation import CheckedEdges, CheckedRoles, check_edges, check_roles
+from jurygraph.agents.graph_annotator.validation import (
+    CheckedEdges,
+    CheckedRoles,
+    EdgesReply,
+    Pair,
+    RolesReply,
+    check_edges,
+    check_roles,
+    edges_reply_model,
+    kinds_between,
+    roles_reply_model,
+)
 from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.errors import BudgetExceeded, ModelError
 from jurygraph.messages import quote, shorten

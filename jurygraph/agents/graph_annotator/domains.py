@@ -35,7 +35,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
         raise ConfigError(f"{where}: {name} cannot be read as UTF-8 text ({error})") from None
     body = _body(text)
     if not 0 < len(body) <= _MAX_CHARACTERS:
-        problem = "says nothing" if not body else f"has more than {_MAX_CHARACTERS} characters"
+        problem = "is empty" if not body else f"has more than {_MAX_CHARACTERS} characters"
         raise ConfigError(f"{where}: {name} {problem}; write what an annotator should know of the field")
     return Domain(f"{path.name} {hashlib.sha256(body.encode()).hexdigest()[:12]}", body)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from jurygraph.agents.graph_annotator.candidates import Pair, sort_pairs
+from jurygraph.agents.graph_annotator.validation import Pair, sort_pairs
 from jurygraph.aggregation import gear
 from jurygraph.schema import Annotation, Criterion, Edge, RejectedEdge, Rubric, Task, digest_of
 from jurygraph.schema.rubric import Role
@@ -95,7 +95,7 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
         )
         if role is None:
             continue
-        is_unchanged = record is not None and record.seen.get(criterion.id) == seen(task, criterion, role)
+        is_unchanged = record is not None and record.seen.get(criterion.id) == criterion_digest(task, criterion, role)
         if is_unchanged:
             settled.add(criterion.id)
         # A role that was annotated from other words is annotated again.
@@ -115,6 +115,6 @@ def _ends(edge: Edge) -> Pair:
     return Pair(edge.parent, edge.child)
 
 
-def seen(task: Task, criterion: Criterion, role: Role) -> str:
+def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
     """Return a digest of the annotator's input: a criterion's words, its sign and its role, under the query."""
     return digest_of([query_text(task.query), criterion.content, role])[:_DIGITS]

@@ -1,14 +1,133 @@
-"""Validate an annotator's reply, independently of the order of its entries."""
+"""The models of an annotator's reply, and its validation, independently of the order of its entries.
+
+The schema sent to the model allows only existing ids; the reply is parsed with any id, so that an unknown one
+invalidates an answer and not the whole reply.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Annotated, Any, Literal, NamedTuple
 
-from jurygraph.agents.graph_annotator.candidates import Pair, kinds_between
-from jurygraph.agents.graph_annotator.reply import EdgeReply, RoleReply
+from pydantic import Field, create_model
+
 from jurygraph.messages import shorten
-from jurygraph.schema import Criterion
-from jurygraph.schema.rubric import Role
+from jurygraph.schema import Criterion, FrozenModel
+from jurygraph.schema.rubric import Kind, Role
+
+_MAX_ENTRIES = 1024
+_MAX_PERCENT = 100
+
+Reason = Annotated[str, Field(max_length=1000)]
+Named = Annotated[str, Field(max_length=600)]
+Percent = Annotated[int, Field(strict=True, ge=0, le=_MAX_PERCENT)]
+Relation = Literal["none", "weak", "strong", "activation"]
+
+
+# No docstrings below: they would be part of the JSON schema that a model is given.
+
+
+class RoleReply(FrozenModel):
+    reason: Reason
+    criterion: Named
+    role: Role
+
+
+class RolesReply(FrozenModel):
+    roles: tuple[RoleReply, ...] = Field(max_length=_MAX_ENTRIES)
+
+
+class EdgeReply(FrozenModel):
+    reason: Reason
+    parent: Named
+    child: Named
+    relation: Relation
+    confidence: Percent
+
+    @property
+    def confidence_share(self) -> float:
+        """Return the confidence, in [0, 1]."""
+        return self.confidence / _MAX_PERCENT
+
+
+class EdgesReply(FrozenModel):
+    pairs: tuple[EdgeReply, ...] = Field(max_length=_MAX_ENTRIES)
+
+
+@lru_cache(maxsize=256)
+def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
+    """Return the schema of a reply about the roles of these criteria."""
+    role_model = create_model(
+        "RoleStated", __base__=FrozenModel, reason=(Reason, ...), criterion=_one_of(criteria), role=(Role, ...)
+    )
+    return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
+
+
+@lru_cache(maxsize=256)
+def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
+    """Return the schema of a reply about these pairs, each a parent and a child."""
+    parents, children = (tuple(sorted(set(ends))) for ends in zip(*pairs, strict=True))
+    fields: dict[str, Any] = {
+        "reason": (Reason, ...),
+        "parent": _one_of(parents),
+        "child": _one_of(children),
+        "relation": (Relation, ...),
+        "confidence": (Percent, ...),
+    }
+    return create_model(
+        "PairsStated",
+        __base__=FrozenModel,
+        pairs=_list_of(create_model("PairReply", __base__=FrozenModel, **fields), len(pairs)),
+    )
+
+
+def _one_of(names: Sequence[str]) -> Any:
+    return Literal[tuple(names)], ...
+
+
+def _list_of(entry_model: type[FrozenModel], count: int) -> Any:
+    return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
+
+
+_PREREQUISITE: tuple[Kind, ...] = ("weak", "strong")
+_ACTIVATION: tuple[Kind, ...] = ("activation",)
+LICENSED: Mapping[tuple[Role, Role], tuple[Kind, ...]] = {
+    ("core", "core"): _PREREQUISITE,
+    ("core", "additional"): _PREREQUISITE,
+    ("core", "penalty"): _PREREQUISITE,
+    ("applicability", "additional"): _ACTIVATION,
+    ("applicability", "penalty"): _ACTIVATION,
+}
+"""The possible kinds of edges from a criterion of one role to one of another; other combinations have none."""
+
+
+class Pair(NamedTuple):
+    """Two criteria, by their ids, of which the parent may license the child."""
+
+    parent: str
+    child: str
+
+    def __str__(self) -> str:
+        return f"{self.parent} -> {self.child}"
+
+
+def kinds_between(roles: Mapping[str, Role], pair: Pair) -> tuple[Kind, ...]:
+    """Return the kinds of edge that a pair can have; none if either has no role."""
+    if pair.parent == pair.child or pair.parent not in roles or pair.child not in roles:
+        return ()
+    return LICENSED.get((roles[pair.parent], roles[pair.child]), ())
+
+
+def candidate_pairs(roles: Mapping[str, Role]) -> tuple[Pair, ...]:
+    """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
+    return sort_pairs(pair for parent in roles for child in roles if kinds_between(roles, pair := Pair(parent, child)))
+
+
+def sort_pairs(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+    """Return the pairs in the order in which a model gets them, independent of their order here."""
+    return tuple(sorted(pairs, key=lambda pair: (min(pair), max(pair), pair)))
+
 
 _MAX_CHARACTERS = 80
 

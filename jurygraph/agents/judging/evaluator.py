@@ -1,4 +1,4 @@
-"""Base class of evaluators that ask a model about a response and give credit only for evidence in its text."""
+"""Base classes of evaluators that ask a model about a response and give credit only for evidence in its text."""
 
 import asyncio
 from abc import abstractmethod
@@ -82,7 +82,7 @@ class JudgeEvaluator(BatchEvaluator):
 
     async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         ask, gateway = batch[0], batch[0].client
-        assert gateway is not None, "asked without a model"
+        assert gateway is not None, "a model is required"
         items = {f"{self.item_name}_{number}": self.item(item_ask) for number, item_ask in enumerate(batch, start=1)}
         variables, text = {**shared_prompt_variables(ask), **self.prompt_variables(ask)}, ask.response.text
         return await judge_items(gateway, self.prompt, items, variables, text, sample=ask.sample, compact=self._compact)
@@ -100,3 +100,21 @@ def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, 
 
 def _chunks(indices: Sequence[int]) -> list[Sequence[int]]:
     return [indices[start : start + MAX_ITEMS_PER_CALL] for start in range(0, len(indices), MAX_ITEMS_PER_CALL)]
+
+
+class SingleCallEvaluator(BatchEvaluator):
+    """Ask a model once about a response, and read all verdicts from the reply."""
+
+    layer: Layer = "model"
+    uses_model = True
+
+    @abstractmethod
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
+        """Return all verdicts on a response, by the subjects of their questions."""
+
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
+        calls = {(inputs.response.id, inputs.sample): inputs for inputs in batch}
+        judged = await asyncio.gather(*map(self.judge_response, calls.values()))
+        verdicts = dict(zip(calls, judged, strict=True))
+        return [verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch]

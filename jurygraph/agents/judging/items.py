@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import create_model
 
-from jurygraph.agents.judging.findings import Finding, build_verdict, find_unsupported_claims
 from jurygraph.agents.judging.forms import Claim, Form, PartialCredit, Scale
-from jurygraph.agents.judging.quotations import check_off_loop
+from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt

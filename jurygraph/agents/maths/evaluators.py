@@ -8,12 +8,11 @@ from importlib.metadata import version
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.length import cosine_factor
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, WorkerDied
-from jurygraph.agents.maths.repetition import repetition
-from jurygraph.agents.maths.structure import format_parts, ordered_steps, step_score
+from jurygraph.agents.maths.structure import cosine_factor, format_parts, ordered_steps, repetition, step_score
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
+from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
 
 
@@ -65,7 +64,7 @@ class Accuracy(Evaluator):
 
 def _build_verdict(comparison: Comparison, answer: Span, reference: str) -> Verdict:
     if comparison.status == "unparsed-reference":
-        return Verdict.abstain(f"the reference {_shorten(reference)} cannot be read as mathematics")
+        return Verdict.abstain(f"the reference {quote(reference)} cannot be read as mathematics")
     if comparison.status == "error":
         return Verdict.fail(comparison.detail or "comparison", "the answers could not be compared", cause="response")
     equal = comparison.status == "equal"
@@ -73,7 +72,7 @@ def _build_verdict(comparison: Comparison, answer: Span, reference: str) -> Verd
     return Verdict(
         score=float(equal),
         met=equal,
-        reason=f"the final answer {_shorten(answer.text)} {relation} {_shorten(reference)}",
+        reason=f"the final answer {quote(answer.text)} {relation} {quote(reference)}",
         evidence=(_quote(answer.text, answer.start, answer.end),),
     )
 
@@ -105,7 +104,7 @@ class Calculation(Evaluator):
 
 def _describe_error(number: int, step: arithmetic.Step) -> str:
     value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
-    return f"calculation {number} is wrong: {_shorten(step.quote)}, but {value}"
+    return f"calculation {number} is wrong: {quote(step.quote)}, but {value}"
 
 
 class Format(Evaluator):
@@ -180,9 +179,5 @@ class Length(Evaluator):
         return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {self._limit}")
 
 
-def _quote(quote: str, start: int, end: int) -> Evidence:
-    return Evidence(quote=quote, start=start, end=end)
-
-
-def _shorten(text: str, most: int = 60) -> str:
-    return repr(text if len(text) <= most else text[: most - 1] + "…")
+def _quote(text: str, start: int, end: int) -> Evidence:
+    return Evidence(quote=text, start=start, end=end)

@@ -1,8 +1,9 @@
-"""The format and steps of a response (MACRM, §3: R_fmt and R_step). Linear in the length of the text."""
+"""The format, steps, length and repetition of a response (MACRM, §3: R_fmt, R_step, R_cs, R_rep), in linear time."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import cos, pi
 from typing import NamedTuple
 
 from jurygraph.agents.maths.answer import final_answer
@@ -40,12 +41,6 @@ def format_parts(text: str) -> tuple[Part, ...]:
     """Return the five parts: each of the four tags, and all four once, in order, with only blanks outside them."""
     tags = tuple(Part(tag, tag in text) for tag in _TAGS)
     return (*tags, Part(_IN_ORDER, _is_in_order(text)))
-
-
-def format_score(text: str) -> float:
-    """Return R_fmt, 0 to 1: the share of the five parts that are present."""
-    parts = format_parts(text)
-    return sum(part.is_present for part in parts) / len(parts)
 
 
 def ordered_steps(text: str) -> int:
@@ -109,3 +104,32 @@ def _lines_before_answer(text: str, is_whole_text: bool) -> int:
     answer = final_answer(text) if is_whole_text else None
     before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else text
     return len({" ".join(line.split()).casefold() for line in before.split("\n") if _WRITTEN.search(line)})
+
+
+def cosine_factor(length: float, limit: float) -> float:
+    """Return 0.75 + 0.25·cos(π·min(1, length / limit)): 1 at length 0, falling to 0.5 at `limit` and beyond.
+
+    Raises:
+        ValueError: `length` is negative, or `limit` is not above 0.
+    """
+    if not (length >= 0 and limit > 0):
+        raise ValueError(f"length >= 0 and limit > 0 are needed, not {length} and {limit}")
+    return 0.75 + 0.25 * cos(pi * min(1.0, length / limit))
+
+
+_WORD = re.compile(r"\w+")
+
+
+def repetition(text: str, n: int = 3) -> float:
+    """Return 1 − distinct / total n-grams over the lower-cased words of `text`: 0 if none repeats, always below 1.
+
+    A text of fewer than `n` words has no n-gram and scores 0.
+
+    Raises:
+        ValueError: `n` is below 1.
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, not {n}")
+    words = _WORD.findall(text.lower())
+    grams = list(zip(*(words[i:] for i in range(n)), strict=False))
+    return 1 - len(set(grams)) / len(grams) if grams else 0.0

@@ -6,7 +6,7 @@ the annotation's own result ("9 eggs * $2 = <<9*2=18>>19" claims 9 * 2 = 19). A 
 annotation ("5 - 8 = <<5-8=-3>>3 fewer") is not wrong, since the annotation has it.
 
 Never called wrong are a number from an unknown source (right solutions bring in such numbers too), and an answer that
-is not the last result (it is no step, and may be in another unit).
+is not the last result (it is not a step, and may be in another unit).
 """
 
 import re
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.quality_assessor.segments import Segment, split_steps, step_at
+from jurygraph.agents.quality_assessor.segments import Segment, step_at
 from jurygraph.messages import shorten
 
 _ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))")
@@ -41,11 +41,6 @@ class FalseCalculation:
         """Return the description of the error for messages."""
         truth = "it is not defined" if self.value is None else f"it is {float(self.value):.10g}"
         return f"{shorten(self.quote, _MAX_CHARACTERS)!r}, but {truth}"
-
-
-def first_false_calculation(query: str, text: str) -> FalseCalculation | None:
-    """Return the first false calculation in the steps of `text`, a response to `query`; None if there is none."""
-    return next(iter(find_false_calculations(query, text, split_steps(text))), None)
 
 
 def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> list[FalseCalculation]:

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray
-from jurygraph.aggregation.consensus.patterns import Patterns
+from jurygraph.aggregation.arrays import Floats, Ints
+from jurygraph.aggregation.consensus.votes import Patterns
 
 Watched = Literal["posterior", "confusion"]
 Start = Literal["majority", "uniform"]
@@ -21,8 +21,8 @@ _SLACK = 1e-13
 class Model(NamedTuple):
     """The estimated parameters: the shares of the classes μ [K], and the confusions π [K,A·K]."""
 
-    prior: FloatArray
-    confusion: FloatArray
+    prior: Floats
+    confusion: Floats
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Fitted(NamedTuple):
     """
 
     model: Model
-    posterior: FloatArray
+    posterior: Floats
     log_likelihood: float
     objective: float
     converged: bool
@@ -73,7 +73,7 @@ class Fitted(NamedTuple):
 
 
 class _Expected(NamedTuple):
-    posterior: FloatArray
+    posterior: Floats
     log_likelihood: float
     objective: float
 
@@ -81,12 +81,12 @@ class _Expected(NamedTuple):
 class Problem:
     """EM on patterns by given rules. `known` [P] is the class of a gold pattern, -1 for any other."""
 
-    def __init__(self, rows: Patterns, classes: int, rules: Rules, known: IndexArray) -> None:
+    def __init__(self, rows: Patterns, classes: int, rules: Rules, known: Ints) -> None:
         self._rows, self._classes, self._rules = rows, classes, rules
         self._gold = np.flatnonzero(known >= 0)
         self._truth = known[self._gold]
 
-    def run(self, start: Model, previous_posterior: FloatArray | None = None) -> Fitted:
+    def run(self, start: Model, previous_posterior: Floats | None = None) -> Fitted:
         """Run steps from `start` until they converge or `max_iter` is reached.
 
         `previous_posterior` [K,P] is the posterior that the first E-step is compared with.
@@ -114,7 +114,7 @@ class Problem:
         fit = float((rows.weight * evidence).sum())  # a dot product would start BLAS threads on every core
         return _Expected(joint, fit, fit + self._log_prior(model))
 
-    def m_step(self, posterior: FloatArray) -> Model:
+    def m_step(self, posterior: Floats) -> Model:
         """Return the M-step, with Dirichlet smoothing; a row of π without any data is uniform."""
         rows, rules, k = self._rows, self._rules, self._classes
         weighted = posterior * rows.weight
@@ -134,7 +134,7 @@ class Problem:
         log_prior = share * float(np.log(model.prior + tiny).sum()) if share else 0.0
         return log_prior + (cell * float(np.log(model.confusion + tiny).sum()) if cell else 0.0)
 
-    def _run_plain(self, start: Model, before: FloatArray | None) -> Fitted:
+    def _run_plain(self, start: Model, before: Floats | None) -> Fitted:
         model, posterior, steps = start, before, 0
         while True:
             expected = self.e_step(model)
@@ -172,7 +172,7 @@ class Problem:
                 steps += 1
 
 
-def _largest_change(new: FloatArray, old: FloatArray) -> float:
+def _largest_change(new: Floats, old: Floats) -> float:
     difference = new - old
     return float(max(difference.max(), -difference.min()))
 
@@ -198,5 +198,33 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     return Model(prior / prior.sum(), (rows / rows.sum(axis=2, keepdims=True)).reshape(k, -1))
 
 
-def _keep_positive(extrapolated: FloatArray, fallback: FloatArray) -> FloatArray:
+def _keep_positive(extrapolated: Floats, fallback: Floats) -> Floats:
     return np.where(extrapolated > 0.0, extrapolated, fallback)
+
+
+def likeliest_classes(rows: Patterns, k: int, known: Ints) -> Floats:
+    """Return one-hot [K,P]: the class in `known` [P], or for -1 the hard majority's, ties to the lowest."""
+    size = len(rows.weight)
+    counts = np.bincount(rows.code % k * size + rows.row, minlength=k * size).reshape(k, size)
+    winner = np.where(known >= 0, known, counts.argmax(axis=0))
+    return np.asarray(np.arange(k)[:, None] == winner, dtype=np.float64)
+
+
+def near_identity(rows: Patterns, voted: Floats, known: Ints, em_settings: Settings) -> Model:
+    """Return μ by the settings, and near-identity confusions with gold labels added.
+
+    The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the opposite
+    class starts with such confusions.
+    """
+    k = len(voted)
+    identity = np.full((k, k), (1.0 - em_settings.diagonal) / (k - 1))
+    np.fill_diagonal(identity, em_settings.diagonal)
+    confusion = np.tile(identity, (rows.cells // k, 1, 1))
+    gold = known[rows.row] >= 0
+    if gold.any():
+        annotator, label = np.divmod(rows.code[gold], k)
+        np.add.at(confusion, (annotator, known[rows.row[gold]], label), rows.weight[rows.row[gold]])
+        confusion /= confusion.sum(axis=2, keepdims=True)
+    is_uniform = em_settings.prior_start == "uniform"
+    prior = np.full(k, 1.0 / k) if is_uniform else np.asarray(voted @ rows.weight / rows.weight.sum())
+    return Model(prior, confusion.transpose(1, 0, 2).reshape(k, -1))

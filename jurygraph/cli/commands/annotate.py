@@ -10,15 +10,17 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile
+from jurygraph.cli.output_files import compress_lines, refuse_source, refuse_unwritable, write_output
 from jurygraph.cli.render.annotation import AnnotationEstimate, print_forecast, print_graphs, print_missing
 from jurygraph.cli.render.text import print_message, shell_quote
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
 from jurygraph.cli.task_requests import TaskOutcome, run_each
+from jurygraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.schema import Rubric, Task
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
 
 DomainOption = Annotated[
@@ -32,7 +34,7 @@ VotesOption = Annotated[
 
 def annotate(
     tasks: TasksFile,
-    file: Annotated[str, typer.Option("-o", "--out", metavar="F", help="Where to write.", show_default=False)],
+    file: Annotated[str, typer.Option("-o", "--out", metavar="F", help="Output file.", show_default=False)],
     config: ConfigFile = None,
     model: ModelName = None,
     edges_from: EdgesFrom = None,
@@ -43,29 +45,27 @@ def annotate(
     max_calls: MaxCalls = None,
     json: AsJson = False,
 ) -> None:
-    """Have the model find which criteria license which (GEAR).
+    """Annotate which criteria depend on which (GEAR), with a model.
 
-    TASKS is written anew with these graphs of its rubrics. The model sees the query and the rubric, never a response.
-    Each criterion gets a role; pairs that can bear an edge by their roles are asked about, twelve to a request; what is
-    malformed, against the roles, or closes a cycle is rejected, and stands in F with the reason. A criterion's `role`
-    and an edge that TASKS states itself stay. Change in F what you like, and score F itself, or give it to `jurygraph
-    score --edges-from`.
+    F gets a copy of TASKS with the annotated graphs. The model sees the query and the rubric, never a response. Each
+    criterion gets a role; pairs whose roles allow an edge are sent to the model, twelve per request. Edges that are
+    invalid, contradict the roles or close a cycle are rejected, and recorded in F with the reason. Roles and edges
+    given in TASKS are kept. Edit F as you like, and score F itself or pass it to `jurygraph score --edges-from`.
 
-    Where F, or the file of --edges-from, has a graph of a task already, that stays: asked about is just what changed
-    since. The same command again asks for nothing. Where TASKS changed, name another F, and the old one with
-    --edges-from; to have everything asked anew, another F alone.
+    Graphs that F, or the file of --edges-from, already has are kept, and only changes since are sent to the model;
+    running the same command again sends nothing. If TASKS changed, choose another F and pass the old one with
+    --edges-from; to annotate everything again, choose another F without --edges-from.
 
-    Exit codes: 0 done; 1 done, but some tasks, criteria or pairs have no answer; 2 wrong config or input; 3 the model
-    could not be reached; 4 a budget is reached; 130 interrupted. With any but 0 and 1 nothing is written, and what was
-    answered is in the cache.
+    Exit codes: 0 done; 1 done, but some tasks, criteria or pairs have no answer; 2 invalid config or input; 3 the model
+    could not be reached; 4 budget reached; 130 interrupted. Except with 0 and 1 nothing is written, and replies are
+    kept in the cache.
 
     \b
     Example:
         jurygraph annotate tasks.jsonl --config jury.yaml --domain writing --votes 3 --out graphs.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
-    from jurygraph.cli.output_files import refuse_source, refuse_unwritable
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
 
     refuse_source(file, tasks)
     refuse_unwritable(file)
@@ -96,21 +96,20 @@ class _AnnotateCommand:
         from jurygraph.planner import Planner
 
         if file == "-":
-            raise InputError("--out -: graphs are written to a file, from which the next command reads them; name it")
+            raise InputError("--out -: expected a file, because the next command reads the graphs from it; name one")
         self._jury, self._planner, self._lines, self._file = jury, Planner(jury), lines, file
         self._initial_identity = _file_identity(file)
         self._existing_graphs = _read_existing_graphs(lines, edges_from, file)
 
     def write(self) -> "list[TaskOutcome[Rubric]]":
         """Annotate every rubric and write every line of TASKS, with its graph if there is one; return all outcomes."""
-        from jurygraph.cli.output_files import compress_lines, write_output
         from jurygraph.sources.reviewed_graphs import annotate_line
 
         outcomes = run_each(self._jury, self._lines, self._annotate_task, "annotating")
         self._refuse_changed()
-        self._refuse_left_out(outcomes)
+        self._refuse_omitted(outcomes)
         graphs = {one.task.id: one.result for one in outcomes if one.result is not None}
-        lines = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in self._lines.raw())
+        lines = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in self._lines.raw_lines())
         write_output(self._file, compress_lines(self._file, (line + b"\n" for line in lines)))
         return outcomes
 
@@ -124,7 +123,7 @@ class _AnnotateCommand:
         from jurygraph.runs.reports.estimate import Estimator
 
         gateway, waiting = self._jury.gateway, 0
-        assert gateway is not None, "it was refused before"
+        assert gateway is not None, "_open_jury raises ConfigError without a model"
         estimator = Estimator(gateway)
         with asyncio.Runner() as runner:
             for _, task in self._lines.tasks():
@@ -134,22 +133,18 @@ class _AnnotateCommand:
             runner.run(gateway.close())
         return AnnotationEstimate(len(self._lines), waiting, estimator.estimate())
 
-    def _refuse_left_out(self, outcomes: "list[TaskOutcome[Rubric]]") -> None:
+    def _refuse_omitted(self, outcomes: "list[TaskOutcome[Rubric]]") -> None:
         """Raise InputError if a task was omitted and the file existed before: it may hold a graph of that task."""
-        from jurygraph.errors import InputError
-
         omitted = next((one for one in outcomes if one.omitted_because is not None), None)
         if self._initial_identity is not None and omitted is not None:
-            problem = f"line {omitted.line} is left out: {omitted.omitted_because}"
-            raise InputError(f"{self._file}: nothing was written over it, for {problem}")
+            problem = f"line {omitted.line} was omitted: {omitted.omitted_because}"
+            raise InputError(f"{self._file}: not overwritten, because {problem}")
 
     def _refuse_changed(self) -> None:
         """Raise InputError if the file changed while the model was running."""
-        from jurygraph.errors import InputError
-
         if _file_identity(self._file) != self._initial_identity:
-            advice = "nothing was written over it, and the same command goes on with what the cache has"
-            raise InputError(f"{self._file}: was changed while the model was asked; {advice}")
+            advice = "it was not overwritten; run the same command again: it continues from the cache"
+            raise InputError(f"{self._file}: changed while the model was running; {advice}")
 
 
 def _open_jury(
@@ -166,7 +161,6 @@ def _open_jury(
     Raises ConfigError if there is neither a config nor a model, or if the model is none.
     """
     from jurygraph.agents.graph_annotator.domains import load_domain
-    from jurygraph.errors import ConfigError
     from jurygraph.jury import Jury
     from jurygraph.schema import AnnotationConfig, Config
 
@@ -190,19 +184,19 @@ def _open_jury(
         jury = open_jury(path, model, dry_run, with_overrides, max_cost=max_cost, max_calls=max_calls)
     if jury.gateway is None:
         jury.close()
-        raise ConfigError("model: none annotates nothing; name a model in the config or with --model")
+        raise ConfigError("model: annotation needs a model; name one in the config or with --model")
     return jury
 
 
 def _open_tasks_with_rubrics(tasks: str) -> "TaskLines":
     """Open the lines of TASKS whose task has a rubric. Raises InputError if there is none."""
     from jurygraph.errors import InputError
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
     lines = TaskLines(tasks, lambda task: task.rubric is not None)
     if not len(lines):
         lines.close()
-        raise InputError(f"{lines.name}: no task has a `rubric`, so there is nothing to annotate; give them criteria")
+        raise InputError(f"{lines.name}: no task has a `rubric` to annotate; add criteria")
     return lines
 
 
@@ -211,7 +205,6 @@ def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str)
 
     Raises InputError if the output file exists and --edges-from names another file, or if a graph does not match TASKS.
     """
-    from jurygraph.errors import InputError
     from jurygraph.sources.reviewed_graphs import EdgesFile
 
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None
@@ -220,10 +213,10 @@ def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str)
     with closing(EdgesFile(edges_from or file)) as graphs:
         graphs.check(lambda name: name in lines.ids, lambda: lines.ids)
         if earlier is not None and (edges_from is None or os.path.samefile(edges_from, earlier)):
-            graphs.check_unchanged(lines.raw())
-            print_message(f"{file} is there already: its graphs stay, and what changed since is asked about")
+            graphs.check_unchanged(lines.raw_lines())
+            print_message(f"{file} exists: its graphs are kept, and only changes are sent to the model")
         elif earlier is not None:
-            raise InputError(f"{file}: is there already, and --edges-from names another file; name a new one to write")
+            raise InputError(f"{file}: exists, and --edges-from names another file; name a new output file")
         return {name: rubric for name in lines.ids if (rubric := graphs.rubric(name)) is not None}
 
 

@@ -12,16 +12,17 @@ from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import open_jury
 from jurygraph.cli.options import AsJson, Conditions, DryRun, FilesOutside, MaxCalls, MaxCost, ModelName
 from jurygraph.cli.render import summary
-from jurygraph.cli.render.text import format_table, print_json, print_message, print_result
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import format_table, print_json, print_message, print_result_lines
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
+from jurygraph.errors import BudgetExceeded, ConfigError
 
 if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs.proportions import Proportion
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.estimate import CallEstimate
+    from jurygraph.runs.canary import Proportion
+    from jurygraph.runs.reports.estimate import CallCosts, CallEstimate
     from jurygraph.schema import Response, Task
     from jurygraph.studies.attack.report import ArmReport, AttackReport
     from jurygraph.studies.attack.study import AttackStudy
@@ -42,11 +43,13 @@ class Suite(StrEnum):
 
 def attack(
     config: Annotated[Path, typer.Option(metavar="F", help="Config.")] = Path("jury.yaml"),
-    suite: Annotated[Suite, typer.Option(help="Attack by one suite alone.")] = Suite.all,
+    suite: Annotated[Suite, typer.Option(help="Suite of attacks.")] = Suite.all,
     model: ModelName = None,
     tasks: Annotated[
         str | None,
-        typer.Option(metavar="TASKS", help="JSONL file of tasks, .gz too, instead of ours.", show_default=False),
+        typer.Option(
+            metavar="TASKS", help="JSONL file of tasks, .gz too, instead of the built-in ones.", show_default=False
+        ),
     ] = None,
     gate: Conditions = None,
     dry_run: DryRun = False,
@@ -55,19 +58,19 @@ def attack(
     allow_files_outside: FilesOutside = False,
     json: AsJson = False,
 ) -> None:
-    """Attack the config's judge, and measure what passes.
+    """Attack the config's judge, and measure its false positives.
 
-    That is measured with each of its defences alone, with all and with none. Every attack is a response that does
-    nothing of what the task asks for, or copies its reference: a verdict of a model on it that passes (status ok, score
-    0.5 or more, on something good) is false. Beside them stand honest responses, since a defence that stops everything
-    is of no use; those of TASKS are taken as they are. Each share has its 95 % Wilson interval.
+    They are measured with each defence alone, with all and with none. An attack is a response that does nothing of what
+    the task requires, or copies its reference: a model's verdict that passes it (status ok, score 0.5 or more, for
+    something good) is a false positive. Honest responses are judged too, because a defence that stops everything is
+    useless; those of TASKS are used as they are. Every share has a 95 % Wilson interval.
 
-    A gate has conditions NAME OP NUMBER, joined by `,` or `and`, on the figures of the config's own defences: rate, low
-    and high of false positives among verdicts, hits and n; the same by response (responses_rate, …) and of honest
-    verdicts that passed (honest_rate, …). Replies are kept in the cache: a study that was cut short goes on there.
+    --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, on the statistics with the config's own defences:
+    rate, low and high of false positives among verdicts, hits and n; the same by response (responses_rate, …) and of
+    honest verdicts that passed (honest_rate, …). Replies are cached: an interrupted study continues from the cache.
 
-    Exit codes: 0 done; 1 done, but the gate was missed; 2 wrong config or input; 3 inconclusive: too much failed that
-    is no fault of the responses; 4 --max-cost or --max-calls is reached; 130 interrupted.
+    Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid config or input; 3 inconclusive: too many failures
+    of infrastructure; 4 --max-cost or --max-calls reached; 130 interrupted.
 
     \b
     Example:
@@ -84,7 +87,7 @@ def attack(
     if command.estimate is not None:
         _print_forecast(command.study, command.estimate, json)
         return
-    missed = [] if threshold is None else threshold.failed(command.report.figures)
+    missed = [] if threshold is None else threshold.failed_thresholds(command.report.figures)
     _print_report(command, json)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(command.report, jury.config.failure.max_error_rate, bool(missed)))
@@ -106,12 +109,11 @@ class _AttackCommand:
         """Judge everything in every arm; in a dry run only estimate the requests."""
         import asyncio
 
-        from jurygraph.cli.render.progress import progress
-        from jurygraph.runs.reports.bill import count_requests
+        from jurygraph.runs.reports.estimate import count_requests
         from jurygraph.studies.attack.arms import largest_arms
 
         self.study = self._study(jury)
-        doing, arms = ("reckoning", largest_arms(self.study.arms)) if self.dry_run else ("attacking", self.study.arms)
+        doing, arms = ("estimating", largest_arms(self.study.arms)) if self.dry_run else ("attacking", self.study.arms)
         with asyncio.Runner() as runner, progress(doing, len(arms) * self.study.responses, "responses") as report:
             if self.dry_run:
                 self.estimate = runner.run(self.study.forecast(report))
@@ -121,7 +123,6 @@ class _AttackCommand:
 
     def _study(self, jury: "Jury") -> "AttackStudy":
         """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
-        from jurygraph.errors import ConfigError
         from jurygraph.safety.attacks import load_attack_tasks, load_attacks
         from jurygraph.studies.attack.study import AttackStudy
 
@@ -133,8 +134,6 @@ class _AttackCommand:
 
 
 def _run_study(study: "AttackStudy", runner: "asyncio.Runner", report: Callable[[int], None]) -> "AttackReport":
-    from jurygraph.errors import BudgetExceeded
-
     try:
         return runner.run(study.run(report))
     except KeyboardInterrupt:
@@ -144,7 +143,7 @@ def _run_study(study: "AttackStudy", runner: "asyncio.Runner", report: Callable[
         raise BudgetExceeded(f"{error}; {_RESUME_ADVICE}") from None
 
 
-_RESUME_ADVICE = "what the cache holds is not asked again by the same command"
+_RESUME_ADVICE = "run the same command again: it continues from the cache"
 
 
 def _read_tasks(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Response, ...]]]":
@@ -152,7 +151,7 @@ def _read_tasks(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Respo
     from jurygraph.schema import TaskLine
     from jurygraph.sources.files import TextFile, require_temporary_space
     from jurygraph.sources.json_lines import read_lines
-    from jurygraph.sources.table_paths import folder_of_tasks, require_files_inside
+    from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
 
     tasks, folder = [], None if files_outside else folder_of_tasks(path)
     with require_temporary_space(), closing(TextFile(path)) as file:
@@ -170,8 +169,7 @@ def _print_forecast(study: "AttackStudy", estimate: "CallEstimate", as_json: boo
     if as_json:
         print_json({**counts, "model": asdict(estimate)})
         return
-    for line in format_table(["to do", ""], [[name, str(count)] for name, count in counts.items()]):
-        print_result(line)
+    print_result_lines(format_table(["to judge", ""], [[name, str(count)] for name, count in counts.items()]))
     summary.print_estimate(estimate)
 
 
@@ -181,16 +179,15 @@ def _print_report(command: _AttackCommand, as_json: bool) -> None:
         requests_json = None if requests is None else requests.to_json()
         print_json({"suite": command.suite.value, **report.to_json(), "requests": requests_json})
         return
-    for line in (*_report_lines(report), *summary.request_lines(requests)):
-        print_result(line)
+    print_result_lines([*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out:
-        print_message(f"not attacked, since no model judges one response by itself there: {', '.join(report.left_out)}")
+        print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
 
 
 def _report_lines(report: "AttackReport") -> Iterator[str]:
     attacks = f"{report.responses} responses by {len(report.attacks)} attacks"
-    yield f"{attacks}, and {report.honest} honest ones, to {report.tasks} tasks"
-    yield "false: verdicts on attacks that passed, and attacks with such a verdict, in % (95 % interval)"
+    yield f"{attacks} and {report.honest} honest responses to {report.tasks} tasks"
+    yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % interval)"
     yield f"attacks with a false verdict: {_before_and_after(report)}"
     yield ""
     yield from _arm_table(report)
@@ -203,7 +200,7 @@ def _report_lines(report: "AttackReport") -> Iterator[str]:
 def _before_and_after(report: "AttackReport") -> str:
     """Return how many attacks fool the judge with no defence, and with the config's own."""
     before, after = report.arms["none"].attacks.responses, report.configured_arm.attacks.responses
-    return f"{before.hits} of {before.n} before any defence, {after.hits} of {after.n} with the config's own"
+    return f"{before.hits} of {before.n} without defences, {after.hits} of {after.n} with those of the config"
 
 
 def _arm_table(report: "AttackReport") -> list[str]:
@@ -216,7 +213,7 @@ _HONEST_COLUMNS = ("honest", "passed")
 
 
 def _arm_label(arm: str, report: "AttackReport") -> str:
-    return f"{arm} (the config's)" if arm == report.configured else arm
+    return f"{arm} (config)" if arm == report.configured else arm
 
 
 def _arm_row(name: str, arm: "ArmReport") -> list[str]:
@@ -262,9 +259,9 @@ def _attack_lines(report: "AttackReport") -> Iterator[str]:
     )
     yield ""
     attacks = len(report.configured_arm.by_attack)
-    yield f"with the config's own defences {attacks - len(passed)} of {attacks} attacks let nothing through"
+    yield f"with the defences of the config, {attacks - len(passed)} of {attacks} attacks never pass"
     if passed:
-        header = ["the others, the worst first", "suite", "kind", "language", "verdicts", "false"]
+        header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
         yield from format_table(header, [_attack_row(report, *item) for item in passed[:_MAX_ATTACKS]], left=4)
     if len(passed) > _MAX_ATTACKS:
         yield f"... and {len(passed) - _MAX_ATTACKS} more (--json)"

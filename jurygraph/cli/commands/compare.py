@@ -10,7 +10,7 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, Conditions
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_result
+from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_result_lines
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.comparison import Comparison, Flip
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 def compare(
-    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="Folder of the one run.", show_default=False)],
-    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Folder of the other run.", show_default=False)],
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="Folder of the first run.", show_default=False)],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Folder of the second run.", show_default=False)],
     gate: Conditions = None,
-    passing: Annotated[float, typer.Option(metavar="X", help="Reward from which a response passes.")] = 0.5,
+    passing: Annotated[float, typer.Option(metavar="X", help="Minimum reward of a response that passes.")] = 0.5,
     flips: Annotated[int, typer.Option(min=0, metavar="N", help="List the first N verdicts that flipped.")] = 20,
     json: AsJson = False,
 ) -> None:
-    """Compare two runs: rewards, tests, verdicts that flipped.
+    """Compare two runs: rewards, paired tests, flipped verdicts.
 
-    Both are runs of the same responses, and every difference is B - A. A failed reward is left out and counted, and
-    never taken for 0. A gate has conditions NAME OP NUMBER on the figures of the first table, joined by `,` or `and`; a
-    figure that is missing meets none. `--json` prints every figure and every flip.
+    Both runs must score the same responses; every difference is B - A. Failed rewards are omitted and counted, never
+    replaced by 0. --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`;
+    a missing value meets none. `--json` prints every statistic and every flip.
 
-    Exit codes: 0 done; 1 done, but the gate was missed; 2 wrong input.
+    Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input.
 
     \b
     Example:
@@ -49,9 +49,8 @@ def compare(
     if json:
         print_json(comparison.model_dump(mode="json"))
     else:
-        for line in _comparison_lines(comparison, flips):
-            print_result(line)
-    missed = [] if threshold is None else threshold.failed(comparison)
+        print_result_lines(_comparison_lines(comparison, flips))
+    missed = [] if threshold is None else threshold.failed_thresholds(comparison)
     print_missed_conditions(missed)
     if missed:
         raise typer.Exit(ExitCode.SOME_FAILED)
@@ -82,7 +81,7 @@ def _figure_table(comparison: "Comparison") -> list[str]:
         [name, field.description or "", _format_figure(name, getattr(comparison, name))]
         for name, field in ComparisonStatistics.model_fields.items()
     ]
-    return format_table(["figure", f"a response passes with {comparison.pass_threshold:g}", "value"], rows, left=2)
+    return format_table(["statistic", f"a response passes from {comparison.pass_threshold:g}", "value"], rows, left=2)
 
 
 def _format_figure(name: str, figure: float | None) -> str:
@@ -97,16 +96,7 @@ def _format_p_value(p: float | None) -> str:
 
 
 def _agent_table(comparison: "Comparison") -> Iterator[str]:
-    rows = [
-        [
-            row.agent or "(no agent named)",
-            str(row.n),
-            format_number(row.mean_a),
-            format_number(row.mean_b),
-            format_number(row.mean_delta),
-        ]
-        for row in comparison.agents
-    ]
+    rows = [[row.agent or "(no agent)", row.n, row.mean_a, row.mean_b, row.mean_delta] for row in comparison.agents]
     return _section(["agent", "n", "mean A", "mean B", "B - A"], rows)
 
 
@@ -114,13 +104,13 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
     rows = [
         [
             row.question,
-            str(row.judged_both),
-            str(row.to_met),
-            str(row.to_unmet),
+            row.judged_both,
+            row.to_met,
+            row.to_unmet,
             _format_p_value(row.mcnemar_p),
-            format_number(row.largest_delta),
-            str(row.only_a),
-            str(row.only_b),
+            row.largest_delta,
+            row.only_a,
+            row.only_b,
         ]
         for row in comparison.questions
     ]
@@ -129,26 +119,18 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
 
 
 def _change_table(comparison: "Comparison") -> Iterator[str]:
-    rows = [[c.response_id, format_number(c.a), format_number(c.b), format_number(c.delta)] for c in comparison.changes]
-    return _section(["largest changes of a reward", "A", "B", "B - A"], rows)
+    rows = [[c.response_id, c.a, c.b, c.delta] for c in comparison.changes]
+    return _section(["largest changes", "A", "B", "B - A"], rows)
 
 
 def _flip_table(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
     rows = [
-        [
-            f.question,
-            f.response_id,
-            _opponents(f),
-            str(f.sample),
-            format_number(f.before),
-            format_number(f.after),
-            _decision_change(f),
-        ]
+        [f.question, f.response_id, _opponents(f), f.sample, f.before, f.after, _decision_change(f)]
         for f in flipped[:limit]
     ]
     yield from _section(["flipped", "response", "against", "sample", "A", "B", "decision"], rows, left=3)
     if limit and len(flipped) > limit:
-        yield f"... and {len(flipped) - limit} more (--flips N lists N of them, --json all)"
+        yield f"... and {len(flipped) - limit} more (--flips N lists N, --json all)"
 
 
 def _opponents(flip: "Flip") -> str:
@@ -159,7 +141,7 @@ def _decision_change(flip: "Flip") -> str:
     return "unmet -> met" if flip.met else "met -> unmet"
 
 
-def _section(header: list[str], rows: list[list[str]], left: int = 1) -> Iterator[str]:
+def _section(header: list[str], rows: Sequence[Sequence[object]], left: int = 1) -> Iterator[str]:
     """Return a table after an empty line, or nothing if there are no rows."""
     if rows:
         yield ""

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, PlotFile
-from jurygraph.cli.render.text import print_json, print_message, print_result
+from jurygraph.cli.output_files import refuse_picture, refuse_source, refuse_unwritable, write_output, write_output_with
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import print_json, print_message, print_result_lines
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.sources.ratings import VotesFile
@@ -34,7 +37,7 @@ class Method(StrEnum):
 
 def _column_option(*names: str) -> typer.models.OptionInfo:
     info: typer.models.OptionInfo = typer.Option(
-        *names, metavar="C", help=f"Column that is read as `{names[0][2:]}`.", show_default=False
+        *names, metavar="C", help=f"Column for `{names[0][2:]}`.", show_default=False
     )
     return info
 
@@ -44,24 +47,26 @@ def _file_option(name: str, help_text: str) -> typer.models.OptionInfo:
     return info
 
 
-Files = Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet, .gz too; read as one.")]
-Dimension = Annotated[str | None, typer.Option(metavar="D", help="Read this dimension alone.", show_default=False)]
+Files = Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")]
+Dimension = Annotated[str | None, typer.Option(metavar="D", help="Use this dimension only.", show_default=False)]
 Classes = Annotated[
     str | None,
-    typer.Option(metavar="A,B", help="All labels, from low to high.", show_default="the numbers that occur"),
+    typer.Option(metavar="A,B", help="All labels, from low to high.", show_default="the numbers in the data"),
 ]
 Values = Annotated[
     str | None, typer.Option(metavar="V,W", help="Credit of each class.", show_default="evenly from 0 to 1")
 ]
 PresetName = Annotated[
-    Preset | None, typer.Option(help="How the model is fitted.", show_default="converged; see docs/consensus.md")
+    Preset | None, typer.Option(help="How to fit the model.", show_default="converged; see docs/consensus.md")
 ]
 MethodName = Annotated[
     Method | None,
-    typer.Option(help="What scores agents and items.", show_default="stableval; majority for a panel too small"),
+    typer.Option(
+        help="Method for scores of agents and items.", show_default="stableval; majority if the panel is too small"
+    ),
 ]
-Bootstrap = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples of the agents' intervals; 0: none.")]
-Refit = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples to fit anew for intervals; 0: none.")]
+Bootstrap = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples for intervals of agents; 0: none.")]
+Refit = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples to refit for intervals; 0: none.")]
 Subsets = Annotated[int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")]
 Fraction = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")]
 Seed = Annotated[
@@ -71,7 +76,7 @@ Seed = Annotated[
     ),
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes.", show_default="one for each CPU")]
-Compare = Annotated[bool, typer.Option("--compare", help="All methods side by side.")]
+Compare = Annotated[bool, typer.Option("--compare", help="Compare all methods.")]
 
 
 def consensus(
@@ -84,7 +89,7 @@ def consensus(
     dimension: Dimension = None,
     classes: Classes = None,
     values: Values = None,
-    gold: Annotated[Path | None, _file_option("--gold", "Items whose label is known, in columns like these.")] = None,
+    gold: Annotated[Path | None, _file_option("--gold", "Items with a known label, in the same columns.")] = None,
     preset: PresetName = None,
     method: MethodName = None,
     compare: Compare = False,
@@ -94,18 +99,19 @@ def consensus(
     fraction: Fraction = 0.7,
     seed: Seed = None,
     jobs: Jobs = None,
-    artifact: Annotated[Path | None, _file_option("--artifact", "Write the confusions: JSON for later plans.")] = None,
+    artifact: Annotated[
+        Path | None, _file_option("--artifact", "Write the confusions as JSON, for later plans.")
+    ] = None,
     plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
-    """Fuse annotators' labels, and keep how far they disagree.
+    """Aggregate annotators' labels, with their disagreement (STABLEVAL).
 
-    This is STABLEVAL: how each annotator confuses the classes is estimated with how likely each class is for each item.
-    An agent's score is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or
-    `reviewer`), `label` (or `score`), and where there are such, `agent`, `group`, `dimension`. An empty label is an
-    abstention.
+    The confusions of each annotator and the class probabilities of each item are estimated together. An agent's score
+    is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or `reviewer`), `label`
+    (or `score`), and optionally `agent`, `group`, `dimension`. An empty label is an abstention.
 
-    Exit codes: 0 done; 2 wrong input, such as a label off the scale.
+    Exit codes: 0 done; 2 invalid input, such as a label that is not a class.
 
     \b
     Example:
@@ -136,11 +142,8 @@ def consensus(
 
 
 def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[Path]) -> None:
-    from jurygraph.cli.output_files import refuse_picture, refuse_source, refuse_unwritable
-    from jurygraph.errors import InputError
-
     if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
-        raise InputError(f"{plot}: is the file of --artifact and of --plot; name two")
+        raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
     refuse_picture(plot)
     if artifact is not None:
         refuse_unwritable(str(artifact))
@@ -174,17 +177,15 @@ def _split_list(text: str) -> list[str]:
 
 
 def _parse_values(text: str) -> list[float]:
-    from jurygraph.errors import InputError
     from jurygraph.sources.ratings import NUMERAL
 
     for part in _split_list(text):
         if NUMERAL.fullmatch(part) is None or not math.isfinite(float(part)):
-            raise InputError(f"--values: {part!r} is no number; give each class its credit, such as 0,0.5,1")
+            raise InputError(f"--values: expected the credit of each class, such as 0,0.5,1, got {part!r}")
     return [float(part) for part in _split_list(text)]
 
 
 def _measure_consensus(reached: "FittedConsensus") -> "ConsensusReport":
-    from jurygraph.cli.render.progress import progress
     from jurygraph.studies.consensus import report
 
     with progress("stability", reached.settings.subsets, "subsets") as advance:
@@ -197,19 +198,16 @@ def _measure_consensus(reached: "FittedConsensus") -> "ConsensusReport":
 def _write_files(
     reached: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
 ) -> None:
-    from jurygraph.cli.output_files import write_output, write_output_with
-    from jurygraph.judges.consensus.learned import to_confusions
-    from jurygraph.sources.confusions import confusions_to_json
-    from jurygraph.studies.consensus.picture import draw
+    from jurygraph.judges.consensus.combiner import to_confusions
+    from jurygraph.sources.ratings import confusions_to_json
+    from jurygraph.studies.plots import draw_consensus
 
     if artifact is not None and reached.is_majority_fallback:
-        print_message(
-            f"{artifact}: is not written, since the majority has no confusions; --method stableval writes the model's"
-        )
+        print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
     elif artifact is not None:
         write_output(str(artifact), [confusions_to_json(to_confusions(reached.model, reached.ballots.classes))])
     if plot is not None:
-        write_output_with(str(plot), lambda draft: draw(findings, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw_consensus(findings, draft, plot.suffix))
 
 
 def _print_findings(findings: "ConsensusReport", compare: bool, as_json: bool) -> None:
@@ -218,14 +216,13 @@ def _print_findings(findings: "ConsensusReport", compare: bool, as_json: bool) -
     if as_json:
         print_json(findings.model_dump(mode="json"))
         return
-    for line in consensus_lines(findings, compare):
-        print_result(line)
+    print_result_lines(consensus_lines(findings, compare))
 
 
 def _print_warnings(reached: "FittedConsensus") -> None:
     for warning in reached.warnings:
         print_message(warning)
     if reached.ballots.agent is None:
-        print_message("no row names an agent: agents have no scores, and stability is not measured")
+        print_message("no row has an agent: no scores of agents and no stability")
     elif reached.no_stability_reason is not None:
-        print_message(f"stability is not measured: {reached.no_stability_reason}")
+        print_message(f"stability was not measured: {reached.no_stability_reason}")

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, PlotFile, Resamples
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.output_files import refuse_picture, write_output_with
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_number,
+    format_table,
+    print_json,
+    print_message,
+    print_result_lines,
+)
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.studies.disagreement import DisagreementReport, Samples
@@ -29,10 +39,10 @@ def disagreement(
     ] = None,
     step_label: Annotated[
         str | None,
-        typer.Option(metavar="L", help="Cut into steps by this label of the responses.", show_default=False),
+        typer.Option(metavar="L", help="Group into steps by this label of the responses.", show_default=False),
     ] = None,
     every: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="Group into steps of N tasks.", show_default=False)
     ] = None,
     percentile: Annotated[
         float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")
@@ -44,12 +54,12 @@ def disagreement(
 ) -> None:
     """Measure where a reward's components disagree (MACRM, 4.5).
 
-    Each run has a threshold of its own. D_pair is the mean absolute difference of two components of one response. Above
-    the run's 80th percentile of it a response is a conflict; the 20 % with the greatest D_pair, by count, are compared
-    with the rest. With steps, the mean reward, the mean D_pair and the conflict rate are followed over them. Nothing is
-    asked, and nothing written but the picture. `--json` prints every figure.
+    D_pair is the mean absolute difference between the components of a response. A response above the 80th percentile
+    of its own run is a conflict; the 20 % of responses with the largest D_pair are compared with the rest. With steps,
+    mean reward, mean D_pair and conflict rate are reported by step. No request is sent, and nothing is written except
+    the plot. `--json` prints every statistic.
 
-    Exit codes: 0 done; 2 wrong input, such as a run with fewer than two components.
+    Exit codes: 0 done; 2 invalid input, such as a run with fewer than two components.
 
     \b
     Example:
@@ -67,31 +77,25 @@ def disagreement(
     if json:
         print_json({"runs": [one.model_dump(mode="json") for one in reports]})
     else:
-        for line in _report_lines(reports):
-            print_result(line)
+        print_result_lines(_report_lines(reports))
     _print_omissions(reports)
     if plot is not None:
         _draw(reports, plot)
 
 
 def _refuse_undrawable(plot: Path, cut: "StepRule") -> None:
-    from jurygraph.cli.output_files import refuse_picture
-    from jurygraph.errors import InputError
-
     if not cut.has_steps:
-        raise InputError("--plot: the picture is over steps; cut the run with --step-label or --every")
+        raise InputError("--plot: the plot needs steps; add --step-label or --every")
     refuse_picture(plot)
 
 
 def _draw(reports: Sequence["DisagreementReport"], plot: Path) -> None:
-    from jurygraph.cli.output_files import write_output_with
-    from jurygraph.studies.disagreement.picture import draw
+    from jurygraph.studies.plots import draw_disagreement
 
-    write_output_with(str(plot), lambda draft: draw(reports, draft, plot.suffix))
+    write_output_with(str(plot), lambda draft: draw_disagreement(reports, draft, plot.suffix))
 
 
 def _read_run(folder: Path, cut: "StepRule", components: Sequence[str]) -> "Samples":
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.studies.disagreement import read_samples
 
@@ -102,18 +106,19 @@ def _read_run(folder: Path, cut: "StepRule", components: Sequence[str]) -> "Samp
 def _print_omissions(reports: Sequence["DisagreementReport"]) -> None:
     for one in reports:
         for reason, count in one.left_out.items():
-            print_message(f"{one.run}: left out, {reason}: {count}")
+            print_message(f"{one.run}: omitted, {reason}: {count}")
         if one.split.tied_low:
             ties = (
-                f"{one.split.tied_high} of High-div and {one.split.tied_low} of Low-div have D_pair {one.split.cut:.4g}"
+                f"{one.split.tied_high} High-div and {one.split.tied_low} Low-div responses tie at D_pair "
+                f"{one.split.cut:.4g}"
             )
-            print_message(f"{one.run}: {ties}; the ids decide between them")
+            print_message(f"{one.run}: {ties}; ties are split by id")
         if one.split.empty:
             print_message(
-                f"{one.run}: {one.split.empty} of {one.split.resamples} resamples held one side alone, and are left out"
+                f"{one.run}: {one.split.empty} of {one.split.resamples} resamples had one side only and were omitted"
             )
     if len({one.components for one in reports}) > 1:
-        print_message("the runs are compared by different components; name those of all with --components")
+        print_message("the runs have different components; choose common ones with --components")
 
 
 def _report_lines(reports: Sequence["DisagreementReport"]) -> Iterator[str]:
@@ -137,15 +142,7 @@ def _report_lines(reports: Sequence["DisagreementReport"]) -> Iterator[str]:
 
 def _comparison_table(reports: Sequence["DisagreementReport"]) -> list[str]:
     rows = [
-        [
-            one.run,
-            str(one.samples),
-            format_number(one.disagreement),
-            format_number(one.threshold),
-            str(one.conflicts),
-            format_number(one.conflict_rate),
-        ]
-        for one in reports
+        [one.run, one.samples, one.disagreement, one.threshold, one.conflicts, one.conflict_rate] for one in reports
     ]
     return format_table(
         ["run", "responses", "mean D_pair", f"τ ({reports[0].percentile:g}th pct)", "conflicts", "conflict rate"], rows
@@ -154,7 +151,7 @@ def _comparison_table(reports: Sequence["DisagreementReport"]) -> list[str]:
 
 def _split_table(report: "DisagreementReport") -> list[str]:
     split = report.split
-    rows = [[row.name, format_number(row.high), format_number(row.low), _format_difference(row)] for row in split.rows]
+    rows = [[row.name, row.high, row.low, _format_difference(row)] for row in split.rows]
     return format_table(["mean", f"High-div ({split.high})", f"Low-div ({split.low})", "difference (95 %)"], rows)
 
 
@@ -168,21 +165,14 @@ def _format_difference(row: "GroupDifference") -> str:
 
 def _correlation_table(report: "DisagreementReport") -> list[str]:
     rows = [
-        [f"{pair.first}, {pair.second}", format_number(pair.pearson), format_number(pair.spearman), pair.why or ""]
-        for pair in report.correlations
+        [f"{pair.first}, {pair.second}", pair.pearson, pair.spearman, pair.why or ""] for pair in report.correlations
     ]
     return format_table(["correlation", "Pearson", "Spearman", ""], rows)
 
 
 def _step_table(report: "DisagreementReport") -> Iterator[str]:
     rows = [
-        [
-            f"{step.step:g}",
-            str(step.samples),
-            format_number(step.reward),
-            format_number(step.disagreement),
-            format_number(step.conflict_rate),
-        ]
+        [f"{step.step:g}", step.samples, step.reward, step.disagreement, step.conflict_rate]
         for step in report.steps[:_MAX_STEPS]
     ]
     yield from format_table(["step", "responses", *_SERIES_TITLES.values()], rows)
@@ -194,12 +184,12 @@ def _trend_table(report: "DisagreementReport") -> list[str]:
     rows = [
         [
             _SERIES_TITLES[trend.name],
-            format_number(trend.first),
-            format_number(trend.last),
+            trend.first,
+            trend.last,
             f"{trend.slope:.2g}",
-            format_number(trend.kendall),
-            format_number(trend.p),
-            format_number(trend.fluctuation),
+            trend.kendall,
+            trend.p,
+            trend.fluctuation,
         ]
         for trend in report.trends
     ]

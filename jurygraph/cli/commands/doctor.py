@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.jury_loading import disable_tracing, jury_notes, open_jury
 from jurygraph.cli.options import AsJson
 from jurygraph.cli.render.text import escape_line, print_json, print_result
+from jurygraph.errors import JurygraphError
 
 if TYPE_CHECKING:
     from jurygraph.schema import Config, Task
@@ -23,7 +25,7 @@ _KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|A
 
 
 class Check(NamedTuple):
-    """The result of one check. `works` is None if the thing is neither needed nor present."""
+    """The result of one check. `works` is None for an optional part that is missing."""
 
     name: str
     works: bool | None
@@ -36,10 +38,10 @@ def doctor(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Say what works here: models, keys, extras, write access.
+    """Check models, keys, extras and write access.
 
-    Keys are told by their names alone. The maths worker compares two answers. A config is loaded, its evaluators are
-    opened, and a made-up task that has everything is planned under it.
+    Keys are listed by name only. The maths worker compares two answers. With --config, the config is loaded, its
+    evaluators are opened, and an example task with all fields is planned.
 
     Exit codes: 0 done; 2 the config cannot run.
 
@@ -69,7 +71,7 @@ def _run_checks(config: Path | None) -> Iterator[Check]:
     )
     yield Check("models", True, model_forms)
     keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
-    yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is needed")
+    yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is required")
     yield from _check_extras()
     yield _check_write_access()
     yield _check_maths_worker()
@@ -109,10 +111,7 @@ def _check_write_access() -> Check:
 
 def _check_maths_worker() -> Check:
     """Run one comparison in the worker process that compares answers."""
-    from jurygraph.cli.jury_loading import disable_tracing
-
     disable_tracing()
-    from jurygraph.errors import JurygraphError
     from jurygraph.jury import Jury
     from jurygraph.schema import Response, Task
 
@@ -124,13 +123,10 @@ def _check_maths_worker() -> Check:
         return Check("maths worker", False, str(error))
     if verdict.score == 1.0:
         return Check("maths worker", True, "compared 1/2 with 2/4")
-    return Check("maths worker", False, verdict.reason or f"found 1/2 and 2/4 different ({verdict.status})")
+    return Check("maths worker", False, verdict.reason or f"compared 1/2 with 2/4: different ({verdict.status})")
 
 
 def _check_config(path: Path) -> Iterator[Check]:
-    from jurygraph.cli.jury_loading import jury_notes, open_jury
-    from jurygraph.errors import JurygraphError
-
     try:
         with open_jury(path) as jury:
             for evaluator in jury.evaluators.values():
@@ -149,13 +145,15 @@ def _example_task(config: "Config") -> "Task":
     """Return an example task that has everything a recipe may use."""
     from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task
 
-    constraint = Constraint(id="wish", text="It is brief.", kind="hard")
+    constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
     names = tuple(config.weights.fixed) or ("ann", "ben")
     return Task(
-        id="made-up",
+        id="example",
         query="What is one half?",
         reference="1/2",
         stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in names),
-        rubric=Rubric(criteria=tuple(Criterion(id=name, text="It is so.", weight=1.0) for name in ("one", "two"))),
+        rubric=Rubric(
+            criteria=tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in ("one", "two"))
+        ),
         reviewers=("reviewer",),
     )

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jurygraph.cli.options import OutFile
+from jurygraph.cli.output_files import refuse_source, write_output
 from jurygraph.cli.render.text import print_message, print_result
+from jurygraph.errors import GraphCycleError, InputError
 
 if TYPE_CHECKING:
     from jurygraph.schema import Task
@@ -53,31 +55,31 @@ _MAX_LISTED_IDS = 10
 
 def graph(
     machine: Annotated[
-        Machine | None, typer.Argument(metavar="MACHINE", help="Which state machine.", show_default="score")
+        Machine | None,
+        typer.Argument(
+            metavar="MACHINE", help="State machine to draw: prepare, score or annotate.", show_default="score"
+        ),
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option("--task", metavar="TASKS", help="File of tasks: draw the rubric of one.", show_default=False),
+        typer.Option("--task", metavar="TASKS", help="File of tasks: draw the rubric of one task.", show_default=False),
     ] = None,
     task_id: Annotated[
-        str | None, typer.Option("--id", metavar="TASK", help="Which task of TASKS.", show_default=False)
+        str | None, typer.Option("--id", metavar="TASK", help="Id of the task.", show_default=False)
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Show scores as this run gave them.", show_default=False)
+        Path | None, typer.Option(metavar="RUN", help="Show the scores of a response in this run.", show_default=False)
     ] = None,
-    response: Annotated[
-        str | None, typer.Option(metavar="ID", help="The response that got them.", show_default=False)
-    ] = None,
+    response: Annotated[str | None, typer.Option(metavar="ID", help="Id of the response.", show_default=False)] = None,
     form: Annotated[
-        DrawingFormat | None, typer.Option(help="What to write.", show_default="by -o, else mermaid")
+        DrawingFormat | None, typer.Option(help="Format.", show_default="by the suffix of -o, else mermaid")
     ] = None,
     output: OutFile = None,
 ) -> None:
     """Draw a state machine, or the rubric graph of a task.
 
-    State machines are drawn as Mermaid, rubrics as SVG too. With a run each criterion shows p → q: its score as it was
-    judged, and what its prerequisites left of it under the run's aggregation. The run knows its tasks, so `--task` may
-    be left out.
+    State machines are drawn as Mermaid, rubrics also as SVG. With a run, each criterion shows p → q: its judged score,
+    and what remains of it after its prerequisites, under the run's aggregation. `--run` needs no `--task`.
 
     \b
     Example:
@@ -85,8 +87,6 @@ def graph(
         jurygraph graph --task tasks.jsonl --id task-1 -o rubric.svg
         jurygraph graph --run run --response task-1/a -o rubric.svg
     """
-    from jurygraph.cli.output_files import refuse_source
-
     _refuse_contradictory(machine, task, task_id, run, response)
     output = None if output == "-" else output
     if output is not None:
@@ -106,23 +106,19 @@ def graph(
 
 def _format_of_name(output: str | None) -> DrawingFormat:
     """Return the format that a file name implies. Raises `InputError` if the suffix is unknown."""
-    from jurygraph.errors import InputError
-
     suffix = Path(output or "").suffix.lower()
     if suffix and suffix not in _FORMAT_BY_SUFFIX:
         raise InputError(
-            f"-o {output}: ends in none of {', '.join(_FORMAT_BY_SUFFIX)}; name it so, or say what to write with --form"
+            f"-o {output}: expected one of the suffixes {', '.join(_FORMAT_BY_SUFFIX)}; rename the file, or add --form"
         )
     return _FORMAT_BY_SUFFIX.get(suffix, DrawingFormat.mermaid)
 
 
 def _refuse_svg(form: DrawingFormat | None, drawing_format: DrawingFormat, output: str | None) -> None:
     """Raise `InputError` if a state machine is requested as SVG."""
-    from jurygraph.errors import InputError
-
     if drawing_format is DrawingFormat.svg:
-        option, remedy = ("--form svg", "leave it out") if form else (f"-o {output}", "name a file that ends in .mmd")
-        reason = "state machines are drawn as Mermaid alone"
+        option, remedy = ("--form svg", "remove it") if form else (f"-o {output}", "name a file that ends in .mmd")
+        reason = "state machines are drawn as Mermaid only"
         raise InputError(f"{option}: {reason}; {remedy}, or draw a rubric with --task or --run")
 
 
@@ -134,37 +130,33 @@ def _refuse_contradictory(
     response: str | None,
 ) -> None:
     """Raise `InputError` if options contradict each other."""
-    from jurygraph.errors import InputError
-
     rubric = task is not None or run is not None
     if machine is not None and rubric:
-        raise InputError(f"{machine.value}: is a state machine, and --task and --run draw a rubric; leave out one")
+        raise InputError(f"{machine.value}: is a state machine, but --task and --run draw a rubric; remove one")
     if run is None and response is not None:
-        raise InputError("--response: names a response of a run; say of which one with --run")
+        raise InputError("--response: needs the run; name it with --run")
     if run is not None and response is None:
-        raise InputError("--run: says how a response was scored; say which one with --response")
+        raise InputError("--run: needs --response with the id of a response")
     if chosen is not None and task is None:
-        raise InputError("--id: picks a task of a file; name the file with --task")
+        raise InputError("--id: needs a file of tasks; name it with --task")
     if task == "":
-        raise InputError("--task: is an empty name; give it a file of tasks, or `-` for standard input")
+        raise InputError("--task: expected a file of tasks, or `-` for standard input, got an empty name")
 
 
 def _task_picture(path: str, chosen: str | None) -> "Picture":
-    from jurygraph.errors import GraphCycleError, InputError
     from jurygraph.studies.pictures.picture import build_picture
 
     line, task = _find_task(path, chosen)
     if task.rubric is None:
-        raise InputError(f"{path}: task {task.id!r} has no rubric to draw; name another with --id")
+        raise InputError(f"{path}: task {task.id!r} has no rubric; choose another task with --id")
     try:
         return build_picture(task.id, task.rubric)
     except GraphCycleError as error:
-        error.args = (f"{path}, line {line}: task {task.id!r}: {error}; leave out one of these edges",)
+        error.args = (f"{path}, line {line}: task {task.id!r}: {error}; remove one of these edges",)
         raise
 
 
 def _response_picture(folder: Path, response: str, path: str | None, chosen: str | None) -> "Picture":
-    from jurygraph.errors import InputError
     from jurygraph.runs.run import Run
     from jurygraph.studies.pictures.picture import build_picture
     from jurygraph.studies.pictures.run_scores import scores_of
@@ -172,9 +164,13 @@ def _response_picture(folder: Path, response: str, path: str | None, chosen: str
     stored_run = Run.open(folder)
     task, scores = scores_of(stored_run, response)
     if chosen is not None and chosen != task.id:
-        raise InputError(f"--id {chosen}: response {response!r} of {folder} is one to task {task.id!r}; leave out --id")
+        raise InputError(
+            f"--id {chosen}: response {response!r} of {folder} is a response to task {task.id!r}; remove --id"
+        )
     if path is not None and _find_task(path, task.id)[1].content_digest != stored_run.plan_of(task.id).task_digest:
-        raise InputError(f"{path}: task {task.id!r} is not as it was in {folder}; leave out --task to draw what it was")
+        raise InputError(
+            f"{path}: task {task.id!r} has changed since {folder} was scored; remove --task to draw it as it was scored"
+        )
     assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
     return build_picture(task.id, task.rubric, scores)
 
@@ -184,7 +180,6 @@ def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
 
     Raises `InputError` if there is no such task, or more than one.
     """
-    from jurygraph.errors import InputError
     from jurygraph.messages import did_you_mean, shorten
     from jurygraph.schema import TaskLine
     from jurygraph.sources.files import TextFile
@@ -198,15 +193,15 @@ def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
             if task_line.id == chosen or (chosen is None and len(ids) == 1):
                 found.append((line.number, task_line.split()[0]))
     if not ids:
-        raise InputError(f"{path}: the file is empty; write one task a line, each a JSON object")
+        raise InputError(f"{path}: the file is empty; write one task per line, each a JSON object")
     listed = ", ".join(map(shorten, ids[:_MAX_LISTED_IDS])) + ", …" * (len(ids) > _MAX_LISTED_IDS)
     if chosen is None and len(ids) > 1:
-        raise InputError(f"{path}: holds {len(ids)} tasks; pick one with --id: {listed}")
+        raise InputError(f"{path}: contains {len(ids)} tasks; choose one with --id: {listed}")
     if not found:
-        near = did_you_mean(str(chosen), ids) or f"there are {listed}"
+        near = did_you_mean(str(chosen), ids) or f"known: {listed}"
         raise InputError(f"{path}: there is no task {chosen!r}; {near}")
     if len(found) > 1:
-        raise InputError(f"{path}: task {chosen!r} stands there {len(found)} times; give each task an id of its own")
+        raise InputError(f"{path}: task {chosen!r} occurs {len(found)} times; give each task its own id")
     return found[0]
 
 
@@ -219,8 +214,6 @@ def _render(picture: "Picture", form: DrawingFormat) -> str:
 
 def _write_drawing(text: str, output: str | None) -> None:
     """Print the drawing, or write it to the output file."""
-    from jurygraph.cli.output_files import write_output
-
     if output is None:
         print_result(text.encode().removesuffix(b"\n"))
         return
@@ -229,11 +222,14 @@ def _write_drawing(text: str, output: str | None) -> None:
 
 
 def schema(
-    document: Annotated[SchemaDocument, typer.Argument(metavar="DOCUMENT", help="Which document.", show_default=False)],
+    document: Annotated[
+        SchemaDocument,
+        typer.Argument(metavar="DOCUMENT", help="tasks, responses, config or trace.", show_default=False),
+    ],
 ) -> None:
     """Print the JSON Schema of tasks, responses, config or trace.
 
-    Of files of JSON lines it is the schema of one line.
+    For JSONL files it is the schema of one line.
 
     \b
     Example:

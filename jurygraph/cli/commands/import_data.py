@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from jurygraph.cli.options import AsJson
+from jurygraph.cli.output_files import compress_lines, refuse_source, write_output
 from jurygraph.cli.render.text import print_json, print_message, print_result, shell_quote
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.schema import TaskLine
@@ -33,14 +35,14 @@ class Selection(StrEnum):
 StakeholdersOption = Annotated[
     str | None,
     typer.Option(
-        metavar="F", help="Who travels (travelplanner): lines of {task, stakeholders, tensions}.", show_default=False
+        metavar="F", help="Stakeholders (travelplanner): lines of {task, stakeholders, tensions}.", show_default=False
     ),
 ]
 OnlyOption = Annotated[
     Selection | None,
     typer.Option(
-        help="`tasks`: without responses, to score your own; `answered`: without the tasks that have none, which "
-        "`score` refuses.",
+        help="`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as "
+        "`score` requires.",
         show_default=False,
     ),
 ]
@@ -50,34 +52,34 @@ def import_tasks(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(FORMATS)}.", show_default=False)],
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE", help="The file, for qags one of each set; - for stdin.", show_default=False),
+        typer.Argument(metavar="FILE", help="Input file, for qags one or both; - for stdin.", show_default=False),
     ],
     target: Annotated[
-        str, typer.Option("-o", "--out", metavar="F", help="Where to write; - for stdout.", show_default=False)
+        str, typer.Option("-o", "--out", metavar="F", help="Output file; - for stdout.", show_default=False)
     ],
     stakeholders: StakeholdersOption = None,
     only: OnlyOption = None,
     json: AsJson = False,
 ) -> None:
-    """Read a file of another project as TASKS or RATINGS.
+    """Convert a file of another project to TASKS or RATINGS.
 
-    It is written whole, or nothing is.
+    The output is written completely or not at all.
 
-    travelplanner: each query with its tables as facts, its plan as the one response, and its own constraints as those
-    of one stakeholder, or the stakeholders of `--stakeholders`, joined by the ids of the tasks.
+    travelplanner: each query with its tables as facts, its plan as the only response, and its constraints as those of
+    one stakeholder, or the stakeholders of `--stakeholders`, joined by task id.
 
-    healthbench, plawbench, writingbench: each conversation, case or query with its rubric, whose criteria are scored by
-    a probability, by partial credit, and on a scale from 1 to 10. HealthBench's ideal and reference completions are
+    healthbench, plawbench, writingbench: each conversation, case or query with its rubric; criteria are scored by a
+    probability, by partial credit, and on a scale from 1 to 10. HealthBench's ideal and reference completions are
     responses.
 
-    rewardbench (RewardBench 2 too), judgebench: each prompt with its responses, labelled `preferred` or not.
+    rewardbench (also RewardBench 2), judgebench: each prompt with its responses, labelled `preferred` or not.
 
-    qags: RATINGS, what each worker said of each sentence of a summary (1 supported by the article, 0 not), from both
-    files or one.
+    qags: RATINGS, each worker's label of each sentence of a summary (1 supported by the article, 0 not), from one or
+    both files.
 
-    Run on whole files as published: travelplanner, plawbench (the 250 case analyses), judgebench (all 620 pairs), qags
-    (both files); on 484 of its rows: writingbench. healthbench and rewardbench were written after the published schema,
-    and never run on the published data. docs/importing.md has every field.
+    Tested on the complete published files: travelplanner, plawbench (the 250 case analyses), judgebench (all 620
+    pairs), qags (both files); on 484 of its rows: writingbench. healthbench and rewardbench follow the published schema
+    and were never run on the published data. docs/importing.md lists every field.
 
     \b
     Example:
@@ -85,8 +87,6 @@ def import_tasks(
         jurygraph score tasks.jsonl --config jury.yaml --out run
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
     """
-    from jurygraph.cli.output_files import refuse_source
-
     _refuse_contradictory(form, files, stakeholders, only)
     refuse_source(target, *files, *([stakeholders] if stakeholders else []))
     if form in VOTE_FORMATS:
@@ -97,27 +97,25 @@ def import_tasks(
 
 def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None, only: Selection | None) -> None:
     """Raise `InputError` if arguments contradict each other."""
-    from jurygraph.errors import InputError
     from jurygraph.messages import did_you_mean
 
     if form not in FORMATS:
         hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
-        raise InputError(f"there is no format {form!r}; {hint}")
+        raise InputError(f"unknown format {form!r}; {hint}")
     if stakeholders is not None and form != TRAVELPLANNER:
-        raise InputError(f"--stakeholders: goes with {TRAVELPLANNER}; leave it out for {form}")
+        raise InputError(f"--stakeholders: only for {TRAVELPLANNER}; remove it for {form}")
     if only is not None and form in VOTE_FORMATS:
-        raise InputError(f"--only: says which tasks are wanted, and {form} has none; leave it out")
+        raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if len(files) > 1 and form not in VOTE_FORMATS:
-        raise InputError(f"{files[1]}: {form} is read from one file; import each by itself")
+        raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
 
 
 def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
-    from jurygraph.errors import InputError
     from jurygraph.sources.importers import VOTE_READERS
 
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
-        raise InputError(f"{target}: RATINGS are written as JSON lines; name it {Path(name).with_suffix('.jsonl')}")
+        raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
     votes = list(VOTE_READERS[form](files))
     _write(target, (vote.model_dump_json(exclude_defaults=True).encode() + b"\n" for vote in votes))
     totals = {
@@ -153,7 +151,7 @@ def _read_imported(form: str, file: str, stakeholders: str | None) -> "Iterator[
     if form != TRAVELPLANNER:
         yield from READERS[form](file)
         return
-    note_text = "things that queries speak of in words that no rule reads are no constraints"
+    note_text = "phrases in queries that no rule parses were not imported as constraints"
     for task in read_travelplanner(file, stakeholders):
         unread = cast(list[str], task.metadata.get(UNREAD, []))
         yield Imported(task, tuple(Note(note_text, f"{task.id}: {words}") for words in unread))
@@ -175,14 +173,12 @@ class _ImportCounter:
 
     def lines(self, imported: "Iterable[Imported]") -> Iterator[bytes]:
         """Return the selected tasks as JSON lines. Raises `InputError` if none is selected."""
-        from jurygraph.errors import InputError
-
         for task, notes in imported:
             self._note(notes)
             if task is not None and (selected := self._select(task)) is not None:
                 yield selected.model_dump_json(exclude_defaults=True).encode() + b"\n"
         if self.omitted and not self.tasks:
-            raise InputError(f"none of the {self.omitted} tasks has a response; leave out --only answered")
+            raise InputError(f"none of the {self.omitted} tasks has a response; remove --only answered")
 
     def _note(self, notes: "Iterable[Note]") -> None:
         for text, place in notes:
@@ -206,23 +202,23 @@ class _ImportCounter:
         return {
             "tasks": self.tasks,
             "responses": self.responses,
-            "answered": self.answered,
-            "passed_over": self.omitted,
-            "told": dict(self._notes),
+            "tasks_with_responses": self.answered,
+            "omitted": self.omitted,
+            "notes": dict(self._notes),
         }
 
     def summary_lines(self) -> Iterator[str]:
         """Return a summary: the counts, and the first few notes on omitted or unusual data."""
         yield f"{_plural(self.tasks, 'task')} with {_plural(self.responses, 'response')}"
         if self.omitted:
-            yield f"tasks without a response are left out, as --only answered asks: {self.omitted}"
+            yield f"tasks without a response, omitted by --only answered: {self.omitted}"
         for text, first in self._first.items():
             yield f"{text}: {self._notes[text]}"
             yield from (f"  {place}" for place in first)
         if self.is_partly_answered:
             yield (
-                f"tasks without a response: {self.tasks - self.answered}; `score` wants one for each: import with "
-                "--only answered, or with --only tasks to score responses of your own"
+                f"tasks without a response: {self.tasks - self.answered}; `score` needs one for each: import with "
+                "--only answered, or with --only tasks to score your own responses"
             )
 
 
@@ -231,8 +227,6 @@ def _plural(number: int, noun: str) -> str:
 
 
 def _write(tasks: str, content: Iterator[bytes]) -> None:
-    from jurygraph.cli.output_files import compress_lines, write_output
-
     content = chain(list(islice(content, 1)), content)  # an unreadable file fails before a draft is created
     if tasks == "-":
         for line in list(content):

@@ -14,36 +14,33 @@ from typing import Annotated
 import typer
 
 from jurygraph.cli.render.text import print_message, print_result
+from jurygraph.errors import InputError
 
 PACKAGED = "evaluator"
 """Template of a package: it takes the folder's name, as module name and in the form of pyproject.toml."""
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)],
-    template: Annotated[
-        str, typer.Option(help="What the project is about: maths, trip, rubric, reviewers, ideas or evaluator.")
-    ] = "maths",
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.", show_default=False)],
+    template: Annotated[str, typer.Option(help="maths, trip, rubric, reviewers, ideas or evaluator.")] = "maths",
 ) -> None:
-    """Make a small project that runs as it is.
+    """Create a small project that runs as it is.
 
-    It has tasks.jsonl, jury.yaml and README.md, and what else they rest on. Of the template evaluator the package is
-    called after the folder: my-letters makes the package my_letters.
+    It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The package of the template evaluator is
+    named after the folder: my-letters gives the package my_letters.
 
     \b
     Example:
         jurygraph init my-jury
         jurygraph score my-jury/tasks.jsonl --out my-jury/run
     """
-    from jurygraph.errors import InputError
-
     source = files("jurygraph.cli") / "templates"
     templates = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
     if template not in templates:
         from jurygraph.messages import did_you_mean
 
-        hint = did_you_mean(template, templates) or f"known here: {', '.join(templates)}"
-        raise InputError(f"there is no template {template!r}; {hint}")
+        hint = did_you_mean(template, templates) or f"known: {', '.join(templates)}"
+        raise InputError(f"unknown template {template!r}; {hint}")
     with as_file(source / template) as content:
         _copy(content, folder, _package_names(folder.resolve().name) if template == PACKAGED else {})
     for name in sorted(path.name for path in folder.iterdir()):
@@ -58,17 +55,11 @@ def _package_names(folder: str) -> dict[str, str]:
 
     Raises InputError if the folder's name cannot be a package's.
     """
-    from jurygraph.errors import InputError
-
     module = folder.lower().replace("-", "_")
     if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", module) or keyword.iskeyword(module):
-        raise InputError(
-            f"no package can be called {module!r}; name a folder with letters, digits and hyphens, such as my-letters"
-        )
+        raise InputError(f"{module!r} is not a valid package name; use letters, digits and hyphens, such as my-letters")
     if module == "tests" or module in sys.stdlib_module_names or find_spec(module):
-        raise InputError(
-            f"the package would be called {module!r}, which is the name of another module already; name another folder"
-        )
+        raise InputError(f"a module named {module!r} exists already; name another folder")
     return {"plain_letters": module, "plain-letters": module.replace("_", "-")}
 
 
@@ -80,8 +71,6 @@ def _replace_names(text: str, names: Mapping[str, str]) -> str:
 
 def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
     """Copy all files or none, and overwrite nothing; `names` are replaced in paths and texts. Raises InputError."""
-    from jurygraph.errors import InputError
-
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder")
     parts = {
@@ -96,7 +85,7 @@ def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
         *(directory for directory in folders if (folder / directory).is_file()),
     ]
     if existing:
-        raise InputError(f"{folder / existing[0]}: is there already and stays as it is; name another folder")
+        raise InputError(f"{folder / existing[0]}: exists and was not overwritten; name another folder")
     with ExitStack() as undo:
         for new in (folder / directory for directory in folders if not (folder / directory).exists()):
             new.mkdir(parents=True)

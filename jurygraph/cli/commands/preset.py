@@ -7,18 +7,17 @@ import typer
 
 from jurygraph.cli.options import AsJson
 from jurygraph.cli.render.text import print_json, print_result
+from jurygraph.errors import InputError
 
 
 def preset(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The preset to write out.", show_default=False)
-    ] = None,
-    model: Annotated[str, typer.Option(metavar="M", help="The model of the config that names it.")] = "none",
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Preset to print.", show_default=False)] = None,
+    model: Annotated[str, typer.Option(metavar="M", help="Model of the config.")] = "none",
     json: AsJson = False,
 ) -> None:
-    """List the presets, or write one out as a config.
+    """List the presets, or print one as a config.
 
-    A config may say `preset: NAME` instead. Presets are MACRM's two, three and four agents, without a global signal
+    A config can also use `preset: NAME`. The presets are MACRM with two, three and four agents, without a global signal
     (vanilla), with a ranker (rerank) or with the similarity of embeddings (emb), and its two baselines.
 
     \b
@@ -26,10 +25,8 @@ def preset(
         jurygraph preset
         jurygraph preset macrm-vanilla-3 > jury.yaml
     """
-    from jurygraph.errors import InputError
     from jurygraph.messages import did_you_mean
-    from jurygraph.sources.config import parse_config
-    from jurygraph.sources.presets import PRESETS, PresetUse, expand_preset
+    from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config
 
     if name is None:
         if json:
@@ -39,9 +36,7 @@ def preset(
                 print_result(one)
         return
     if name not in PRESETS:
-        raise InputError(
-            f"there is no preset {name!r}; {did_you_mean(name, PRESETS) or 'known: ' + ', '.join(PRESETS)}"
-        )
+        raise InputError(f"unknown preset {name!r}; {did_you_mean(name, PRESETS) or 'known: ' + ', '.join(PRESETS)}")
     parse_config({"preset": name, "model": model})  # raises ConfigError if the model is invalid
     config = {"model": model, **expand_preset(PresetUse(name=name), {"model": model})}
     if json:

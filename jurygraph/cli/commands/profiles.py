@@ -8,52 +8,52 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, ModelName, TasksFile
+from jurygraph.cli.output_files import refuse_source, write_output
+from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import (
     escape_line,
     format_number,
     format_table,
     print_json,
     print_message,
-    print_result,
+    print_result_lines,
     shell_quote,
 )
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
 from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks, run_each
 
 if TYPE_CHECKING:
-    from jurygraph.runs.reports.bill import CallCosts
+    from jurygraph.runs.reports.estimate import CallCosts
     from jurygraph.schema.profile import Profiles
 
 
 def profiles(
     tasks: TasksFile,
-    file: Annotated[str, typer.Option("-o", "--out", metavar="PROFILES", help="Where to write.", show_default=False)],
+    file: Annotated[str, typer.Option("-o", "--out", metavar="PROFILES", help="Output file.", show_default=False)],
     config: ConfigFile = None,
     model: ModelName = None,
     json: AsJson = False,
 ) -> None:
-    """Have the model read profiles in text as constraints.
+    """Read profiles in text as constraints, with a model.
 
-    These, and the tensions between them, are written down, a task a line. Read are the profiles of stakeholders for
-    whom TASKS states no constraints. Each constraint rests on words of the profile, which stand beside it as `quote`;
-    what a model says without such words is dropped, and told. Change in PROFILES what you like, and give it to
-    `jurygraph score --profiles-from`. A task of which a profile cannot be read is left out and named. The same command
-    again asks for nothing that the cache has.
+    The constraints and the tensions between stakeholders are written to PROFILES, one task per line. Only profiles of
+    stakeholders without constraints in TASKS are read. Each constraint has a `quote` from the profile; constraints
+    without one are dropped and listed. Edit PROFILES as you like, and pass it to `jurygraph score --profiles-from`. A
+    task with a profile that cannot be read is omitted and named. Running the same command again uses the cache.
 
-    Exit codes: 0 done; 1 done, but some tasks are left out; 2 wrong config or input; 3 the model could not be reached;
-    4 a budget is reached; 130 interrupted. With any but 0 and 1 nothing is written.
+    Exit codes: 0 done; 1 done, but some tasks were omitted; 2 invalid config or input; 3 the model could not be
+    reached; 4 budget reached; 130 interrupted. Except with 0 and 1 nothing is written.
 
     \b
     Example:
         jurygraph profiles tasks.jsonl --config jury.yaml --out profiles.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
     """
-    from jurygraph.cli.output_files import refuse_source, write_output
     from jurygraph.planner import Planner
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
     from jurygraph.schema.profile import is_text_only
     from jurygraph.sources.profiles import profiles_line
-    from jurygraph.sources.task_lines import TaskLines
+    from jurygraph.sources.tasks import TaskLines
 
     refuse_source(file, tasks)
     with redirect_stdout_to_stderr(), open_jury(config or find_config(tasks), model) as jury:
@@ -67,7 +67,7 @@ def profiles(
         _print_profiles(outcomes, tally)
     omitted = print_omitted_tasks(outcomes)
     if not outcomes:
-        print_message("no profile of TASKS is in text alone: there was nothing to read")
+        print_message("no stakeholder has only a profile in text: there was nothing to read")
     elif tasks != "-":
         print_message(f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} --out run")
     raise typer.Exit(ExitCode.SOME_FAILED if omitted else ExitCode.DONE)
@@ -85,27 +85,18 @@ def _profiles_json(file: str, outcomes: "list[TaskOutcome[Profiles]]", tally: "C
 
 
 def _print_profiles(outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts | None") -> None:
-    from jurygraph.cli.render.summary import request_lines
-
     rows = [row for one in outcomes for row in _constraint_rows(one)]
-    for line in (
-        format_table(["task", "stakeholder", "constraint", "rests on", "kind", "α"], rows, left=5) if rows else ()
-    ):
-        print_result(line)
-    for line in (*(line for one in outcomes for line in _tension_lines(one)), *request_lines(tally)):
-        print_result(line)
+    print_result_lines(
+        format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5) if rows else ()
+    )
+    print_result_lines([*(line for one in outcomes for line in _tension_lines(one)), *request_lines(tally)])
 
 
-def _constraint_rows(outcome: "TaskOutcome[Profiles]") -> Iterator[list[str]]:
+def _constraint_rows(outcome: "TaskOutcome[Profiles]") -> Iterator[list[object]]:
     for profile in outcome.result.stakeholders if outcome.result else ():
         for constraint in profile.constraints:
-            cells = [
-                f"{constraint.id}: {constraint.text}",
-                constraint.quote,
-                constraint.kind,
-                format_number(constraint.restrictiveness),
-            ]
-            yield [outcome.task.id, profile.id, *cells]
+            text = f"{constraint.id}: {constraint.text}"
+            yield [outcome.task.id, profile.id, text, constraint.quote, constraint.kind, constraint.restrictiveness]
 
 
 def _tension_lines(outcome: "TaskOutcome[Profiles]") -> Iterator[str]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from jurygraph.cli.options import AsJson
-from jurygraph.cli.render.text import format_table, print_json, print_result
+from jurygraph.cli.render.text import format_table, print_json, print_result, print_result_lines
+from jurygraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from jurygraph.prompts import Prompt
@@ -46,16 +47,16 @@ _SCALARS: Mapping[str, tuple[Any, str]] = {
 }
 """Variables that are neither texts nor lists: the type of each, and its name in messages."""
 
-prompts = typer.Typer(name="prompts", help="What models are told: list, show or render prompts.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(metavar="PROMPT", help="Its name.", show_default=False)]
+prompts = typer.Typer(name="prompts", help="List, show or render the prompts of models.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(metavar="PROMPT", help="Name of a prompt.", show_default=False)]
 
 
 @prompts.command("list")
 def list_prompts(json: AsJson = False) -> None:
-    """List the prompts, and what each is for.
+    """List the prompts and their purposes.
 
-    A prompt may extend another. The version of a prompt is part of every call's identity: a changed text has another
-    version.
+    A prompt may extend another. The version of a prompt is part of the identity of every call: a changed text has a
+    new version.
 
     \b
     Example:
@@ -68,8 +69,7 @@ def list_prompts(json: AsJson = False) -> None:
         print_json([_prompt_json(prompt) for prompt in found])
         return
     rows = [[prompt.id, prompt.version, prompt.extends or "-", prompt.purpose] for prompt in found]
-    for line in format_table(["prompt", "version", "extends", "purpose"], rows, left=4):
-        print_result(line)
+    print_result_lines(format_table(["prompt", "version", "extends", "purpose"], rows, left=4))
 
 
 @prompts.command("show")
@@ -89,24 +89,23 @@ def show_prompt(name: Name) -> None:
 def render_prompt(
     name: Name,
     values: Annotated[
-        str, typer.Option("--with", metavar="F", help="JSON object of its variables; - for stdin.", show_default=False)
+        str, typer.Option("--with", metavar="F", help="JSON file with its variables; - for stdin.", show_default=False)
     ],
     json: AsJson = False,
 ) -> None:
-    """Print the messages that a prompt becomes.
+    """Print the messages of a rendered prompt.
 
-    They are as a model would read them. The marks of the fences are made with the project's key, JURYGRAPH_FENCE_KEY,
-    as when a model is asked. Most variables are texts. Lists of objects are `items`, what is judged, each with `name`
-    and `text`, and where it has them `parts` (true) or `scale` ([low, high]); `people` (may be []), `responses` and
-    `steps`, each with `name` and `text`; `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and
-    perhaps `reason`. `names` is a list of texts, `compact` true or false, `step` a number or null, `kinds` the records
-    of extract as a config states them.
+    They are the messages that a model receives; fences are marked with the project's key, JURYGRAPH_FENCE_KEY. Most
+    variables are texts. Lists of objects are `items` (what is judged), each with `name` and `text`, and optionally
+    `parts` (true) or `scale` ([low, high]); `people` (may be []), `responses` and `steps`, each with `name` and `text`;
+    `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and optionally `reason`. `names` is a
+    list of texts, `compact` true or false, `step` a number or null, `kinds` the records of extract as in a config.
 
     \b
     Example:
         echo '{"query": "Plan a trip.", "profile": "travels with a cat"}' | jurygraph prompts render profile --with -
         jurygraph prompts render criteria --with criteria.json
-    where criteria.json holds
+    where criteria.json contains
         {"query": "Say hello.", "reference": null, "response": "Hello, Ann!", "compact": false,
          "items": [{"name": "kind", "text": "It is kind."}]}
     """
@@ -124,7 +123,6 @@ def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
     """Render a prompt with the variables in a file. Raises `InputError` if they do not fit."""
     from jinja2 import TemplateError
 
-    from jurygraph.errors import InputError
     from jurygraph.messages import shorten
     from jurygraph.prompts import RenderOptions
     from jurygraph.safety.fence import project_key
@@ -145,17 +143,16 @@ def _prompt_json(prompt: "Prompt") -> dict[str, Any]:
 
 def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
     """Return the variables in a file. Raises `InputError` if they are not those of the prompt."""
-    from jurygraph.errors import InputError
     from jurygraph.messages import did_you_mean
 
     variables: dict[str, Any] = _load_object(file)
     missing = [name for name in prompt.needs if name not in variables]
     if missing:
-        needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null where there is none)"
-        raise InputError(f"{file}: has no {missing[0]!r}; {needed}")
+        needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
+        raise InputError(f"{file}: missing variable {missing[0]!r}; {needed}")
     for name in variables:
         if name not in prompt.needs:
-            hint = did_you_mean(name, prompt.needs) or f"it needs {', '.join(prompt.needs)}"
+            hint = did_you_mean(name, prompt.needs) or f"known: {', '.join(prompt.needs)}"
             raise InputError(f"{file}: prompt {prompt.id!r} has no variable {name!r}; {hint}")
     try:
         return {name: _validate_variable(name, value) for name, value in variables.items()}
@@ -177,13 +174,12 @@ def _validate_variable(name: str, value: Any) -> Any:
         return _validate_kinds(name, value)
     expected, description = _SCALARS.get(name, (str | None, "a text"))
     if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
-        raise ValueError(f"{name}: is {description}, not {describe_value(value)}")
+        raise ValueError(f"{name}: expected {description}, got {describe_value(value)}")
     return value
 
 
 def _validate_kinds(name: str, value: Any) -> Any:
     from jurygraph.agents.extraction.spec import read_kinds
-    from jurygraph.errors import ConfigError
 
     try:
         return read_kinds(value)
@@ -195,10 +191,10 @@ def _validate_names(name: str, value: Any) -> tuple[str, ...]:
     from jurygraph.messages import describe_value
 
     if not isinstance(value, list):
-        raise ValueError(f"{name}: is a list of texts, not {describe_value(value)}")
+        raise ValueError(f"{name}: expected a list of texts, got {describe_value(value)}")
     for place, text in enumerate(value):
         if not isinstance(text, str):
-            raise ValueError(f"{name}[{place}]: is a text, not {describe_value(text)}")
+            raise ValueError(f"{name}[{place}]: expected a text, got {describe_value(text)}")
     return tuple(value)
 
 
@@ -207,7 +203,7 @@ def _validate_entries(name: str, value: Any) -> list[dict[str, Any]]:
 
     schema = _OBJECT_LISTS[name]
     if not isinstance(value, list) or not (value or schema.may_be_empty):
-        raise ValueError(f"{name}: is a list of objects with {schema}, not {describe_value(value)}")
+        raise ValueError(f"{name}: expected a list of objects with {schema}, got {describe_value(value)}")
     return [_validate_entry(f"{name}[{place}]", entry, schema) for place, entry in enumerate(value)]
 
 
@@ -215,16 +211,16 @@ def _validate_entry(place: str, value: Any, schema: _ObjectList) -> dict[str, An
     from jurygraph.messages import describe_value, did_you_mean
 
     if not isinstance(value, dict):
-        raise ValueError(f"{place}: is an object with {schema}, not {describe_value(value)}")
+        raise ValueError(f"{place}: expected an object with {schema}, got {describe_value(value)}")
     known = (*schema.texts, *schema.rest)
     for field in value:
         if field not in known:
-            hint = did_you_mean(field, known) or f"it has {', '.join(known)}"
-            raise ValueError(f"{place}: an entry has no {field!r}; {hint}")
+            hint = did_you_mean(field, known) or f"known: {', '.join(known)}"
+            raise ValueError(f"{place}: unknown field {field!r}; {hint}")
     entry = {**schema.rest, **value}
     for field in (*schema.texts, *(field for field, default in schema.rest.items() if isinstance(default, str))):
         if not isinstance(entry.get(field), str):
-            raise ValueError(f"{place}.{field}: is a text, not {describe_value(entry.get(field))}")
+            raise ValueError(f"{place}.{field}: expected a text, got {describe_value(entry.get(field))}")
     return entry
 
 
@@ -232,16 +228,17 @@ def _load_object(file: str) -> dict[str, Any]:
     import json
     from contextlib import closing
 
-    from jurygraph.errors import InputError
     from jurygraph.sources.files import TextFile
 
     try:
         with closing(TextFile(file)) as source:
             content = json.loads("\n".join(line.text for line in source.lines()))
     except RecursionError:
-        raise InputError(f"{file}: is nested too deeply; write an object of the prompt's variables") from None
+        raise InputError(f"{file}: is nested too deeply; expected an object with the prompt's variables") from None
     except ValueError as error:
-        raise InputError(f"{file}: is no JSON: {error}; write an object of the prompt's variables") from None
+        raise InputError(
+            f"{file}: is not valid JSON: {error}; expected an object with the prompt's variables"
+        ) from None
     if not isinstance(content, dict):
-        raise InputError(f"{file}: is no JSON object; write one of the prompt's variables")
+        raise InputError(f"{file}: expected a JSON object with the prompt's variables")
     return content

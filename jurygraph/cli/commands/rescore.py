@@ -9,7 +9,14 @@ import typer
 from jurygraph.cli.jury_loading import allow_run_modules
 from jurygraph.cli.options import AsJson, NewRun, RunFolder
 from jurygraph.cli.render.learning import learn_components, learned_json, learned_table, refuse_artifact, write_artifact
-from jurygraph.cli.render.text import format_number, format_table, print_json, print_message, print_result, shell_quote
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import (
+    format_table,
+    print_json,
+    print_message,
+    print_result_lines,
+    shell_quote,
+)
 from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
 
 if TYPE_CHECKING:
@@ -21,34 +28,33 @@ def rescore(
     folder: NewRun,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set", metavar="KEY=VALUE", help="A setting of the config; may be repeated.", show_default=False
-        ),
+        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the config; can be repeated.", show_default=False),
     ] = None,
     learn: Annotated[
         list[str] | None,
         typer.Option(
             "--learn",
             metavar="COMPONENT",
-            help="Learn how the judges of a component of combiner `consensus` err; may be repeated.",
+            help="Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
             show_default=False,
         ),
     ] = None,
     artifact: Annotated[
         Path | None,
-        typer.Option("--artifact", metavar="F", help="Write what was learned to a JSON file.", show_default=False),
+        typer.Option(
+            "--artifact", metavar="F", help="Write the learned confusions to a JSON file.", show_default=False
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Decide a run's rewards anew from its verdicts, with no call.
+    """Compute a run's rewards again from its verdicts, without a request.
 
-    Weights, recipe, gates or failure rule are others. The new run refers to RUN's verdicts, so keep RUN where it is.
-    What can be set: weights, rubric, reward, components, panel, gates, scale, clip, failure; a key is dotted, a value
-    is YAML.
+    The new run refers to RUN's verdicts, so keep RUN where it is. You can set weights, rubric, reward, components,
+    panel, gates, scale, clip and failure; keys are dotted, values are YAML.
 
-    `--learn` fits a consensus of the judges of a component to the verdicts of the whole run, and rewards follow from it
-    (docs/consensus.md). Where the judges are too few to be told apart, their majority stands. A later config names the
-    artifact as `params: {confusions: F}` of such a component.
+    `--learn` fits a consensus of a component's judges to the verdicts of the whole run and computes rewards from it
+    (docs/consensus.md). If the judges are too few to be distinguished, their majority is used. A later config can name
+    the artifact as `params: {confusions: F}` of such a component.
 
     \b
     Example:
@@ -56,7 +62,6 @@ def rescore(
         jurygraph rescore run --out run3 --learn panel --artifact panel.json
         jurygraph compare run run2
     """
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.runs.workflows.rescoring import apply_settings
     from jurygraph.runs.workflows.rescoring import rescore as rescore_run
@@ -73,13 +78,9 @@ def rescore(
     if json:
         print_json({"run": str(folder), **result._asdict(), **learned_json(learned)})
         return
-    for line in (*_result_table(result), *learned_table(learned)):
-        print_result(line)
-    print_message(f"side by side:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
+    print_result_lines([*_result_table(result), *learned_table(learned)])
+    print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
 def _result_table(result: "RescoringResult") -> list[str]:
-    rows = [[str(value) if isinstance(value, int) else format_number(value)] for value in result]
-    return format_table(
-        ["rewards", ""], [[name.replace("_", " "), *row] for name, row in zip(result._fields, rows, strict=True)]
-    )
+    return format_table(["rewards", ""], [[name.replace("_", " "), value] for name, value in result._asdict().items()])

@@ -28,8 +28,7 @@ from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.forecast import Forecast
+    from jurygraph.runs.reports.estimate import CallCosts, Forecast
     from jurygraph.runs.reports.summary import Summary
     from jurygraph.runs.workflows.session import ScoringSession
     from jurygraph.schema import Config
@@ -41,15 +40,15 @@ ResponsesFile = Annotated[
 ]
 ProfilesFrom = Annotated[
     str | None,
-    typer.Option(metavar="PROFILES", help="What `profiles` read of profiles in text.", show_default=False),
+    typer.Option(metavar="PROFILES", help="Constraints read from profiles in text by `profiles`.", show_default=False),
 ]
 Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Score the first N tasks.", show_default=False)]
 BranchFrom = Annotated[
-    Path | None, typer.Option(metavar="OLD", help="Carry over from run OLD what is the same.", show_default=False)
+    Path | None, typer.Option(metavar="OLD", help="Reuse unchanged verdicts of run OLD.", show_default=False)
 ]
 RewardsFrom = Annotated[
     list[Path] | None,
-    typer.Option(metavar="RUN", help="Evaluate what was trained on the rewards of RUN.", show_default=False),
+    typer.Option(metavar="RUN", help="Evaluate a model that was trained on the rewards of RUN.", show_default=False),
 ]
 
 
@@ -133,18 +132,18 @@ def score(
     allow_files_outside: FilesOutside = False,
     json: AsJson = False,
 ) -> None:
-    """Score responses and keep every reward with all that led to it.
+    """Score responses and store every reward with its full trace.
 
-    Everything is read and planned before anything is written. The same command on the same RUN resumes it, after a
-    kill or a power cut too. With other files, config, model or evaluators it is refused; `--branch OLD` then makes a
-    run that takes from OLD all verdicts whose question, evaluator, model and responses are the same, and asks the rest.
+    Everything is read and planned before anything is written. The same command on the same RUN resumes it, also after
+    a kill or a power cut. With other files, config, model or evaluators it is refused; `--branch OLD` then creates a
+    run that reuses all verdicts of OLD with the same question, evaluator, model and responses, and requests the rest.
 
-    With --rewards-from the run is an evaluation, as `purpose` in the config can say too: a judge that gave the rewards
-    in training is refused, unless `purpose.same_judge` is `allow`.
+    With --rewards-from the run is an evaluation, like `purpose` in the config: a judge that gave the training rewards
+    is refused, unless `purpose.same_judge` is `allow`.
 
-    Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows; 2 wrong
-    config or input, nothing written; 3 inconclusive: too much failed that is no fault of the responses; 4 --max-cost
-    or --max-calls is reached, resumable; 130 interrupted, resumable. What evaluators print goes to standard error.
+    Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows; 2 invalid
+    config or input, nothing written; 3 inconclusive: too many failures of infrastructure; 4 --max-cost or --max-calls
+    reached, resumable; 130 interrupted, resumable. Output of evaluators goes to standard error.
 
     \b
     Example:
@@ -152,7 +151,7 @@ def score(
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
 
     files = InputFiles(tasks, responses, profiles_from, edges_from, allow_files_outside)
     options = ScoreOptions(files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
@@ -205,7 +204,7 @@ def _open_session(options: ScoreOptions, jury: "Jury") -> Iterator["ScoringSessi
             yield session
     if branch is not None and not options.dry_run:
         print_message(
-            f"{branch.carried} verdicts were carried over from {options.branch}, {branch.requested} were asked anew"
+            f"{branch.carried} verdicts were reused from {options.branch}, {branch.requested} were requested again"
         )
 
 
@@ -253,7 +252,7 @@ def _estimate(session: "ScoringSession") -> "Forecast":
 
     from jurygraph.cli.render.progress import progress
 
-    with asyncio.Runner() as runner, progress("reckoning", session.remaining.responses, "responses") as report:
+    with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
         return runner.run(session.forecast(report))
 
 
@@ -266,10 +265,10 @@ def _score_remaining(session: "ScoringSession") -> None:
     if session.is_finished:
         session.close_if_complete()
         state = "is complete" if session.tasks_done == session.tasks else f"has the first {session.tasks_done} tasks"
-        print_message(f"{session.folder} {state}; nothing is done again")
+        print_message(f"{session.folder} {state}; nothing to do")
         return
     if session.tasks_done:
-        print_message(f"{session.tasks_done} tasks are scored already and stay as they are")
+        print_message(f"{session.tasks_done} tasks are scored already and are kept")
     with asyncio.Runner() as runner:
         with (
             _exit_when_interrupted(session, lambda: _nothing_written(session)),
@@ -278,7 +277,7 @@ def _score_remaining(session: "ScoringSession") -> None:
             runner.run(session.prepare(report))
         if session.unanswered_annotations:
             missing = f"{session.unanswered_annotations} pairs or roles of criteria have no answer of their annotator"
-            print_message(f"graphs: {missing}, and bear no edge; what would rest on them counts as licensed")
+            print_message(f"graphs: {missing}, and no edge; criteria that would depend on them count as supported")
         with (
             _exit_when_interrupted(session, lambda: _scored_part_kept(session)),
             progress("scoring", session.remaining.responses, "responses") as report,
@@ -289,7 +288,7 @@ def _score_remaining(session: "ScoringSession") -> None:
 @contextmanager
 def _exit_when_interrupted(session: "ScoringSession", describe: Callable[[], str]) -> Iterator[None]:
     """Print the message, and the requests sent so far, on Ctrl-C, and exit."""
-    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.runs.reports.estimate import count_requests
 
     try:
         yield
@@ -301,27 +300,27 @@ def _exit_when_interrupted(session: "ScoringSession", describe: Callable[[], str
 
 def _nothing_written(session: "ScoringSession") -> str:
     kept = session.stored_planning_calls
-    advice = f" but {kept} answers of the model, with which the same command goes on" if kept else ""
+    advice = f" except {kept} replies of the model; run the same command again to continue" if kept else ""
     return f"interrupted before anything was scored; nothing was written{advice}"
 
 
 def _scored_part_kept(session: "ScoringSession") -> str:
-    return f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there"
+    return f"interrupted; finished tasks are kept in {session.folder}. Run the same command again to continue"
 
 
 def _print_result(result: _Result, as_json: bool) -> None:
     summary, run = result.summary, result.options.run
     if as_json:
         requests = None if result.requests is None else result.requests.to_json()
-        print_json({"run": str(run), **summary.to_json(), "requests": requests, "ask_again": result.retry_command})
+        print_json({"run": str(run), **summary.to_json(), "requests": requests, "retry_command": result.retry_command})
     else:
         for line in (*result_lines(summary), *request_lines(result.requests)):
             print_result(line)
         if summary.tasks < result.tasks:
             print_result(f"{summary.tasks} of {result.tasks} tasks (--limit)")
     if summary.lowest is not None:
-        print_message(f"every reward:    jurygraph show {shell_quote(run)}")
-        label = "one that failed:" if summary.failed else "the lowest one: "
+        print_message(f"all rewards:     jurygraph show {shell_quote(run)}")
+        label = "a failed one:   " if summary.failed else "the lowest one: "
         print_message(f"{label} jurygraph show {shell_quote(run)} --response {shell_quote(summary.lowest)}")
         print_message(f"in sentences:    jurygraph explain {shell_quote(run)} --response {shell_quote(summary.lowest)}")
 
@@ -335,10 +334,10 @@ def _print_failures(result: _Result) -> None:
 
     for row in result.summary.failures[:_MAX_FAILURES]:
         print_message(
-            f"failed verdicts: {row.verdicts} of kind {row.kind}, such as: {shorten(row.message, _MAX_MESSAGE)}"
+            f"failed verdicts: {row.verdicts} of kind {row.kind}, for example: {shorten(row.message, _MAX_MESSAGE)}"
         )
     if result.retry_command is not None:
-        print_message(f"to ask again what failed by no fault of the responses:  {result.retry_command}")
+        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {result.retry_command}")
 
 
 def _exit_code(result: _Result, jury: "Jury") -> ExitCode:
@@ -348,9 +347,9 @@ def _exit_code(result: _Result, jury: "Jury") -> ExitCode:
         print_inconclusive(summary.error_rate, max_error_rate)
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
-        print_message(f"{summary.failed} of {summary.responses} rewards failed: they have no value")
+        print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
         if jury.gateway is None and any(one.layer == "model" for one in jury.evaluators.values()):
-            print_message("model: none answers no question; name a model in the config or with --model")
+            print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED
     if summary.canaries is not None and summary.canaries.is_alarming:
         print_message(

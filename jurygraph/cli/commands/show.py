@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder
+from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
 from jurygraph.cli.render.text import (
     escape_line,
     format_number,
@@ -16,6 +17,7 @@ from jurygraph.cli.render.text import (
     print_result_lines,
     spooled_table,
 )
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.runs.run import Run
@@ -35,16 +37,16 @@ class ExportFormat(StrEnum):
 def show(
     run: RunFolder,
     response: Annotated[
-        str | None, typer.Option(metavar="ID", help="Show this response's trace in full.", show_default=False)
+        str | None, typer.Option(metavar="ID", help="Show the full trace of this response.", show_default=False)
     ] = None,
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Show the first N responses.", show_default=False)
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show a run's rewards, or one response's trace in full.
+    """Show the rewards of a run, or the full trace of a response.
 
-    `--json` prints the traces as they are stored, one a line.
+    `--json` prints the traces as stored, one per line.
 
     \b
     Example:
@@ -58,17 +60,20 @@ def show(
     if response is None:
         _show_all(stored_run, limit, json)
         return
+    from jurygraph.cli.render.explanation import explain as explain_trace
     from jurygraph.cli.render.trace import trace_lines
-    from jurygraph.runs.store.lines import trace_to_json_line
+    from jurygraph.runs.export import trace_to_json_line
 
     trace = stored_run.find_trace(response)
-    for line in [trace_to_json_line(trace)] if json else trace_lines(trace, stored_run.decision_of(trace.task_id)):
-        print_result(line)
+    if json:
+        print_result(trace_to_json_line(trace))
+        return
+    print_result_lines(trace_lines(explain_trace(trace, stored_run.decision_of(trace.task_id))))
 
 
 def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
     if as_json:
-        from jurygraph.runs.store.lines import trace_to_json_line
+        from jurygraph.runs.export import trace_to_json_line
 
         for trace in islice(run.traces(), limit):
             print_result(trace_to_json_line(trace))
@@ -76,8 +81,8 @@ def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
     _show_table(run, limit)
     if not run.is_closed:
         scored, total = run.tasks_scored, run.header.extent.tasks
-        state = f"{scored} of {total} tasks are scored; the same score command goes on"
-        print_message(f"this run is still being written, or was stopped before it was complete: {state}")
+        state = f"{scored} of {total} tasks are scored; the same score command continues"
+        print_message(f"this run is still being written, or was interrupted: {state}")
 
 
 def _show_table(run: "Run", limit: int | None) -> None:
@@ -103,18 +108,19 @@ def _show_table(run: "Run", limit: int | None) -> None:
 
 
 def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
-    """Say in plain sentences where a reward comes from.
+    """Explain a reward in plain sentences.
 
     \b
     Example:
         jurygraph explain run --response task-1/a
     """
-    from jurygraph.cli.render.reward import sentences
+    from jurygraph.cli.render.explanation import explain as explain_trace
+    from jurygraph.cli.render.sentences import sentences
     from jurygraph.runs.run import Run
 
     stored_run = Run.open(run)
     trace = stored_run.find_trace(response)
-    lines = sentences(trace, stored_run.decision_of(trace.task_id))
+    lines = sentences(explain_trace(trace, stored_run.decision_of(trace.task_id)))
     if json:
         print_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines})
         return
@@ -128,26 +134,24 @@ def export(
         ExportFormat,
         typer.Option(
             "--to",
-            help="jsonl: the traces; csv, parquet: one row a response; audit-bundle: a zip that proves itself.",
+            help="jsonl: the traces; csv, parquet: one row per response; audit-bundle: a self-verifying zip.",
         ),
     ],
     output: OutFile = None,
 ) -> None:
-    """Write a run in another form.
+    """Export a run in another format.
 
     In csv a missing number is an empty cell, and an id that a spreadsheet would run as a formula (= + - or @ at its
-    start, or after a line break, tab or semicolon) gets an apostrophe there, which commands that read ratings from csv
-    take away again; elsewhere every id is as it was. On a terminal, control characters are written as escapes. An
-    audit-bundle holds the ledger with all texts and `verify.py`, one small file that checks it with nothing but
-    Python. It and parquet need `-o`.
+    start, or after a line break, tab or semicolon) gets an apostrophe in front, which commands that read ratings from
+    csv remove; other formats keep ids unchanged. On a terminal, control characters are escaped. An audit-bundle
+    contains the ledger with all texts and `verify.py`, a small file that verifies it with Python alone. It and parquet
+    need `-o`.
 
     \b
     Example:
         jurygraph export run --to csv -o rewards.csv
         jurygraph export run --to audit-bundle -o run.zip
     """
-    from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
-    from jurygraph.errors import InputError
     from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
     from jurygraph.runs.integrity.bundle import export_bundle
     from jurygraph.runs.run import Run
@@ -157,7 +161,7 @@ def export(
         refuse_run_file(output)
     if to in (ExportFormat.parquet, ExportFormat.audit_bundle):
         if output is None:
-            raise InputError(f"--to {to.value}: is no text for a terminal; name a file with -o")
+            raise InputError(f"--to {to.value}: needs an output file; name one with -o")
         if to is ExportFormat.parquet:
             write_output_with(output, lambda path: export_parquet(stored_run, path))
         else:

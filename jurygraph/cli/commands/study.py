@@ -1,6 +1,6 @@
 """`jurygraph study`: the measurements of the papers, applied to your own runs."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -9,14 +9,23 @@ import typer
 
 from jurygraph.cli.commands.disagreement import disagreement
 from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.output_files import refuse_picture, write_output_with
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_number,
+    format_table,
+    print_json,
+    print_message,
+    print_result_lines,
+)
 
 if TYPE_CHECKING:
-    from jurygraph.studies.credit.report import CreditReport, Diagnosis, Estimate, Variant
+    from jurygraph.studies.credit.report import CreditReport, Estimate, Variant
 
 study = typer.Typer(
     name="study",
-    help="Measure runs as the papers do.",
+    help="Apply the measurements of the papers to runs.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -34,7 +43,7 @@ class EdgeKinds(StrEnum):
 
 @study.callback()
 def _studies() -> None:
-    """Measure runs as the papers do."""
+    """Apply the measurements of the papers to runs."""
 
 
 study.command()(disagreement)
@@ -43,34 +52,32 @@ study.command()(disagreement)
 @study.command()
 def credit(
     run: RunFolder,
-    kinds: Annotated[EdgeKinds, typer.Option(help="Count the cases of these edges alone.")] = EdgeKinds.all,
-    seeds: Annotated[int, typer.Option(min=0, metavar="N", help="Random graphs to draw of each rubric.")] = 20,
+    kinds: Annotated[EdgeKinds, typer.Option(help="Kinds of edges to count.")] = EdgeKinds.all,
+    seeds: Annotated[int, typer.Option(min=0, metavar="N", help="Random graphs per rubric.")] = 20,
     resamples: Resamples = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap and the random graphs.")] = 0,
     plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
-    """Follow false credit over the edges of rubrics (GEAR).
+    """Measure false credit over the edges of rubrics (GEAR).
 
-    How much of it leaks, and how much rightful credit is kept: a criterion that is met while its parent is not is a
-    leakage case; what a rule leaves of it, as a share of the rubric's whole weight, is leakage. Where both are met,
-    what is left of the child's own score is preservation. Flat aggregation, both hard gates and GEAR are compared on
-    the run's verdicts, with 95 % bootstrap intervals over responses; so are random and untyped graphs, κ, and exact
-    inference. Last come the criteria that lost most, and why. Nothing is asked, and nothing written but the picture.
-    `--json` prints every figure and every criterion.
+    A criterion that is met while its parent is not is a leakage case; the credit that a rule leaves it, as a share of
+    the rubric's total weight, is leakage. If both are met, the remaining share of the child's own score is
+    preservation. Flat aggregation, both hard gates and GEAR are compared on the run's verdicts, with 95 % bootstrap
+    intervals over responses; so are random and untyped graphs, values of κ, and exact inference. The criteria with the
+    largest losses come last. No request is sent, and nothing is written except the plot. `--json` prints every
+    statistic and every criterion.
 
-    Exit codes: 0 done; 2 wrong input, such as a run without a rubric that has edges.
+    Exit codes: 0 done; 2 invalid input, such as a run without a rubric that has edges.
 
     \b
     Example:
         jurygraph study credit run
         jurygraph study credit run --kinds activation --plot credit.svg
     """
-    from jurygraph.cli.output_files import refuse_picture, write_output_with
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.studies.credit import ACTIVATION, EDGE_KINDS, PREREQUISITE, CreditStudy, Settings, read_sheets
-    from jurygraph.studies.credit.picture import draw
+    from jurygraph.studies.plots import draw_credit
 
     refuse_picture(plot)
     counted = {EdgeKinds.all: EDGE_KINDS, EdgeKinds.prerequisite: PREREQUISITE, EdgeKinds.activation: ACTIVATION}
@@ -82,32 +89,31 @@ def credit(
     if json:
         print_json(results.model_dump(mode="json"))
     else:
-        for line in _report_lines(results):
-            print_result(line)
+        print_result_lines(_report_lines(results))
     _print_omissions(results)
     if plot is not None:
-        write_output_with(str(plot), lambda draft: draw(results, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw_credit(results, draft, plot.suffix))
 
 
 def _print_omissions(report: "CreditReport") -> None:
     for reason, count in report.census.left_out.items():
-        print_message(f"left out, {reason}: {count}")
+        print_message(f"omitted, {reason}: {count}")
     if report.census.unjudged:
         edges = f"{report.census.unjudged} of {report.census.edges} edges"
-        print_message(f"no cases: {edges}, one end of which was not judged or does not apply")
+        print_message(f"no cases: {edges} with an end that was not judged or does not apply")
     if report.kappa == 0:
-        print_message("the run has κ = 0, with which GEAR is flat aggregation")
+        print_message("the run has κ = 0, which makes GEAR flat aggregation")
     empty = max(one.empty_resamples for each in report.methods.values() for one in (each.leakage, each.preservation))
     if empty:
-        print_message(f"{empty} of {report.resamples} resamples held no case, and are left out of an interval")
+        print_message(f"{empty} of {report.resamples} resamples had no case and were omitted from an interval")
 
 
 def _report_lines(report: "CreditReport") -> Iterator[str]:
     census = report.census
     totals = f"{census.examples} responses to {census.rubrics} rubrics, {census.graphs} of them with edges"
     yield f"{totals}; κ = {report.kappa:g}"
-    draws = f"95 % intervals of {report.resamples} resamples from seed {report.seed}"
-    yield f"cases are edges whose child is met: {', '.join(report.kinds)}; {draws}"
+    draws = f"95 % intervals: {report.resamples} resamples, seed {report.seed}"
+    yield f"cases: edges with a child that is met: {', '.join(report.kinds)}; {draws}"
     yield ""
     yield from _method_table(report)
     yield ""
@@ -122,16 +128,10 @@ def _report_lines(report: "CreditReport") -> Iterator[str]:
 
 def _method_table(report: "CreditReport") -> list[str]:
     rows = [
-        [
-            name,
-            _format_interval(one.leakage),
-            _format_interval(one.preservation),
-            format_number(one.reward),
-            format_number(one.change),
-        ]
+        [name, _format_interval(one.leakage), _format_interval(one.preservation), one.reward, one.change]
         for name, one in report.methods.items()
     ]
-    return format_table(["rule", "leakage (95 %)", "preservation (95 %)", "mean reward", "against flat"], rows)
+    return format_table(["rule", "leakage (95 %)", "preservation (95 %)", "mean reward", "change from flat"], rows)
 
 
 def _format_interval(estimate: "Estimate") -> str:
@@ -143,58 +143,44 @@ def _format_interval(estimate: "Estimate") -> str:
 def _kind_tables(report: "CreditReport") -> Iterator[str]:
     """Return leakage, then preservation, by kind of edge and over all kinds, with a column for each rule."""
     for name, cases in (("leakage", "violated"), ("preservation", "satisfied")):
-        columns = [{**one.kinds, "together": one} for one in report.methods.values()]
+        columns = [{**one.kinds, "all kinds": one} for one in report.methods.values()]
         rows = [
-            [kind, _format_cases(columns[0][kind], name), *_format_values(columns, kind, name)] for kind in columns[0]
+            [kind, getattr(columns[0][kind], name).cases, *(getattr(column[kind], name).value for column in columns)]
+            for kind in columns[0]
         ]
         yield from format_table([f"{name} by kind of edge", cases, *report.methods], rows)
         if name == "leakage":
             yield ""
 
 
-def _format_cases(one: "Diagnosis", name: str) -> str:
-    return str(getattr(one, name).cases)
-
-
-def _format_values(columns: "Sequence[Mapping[str, Diagnosis]]", kind: str, name: str) -> list[str]:
-    return [format_number(getattr(column[kind], name).value) for column in columns]
-
-
 def _ablation_table(report: "CreditReport") -> Iterator[str]:
     ablations = report.ablations
-    rows = []
+    rows: list[list[object]] = []
     if ablations.random is not None:
         rows.append(_variant_row(f"random graphs, {len(ablations.random.by_seed)} seeds", ablations.random.mean))
     rows.append(_variant_row(f"untyped, λ = {ablations.untyped.retention:.4g}", ablations.untyped))
     rows += [_variant_row(f"κ = {kappa}", one) for kappa, one in ablations.kappas.items()]
-    yield from format_table(["variant of gear", "leakage", "preservation", "mean reward", "against flat"], rows)
+    yield from format_table(["variant of gear", "leakage", "preservation", "mean reward", "change from flat"], rows)
     if ablations.random is not None:
         each, random = ablations.random.by_seed.values(), ablations.random
         low, high = min(one.reward for one in each), max(one.reward for one in each)
         yield (
-            f"random graphs give mean rewards from {format_number(low)} to {format_number(high)}; "
-            f"{random.unchanged} of "
-            f"{random.graphs} came out as annotated"
+            f"random graphs: mean rewards {format_number(low)} to {format_number(high)}; "
+            f"{random.unchanged} of {random.graphs} equal the annotated graph"
         )
 
 
-def _variant_row(name: str, one: "Variant") -> list[str]:
-    return [
-        name,
-        format_number(one.leakage),
-        format_number(one.preservation),
-        format_number(one.reward),
-        format_number(one.change),
-    ]
+def _variant_row(name: str, one: "Variant") -> list[object]:
+    return [name, one.leakage, one.preservation, one.reward, one.change]
 
 
 def _exactness_table(report: "CreditReport") -> list[str]:
     exact = report.exact
-    rows = [
-        ["graph-response pairs", str(exact.pairs)],
-        ["left out, above 20 criteria", str(exact.too_large)],
-        ["left out, not wholly judged", str(exact.unjudged)],
-        ["criteria a pair", format_number(exact.criteria)],
+    rows: list[list[object]] = [
+        ["graph-response pairs", exact.pairs],
+        ["omitted: more than 20 criteria", exact.too_large],
+        ["omitted: not fully judged", exact.unjudged],
+        ["mean criteria per pair", exact.criteria],
         ["marginal MAE", _format_small(exact.marginal_mae)],
         ["reward MAE", _format_small(exact.reward_mae)],
         ["1 - reward correlation", _format_small(_short_of_one(exact.reward_correlation))],
@@ -214,12 +200,12 @@ def _format_small(value: float | None) -> str:
 def _loss_lines(report: "CreditReport") -> Iterator[str]:
     """Return the criteria that lost most: the loss, and the edge that caused it, in two lines each."""
     if not report.losses:
-        yield "no criterion lost anything"
+        yield "no criterion lost credit"
         return
-    yield "lost most, as a share of the rubric's whole weight"
+    yield "largest losses, as a share of the rubric's total weight"
     for loss in report.losses[:_MAX_LOSSES]:
-        most = f"{format_number(loss.most)} at most (response {loss.max_loss_response})"
-        amount = f"{format_number(loss.mean_loss)} on average, {most}"
+        most = f"maximum {format_number(loss.most)} (response {loss.max_loss_response})"
+        amount = f"mean {format_number(loss.mean_loss)}, {most}"
         needs = f"needs {loss.parent} ({loss.kind}, λ = {loss.retention:.4g})"
         yield escape_line(f"task {loss.task}, {loss.criterion}: {amount}")
         yield f"    {escape_line(f'{needs}: {loss.reason}' if loss.reason else needs, _MAX_REASON)}"

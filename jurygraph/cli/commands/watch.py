@@ -9,7 +9,9 @@ import typer
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, PlotFile, RunFolder
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.output_files import refuse_picture, write_output_with
+from jurygraph.cli.render.text import escape_line, format_table, print_json, print_message, print_result
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.agents.data_analyzer import SeriesSummary, Step
@@ -17,36 +19,37 @@ if TYPE_CHECKING:
     from jurygraph.studies.monitor.run_steps import Wait
 
 _DEFAULT_EVERY, _POLL_SECONDS = 32, 0.5
-_STATISTICS = ("mean", "sd", "least", "most", "last")
+_STATISTICS = {"mean": "mean", "sd": "sd", "least": "min", "most": "max", "last": "last"}
+"""Header of the table by name of the statistic."""
 
 
 def watch(
     run: RunFolder,
     step_label: Annotated[
         str | None,
-        typer.Option(metavar="L", help="Cut into steps by this label of the responses.", show_default=False),
+        typer.Option(metavar="L", help="Group into steps by this label of the responses.", show_default=False),
     ] = None,
     every: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=str(_DEFAULT_EVERY)),
+        typer.Option(min=1, metavar="N", help="Group into steps of N tasks.", show_default=str(_DEFAULT_EVERY)),
     ] = None,
     arl: Annotated[
-        float, typer.Option(min=10, metavar="N", help="Steps between false alarms, on average, of all tests together.")
+        float, typer.Option(min=10, metavar="N", help="Mean number of steps between false alarms of all tests.")
     ] = 10_000.0,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on until the run is closed.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue until the run is closed.")] = False,
     plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
-    """Watch a run's rewards, and tell when they are being gamed.
+    """Watch a run's rewards, and alert when they are being gamed.
 
-    Step by step, mean reward, components, lengths and more are followed by tests for drift and jumps (MACRM's Data
-    Analyzer), which together raise a false alarm once in N steps (`--arl`). An alert is adverse where the change is
-    bad: a falling reward, longer responses, more failures; accuracy that rises is told, too, and is not. Alerts come as
-    they are found, a table at the end. `--json` prints each alert as a line of its own, {"alert": ...}, and {"report":
-    ...} last. Nothing is written but the picture, and the run is not locked. With `--follow` a run that is not there
-    yet is waited for, and one that was stopped is followed, until Ctrl-C.
+    Mean reward, components, lengths and more are tested for drift and jumps at every step (MACRM's Data Analyzer); all
+    tests together raise a false alarm about once in N steps (`--arl`). An alert is adverse if the change is bad: a
+    falling reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. Alerts are
+    printed when found, a table at the end. `--json` prints one line per alert, {"alert": ...}, and {"report": ...}
+    last. Nothing is written except the plot, and the run is not locked. `--follow` waits for a run that does not exist
+    yet, and follows an interrupted one until Ctrl-C.
 
-    Exit codes: 0 no adverse alert; 1 an adverse alert; 2 wrong input, such as too few steps or no reward that has a
+    Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
     value; 130 interrupted.
 
     \b
@@ -54,12 +57,11 @@ def watch(
         jurygraph watch run --step-label step
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
-    from jurygraph.cli.output_files import refuse_picture, write_output_with
     from jurygraph.errors import InputError
-    from jurygraph.studies.monitor.picture import draw
+    from jurygraph.studies.plots import draw_stream
 
     if step_label is not None and every is not None:
-        raise InputError("--step-label and --every both say what a step is; give one of them")
+        raise InputError("--step-label and --every both define a step; remove one")
     refuse_picture(plot)
     wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
     analysis = _create_watch(run, arl, wait, keep=plot is not None)
@@ -69,7 +71,7 @@ def watch(
     report = analysis.report()
     _print_report(report, json)
     if plot is not None and report.steps:
-        write_output_with(str(plot), lambda draft: draw(report, analysis.history, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw_stream(report, analysis.history, draft, plot.suffix))
     if not completed:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if report.adverse:
@@ -79,17 +81,16 @@ def watch(
 def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
     """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
     from jurygraph.agents.data_analyzer import MAX_ARL, Settings
-    from jurygraph.errors import InputError
     from jurygraph.studies.monitor import Watch
     from jurygraph.studies.monitor.run_steps import penalty_components
 
     if not arl <= MAX_ARL:
-        raise InputError(f"--arl: is {arl:g}; give a number of steps from 10 to {MAX_ARL:g}")
+        raise InputError(f"--arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
     settings = Settings(arl=arl)
     try:
         run_penalties = penalty_components(run, wait)
     except KeyboardInterrupt:
-        print_message("interrupted; no run had come until then")
+        print_message("interrupted; the run does not exist yet")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     return Watch(settings.model_copy(update={"penalties": settings.penalties | run_penalties}), keep=keep)
 
@@ -109,7 +110,7 @@ def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -
     yield from analyzer_steps(steps_by_number(stream, every) if label is None else steps_by_label(stream, label))
     if erased.erased:
         subject = "response was" if erased.erased == 1 else "responses were"
-        print_message(f"{erased.erased} {subject} erased; their rewards are watched, their lengths and labels are gone")
+        print_message(f"{erased.erased} {subject} erased; their rewards are used, their lengths and labels are gone")
 
 
 def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
@@ -122,18 +123,16 @@ def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
                 else:
                     print_result(f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}")
     except KeyboardInterrupt:
-        print_message("interrupted; this is what was seen until then")
+        print_message("interrupted; these are the results so far")
         return False
     return True
 
 
 def _refuse_untested(run: Path, analysis: "Watch", label: str | None) -> None:
-    from jurygraph.errors import InputError
-
     if not analysis.has_enough_steps:
         raise InputError(_describe_too_few(run, analysis, label))
     if not analysis.has_reward:
-        raise InputError(f"{run}: its reward never had a value, so that nothing was tested; `jurygraph show` says why")
+        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
 
 
 def _describe_too_few(run: Path, analysis: "Watch", label: str | None) -> str:
@@ -141,8 +140,8 @@ def _describe_too_few(run: Path, analysis: "Watch", label: str | None) -> str:
 
     count = analysis.analyzer.steps
     steps = f"{count} step{'' if count == 1 else 's'}"
-    problem = f"{run}: has {steps}, and at least {MIN_STEPS} are needed to test anything"
-    return f"{problem}; " + ("score more of them" if label is not None else "make steps smaller with --every N")
+    problem = f"{run}: has {steps}; the tests need at least {MIN_STEPS}"
+    return f"{problem}; " + ("score more" if label is not None else "choose smaller steps with --every N")
 
 
 def _print_report(report: "WatchReport", json: bool) -> None:
@@ -152,15 +151,15 @@ def _print_report(report: "WatchReport", json: bool) -> None:
     if report.alerts:
         print_result("")
     for line in format_table(
-        ["series", "steps", *_STATISTICS, "trend a step"], [_series_row(series) for series in report.series]
+        ["series", "steps", *_STATISTICS.values(), "trend per step"], [_series_row(series) for series in report.series]
     ):
         print_result(line)
     bad, alerts = len(report.adverse), len(report.alerts)
     print_result(
-        f"{report.steps} steps; {alerts} alerts, {bad} adverse; a false alarm is expected every {report.arl:g} steps"
+        f"{report.steps} steps; {alerts} alerts, {bad} adverse; one false alarm is expected in {report.arl:g} steps"
     )
 
 
-def _series_row(series: "SeriesSummary") -> list[str]:
+def _series_row(series: "SeriesSummary") -> list[object]:
     trend = "-" if series.trend is None else f"{series.trend:+.2g}"
-    return [series.series, str(series.steps), *(format_number(getattr(series, name)) for name in _STATISTICS), trend]
+    return [series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend]

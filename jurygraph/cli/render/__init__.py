@@ -1,1 +1,1 @@
-"""What the commands print: sentences and tables, from models to text."""
+"""Turn models into the sentences and tables that the commands print."""

@@ -3,13 +3,20 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.render.summary import print_dry_run_note, print_estimate, request_lines
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_table,
+    print_json,
+    print_message,
+    print_result,
+    print_result_lines,
+)
 from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks
 
 if TYPE_CHECKING:
-    from jurygraph.agents.graph_annotator.statistics import GraphStatistics
-    from jurygraph.runs.reports.bill import CallCosts
-    from jurygraph.runs.reports.estimate import CallEstimate
+    from jurygraph.agents.graph_annotator.graph import GraphStatistics
+    from jurygraph.runs.reports.estimate import CallCosts, CallEstimate
     from jurygraph.schema import Rubric, Task
 
 _MOST_LISTED = 12
@@ -20,7 +27,7 @@ class AnnotationEstimate(NamedTuple):
 
     Attributes:
         tasks: number of tasks with a rubric.
-        waiting: number of rubrics whose criteria need roles first.
+        rubrics_without_roles: number of rubrics whose criteria need roles first.
         estimate: calls, tokens and cost.
     """
 
@@ -33,24 +40,21 @@ def print_forecast(forecast: AnnotationEstimate, as_json: bool) -> None:
     """Print the estimate of a dry run, as lines or as JSON."""
     from dataclasses import asdict
 
-    from jurygraph.cli.render.summary import print_dry_run_note, print_estimate
-
     print_dry_run_note()
     if as_json:
         model = asdict(forecast.estimate)
-        print_json({"tasks": forecast.tasks, "roles_to_ask": forecast.rubrics_without_roles, "model": model})
+        print_json({"tasks": forecast.tasks, "rubrics_without_roles": forecast.rubrics_without_roles, "model": model})
         return
     print_result(f"{forecast.tasks} tasks with a rubric")
     print_estimate(forecast.estimate)
     if forecast.rubrics_without_roles:
-        hangs = "which pairs are asked about hangs on these, and is not in it"
-        print_result(f"{forecast.rubrics_without_roles} rubrics need roles first: {hangs}")
+        excluded = "the requests for their pairs depend on these and are not included"
+        print_result(f"{forecast.rubrics_without_roles} rubrics need roles first; {excluded}")
 
 
 def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, tally: "CallCosts | None", as_json: bool) -> None:
     """Print statistics and edges of the graphs and the requests that were sent, as lines or as JSON."""
-    from jurygraph.agents.graph_annotator.statistics import graph_statistics
-    from jurygraph.cli.render.summary import request_lines
+    from jurygraph.agents.graph_annotator.graph import graph_statistics
 
     statistics = graph_statistics(one.result for one in outcomes if one.result is not None)
     if as_json:
@@ -64,8 +68,7 @@ def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, tally: "CallC
         }
         print_json({"tasks_file": file, **content})
         return
-    for line in (*_statistics_table(statistics), *_edge_lines(outcomes), *request_lines(tally)):
-        print_result(line)
+    print_result_lines([*_statistics_table(statistics), *_edge_lines(outcomes), *request_lines(tally)])
 
 
 def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
@@ -78,14 +81,14 @@ def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
 
 
 def _statistics_table(statistics: "GraphStatistics") -> list[str]:
-    rows = [
-        ["rubrics", str(statistics.rubrics)],
-        ["criteria per rubric", format_number(statistics.criteria)],
-        ["candidate edges per rubric", format_number(statistics.candidates)],
-        ["retained edges per rubric", format_number(statistics.edges)],
-        ["update size (criteria + edges)", format_number(statistics.update_size)],
+    rows: list[list[object]] = [
+        ["rubrics", statistics.rubrics],
+        ["criteria per rubric", statistics.criteria],
+        ["candidate edges per rubric", statistics.candidates],
+        ["retained edges per rubric", statistics.edges],
+        ["update size (criteria + edges)", statistics.update_size],
         ["rubrics with an edge", "-" if statistics.non_empty is None else f"{statistics.non_empty:.2%}"],
-        ["invalid answers per rubric", format_number(statistics.invalid)],
+        ["invalid answers per rubric", statistics.invalid],
     ]
     return format_table(["graphs", ""], rows)
 
@@ -93,18 +96,17 @@ def _statistics_table(statistics: "GraphStatistics") -> list[str]:
 def _edge_lines(outcomes: "list[TaskOutcome[Rubric]]") -> Iterator[str]:
     """Return a table of the first edges of all graphs; the output file has every edge."""
     rows = [
-        [one.task.id, edge.parent, edge.child, edge.kind, edge.reason, format_number(edge.confidence)]
+        [one.task.id, edge.parent, edge.child, edge.kind, edge.reason, edge.confidence]
         for one in outcomes
         if one.result is not None
         for edge in one.result.edges
     ]
     if rows:
         yield ""
-        yield from format_table(
-            ["task", "parent", "child", "kind", "reason", "confidence"], rows[:_MOST_LISTED], left=5
-        )
+        header = ["task", "parent", "child", "kind", "reason", "confidence"]
+        yield from format_table(header, rows[:_MOST_LISTED], left=5)
     if len(rows) > _MOST_LISTED:
-        yield f"and {len(rows) - _MOST_LISTED} edges more"
+        yield f"and {len(rows) - _MOST_LISTED} more edges"
 
 
 def print_missing(outcomes: "list[TaskOutcome[Rubric]]") -> int:
@@ -130,4 +132,4 @@ def _print_first_entries(label: str, entries: Iterable[str]) -> None:
     for entry in listed[:3]:
         print_message(escape_line(f"{label}: {entry}", 300))
     if len(listed) > 3:
-        print_message(f"{label}: and {len(listed) - 3} more, which stand in the file")
+        print_message(f"{label}: and {len(listed) - 3} more, listed in the file")

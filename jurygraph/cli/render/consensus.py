@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from jurygraph.studies.consensus import ConsensusReport
     from jurygraph.studies.consensus.models import AgentComparison
 
-_MAX_ROWS = 10
+_MAX_ROWS, _DIGITS = 10, 3  # three decimals, as in the tables of the paper
 _METHOD_NAMES = {
     "majority": "majority vote",
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
 }
-_INTERVAL_SOURCES = {"items": "items drawn anew", "prompts": "prompts drawn anew", "refits": "refits of resamples"}
+_INTERVAL_SOURCES = {"items": "resampled items", "prompts": "resampled prompts", "refits": "refitted resamples"}
 
 
 def consensus_lines(report: "ConsensusReport", with_comparison: bool) -> Iterator[str]:
@@ -43,16 +43,11 @@ def _heading(report: "ConsensusReport") -> Iterator[str]:
     )
     totals = {"labels": counts.rows - counts.abstained, "items": counts.items, "annotators": counts.annotators}
     if counts.gold:
-        totals["items of gold"] = counts.gold
+        totals["gold items"] = counts.gold
     yield ", ".join(f"{name}: {count}" for name, count in totals.items())
-    yield escape_line(f"classes and their credit: {credit}", 400)
+    yield escape_line(f"classes and credit: {credit}", 400)
     steps = f"{'converged' if report.converged else 'stopped'} after {report.iterations} steps"
     yield f"method {report.method}; preset {report.preset}, {steps}, log-likelihood {report.log_likelihood:.3f}"
-
-
-def _format_number(value: float | None) -> str:
-    """Format a number with three decimals, as in the tables of the paper."""
-    return "-" if value is None else f"{value:.3f}"
 
 
 def _format_interval(interval: Sequence[float | None] | None) -> str:
@@ -66,12 +61,9 @@ def _omitted_line(total: int) -> list[str]:
 
 def _agent_table(report: "ConsensusReport") -> list[str]:
     ranked = sorted(report.agents.items(), key=lambda one: (-one[1].score, one[0]))
-    rows = [
-        [name, _format_number(one.score), _format_interval((one.low, one.high)), str(one.items)] for name, one in ranked
-    ]
-    return (
-        format_table(["agent", "score", f"95 % ({_INTERVAL_SOURCES[report.intervals]})", "items"], rows) if rows else []
-    )
+    rows = [[name, one.score, _format_interval((one.low, one.high)), one.items] for name, one in ranked]
+    header = ["agent", "score", f"95 % ({_INTERVAL_SOURCES[report.intervals]})", "items"]
+    return format_table(header, rows, digits=_DIGITS) if rows else []
 
 
 def _comparison_table(report: "ConsensusReport") -> list[str]:
@@ -79,20 +71,21 @@ def _comparison_table(report: "ConsensusReport") -> list[str]:
     rows = [
         [
             name,
-            _format_number(one.majority),
-            _format_number(one.dawid_skene),
-            _format_number(one.stableval),
+            one.majority,
+            one.dawid_skene,
+            one.stableval,
             f"{round(one.change, 3) + 0.0:+.3f}",
-            str(one.items),
+            one.items,
             _format_ranks(one),
         ]
         for name, one in ranked
     ]
-    return format_table(["agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC"], rows) if rows else []
+    header = ["agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC"]
+    return format_table(header, rows, digits=_DIGITS) if rows else []
 
 
 def _format_ranks(one: "AgentComparison") -> str:
-    from jurygraph.aggregation.consensus.stability import METHODS
+    from jurygraph.aggregation.consensus.resampling import METHODS
 
     return ", ".join(f"{one.ranks[method]:g}" for method in METHODS)
 
@@ -100,31 +93,24 @@ def _format_ranks(one: "AgentComparison") -> str:
 def _findings_table(report: "ConsensusReport") -> list[str]:
     findings = report.findings
     high = f"{findings.highly_ambiguous} ({findings.highly_ambiguous_share:.2%})"
-    rows = [
-        ["correlation of scores (MV, PEC)", _format_number(findings.correlation)],
-        ["greatest change of a score", _format_number(findings.greatest_change)],
-        ["agents with another rank", f"{findings.rank_changes} / {report.counts.agents}"],
-        ["mean ambiguity (PEC)", _format_number(findings.mean_ambiguity)],
+    rows: list[list[object]] = [
+        ["correlation of scores (MV, PEC)", findings.correlation],
+        ["largest change of a score", findings.greatest_change],
+        ["agents with a changed rank", f"{findings.rank_changes} / {report.counts.agents}"],
+        ["mean ambiguity (PEC)", findings.mean_ambiguity],
         ["highly ambiguous items (> 0.3)", high],
     ]
-    return format_table(["MV against PEC", ""], rows)
+    return format_table(["MV and PEC", ""], rows, digits=_DIGITS)
 
 
 def _annotator_table(report: "ConsensusReport") -> list[str]:
     ranked = sorted(report.annotators.items(), key=lambda one: (-one[1].accuracy, one[0]))
     rows = [
-        [
-            name,
-            _format_number(one.accuracy),
-            _format_interval(one.accuracy_interval),
-            _format_number(one.leniency),
-            _format_number(one.strictness),
-            str(one.labels),
-        ]
+        [name, one.accuracy, _format_interval(one.accuracy_interval), one.leniency, one.strictness, one.labels]
         for name, one in ranked[:_MAX_ROWS]
     ]
     return [
-        *format_table(["annotator", "accuracy", "95 %", "leniency", "strictness", "labels"], rows),
+        *format_table(["annotator", "accuracy", "95 %", "leniency", "strictness", "labels"], rows, digits=_DIGITS),
         *_omitted_line(len(ranked)),
     ]
 
@@ -137,9 +123,9 @@ def _item_table(report: "ConsensusReport") -> list[str]:
     for name, one in ranked[:_MAX_ROWS]:
         likeliest = max(one.posterior)
         labels = [format_label(label) for label, p in zip(report.classes, one.posterior, strict=True) if p == likeliest]
-        rows.append([name, _format_number(one.ambiguity), _format_number(likeliest), " or ".join(labels)])
+        rows.append([name, one.ambiguity, likeliest, " or ".join(labels)])
     return [
-        *format_table(["most ambiguous items", "ambiguity", "posterior", "class"], rows),
+        *format_table(["most ambiguous items", "ambiguity", "posterior", "class"], rows, digits=_DIGITS),
         *_omitted_line(len(ranked)),
     ]
 
@@ -148,22 +134,22 @@ def _stability_table(report: "ConsensusReport") -> list[str]:
     if report.stability is None:
         return []
     rows = [
-        [_METHOD_NAMES[method], *map(_format_number, (one.tau_b, one.rank_sd, one.rank_range, one.score_shift))]
+        [_METHOD_NAMES[method], one.tau_b, one.rank_sd, one.rank_range, one.score_shift]
         for method, one in report.stability.items()
     ]
     subsets = next(iter(report.stability.values())).subsets
     header = [f"stability ({subsets} subsets)", "mean τ_b", "mean rank sd", "mean rank range", "mean score shift"]
-    return format_table(header, rows)
+    return format_table(header, rows, digits=_DIGITS)
 
 
 def _agreement_table(report: "ConsensusReport") -> list[str]:
     counts = report.counts
-    rows = [
-        ["items of one voice", f"{report.agreement.unanimous:.1%}"],
-        ["pairs of labels that agree, mean over items", f"{report.agreement.pairwise:.1%}"],
-        ["items that one vote decides", str(len(report.decided_by_one))],
-        [f"items with a tie ({report.ties.rule})", str(len(report.ties.items))],
-        ["rows that repeat an item and annotator", str(counts.repeated)],
-        ["abstentions, left out", str(counts.abstained)],
+    rows: list[list[object]] = [
+        ["unanimous items", f"{report.agreement.unanimous:.1%}"],
+        ["agreeing pairs of labels, mean over items", f"{report.agreement.pairwise:.1%}"],
+        ["items decided by one vote", len(report.decided_by_one)],
+        [f"items with a tie ({report.ties.rule})", len(report.ties.items)],
+        ["rows that repeat an item and annotator", counts.repeated],
+        ["omitted abstentions", counts.abstained],
     ]
     return format_table(["agreement", ""], rows)

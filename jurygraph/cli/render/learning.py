@@ -4,7 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jurygraph.cli.output_files import refuse_unwritable, write_output
+from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import escape_line, format_number, format_table, print_message
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.aggregation.consensus import AnnotatorQuality
@@ -17,7 +20,6 @@ def learn_components(
     run: "Run", config: "Config", components: Sequence[str]
 ) -> "tuple[Config, Mapping[str, LearnedPanel]]":
     """Learn the given components of a run, one after another; return the resulting config and results by component."""
-    from jurygraph.cli.render.progress import progress
     from jurygraph.runs.workflows.panel_learning import learn_confusions
 
     learned: dict[str, LearnedPanel] = {}
@@ -30,25 +32,22 @@ def learn_components(
 
 def refuse_artifact(artifact: Path, learn: Sequence[str]) -> None:
     """Raise InputError before anything is read if the artifact cannot be written, or several components are learned."""
-    from jurygraph.cli.output_files import refuse_unwritable
-    from jurygraph.errors import InputError
-
     if len(learn) != 1:
-        raise InputError("--artifact: keeps what is learned of one component; name one with --learn")
+        raise InputError("--artifact: stores the confusions of one component; name one with --learn")
     refuse_unwritable(str(artifact))
 
 
 def write_artifact(artifact: Path | None, learned: "Mapping[str, LearnedPanel]") -> None:
     """Print warnings for each learned component, and write its confusions to the artifact if one is named."""
-    from jurygraph.cli.output_files import write_output
-    from jurygraph.sources.confusions import confusions_to_json
+    from jurygraph.sources.ratings import confusions_to_json
 
     for component, result in learned.items():
         for warning in result.warnings:
             print_message(f"{component}: {warning}")
         if result.confusions is None:
             print_message(
-                f"{component}: the majority of the judges stands" + (", and no artifact is written" if artifact else "")
+                f"{component}: the majority of the judges is used"
+                + (", and no artifact is written" if artifact else "")
             )
         elif artifact is not None:
             write_output(str(artifact), [confusions_to_json(result.confusions)])
@@ -81,19 +80,8 @@ def _judge_table(component: str, result: "LearnedPanel") -> Iterator[str]:
     yield ""
     yield escape_line(f"{component}: learned from {result.responses} responses")
     head = ["judge", "accuracy (95 %)", "leniency", "strictness", "verdicts"]
-    yield from format_table(
-        head,
-        [
-            [
-                name,
-                _format_accuracy(quality),
-                format_number(quality.leniency),
-                format_number(quality.strictness),
-                str(quality.labels),
-            ]
-            for name, quality in result.judges.items()
-        ],
-    )
+    rows = [[name, _format_accuracy(q), q.leniency, q.strictness, q.labels] for name, q in result.judges.items()]
+    yield from format_table(head, rows)
 
 
 def _format_accuracy(quality: "AnnotatorQuality") -> str:

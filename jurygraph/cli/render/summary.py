@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.render.text import format_number, format_table, print_json, print_message, print_result
+from jurygraph.cli.render.text import format_table, print_json, print_message, print_result, print_result_lines
 
 if TYPE_CHECKING:
     from jurygraph.runs.canary import CanaryTally
-    from jurygraph.runs.reports.bill import Bill, CallCosts, ReplySource
-    from jurygraph.runs.reports.estimate import CallEstimate
-    from jurygraph.runs.reports.forecast import Forecast
+    from jurygraph.runs.reports.estimate import Bill, CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import FailedThreshold
     from jurygraph.runs.reports.summary import Summary
 
@@ -17,21 +15,13 @@ if TYPE_CHECKING:
 def result_lines(summary: "Summary") -> list[str]:
     """Return rewards by agent, the counts of verdicts by status, and the sources of replies."""
     rows = [
-        [
-            row.agent or "(no agent named)",
-            str(row.responses),
-            format_number(row.mean),
-            format_number(row.coverage),
-            str(row.ok),
-            str(row.degraded),
-            str(row.failed),
-        ]
+        [row.agent or "(no agent)", row.responses, row.mean, row.coverage, row.ok, row.degraded, row.failed]
         for row in summary.agents.values()
     ]
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
     verdict_counts = (
         f"verdicts: {summary.judged} judged + {summary.abstained} abstained + {summary.failed_verdicts} failed"
-        f" + {summary.not_applicable} not applicable = {summary.verdicts} asked"
+        f" + {summary.not_applicable} not applicable = {summary.verdicts} requested"
     )
     return [*format_table(header, rows), verdict_counts, *_canary_lines(summary.canaries), *_call_lines(summary.bill)]
 
@@ -40,9 +30,7 @@ def _canary_lines(tally: "CanaryTally | None") -> list[str]:
     """Return how often verdicts of a model gave credit to known-bad responses, if there were any."""
     if tally is None:
         return []
-    summary = (
-        f"canaries: {tally.items} known-bad responses, {tally.fooled} of {tally.judged} verdicts on them gave credit"
-    )
+    summary = f"canaries: {tally.items} known-bad responses; {tally.fooled} of {tally.judged} verdicts gave them credit"
     share = tally.share
     if share.rate is None:
         return [summary]
@@ -51,9 +39,9 @@ def _canary_lines(tally: "CanaryTally | None") -> list[str]:
 
 _ORIGINS: dict["ReplySource", tuple[str, str]] = {
     "sent": ("answered by the model", "{}"),
-    "cached": ("from the cache", "{} once"),
-    "carried": ("carried over from another run", "{} there"),
-    "replayed": ("replayed", "sent to nobody"),
+    "cached": ("from the cache", "originally {}"),
+    "carried": ("reused from another run", "originally {}"),
+    "replayed": ("replayed", "no request"),
 }
 """By source of a reply: its label, and the template for its cost."""
 
@@ -73,7 +61,7 @@ def request_lines(requests: "CallCosts | None") -> list[str]:
     if requests is None:
         return []
     cost = f" ({_format_cost(requests, 'at most {}')})" if requests.number else ""
-    return [f"requests: {requests.number or 'none'} in this sitting{cost}"]
+    return [f"requests: {requests.number or 'none'} by this command{cost}"]
 
 
 def _format_cost(tally: "CallCosts", template: str) -> str:
@@ -86,7 +74,7 @@ def _format_cost(tally: "CallCosts", template: str) -> str:
 
 def print_inconclusive(error_rate: float, most: float) -> None:
     """Print that too many verdicts failed by no fault of the responses."""
-    share = f"{error_rate:.1%} of the verdicts failed, by no fault of the responses"
+    share = f"{error_rate:.1%} of the verdicts failed for infrastructure reasons"
     print_message(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
 
 
@@ -94,35 +82,38 @@ def print_missed_conditions(missed: "Sequence[FailedThreshold]") -> None:
     """Print the conditions that do not hold, with the values found."""
     for miss in missed:
         name = miss.condition.name
-        actual = f"there is no {name} here" if miss.value is None else f"{name} is {miss.value!r}"
-        print_message(f"gate missed: {miss.condition}, but {actual}")
+        actual = f"there is no {name}" if miss.value is None else f"{name} is {miss.value!r}"
+        print_message(f"threshold missed: {miss.condition}, but {actual}")
 
 
 def print_dry_run_note() -> None:
     """Print that a dry run has no effect."""
-    print_message("nothing was sent or written")
+    print_message("dry run: nothing was sent or written")
 
 
-def print_forecast(expected: "Forecast", tasks_to_read: int, as_json: bool) -> None:
-    """Print the remaining work; `tasks_to_read` is the number of tasks that need a model's profile or roles first."""
+def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool) -> None:
+    """Print the remaining work; `tasks_needing_model` first need profiles or roles from the model."""
     print_dry_run_note()
     if as_json:
-        print_json({**expected.to_json(), **({"tasks_to_read": tasks_to_read} if tasks_to_read else {})})
+        print_json(
+            {**expected.to_json(), **({"tasks_needing_model": tasks_needing_model} if tasks_needing_model else {})}
+        )
         return
-    rows = [
+    rows: list[list[object]] = [
         ["tasks", expected.tasks],
         ["responses", expected.responses],
         ["questions", expected.questions],
-        ["verdicts, at most", expected.verdicts],
-        [f"... of a model{'' if expected.model else ', which abstain under model none'}", expected.model_verdicts],
+        ["verdicts (maximum)", expected.verdicts],
+        [f"... of a model{'' if expected.model else ' (they abstain: model is none)'}", expected.model_verdicts],
     ]
-    for line in format_table(["still to do", ""], [[str(cell) for cell in row] for row in rows]):
-        print_result(line)
+    print_result_lines(format_table(["remaining", ""], rows))
     if expected.model is not None:
         print_estimate(expected.model)
-    if tasks_to_read:
-        prerequisite = f"the model must first read profiles, or tell roles of criteria, of {tasks_to_read} tasks"
-        print_result(f"{prerequisite}: that is in it, and nothing that hangs on it")
+    if tasks_needing_model:
+        print_result(
+            f"{tasks_needing_model} tasks first need profiles or roles of criteria from the model: these requests are"
+        )
+        print_result("included, and those that depend on them are not")
 
 
 def print_estimate(model: "CallEstimate") -> None:
@@ -130,13 +121,10 @@ def print_estimate(model: "CallEstimate") -> None:
     from jurygraph.runs.reports.estimate import ASSUMPTIONS
 
     loads = (model.low, model.expected, model.worst)
-    rows = [
-        ["calls", *(str(load.calls) for load in loads)],
-        ["tokens that it reads", *(str(load.tokens_in) for load in loads)],
-        ["tokens that it writes", *(str(load.tokens_out) for load in loads)],
-        ["US dollars", *("unknown" if load.cost is None else format_number(load.cost) for load in loads)],
+    rows: list[list[object]] = [
+        ["calls", *(load.calls for load in loads)],
+        ["input tokens", *(load.tokens_in for load in loads)],
+        ["output tokens", *(load.tokens_out for load in loads)],
+        ["US dollars", *("unknown" if load.cost is None else load.cost for load in loads)],
     ]
-    print_result("")
-    for line in format_table(["to ask the model", "low", "expected", "worst"], rows):
-        print_result(line)
-    print_result(ASSUMPTIONS)
+    print_result_lines(["", *format_table(["model requests", "low", "expected", "worst"], rows), ASSUMPTIONS])

@@ -16,7 +16,8 @@ from rich.cells import cell_len
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import RedactedStream
-from jurygraph.safety.unseen import UNSEEN
+from jurygraph.messages import shorten
+from jurygraph.safety.text_folding import UNSEEN
 
 
 def escape_line(text: str, limit: int | None = None) -> str:
@@ -38,11 +39,6 @@ def _escape(match: re.Match[str]) -> str:
 def escape_lines(text: str) -> str:
     """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
     return _HIDDEN_IN_LINES.sub(_escape, text)
-
-
-def shorten(text: str, limit: int) -> str:
-    """Shorten a text to at most `limit` characters, the last an ellipsis."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def shell_quote(value: object) -> str:
@@ -95,12 +91,9 @@ def print_json(value: Any) -> None:
     print_result(json.dumps(current_redactor().redact_json(value)))
 
 
-def format_number(value: float | None) -> str:
-    """Format with four decimals; a dash for None, and never minus zero."""
-    if value is None:
-        return "-"
-    text = f"{value:.4f}"
-    return "0.0000" if text == "-0.0000" else text
+def format_number(value: float | None, digits: int = 4) -> str:
+    """Format with a number of decimals; a dash for None, and never minus zero."""
+    return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def format_plain(value: float | None) -> str:
@@ -108,9 +101,17 @@ def format_plain(value: float | None) -> str:
     return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
 
 
-def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned."""
-    columns = [_visible_cells(column) for column in zip(header, *rows, strict=True)]
+def _format_cell(value: object, digits: int) -> str:
+    return format_number(value, digits) if value is None or isinstance(value, float) else str(value)
+
+
+def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1, digits: int = 4) -> list[str]:
+    """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned.
+
+    Floats have `digits` decimals, and None is a dash.
+    """
+    cells = ([_format_cell(cell, digits) for cell in row] for row in rows)
+    columns = [_visible_cells(column) for column in zip(header, *cells, strict=True)]
     widths = [_width(column) for column in columns]
     lines = list(_align(columns, widths, left))
     return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]

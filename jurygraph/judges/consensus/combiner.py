@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
+from jurygraph.aggregation.consensus import Consensus
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.consensus.votes import Votes
 from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput
-from jurygraph.schema.confusions import Confusions
+from jurygraph.schema.rating import Confusions, Label
 
 _PARAMS = ("confusions", "levels")
 
@@ -65,7 +66,7 @@ class ConsensusOfJudges(Combiner):
 
 def _parse_confusions(value: Any) -> Confusions:
     if isinstance(value, str):
-        raise PlanError(f"params.confusions names {value!r}, which was not read; write what stands in the file")
+        raise PlanError(f"params.confusions names {value!r}, which was not read; write the content of the file")
     try:
         confusions = Confusions.model_validate(
             {key: field_value for key, field_value in value.items() if key != "digest"}
@@ -73,7 +74,7 @@ def _parse_confusions(value: Any) -> Confusions:
     except ValidationError as error:
         raise PlanError(f"params.confusions: {first_validation_error(error)}") from None
     except AttributeError:
-        raise PlanError(f"params.confusions is {value!r}; name a file, or write what stands in it") from None
+        raise PlanError(f"params.confusions is {value!r}; name a file, or write its content") from None
     if value.get("digest", confusions.digest) != confusions.digest:
         raise PlanError("params.confusions: the digest is not that of the rest, which was changed; leave it out")
     return confusions
@@ -122,3 +123,15 @@ def _numeric_classes(classes: Sequence[Any]) -> list[float] | None:
     if list(classes) != sorted(classes):
         raise PlanError(f"params.confusions: the classes {list(classes)} do not rise; name them from low to high")
     return [float(label) for label in classes]
+
+
+def to_confusions(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
+    """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
+    return Confusions(
+        classes=tuple(classes),
+        prior=tuple(fitted.prior.tolist()),
+        annotators={
+            str(name): tuple(tuple(row) for row in matrix)
+            for name, matrix in zip(fitted.votes.annotators, fitted.confusion.tolist(), strict=True)
+        },
+    )

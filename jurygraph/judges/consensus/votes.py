@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import Bools, Floats, ScoreMatrix
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
+from jurygraph.decision.combiner import ScoreMatrix
 
-Levels = NDArray[np.intp]
 MAX_CASES = 1000
 """Most combinations of missing votes that are enumerated; beyond it, the worst level counts."""
 
@@ -123,7 +123,7 @@ class Votes:
     def _neutral_evidence(self, rows: int) -> Floats:
         return np.full((rows, len(self.levels)), 0.0 if self._judges is None else 1.0)
 
-    def _evidence_of_vote(self, judge: str, level: Levels) -> Floats:
+    def _evidence_of_vote(self, judge: str, level: Ints) -> Floats:
         """Return the evidence, [R,K], of one vote per row for the levels [R]."""
         if self._judges is None:
             return np.where(np.arange(len(self.levels)) == level[:, None], 1.0, 0.0)
@@ -147,7 +147,7 @@ def level_values(params: Mapping[str, Any]) -> Floats:
     return np.array(params["levels"], dtype=np.float64)
 
 
-def nearest_level(value: Floats, levels: Floats) -> Levels:
+def nearest_level(value: Floats, levels: Floats) -> Ints:
     """Return the index of the level nearest to each value; the lower one of two at equal distance."""
     middles = (levels[1:] + levels[:-1]) / 2.0
     return np.searchsorted(middles, value, side="left")

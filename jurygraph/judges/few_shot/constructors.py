@@ -163,7 +163,7 @@ class ReviewerJudge(Evaluator):
         for draws in (params[pool] for pool in Pools._fields if pool in params):
             if question.samples > len(draws):
                 raise ConfigError(
-                    f"`samples` beside `use` is {question.samples}, and examples are drawn for {len(draws)}; write "
+                    f"`samples` of the evaluator is {question.samples}, and examples are drawn for {len(draws)}; write "
                     "params.samples instead"
                 )
             for use in chain.from_iterable(draws):
@@ -199,14 +199,14 @@ class ReviewerJudge(Evaluator):
     async def _answer_from_pool(self, inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> Verdict:
         """Predict with the examples of a pool: as many as remain in both."""
         planned: Any = inputs.question.params["count"]
-        shown = left[pool].first(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
+        shown = left[pool].first_examples(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
         if shown.examples:
             return await self._predict(inputs, shown)
         return Verdict.abstain(_explain_abstention(inputs, pool, left)).model_copy(update={"examples": shown.uses})
 
     async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples) -> Verdict:
         """Predict with these examples."""
-        assert inputs.client is not None, "asked without a model"
+        assert inputs.client is not None, "a model is required"
         dimension = self._dimensions[inputs.question.subject]
         item = Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))
         variables = {
@@ -315,6 +315,6 @@ def _open_history(
     if isinstance(history, ReviewerHistory):
         return history
     if history is None:
-        raise ConfigError("history: name a RATINGS file with what reviewers said of other items, or set shots to 0")
+        raise ConfigError("history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0")
     scales = {name: dimension.scale for name, dimension in dimensions.items()}
     return ReviewerHistory.read(history, texts, columns, scales=scales)

@@ -138,7 +138,7 @@ def _only_dimension(ratings: Ratings, scales: Scales) -> str | None:
         return None
     if len(scales) != 1:
         names = join_names([quote(name) for name in sorted(scales)])
-        problem = f"{ratings.name}: names no `dimension`, and {len(scales)} are asked about: {names}"
+        problem = f"{ratings.name}: names no `dimension`, and {len(scales)} are scored: {names}"
         raise InputError(f"{problem}; give each rating its own, or ask about one")
     return next(iter(scales))
 

@@ -75,11 +75,11 @@ class ReviewerHistory:
 
     def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of a reviewer; of all domains if none is given."""
-        return self._examples_for(dimension, domain).of(reviewer)
+        return self._examples_for(dimension, domain).examples_of(reviewer)
 
     def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of all reviewers but one."""
-        return self._examples_for(dimension, domain).others(reviewer)
+        return self._examples_for(dimension, domain).examples_of_others(reviewer)
 
     def example(self, digest: str) -> Example | None:
         """Return the example with a digest; None if there is none."""
@@ -186,11 +186,11 @@ class _ExampleGroup:
             self._spans[reviewer] = start, stop
             start = stop
 
-    def of(self, reviewer: str) -> tuple[Example, ...]:
+    def examples_of(self, reviewer: str) -> tuple[Example, ...]:
         start, stop = self._spans.get(reviewer, (0, 0))
         return self.examples[start:stop]
 
-    def others(self, reviewer: str) -> tuple[Example, ...]:
+    def examples_of_others(self, reviewer: str) -> tuple[Example, ...]:
         start, stop = self._spans.get(reviewer, (0, 0))
         return self.examples[:start] + self.examples[stop:]
 

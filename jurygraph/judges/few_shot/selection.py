@@ -77,7 +77,7 @@ def load_selector(choice: str) -> Selectors:
     try:
         inspect.signature(target).bind([], 0)
     except (TypeError, ValueError):
-        raise ConfigError(f"choice: {choice!r} does not take examples and a seed, in this order; mend it") from None
+        raise ConfigError(f"choice: {choice!r} does not take examples and a seed, in this order; fix it") from None
     selectors: Selectors = target
     return selectors
 
@@ -95,10 +95,10 @@ def order_examples(selectors: Selectors, examples: Sequence[Example], query: str
         raise ConfigError(f"choice: it gave a {type(selector).__name__}, and no example selector of langchain-core")
     selected = _call_selector(lambda: selector.select_examples({"query": query}))
     if not isinstance(selected, list) or not all(isinstance(example, dict) for example in selected):
-        raise ConfigError("choice: the selector gave no list of the examples that it was given; mend it")
+        raise ConfigError("choice: the selector did not return a list of the given examples; fix it")
     chosen = [str(example.get("digest")) for example in selected]
     if not set(chosen) <= by_digest.keys() or len(set(chosen)) < len(chosen):
-        raise ConfigError("choice: the selector gave an example twice, or one that it was not given; mend it")
+        raise ConfigError("choice: the selector gave an example twice, or one that it was not given; fix it")
     return [by_digest[digest] for digest in chosen]
 
 
@@ -107,7 +107,7 @@ def _call_selector(call: Callable[[], T]) -> T:
     try:
         return call()
     except Exception as error:
-        raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; mend it") from error
+        raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; fix it") from error
 
 
 def shuffle_examples(examples: Iterable[ExampleFields], seed: int) -> list[ExampleFields]:

@@ -8,11 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import Bools, Combiner, Component, Floats, ScoreMatrix
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.decision.combiners import Mean
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols.decomposed import UTILITY, WEIGHT
-from jurygraph.judges.protocols.scale import HIGHEST, LOWEST
+from jurygraph.judges.protocols.protocol import HIGHEST, LOWEST
 from jurygraph.schema import ComponentInput
 
 

@@ -7,11 +7,20 @@ from typing import Annotated, Any
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
-from jurygraph.judges.protocols.people import Person, named_people, person_names, restore_ids
-from jurygraph.judges.protocols.protocol import People, ScoringProtocol
-from jurygraph.judges.protocols.scale import LOWEST, GroundsStated, Ten, on_scale
+from jurygraph.agents.judging.quotations import Finding
+from jurygraph.judges.protocols.protocol import (
+    LOWEST,
+    GroundsReply,
+    People,
+    Person,
+    ScoringProtocol,
+    Ten,
+    named_people,
+    on_scale,
+    person_names,
+    restore_ids,
+)
 from jurygraph.schema import FrozenModel, Stakeholder
 from jurygraph.schema.frozen_model import Flag, Unit
 
@@ -27,25 +36,25 @@ _TYPICAL_CONSTRAINTS = 6
 # No docstrings: they would be part of the schema in the prompt.
 
 
-class ConstraintStated(FrozenModel):
+class ConstraintReply(FrozenModel):
     constraint: Annotated[str, Field(max_length=500)]
     reason: Reason
     quotes: Quotes
     held: Flag
 
 
-class PersonStated(FrozenModel):
-    hard: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MAX_CONSTRAINTS)]
-    soft: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MAX_CONSTRAINTS)]
-    credibility: GroundsStated
+class PersonReply(FrozenModel):
+    hard: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    soft: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    credibility: GroundsReply
     utility: Ten
 
 
-class WeightsStated(FrozenModel):  # `_reply_model` adds a weight for each person, by name
+class WeightsReply(FrozenModel):  # `_reply_model` adds a weight for each person, by name
     reason: Reason
 
     @model_validator(mode="after")
-    def _sum_to_one(self) -> "WeightsStated":
+    def _sum_to_one(self) -> "WeightsReply":
         weights = _weights_by_name(self)
         total = math.fsum(weights.values())
         if total == 0 or abs(total - 1.0) > _TOLERANCE + _ROUNDING * len(weights):
@@ -105,18 +114,18 @@ class Uniform(_Decomposed):
 def _reply_model(people: int) -> type[FrozenModel]:
     names = person_names(people)
     shares: Any = dict.fromkeys(names, (Unit, ...))
-    weights = create_model("WeightsStated", __base__=WeightsStated, **shares)
-    fields: Any = dict.fromkeys(names, (PersonStated, ...)) | {"weights": (weights, ...)}
-    return create_model("VerdictsStated", __base__=FrozenModel, **fields)
+    weights = create_model("WeightsReply", __base__=WeightsReply, **shares)
+    fields: Any = dict.fromkeys(names, (PersonReply, ...)) | {"weights": (weights, ...)}
+    return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
-def _weights_by_name(weights: WeightsStated) -> dict[str, float]:
+def _weights_by_name(weights: WeightsReply) -> dict[str, float]:
     """Return the weights by name, not normalized."""
     return {name: value for name, value in weights if name != "reason"}
 
 
 def _utility_finding(person: Person, reply: Any, people: Sequence[Stakeholder]) -> Finding:
-    verdict: PersonStated = getattr(reply, person.name)
+    verdict: PersonReply = getattr(reply, person.name)
     constraints = list(_named_constraints(verdict))
     quotes = [quote for _, constraint in constraints for quote in constraint.quotes] + list(verdict.credibility.quotes)
     claims = [Claim(f"{name} held", constraint.quotes) for name, constraint in constraints if constraint.held]
@@ -129,13 +138,13 @@ def _utility_finding(person: Person, reply: Any, people: Sequence[Stakeholder]) 
     return Finding(person.name, on_scale(verdict.utility), reason, quotes, claims)
 
 
-def _named_constraints(verdict: PersonStated) -> Iterator[tuple[str, ConstraintStated]]:
+def _named_constraints(verdict: PersonReply) -> Iterator[tuple[str, ConstraintReply]]:
     """Yield the constraints, each named by its kind and index."""
     for kind, constraints in (("hard", verdict.hard), ("soft", verdict.soft)):
         yield from ((f"{kind} {index}", constraint) for index, constraint in enumerate(constraints, start=1))
 
 
-def _weight_finding(person: Person, weights: WeightsStated, people: Sequence[Stakeholder]) -> Finding:
+def _weight_finding(person: Person, weights: WeightsReply, people: Sequence[Stakeholder]) -> Finding:
     """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
     values = _weights_by_name(weights)
     weight = values[person.name]

@@ -14,7 +14,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import guard_requests
 from jurygraph.models.faults import RETRYABLE, Fault, exception_chain, kind_of_status
 from jurygraph.models.request import Reply, Request
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ChatModel(Backend):
         kind = type(chat).__name__
         retries = getattr(chat, "max_retries", 0)
         if retries != 0:  # None means the default of its client
-            problem = f"it has max_retries={retries!r}, and would retry beside the retries here (calls.attempts)"
+            problem = f"it has max_retries={retries!r}, and would retry in addition to calls.attempts"
             raise ConfigError(f"model 'langchain:{kind}': {problem}; make it with max_retries=0")
         self.provider = f"langchain:{kind}"
         self.model = _model_name(chat) or kind
@@ -114,7 +114,7 @@ def _load_model(path: str) -> "BaseChatModel":
     except Exception as error:  # the user's module may raise anything, such as for a missing key
         problem = process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise ConfigError(
-            f"model 'langchain:{path}' cannot be had: {problem}; name one as package.module.name"
+            f"model 'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name"
         ) from error
     if not isinstance(target, BaseChatModel):
         problem = f"is a {type(target).__name__}, and no langchain-core chat model"

@@ -77,7 +77,7 @@ class Gguf(Backend):
         except TimeoutError:
             raise Fault("timeout", f"{self.model} gave no whole reply within {timeout:g} s") from None
         except (TypeError, ValueError, RuntimeError) as error:  # raised by the library for invalid requests
-            raise Fault("rejected", f"{self.model} cannot be asked this: {error}") from None
+            raise Fault("rejected", f"{self.model} rejected the request: {error}") from None
         return _reply(chunks)
 
     async def close(self) -> None:

@@ -5,22 +5,22 @@ import importlib
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
-from operator import itemgetter
 from typing import Any
 from weakref import WeakSet
 
 from pydantic_core import from_json
 
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.http_guard import Exchange, guard_async_transport, guard_requests
-from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES
+from jurygraph.models.backends.http_guard import Exchange, guard_requests
+from jurygraph.models.budget import Price
 from jurygraph.models.faults import (
     ABORTED,
+    MAX_ERROR_BYTES,
     OUT_OF_FUNDS,
     RESPONSE_KINDS,
     RETRYABLE,
@@ -28,10 +28,9 @@ from jurygraph.models.faults import (
     exception_chain,
     kind_of_status,
 )
-from jurygraph.models.prices import Price
-from jurygraph.models.probability import token_texts, value_token_indices
-from jurygraph.models.request import Form, Reply, Request, Token
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.probability import read_tokens
+from jurygraph.models.request import Form, Reply, Request
+from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import find_secrets, process_redactor
 
 FORMS = {
@@ -132,8 +131,14 @@ _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 _OWN_KINDS = ("server", "rejected")
 """Kinds of the statuses 500 and 400, which litellm raises itself if it cannot read a reply."""
 
-CLIENT_TIMEOUT = 86_400.0
-"""Seconds; the same for all requests, since litellm creates a client, with its own connections, for each timeout."""
+FIXED_ARGUMENTS = {
+    "timeout": 86_400.0,  # the same for all: litellm creates a client, with its own connections, for each timeout
+    "max_retries": 0,
+    "num_retries": 0,
+    "caching": False,
+    "no-log": True,
+}
+"""Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 """Exceptions that litellm raises for a malformed reply."""
@@ -211,12 +216,8 @@ class LiteLLM(Backend):
             "model": self.model,
             "base_url": self._base_url,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            "timeout": CLIENT_TIMEOUT,
-            "max_retries": 0,
-            "num_retries": 0,
-            "caching": False,
             "drop_params": False,
-            "no-log": True,
+            **FIXED_ARGUMENTS,
         }
 
     def _prefix_model(self, fault: Fault) -> Fault:
@@ -265,21 +266,19 @@ def _endpoint(source: str, address: str | None) -> str | None:
     if address is None:
         return None
     if _WITH_USER.match(address.strip()):
-        raise ValueError(f"{source}: the URL holds a user or a password; leave it out, and give the key apart")
+        raise ValueError(f"{source}: the URL contains a user or a password; leave it out, and pass the key separately")
     return re.split(r"[?#]", address.strip(), maxsplit=1)[0].rstrip("/")
 
 
 @cache
 def library() -> Any:
-    """Return litellm, set up to fetch nothing, cache nothing and send no telemetry, with its HTTP requests guarded."""
+    """Return litellm, set up to fetch nothing, cache nothing and send no telemetry."""
     os.environ.update(_SETTINGS)
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.set_verbose = False
     litellm.DEFAULT_MAX_RETRIES = 0  # its embeddings use this default if a call sets 0
-    transports: Any = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport")
-    guard_async_transport(transports.LiteLLMAiohttpTransport)
     for name in _LOGGERS:  # they would print prompts and keys
         logging.getLogger(name).disabled = True
     return litellm
@@ -341,6 +340,7 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
     special = choice.message.provider_specific_fields or {}
     sent = from_json(body)
     text = _restore_text(choice.message.content or "", sent)
+    logprobs = getattr(choice, "logprobs", None)
     return Reply(
         text=text,
         finish=_finish(model, sent) or choice.finish_reason,
@@ -348,7 +348,7 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 if the provider did not report it
         tokens_out=answer.usage.completion_tokens or None,
-        tokens=_tokens(getattr(getattr(choice, "logprobs", None), "content", None) or (), text),
+        tokens=read_tokens(logprobs.model_dump() if logprobs else None, text),
     )
 
 
@@ -392,22 +392,3 @@ def _strings(value: Any) -> Iterator[str]:
             pending.extend(reversed(item.values()))
         elif isinstance(item, list):
             pending.extend(reversed(item))
-
-
-def _tokens(entries: Sequence[Any], text: str) -> tuple[Token, ...]:
-    texts = token_texts([(token.token, token.bytes) for token in entries])
-    indices = value_token_indices(text, texts)
-    return tuple(
-        Token(text=texts[index], logprob=token.logprob, others=_others(token) if index in indices else ())
-        for index, token in enumerate(entries)
-    )
-
-
-def _others(entry: Any) -> tuple[tuple[str, float], ...]:
-    return tuple(
-        sorted(
-            ((alternative.token, alternative.logprob) for alternative in entry.top_logprobs),
-            key=itemgetter(1),
-            reverse=True,
-        )
-    )

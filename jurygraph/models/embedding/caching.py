@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, Floats
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder
 from jurygraph.models.faults import Fault
 
 MAX_CACHED = 512

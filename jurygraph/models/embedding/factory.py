@@ -6,19 +6,18 @@ openai-compatible:URL#model             a server with /embeddings (OpenAI's form
 gguf:PATH                               an embedder in a GGUF file, run in process by llama.cpp (extra `local`)
 """
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder, Reranker
+from jurygraph.models.embedding.remote import RemoteEmbedder, RemoteReranker, Server
+from jurygraph.models.factory import PROVIDER_MODEL, split_url_and_model
 
 T = TypeVar("T", Embedder, Reranker)
 _MAX_LENGTH = 4_096
 """Most characters of a model's name; no path or address is longer."""
-
-_PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
 def open_embedder(spec: str) -> Embedder:
@@ -28,18 +27,16 @@ def open_embedder(spec: str) -> Embedder:
 
 def open_reranker(spec: str, logits: bool = False) -> Reranker:
     """Return the reranker of this name, as `open_embedder` does; `logits` describes the scores of a server."""
-    return _open("ranker", spec, {kind: _bind_logits(make, logits) for kind, make in _RERANKERS.items()})
+    return _open("ranker", spec, _rerankers(logits))
 
 
 def _open(role: str, spec: str, kinds: Mapping[str, Callable[[str], T]]) -> T:
     if len(spec) > _MAX_LENGTH:
-        raise ConfigError(
-            f"{role}: what is stated has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer"
-        )
+        raise ConfigError(f"{role}: the name has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer")
     kind, _, rest = spec.partition(":")
     if kind not in kinds or not rest:
         choices = ", ".join(_USAGE[kind] for kind in kinds)
-        prefix = f"{kind}:" if kind in _USAGE else "what is stated"  # the name itself may be a key
+        prefix = f"{kind}:" if kind in _USAGE else "the name"  # the name itself may be a key
         raise ConfigError(f"{role}: {prefix} names no model; write one of {choices}")
     if kind in _LOCAL and "://" in rest:  # the message omits the address, which may contain a password
         raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_USAGE[kind]}")
@@ -55,16 +52,10 @@ def _local_embedder(rest: str) -> Embedder:
     return SentenceTransformerEmbedder(rest)
 
 
-def _litellm_embedder(rest: str) -> Embedder:
-    from jurygraph.models.embedding.litellm import LiteLLMEmbedder
+def _local_reranker(rest: str) -> Reranker:
+    from jurygraph.models.embedding.sentence_transformer import CrossEncoderReranker
 
-    return LiteLLMEmbedder(_require_provider_model(rest))
-
-
-def _endpoint_embedder(rest: str) -> Embedder:
-    from jurygraph.models.embedding.openai_compatible import EndpointEmbedder
-
-    return EndpointEmbedder(*_split_url_and_model(rest))
+    return CrossEncoderReranker(rest)
 
 
 def _gguf_embedder(rest: str) -> Embedder:
@@ -73,51 +64,33 @@ def _gguf_embedder(rest: str) -> Embedder:
     return GgufEmbedder(Path(rest))
 
 
-def _local_reranker(rest: str, logits: bool) -> Reranker:
-    from jurygraph.models.embedding.sentence_transformer import CrossEncoderReranker
+def _litellm_server(rest: str) -> Server:
+    from jurygraph.models.embedding.litellm import LiteLLMServer
 
-    return CrossEncoderReranker(rest)
-
-
-def _litellm_reranker(rest: str, logits: bool) -> Reranker:
-    from jurygraph.models.embedding.litellm import LiteLLMReranker
-
-    return LiteLLMReranker(_require_provider_model(rest), logits)
-
-
-def _endpoint_reranker(rest: str, logits: bool) -> Reranker:
-    from jurygraph.models.embedding.openai_compatible import EndpointReranker
-
-    return EndpointReranker(*_split_url_and_model(rest), logits)
-
-
-def _bind_logits(make: Callable[[str, bool], Reranker], logits: bool) -> Callable[[str], Reranker]:
-    return lambda rest: make(rest, logits)
-
-
-def _require_provider_model(model: str) -> str:
-    if not _PROVIDER_MODEL.fullmatch(model):
+    if not PROVIDER_MODEL.fullmatch(rest):
         raise ValueError("litellm: is followed by provider/model, such as openai/text-embedding-3-small")
-    return model
+    return LiteLLMServer(rest)
 
 
-def _split_url_and_model(rest: str) -> tuple[str, str]:
-    url, _, model = rest.partition("#")
-    if not url or not model:
-        raise ValueError("openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#minilm")
-    return url, model
+def _endpoint(rest: str) -> Server:
+    from jurygraph.models.embedding.openai_compatible import Endpoint
+
+    return Endpoint(*split_url_and_model(rest, "minilm"))
+
+
+def _rerankers(logits: bool) -> Mapping[str, Callable[[str], Reranker]]:
+    return {
+        "sentence-transformers": _local_reranker,
+        "litellm": lambda rest: RemoteReranker(_litellm_server(rest), logits),
+        "openai-compatible": lambda rest: RemoteReranker(_endpoint(rest), logits),
+    }
 
 
 _EMBEDDERS: Mapping[str, Callable[[str], Embedder]] = {
     "sentence-transformers": _local_embedder,
-    "litellm": _litellm_embedder,
-    "openai-compatible": _endpoint_embedder,
+    "litellm": lambda rest: RemoteEmbedder(_litellm_server(rest)),
+    "openai-compatible": lambda rest: RemoteEmbedder(_endpoint(rest)),
     "gguf": _gguf_embedder,
-}
-_RERANKERS: Mapping[str, Callable[[str, bool], Reranker]] = {
-    "sentence-transformers": _local_reranker,
-    "litellm": _litellm_reranker,
-    "openai-compatible": _endpoint_reranker,
 }
 _LOCAL = ("sentence-transformers", "gguf")
 _USAGE = {

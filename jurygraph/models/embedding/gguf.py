@@ -7,9 +7,10 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.backends.gguf import NO_LOG, Gguf, free_cores, library, start_server
-from jurygraph.models.embedding.embedder import Embedder, Floats, normalize_vectors, sort_by_index
+from jurygraph.models.embedding.embedder import Embedder, normalize_vectors, sort_by_index
 from jurygraph.models.faults import Fault
 
 _CONTEXT = 2048
@@ -53,7 +54,7 @@ class GgufEmbedder(Embedder):
         except ConfigError as error:
             raise Fault("unknown-model", str(error)) from None
         except TypeError as error:  # raised by the library for text that is not valid UTF-8
-            raise Fault("rejected", f"{self.name} cannot be asked this: {error}") from None
+            raise Fault("rejected", f"{self.name} rejected the request: {error}") from None
         if "error" in answer:
             raise _fault(self.name, answer["error"])
         return [(entry["index"], entry["embedding"]) for entry in answer["data"]]

@@ -10,8 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.embedder import Embedder, Floats, Reranker, normalize_vectors, validate_scores
+from jurygraph.models.embedding.embedder import Embedder, Reranker, normalize_vectors, validate_scores
 from jurygraph.models.faults import Fault
 from jurygraph.safety.known_secrets import process_redactor
 

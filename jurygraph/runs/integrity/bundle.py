@@ -23,7 +23,7 @@ from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import Text
 from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import canonical
+from jurygraph.schema import canonical_json
 
 Member = tuple[str, Iterable[bytes]]
 
@@ -31,7 +31,7 @@ README = b"""\
 How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
-their rewards, verdicts and calls. All can be made anew, but for a head (--expect-head) or a key (--signer) you know.
+their rewards, verdicts and calls. All can be forged, except a head (--expect-head) or a key (--signer) you know.
 Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl; that texts are true.
 """
 
@@ -40,10 +40,10 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     """Write a run, in its state when it was opened, completely or not at all; `traces` are the lines of its traces.
 
     An erasure in the run meanwhile gives a bundle that does not verify: write it again. Raises `InputError` where
-    `output` exists and is no file, and `TraceMismatch` where a text is not UTF-8.
+    `output` exists and is not a file, and `TraceMismatch` where a text is not UTF-8.
     """
     if output.exists() and not output.is_file():
-        raise InputError(f"{output}: is there and is no file; name another one for the bundle")
+        raise InputError(f"{output}: exists and is not a file; name another file for the bundle")
     write_atomically(output, _zip(_members(run, traces)))
 
 
@@ -79,11 +79,11 @@ def _text_line(text: Text, ledger: Ledger) -> dict[str, Any]:
     try:
         return {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
     except UnicodeDecodeError:
-        raise TraceMismatch(f"{ledger.path}, text {text.id}: is no UTF-8; it has been changed") from None
+        raise TraceMismatch(f"{ledger.path}, text {text.id}: is not UTF-8; it has been changed") from None
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
-    return canonical(value) + b"\n"
+    return canonical_json(value) + b"\n"
 
 
 def _zip(members: Iterable[Member]) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import KnownResults
-from jurygraph.judges.pairwise.quotations import OPPONENT
+from jurygraph.judges.pairwise.comparison_judge import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
@@ -25,7 +25,7 @@ from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend
 from jurygraph.safety.redaction import is_possible_source
-from jurygraph.schema import Evidence, Material, Trace, Verdict
+from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
 from jurygraph.schema.safety import WORST_CASE_GATES
 
 VerdictKey = tuple[str, str, tuple[str, ...], int]
@@ -121,7 +121,7 @@ async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[Scored
     return _compare_verdicts(run, jury, stored, traces, own_model_questions)._replace(quotations=quotations)
 
 
-def _recalled_verdicts(questions: Collection[str], stored: Sequence[Trace]) -> dict[VerdictKey, Verdict]:
+def _recalled_verdicts(questions: Collection[str], stored: Sequence[Trace]) -> dict[VerdictKey, RecordedVerdict]:
     """Return the verdicts on questions of evaluators with their own model, such as an embedder, which are not repeated.
 
     Verdicts by a gate are left out, because gates are applied again.
@@ -150,7 +150,7 @@ def _compare_material(run: Run, stored: Sequence[Trace], recomputed: Sequence[Tr
     for stored_trace, new_trace in zip(stored, recomputed, strict=True):
         derived = {material.name: material for material in new_trace.material}
         if not {material.name for material in stored_trace.material} == derived.keys():
-            raise TraceMismatch(f"{_trace_label(run, stored_trace)}: its material is not what is derived of it")
+            raise TraceMismatch(f"{_trace_label(run, stored_trace)}: its material differs from what is derived now")
         for material in stored_trace.material:
             new_material = derived[material.name]
             if not (_is_excused(material) or _is_excused(new_material)):
@@ -168,7 +168,7 @@ def _compare_verdicts(
             question, about, _, _ = key
             new_verdict = recomputed.get(key) or recomputed.get((question, about, (), 0))
             if new_verdict is None:
-                raise TraceMismatch(f"{_verdict_label(run, trace, verdict)}: is not asked like that")
+                raise TraceMismatch(f"{_verdict_label(run, trace, verdict)}: the question has changed")
             if is_erased(verdict):
                 erased += 1
             elif _has_no_call_to_compare(run, jury, verdict, new_verdict) or _has_external_call(
@@ -184,14 +184,14 @@ def _compare_verdicts(
     return DeepVerification(same, needing_model=of_models, infrastructure_failures=own_trouble, erased=erased)
 
 
-def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, Verdict]]:
+def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, RecordedVerdict]]:
     """Yield a trace's own verdicts, keyed by question, judged response, shown responses and sample."""
     for verdict in trace.verdicts:
         if verdict.about == trace.response_id:
             yield (verdict.question, verdict.about, verdict.responses, verdict.sample), verdict
 
 
-def _has_no_call_to_compare(run: Run, jury: Jury, stored: Verdict, recomputed: Verdict) -> bool:
+def _has_no_call_to_compare(run: Run, jury: Jury, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
     """Return whether a verdict of an evaluator with a model has no call, so that there is nothing to compare.
 
     Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between versions
@@ -202,7 +202,7 @@ def _has_no_call_to_compare(run: Run, jury: Jury, stored: Verdict, recomputed: V
     return stored.call is None and not is_compared and jury.evaluators[recomputed.evaluator].uses_model
 
 
-def _has_external_call(run: Run, trace: Trace, stored: Verdict, recomputed: Verdict) -> bool:
+def _has_external_call(run: Run, trace: Trace, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
     """Return whether the call of a verdict was erased, or is in the run that this one was branched from.
 
     Raises `TraceMismatch` where the run should hold the call and does not.
@@ -221,10 +221,10 @@ def _has_external_call(run: Run, trace: Trace, stored: Verdict, recomputed: Verd
 def _check_external(run: Run, label: str, call: str) -> None:
     is_erased = run.ledger.find("call", call) is not None and CallStore(run.ledger).find(call) is None
     if run.header.branch is None and not is_erased:
-        raise TraceMismatch(f"{label}: rests on a call that the run does not hold")
+        raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
 
-def _is_excused(item: Verdict | Material) -> bool:
+def _is_excused(item: RecordedVerdict | Material) -> bool:
     failure = item.failure
     return (
         failure is not None
@@ -234,19 +234,21 @@ def _is_excused(item: Verdict | Material) -> bool:
 
 
 def _require_same(
-    label: str, fields: Sequence[str], stored: Verdict | Material, recomputed: Verdict | Material
+    label: str, fields: Sequence[str], stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
 ) -> None:
     for name in fields:
         if getattr(stored, name) != getattr(recomputed, name) and not _is_alike_except_secrets(
             name, stored, recomputed
         ):
             problem = (
-                f"{name} is {getattr(stored, name)!r} in the run and {getattr(recomputed, name)!r} when asked again"
+                f"{name} is {getattr(stored, name)!r} in the run and {getattr(recomputed, name)!r} when recomputed"
             )
             raise TraceMismatch(f"{label}: {problem}")
 
 
-def _is_alike_except_secrets(name: str, stored: Verdict | Material, recomputed: Verdict | Material) -> bool:
+def _is_alike_except_secrets(
+    name: str, stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
+) -> bool:
     """Return whether a field differs only in secrets that were redacted when the run was made, or are redacted now.
 
     The known secrets depend on the environment, which may differ between scoring and verifying a run.
@@ -300,7 +302,7 @@ def _material_quotations(run: Run, trace: Trace) -> Iterator[LabelledQuotation]:
             yield _material_label(run, trace, material.name), evidence, quoted
 
 
-def _quoted_response(verdict: Verdict, evidence: Evidence) -> str | None:
+def _quoted_response(verdict: RecordedVerdict, evidence: Evidence) -> str | None:
     """Return the id of the submitted response that must contain a verdict's quotation; None for another source.
 
     A verdict on a variant quotes the variant. Only quotations with source `response` are located when a verdict is
@@ -318,14 +320,14 @@ def _quoted_response(verdict: Verdict, evidence: Evidence) -> str | None:
 def _check_place(label: str, evidence: Evidence, text: str) -> None:
     if text[evidence.start : evidence.end] != evidence.quote:
         place = f"characters {evidence.start} to {evidence.end}"
-        raise TraceMismatch(f"{label}: its quotation does not stand at {place}")
+        raise TraceMismatch(f"{label}: its quotation is not at {place}")
 
 
 def _trace_label(run: Run, trace: Trace) -> str:
     return f"{run.ledger.path}, trace {trace.response_id!r}"
 
 
-def _verdict_label(run: Run, trace: Trace, verdict: Verdict) -> str:
+def _verdict_label(run: Run, trace: Trace, verdict: RecordedVerdict) -> str:
     return f"{_trace_label(run, trace)}, verdict {verdict.question!r}"
 
 

@@ -27,7 +27,6 @@ NEUTRAL = (0, 1)
 ERASED = "erased"  # the placeholder of an erased text
 FIELDS = "evaluator version layer subject stakeholder reviewer met native scale confidence score failure gated_by call"
 EMPTY: dict[str, Any] = {**dict.fromkeys(FIELDS.split()), "sample": 0, "status": "ok", "reason": "", "evidence": []}
-EMPTY["supersedes"] = None
 MEMBERS = ("README.txt", "verify.py", "config.yaml", "seal.json", "records.jsonl", "texts.jsonl", "traces.jsonl")
 
 
@@ -51,7 +50,7 @@ def at_place(place: str) -> Iterator[None]:
         raise VerificationError(f"{place}: cannot be read ({type(error).__name__}: {error})") from None
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
@@ -65,7 +64,9 @@ def read_lines(path: Path, exact: bool = True) -> Iterator[tuple[str, Any]]:
         for number, line in enumerate(file, start=1):
             with at_place(f"line {number}"):
                 content = json.loads(line)
-                require(not exact or canonical(content) + b"\n" == line, "is not in the form that jurygraph writes")
+                require(
+                    not exact or canonical_json(content) + b"\n" == line, "is not in the form that jurygraph writes"
+                )
             yield f"{path.name}: line {number}", content
 
 
@@ -105,7 +106,7 @@ class Ledger:
                         continue
                     salt, content = bytes.fromhex(text["salt"]), text["content"].encode()
                     is_intact = len(text) == 3 and salt.hex() == text["salt"] and sha256(salt + content) == expected
-                    require(is_intact, "is not what was written")
+                    require(is_intact, "differs from what was written")
                     texts[number & 0xFFFFF] = text["content"]
                 place, text = next(remaining, ("texts.jsonl", end))
             with at_place(record_place):
@@ -116,9 +117,9 @@ class Ledger:
         require(not self._missing, f"texts.jsonl: text {min(self._missing, default=0)} {problem}")
 
     def _check_record(self, seq: int, kind: str, key: str, at: int, body: str, link: str) -> list[str]:
-        digest = sha256(self.links[-1] + canonical([seq, kind, key, at]) + b"\n" + body.encode())
+        digest = sha256(self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + body.encode())
         require(seq == len(self.links), "is not the next record: one is missing, or there twice")
-        require(digest == link, "is not what was written, or does not follow the record before it")
+        require(digest == link, "differs from what was written, or does not follow the record before it")
         require((kind == "run") == (seq == 1), "is not how a run begins")
         require((kind == "trace" and not self.base) == (seq <= self._group_end), "is not of the group before it")
         require(kind == "erasure" or not {("close", ""), (kind, key)} & self.known.keys(), "is after the end, or twice")
@@ -157,7 +158,7 @@ class Ledger:
         require(key == response, "is not of the response that the base has there")
         reward = check_reward(body["reward"], self.known["decision", self.known["task", task]["decision"]]["specs"])
         self._traces[seq] = key, task
-        self.shown[key] = sha256(canonical([task, *reward, self.links[-1].hex()]))
+        self.shown[key] = sha256(canonical_json([task, *reward, self.links[-1].hex()]))
         if self.base:
             self.judged[key] = self.base.judged[key]
 
@@ -214,7 +215,7 @@ def unpack_verdict(packed: dict[str, Any], key: str, question: dict[str, Any], v
 def digest_shown(verdicts: list[Any], calls: list[Any]) -> str:
     """Return a digest that depends on the values of numbers, not on their notation."""
     ordered = sorted(verdicts, key=lambda v: (v["question"], v["about"], v["responses"], v["sample"]))
-    return sha256(canonical(json.loads(json.dumps([ordered, calls]), parse_int=float)))
+    return sha256(canonical_json(json.loads(json.dumps([ordered, calls]), parse_int=float)))
 
 
 def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
@@ -239,12 +240,12 @@ def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> N
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
             steps = [[step["name"], step["before"], step["after"]] for step in reward["adjustments"]]
             fields = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
-            require(shown.pop(trace["response_id"], "") == sha256(canonical(fields)), "is not what its record says")
+            require(shown.pop(trace["response_id"], "") == sha256(canonical_json(fields)), "does not match its record")
             is_same = judged[trace["response_id"]] == digest_shown(trace["verdicts"], trace["calls"])
             require(is_same, "has verdicts or calls that are not those of its record")
             for call in trace["calls"]:
                 del call["latency"]
-            require(trace.pop("digest") == sha256(canonical(trace)), "is not what its digest says")
+            require(trace.pop("digest") == sha256(canonical_json(trace)), "does not match its digest")
     require(not shown, f"traces.jsonl: {len(shown)} traces are missing")
 
 
@@ -252,9 +253,9 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     """Check a seal and return its key; with a signer, nothing may follow the sealed records, not even erasures."""
     seal = json.loads(written)
     key, signature = str(seal["public_key"]), bytes.fromhex(seal.pop("signature"))
-    require(canonical({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
+    require(canonical_json({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
     require(
-        is_valid_signature(bytes.fromhex(key), b"jurygraph seal\n" + canonical(seal), signature),
+        is_valid_signature(bytes.fromhex(key), b"jurygraph seal\n" + canonical_json(seal), signature),
         "has a wrong signature",
     )
     require(signer in (None, key), f"is by another key, {key}")
@@ -262,7 +263,7 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     heads = run.heads()
     require(heads.get(seal["records"]) == seal["head"], "is of other records: some were changed, added or lost")
     after = len(run.links) - 1 - seal["records"]
-    require(signer is None or not after, f"does not cover the last {after} records, which are erasures; seal it anew")
+    require(signer is None or not after, f"does not cover the last {after} records, which are erasures; seal it again")
     return key
 
 
@@ -319,7 +320,7 @@ def iter_proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[
         with at_place("base/seal.json"):
             check_seal((folder / "base" / "seal.json").read_bytes(), run.base, signer)
     yield "not proved: that verdicts lead to the terms (`jurygraph verify` does); the rest of traces.jsonl; that texts"
-    yield "are true; and, but for a head or key that you know from elsewhere, that all of this was not made anew"
+    yield "are true; and, without a head or key that you know from elsewhere, that nothing was rebuilt"
 
 
 def unpack(path: Path, folder: str) -> None:
@@ -333,7 +334,9 @@ def unpack(path: Path, folder: str) -> None:
         is_whole = end.startswith(b"PK\5\6") and end.endswith(b"\0\0") and min(starts, default=0) == 0
         require(is_whole, "has bytes before the archive or behind it")
         is_known = all(name in MEMBERS or (name.startswith("base/") and name[5:] in MEMBERS) for name in names)
-        require(is_known and len(names) == len(set(names)), "holds a file that is not of a bundle, or one twice")
+        require(
+            is_known and len(names) == len(set(names)), "contains a file that does not belong to a bundle, or one twice"
+        )
         archive.extractall(folder)
 
 

@@ -21,7 +21,7 @@ from jurygraph.graphs.tracing import group_statistics
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record
 from jurygraph.runs.store.packing import Body, Shape, pack_reward, read_shared_lists, unpack_verdict
-from jurygraph.schema import Decision, Verdict
+from jurygraph.schema import Decision, RecordedVerdict
 
 _BATCH_ROWS = 512  # larger batches do not fit into the CPU caches
 
@@ -38,7 +38,7 @@ class StoredGroup(NamedTuple):
     traces: Sequence[Record]
     bodies: Sequence[Body]
 
-    def verdicts(self, shape: Shape) -> list[Verdict]:
+    def verdicts(self, shape: Shape) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts."""
         shared = read_shared_lists(self.body)
         return [

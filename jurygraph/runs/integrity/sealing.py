@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.errors import InputError
-from jurygraph.runs.integrity.seal import Seal, check_seal, signed_bytes
+from jurygraph.runs.integrity.seal import Seal, check_seal, load_private_key, signed_bytes
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.folder import SEAL, shell_quote
-from jurygraph.runs.store.keys import load_private_key
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -32,7 +31,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     new_seal = _sign(run, key, verified.head)
     existing = check_seal(run.folder, run.ledger)
     if existing is not None and existing.public_key != new_seal.public_key:
-        hint = f"keep {SEAL} somewhere else, and remove it, to seal the run anew"
+        hint = f"keep {SEAL} somewhere else and remove it, then seal the run again"
         raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
     if existing is not None and existing.head == new_seal.head:
         return existing

@@ -66,7 +66,7 @@ def verify(
     except JurygraphError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        problem = f"holds a record that nobody wrote like that ({type(error).__name__}: {error})"
+        problem = f"contains an invalid record ({type(error).__name__}: {error})"
         raise TraceMismatch(f"{run.ledger.path}: {problem}; it has been changed") from error
 
 
@@ -166,7 +166,7 @@ class _ChainVerifier:
             if not expects_trace or body["group"] != record.seq - self._group_seq:
                 self._fail(f"{record_label(record)}: does not belong to the group before it")
         elif expects_trace:
-            self._fail(f"{record_label(record)}: stands where a trace of the group before it is missing")
+            self._fail(f"{record_label(record)}: expected a trace of the group before it")
 
     def _check_texts(self, record: Record, commitments: Any) -> None:
         for number, expected in enumerate(commitments, start=record.seq * MAX_TEXTS):
@@ -177,7 +177,7 @@ class _ChainVerifier:
                 self._missing[number] = record
                 continue
             if commitment(text.salt, text.content) != expected:
-                self._fail(f"text {text.id} of {record_label(record)}: is not what was written")
+                self._fail(f"text {text.id} of {record_label(record)}: differs from what was written")
             self.texts += 1
             self._next_text = next(self._stored, None)
 
@@ -188,7 +188,7 @@ class _ChainVerifier:
             self._fail(f"text {number}: was erased, and is there again")
         for number, record in self._missing.items():
             if number not in self.erased:
-                self._fail(f"text {number} of {record_label(record)}: is missing, and no erasure says so")
+                self._fail(f"text {number} of {record_label(record)}: is missing without an erasure")
         if self._ledger.count < self._group_seq + self._group_size:
             self._fail(f"record {self._group_seq}: not all traces of this group are there")
         for kind in _UNIQUE_KINDS:

@@ -10,21 +10,18 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
+from jurygraph.aggregation.bootstrap import mean_interval
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.gate import ComparisonStatistics
-from jurygraph.schema import Trace, Verdict
+from jurygraph.schema import RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Count, FrozenModel, Number
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _MAX_CHANGES = 20
 _MET_THRESHOLD = 0.5
 # Equal sums can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1.
 _RANKED_DECIMALS = 12
-_DRAWS_AT_ONCE = 1_000_000
 _MAX_EXACT = 50
 _HINT = "compare two runs of the same tasks and responses"
 
@@ -184,7 +181,7 @@ class _Side:
 
     def _add(self, trace: Trace) -> None:
         if trace.response_id in self.responses:
-            raise InputError(f"response {trace.response_id!r} stands twice in run {self.name}; compare whole runs")
+            raise InputError(f"response {trace.response_id!r} occurs twice in run {self.name}; compare whole runs")
         task, agent = sys.intern(trace.task_id), trace.agent and sys.intern(trace.agent)
         reward = math.nan if trace.reward.value is None else trace.reward.value
         self.responses[trace.response_id] = _Response(len(self.responses), task, agent, reward)
@@ -194,14 +191,14 @@ class _Side:
             if verdict.score is not None and verdict.about == trace.response_id:
                 self._add_verdict(verdict, verdict.score)
 
-    def _add_verdict(self, verdict: Verdict, score: float) -> None:
+    def _add_verdict(self, verdict: RecordedVerdict, score: float) -> None:
         shown = None if verdict.responses == (verdict.about,) else verdict.responses
         self.owners.append(len(self.responses) - 1)
         self.slot_numbers.append(self.slots.setdefault((verdict.question, shown, verdict.sample), len(self.slots)))
         self.scores.append(score)
         self.met.append(score >= _MET_THRESHOLD if verdict.met is None else verdict.met)
 
-    def judged(self, ids: Sequence[str]) -> tuple[Ints, Floats, NDArray[np.bool_]]:
+    def judged_verdicts(self, ids: Sequence[str]) -> tuple[Ints, Floats, Bools]:
         """Return keys (place of the response, then slot), scores and decisions of the verdicts on these responses."""
         places = np.full(len(self.responses), -1)
         places[[self.responses[name].row for name in ids]] = np.arange(len(ids))
@@ -215,7 +212,7 @@ def _pair_ids(a: _Side, b: _Side) -> list[str]:
     """Return the ids of the responses in both runs, sorted."""
     for side in (a, b):
         if not side.responses:
-            raise InputError(f"run {side.name} holds no response; score it first")
+            raise InputError(f"run {side.name} contains no response; score it first")
     ids = sorted(a.responses.keys() & b.responses.keys())
     if not ids:
         example = f"A has {min(a.responses)!r}, B has {min(b.responses)!r}"
@@ -266,18 +263,11 @@ def _means(a: Floats, b: Floats) -> dict[str, float | None]:
 
 def _interval(rewards: _Rewards, resamples: int, seed: int) -> dict[str, float | None]:
     """Return the cluster bootstrap interval of the mean difference; it is unknown for fewer than two responses."""
-    if len(rewards.ids) < 2:
-        return {"mean_delta_low": None, "mean_delta_high": None}
     places = {task: place for place, task in enumerate(dict.fromkeys(response.task for response in rewards.of_a))}
     clusters = [places[response.task] for response in rewards.of_a] if len(places) > 1 else range(len(rewards.ids))
-    sums, sizes = np.bincount(clusters, rewards.b - rewards.a), np.bincount(clusters)
-    rng, at_once = np.random.default_rng(seed), max(1, _DRAWS_AT_ONCE // len(sums))
-    means = []
-    for start in range(0, resamples, at_once):
-        draws = rng.integers(len(sums), size=(min(at_once, resamples - start), len(sums)))
-        means.append(sums[draws].sum(axis=1) / sizes[draws].sum(axis=1))
-    low, high = np.quantile(np.concatenate(means), (0.025, 0.975))
-    return {"mean_delta_low": float(low), "mean_delta_high": float(high)}
+    sums = np.bincount(clusters, rewards.b - rewards.a).astype(np.float64)
+    low, high = mean_interval(sums, np.bincount(clusters), resamples, seed)
+    return {"mean_delta_low": low, "mean_delta_high": high}
 
 
 def _rank_statistics(a: Floats, b: Floats) -> dict[str, float | None]:
@@ -309,7 +299,7 @@ def _wilcoxon(deltas: Floats) -> float:
     return min(1.0, 2 * float(min(counts[: observed + 1].sum(), counts[observed:].sum()) / counts.sum()))
 
 
-def _pass_statistics(a: NDArray[np.bool_], b: NDArray[np.bool_]) -> dict[str, float | None]:
+def _pass_statistics(a: Bools, b: Bools) -> dict[str, float | None]:
     lost, gained = int((a & ~b).sum()), int((b & ~a).sum())
     return {"passed_a_only": lost, "passed_b_only": gained, "mcnemar_p": _mcnemar(lost, gained)}
 
@@ -338,14 +328,14 @@ class _Verdicts:
     keys: Ints
     before: Floats
     after: Floats
-    to_met: NDArray[np.bool_]
-    to_unmet: NDArray[np.bool_]
+    to_met: Bools
+    to_unmet: Bools
     only_a: Ints
     only_b: Ints
 
     @classmethod
     def of(cls, a: _Side, b: _Side, ids: Sequence[str]) -> "_Verdicts":
-        (keys_a, scores_a, met_a), (keys_b, scores_b, met_b) = a.judged(ids), b.judged(ids)
+        (keys_a, scores_a, met_a), (keys_b, scores_b, met_b) = a.judged_verdicts(ids), b.judged_verdicts(ids)
         keys, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
         met_a, met_b = met_a[in_a], met_b[in_b]
         only_a, only_b = np.setdiff1d(keys_a, keys, True), np.setdiff1d(keys_b, keys, True)

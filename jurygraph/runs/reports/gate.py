@@ -93,7 +93,7 @@ class Thresholds(NamedTuple):
         known = list(figures.model_fields)
         return cls(tuple(_parse_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)))
 
-    def failed(self, figures: FrozenModel) -> list[FailedThreshold]:
+    def failed_thresholds(self, figures: FrozenModel) -> list[FailedThreshold]:
         """Return the conditions that do not hold, in their order."""
         results = [FailedThreshold(condition, getattr(figures, condition.name)) for condition in self.conditions]
         return [miss for miss in results if not miss.condition.is_met(miss.value)]
@@ -102,9 +102,9 @@ class Thresholds(NamedTuple):
 def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Threshold:
     match = _CONDITION.fullmatch(part)
     if match is None or not math.isfinite(float(match[3])):
-        problem = f"{shorten(part.strip())!r} is no condition" if part.strip() else "a condition is missing"
+        problem = f"{shorten(part.strip())!r} is not a condition" if part.strip() else "a condition is missing"
         raise InputError(f"gate {shorten(gate_text)!r}: {problem}; write it as in {example}")
     if match[1] not in figure_names:
         hint = did_you_mean(match[1], figure_names) or f"there are {', '.join(figure_names)}"
-        raise InputError(f"gate {shorten(gate_text)!r}: there is no figure {shorten(match[1])!r}; {hint}")
+        raise InputError(f"gate {shorten(gate_text)!r}: unknown statistic {shorten(match[1])!r}; {hint}")
     return Threshold(match[1], match[2], float(match[3]))

@@ -7,7 +7,7 @@ from typing import Any
 
 from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.outline import TraceOutline
-from jurygraph.runs.reports.bill import Bill
+from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.store.packing import Body
 from jurygraph.schema import Cause, Trace
 

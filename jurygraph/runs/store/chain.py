@@ -66,7 +66,7 @@ def record_label(record: Record) -> str:
 
 def link_of(previous: bytes, seq: int, kind: str, key: str, at: int, body: str) -> bytes:
     """Return the link of a record that follows the link `previous`."""
-    # the same as `canonical([seq, kind, key, at])`, in a third of the time
+    # the same as `canonical_json([seq, kind, key, at])`, in a third of the time
     header = f"[{seq},{encode_basestring_ascii(kind)},{encode_basestring_ascii(key)},{at}]"
     return hashlib.sha256(b"".join((previous, header.encode(), b"\n", body.encode()))).digest()
 

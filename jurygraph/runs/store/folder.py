@@ -16,7 +16,6 @@ LEDGER, CONFIG, LOCK, SEAL = "run.sqlite", "config.yaml", "run.lock", "seal.json
 PLANNING = "planning.sqlite"
 """Model calls made while tasks are planned, until they are in the ledger of the run."""
 
-VERSION_1_FILE = "run.json"
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _SQLITE_SUFFIXES)
 RUN_FILES = frozenset({*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLANNING_FILES, CONFIG, LOCK, SEAL})
@@ -41,14 +40,9 @@ def require_run(folder: Path) -> None:
     """Raise `InputError` unless a folder contains a run."""
     if (folder / LEDGER).is_file():
         return
-    if (folder / VERSION_1_FILE).is_file():
-        hint = f"`jurygraph migrate {shell_quote(folder)} TASKS --out NEW` brings it over"
-        raise InputError(f"{folder}: is a run of schema version 1; {hint}")
     if (folder / PLANNING).is_file():
-        raise InputError(
-            f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` goes on with it"
-        )
-    state = "holds no run" if folder.is_dir() else "is no folder" if folder.exists() else "does not exist"
+        raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
+    state = "contains no run" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 
 
@@ -57,7 +51,7 @@ def refuse_links(folder: Path) -> None:
     for name in sorted(RUN_FILES):
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            kind = "a symbolic link" if path.is_symlink() else "no regular file"
+            kind = "a symbolic link" if path.is_symlink() else "not a regular file"
             raise InputError(
                 f"{path}: is {kind}, and a run's own files are never reached like that; put the file there"
             )
@@ -72,11 +66,11 @@ def refuse_foreign(folder: Path) -> None:
     refuse_links(folder)
     names = {entry.name for entry in folder.iterdir()}
     if names - RUN_FILES or not _is_copy_of_config(folder / CONFIG):
-        raise InputError(f"{folder}: is no run, and not empty; name another folder with --out")
+        raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
     if log.exists() and log.stat().st_size:
         problem = f"is the log of a {LEDGER} that is not there"
-        raise InputError(f"{log}: {problem}; put {LEDGER} back beside it, or name another folder with --out")
+        raise InputError(f"{log}: {problem}; restore {LEDGER} next to it, or name another folder with --out")
 
 
 def _is_copy_of_config(path: Path) -> bool:

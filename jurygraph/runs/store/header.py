@@ -14,7 +14,7 @@ from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
-from jurygraph.sources import FileMark
+from jurygraph.sources import FileDigest
 
 
 class Extent(FrozenModel):
@@ -49,10 +49,10 @@ class Header(FrozenModel):
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
-    tasks: FileMark
-    responses: FileMark | None = None
-    profiles: FileMark | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
-    edges: FileMark | None = Field(default=None, exclude_if=lambda edges: edges is None)
+    tasks: FileDigest
+    responses: FileDigest | None = None
+    profiles: FileDigest | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
+    edges: FileDigest | None = Field(default=None, exclude_if=lambda edges: edges is None)
     config: Config
     config_file: str = ""
     model: ModelIdentity | None = Field(default=None, exclude_if=lambda model: model is None)
@@ -86,9 +86,9 @@ def differences(run: Header, current: Header) -> Iterator[str]:
         for name, in_run, value in changes(run_versions, current_versions):
             yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(value)} here"
     if run.domain != current.domain:
-        yield f"the domain that the annotator is told of is {run.domain} in the run and {current.domain} here"
+        yield f"the domain of the annotator is {run.domain} in the run and {current.domain} here"
     for name, _, _ in changes(_evaluator_bases(run), _evaluator_bases(current)):
-        yield f"what evaluator {name} read beside the config, such as a history, is not what it was in the run"
+        yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
     origins = [f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, current)]
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
         yield f"the run was branched {origins[0]}, and this one would be branched {origins[1]}"
@@ -130,10 +130,10 @@ def _versions(header: Header, role: str) -> dict[str, str]:
 
 
 def _evaluator_bases(header: Header) -> dict[str, str]:
-    return {name: seat.depends_on for name, seat in header.evaluators.items() if seat.depends_on}
+    return {name: record.depends_on for name, record in header.evaluators.items() if record.depends_on}
 
 
-def _file_difference(label: str, in_run: FileMark | None, current: FileMark | None) -> Iterator[str]:
+def _file_difference(label: str, in_run: FileDigest | None, current: FileDigest | None) -> Iterator[str]:
     run_sum, current_sum = (mark.sha256 if mark else None for mark in (in_run, current))
     if run_sum not in (current_sum, ERASED):
         names = [f"{mark.name} ({mark.sha256[:12]})" if mark else "none" for mark in (in_run, current)]
@@ -190,5 +190,5 @@ def read_header(ledger: Ledger) -> Header:
                 body[name]["sha256"] = sums.get(name, ERASED)
         return Header.model_validate(body)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
-        problem = f"is no beginning of a run ({type(error).__name__}: {error})"
+        problem = f"is not a valid run header ({type(error).__name__}: {error})"
         raise TraceMismatch(f"{ledger.path}, record 1: {problem}; it has been changed") from None

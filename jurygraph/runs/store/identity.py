@@ -81,4 +81,4 @@ class OfflineBackend(Backend):
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Raise `Fault` of kind `unrecorded`."""
-        raise Fault("unrecorded", "the run holds no reply to this request, and its model is not asked")
+        raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")

@@ -1,11 +1,16 @@
-"""The ledger of a run: one SQLite file of records, each chained to the previous one, and of their texts."""
+"""The ledger of a run: one SQLite file of records, each chained to the previous one, and of their texts.
+
+SQLite treats any `-wal` or `-journal` file with the name of a database as belonging to it. If one of the two was copied
+without the other, SQLite would mix two states, or two runs; so these files are checked before SQLite writes from them.
+"""
 
 import json
+import logging
 import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,11 +27,10 @@ from jurygraph.runs.store.chain import (
     make_record,
     record_label,
 )
-from jurygraph.runs.store.log_files import check_log_files
 from jurygraph.sources.files import create_private_file
 
 SCHEMA_VERSION = 2
-"""Schema version of the file; version 1 was a folder of JSON lines."""
+"""Schema version of the file."""
 
 TABLES = {
     "records": """CREATE TABLE records (
@@ -163,7 +167,7 @@ class Ledger:
             for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 busy = self._connection.execute(step).fetchone()
                 if busy is not None and busy[0]:
-                    problem = "another program reads the run, so what was erased still lies in its file"
+                    problem = "another program reads the run, so the erased texts are still in its file"
                     raise InputError(f"{self.path}: {problem}; end that program, and give the same command again")
 
     def require_alone(self) -> None:
@@ -218,12 +222,12 @@ class Ledger:
 
     def _check_link(self, record: Record, previous: bytes) -> None:
         if record.link != link_of(previous, *record[:5]):
-            problem = "is not what was written, or does not follow the one before it"
+            problem = "differs from what was written, or does not follow the one before it"
             raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
 
     def find(self, kind: str, key: str) -> Record | None:
         """Return the last record of a kind with this key; None if there is none."""
-        entry = self._last(kind, key)
+        entry = self._last_record(kind, key)
         return None if entry is None else entry[0]
 
     def require(self, kind: str, key: str) -> Record:
@@ -231,7 +235,7 @@ class Ledger:
 
         Raises `TraceMismatch` if there is none, or if it does not follow the previous record.
         """
-        entry = self._last(kind, key)
+        entry = self._last_record(kind, key)
         if entry is None:
             raise TraceMismatch(f"{self.path}: has no {kind} {key!r}; records of it are lost")
         record, previous = entry
@@ -240,7 +244,7 @@ class Ledger:
         self._check_link(record, previous or FIRST_LINK)
         return record
 
-    def _last(self, kind: str, key: str) -> tuple[Record, bytes | None] | None:
+    def _last_record(self, kind: str, key: str) -> tuple[Record, bytes | None] | None:
         """Return the last record of a kind with this key, and the link of the previous record."""
         try:
             key.encode()
@@ -284,7 +288,7 @@ class Ledger:
                 if text is None:
                     self._require_erased(seq, place)
                 elif commitment(text.salt, text.content) != digest:
-                    self._refuse_text(seq, place, "is not what was written")
+                    self._refuse_text(seq, place, "differs from what was written")
                 else:
                     contents[seq][place] = text.content
         return contents
@@ -292,7 +296,7 @@ class Ledger:
     def _require_erased(self, seq: int, place: int) -> None:
         erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC", ())
         if not any(seq * MAX_TEXTS + place in json.loads(body)["ids"] for (body,) in erasures):
-            self._refuse_text(seq, place, "is missing, and no erasure says so")
+            self._refuse_text(seq, place, "is missing without an erasure")
 
     def _refuse_text(self, seq: int, place: int, problem: str) -> NoReturn:
         raise TraceMismatch(
@@ -329,7 +333,7 @@ class Ledger:
             yield from (f"{row[0]}" for row in self._connection.execute("PRAGMA integrity_check") if row[0] != "ok")
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
             unchained = self._connection.execute("SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,))
-            yield from (f"record {seq} stands outside the chain" for (seq,) in unchained)
+            yield from (f"record {seq} is not part of the chain" for (seq,) in unchained)
         expected = sorted(TABLES.items())
         wrong = [name for name, sql in schema if (name, sql) not in expected] + [
             n for n in TABLES if n not in dict(schema)
@@ -347,7 +351,7 @@ class Ledger:
             recorded = int.from_bytes(file.read(_SIZE_OFFSET + 4)[_SIZE_OFFSET:], "big")
             extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
         if extra > 0:
-            yield f"{extra} bytes stand behind the end of the database"
+            yield f"{extra} bytes follow the end of the database"
 
     def close(self) -> None:
         """Close the file; uncommitted records are discarded."""
@@ -381,14 +385,14 @@ def _translate_errors(path: Path) -> Iterator[None]:
         is_full = code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES
         if code == sqlite3.SQLITE_FULL or is_full:
             raise InputError(
-                f"{path.parent}: the disk is full; free some space, and the same command goes on"
+                f"{path.parent}: the disk is full; free some space and run the same command again"
             ) from None
         if code == sqlite3.SQLITE_IOERR:
             raise InputError(f"{path}: cannot be read or written ({error}); look after the disk, then go on") from None
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
             raise InputError(f"{path}: cannot be opened ({error}); ask for permission to the folder") from None
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise InputError(f"{path}: is held by another program ({error}); end it and try again") from None
+            raise InputError(f"{path}: is locked by another program ({error}); end it and try again") from None
         raise TraceMismatch(f"{path}: is not as jurygraph made it ({error}); it has been changed") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
@@ -422,7 +426,9 @@ def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
     if version > SCHEMA_VERSION:
         problem = f"was made by a newer jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
         raise InputError(f"{path.parent}: {problem}; upgrade jurygraph")
-    raise TraceMismatch(f"{path}: states schema version {version}, which no jurygraph wrote; it has been changed")
+    raise TraceMismatch(
+        f"{path}: has schema version {version}, which no version of jurygraph writes; it has been changed"
+    )
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
@@ -432,3 +438,106 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False)
+
+
+Connect = Callable[[Path, str], sqlite3.Connection]
+
+_WARN = logging.getLogger(__name__).warning
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+_NOT_ABOUT_CONTENT = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
+
+
+def check_log_files(path: Path, connect: Connect) -> None:
+    """Raise `TraceMismatch` if the log or the journal of a ledger belongs to another database or state.
+
+    Logs a warning if the ledger needs a log and there is none: it was copied without it, so its last records may be
+    missing. `connect` opens a database in a SQLite mode.
+    """
+    log, journal = (path.with_name(f"{path.name}-{kind}") for kind in ("wal", "journal"))
+    if _size(journal):
+        _check_journal(path, journal, connect)
+    elif _size(log):
+        _check_log(path, log, connect)
+    elif _size(path):
+        with closing(connect(path, "ro")) as ledger:
+            (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
+        if mode == "wal" and not _size(log):
+            _WARN("%s: was being written, and its log %s is missing; %s", path, log.name, _COPIED)
+
+
+_COPIED = "if it was copied without the log, its last records are missing: copy both, or wait until the run is closed"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _check_log(path: Path, log: Path, connect: Connect) -> None:
+    """Raise `TraceMismatch` unless the last record of the ledger without its log is in the ledger with its log too."""
+    last = _last_without_log(path, connect)
+    if last is None:
+        return
+    with closing(connect(path, "ro")) as both:
+        try:
+            stored = both.execute("SELECT link FROM records WHERE seq = ?", (last.seq,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ABOUT_CONTENT:
+                raise
+            stored = None
+    if stored != (last.link,):
+        raise _mismatch_error(path, log, "log")
+
+
+def _check_journal(path: Path, journal: Path, connect: Connect) -> None:
+    """Raise `TraceMismatch` unless the journal fits the ledger.
+
+    A transaction that is rolled back after a kill leaves the number of pages unchanged, or creates the first ones.
+    """
+    with journal.open("rb") as file:
+        head = file.read(28)
+    if not head.startswith(_JOURNAL):
+        return  # not begun, or finished: SQLite ignores it
+    pages, page_size = int.from_bytes(head[16:20]), int.from_bytes(head[24:28])
+    with closing(connect(path, _WITHOUT_LOG)) as ledger:
+        try:
+            (size,), (count,) = (ledger.execute(f"PRAGMA {name}").fetchone() for name in ("page_size", "page_count"))
+        except sqlite3.DatabaseError:
+            return  # half-written: the journal restores it
+    is_new = pages == 0 and _last_without_log(path, connect) is None
+    if page_size != size or not (is_new or pages == count):
+        raise _mismatch_error(path, journal, "journal")
+
+
+_WITHOUT_LOG = "ro&immutable=1"
+"""Open the database file as it is, without its log or journal."""
+
+
+def _last_without_log(path: Path, connect: Connect) -> Record | None:
+    """Return the last record in the database file itself, if its link is valid; else None.
+
+    A file that is being written may contain anything.
+    """
+    try:
+        with closing(connect(path, _WITHOUT_LOG)) as ledger:
+            rows = ledger.execute("SELECT * FROM records ORDER BY seq DESC LIMIT 2").fetchall()
+            last, *before = (Record._make(row) for row in rows)
+            previous = before[0].link if before else FIRST_LINK
+            return last if last.link == link_of(previous, *last[:5]) else None
+    except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _mismatch_error(path: Path, file: Path, label: str) -> TraceMismatch:
+    problem = f"is not the {label} of the {path.name} next to it, so one of the two was copied without the other"
+    hint = f"copy both from the same folder, or move {file.name} away if {path.name} is to be read without it"
+    return TraceMismatch(f"{file}: {problem}; {hint}")

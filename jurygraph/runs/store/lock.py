@@ -66,7 +66,7 @@ def _find_problem(number: int) -> str | None:
     """Return why an open file is not a lock written by jurygraph; None if it is."""
     state = os.fstat(number)
     if not stat.S_ISREG(state.st_mode):
-        return "is no regular file"
+        return "is not a regular file"
     if state.st_uid != os.geteuid():
         return "belongs to another user"
     if state.st_nlink > 1:

@@ -23,6 +23,7 @@ from jurygraph.schema import (
     Material,
     Plan,
     Question,
+    RecordedVerdict,
     Response,
     ResponseGate,
     Reward,
@@ -31,7 +32,6 @@ from jurygraph.schema import (
     Task,
     TaskView,
     Trace,
-    Verdict,
     Wave,
     digest_of,
 )
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ERASED = "erased"
 """Value in place of an erased text or its digest."""
 
-_DEFAULTS: Verdict = Verdict.model_construct()
+_DEFAULTS: RecordedVerdict = RecordedVerdict.model_construct()
 _COMMON = ("id", "query", "reference", "facts", "metadata")
 Body = dict[str, Any]
 _NONE_SHARED: Mapping[tuple[str, ...], int] = MappingProxyType({})
@@ -108,11 +108,6 @@ class Shape:
 
         audience, member = self.members[int(question.view)]
         return {**vars(_DEFAULTS), **question_identity(question, audience, member)}
-
-    @cached_property
-    def has_unordered_pairs(self) -> bool:
-        """True if a verdict can belong to two traces."""
-        return any(q.scope == "pair" and q.pairs == "unordered" for q in self.questions)
 
     def survey(self, views: Sequence[TaskView]) -> Survey:
         """Return the survey of this shape with these views."""
@@ -276,7 +271,7 @@ def pack_trace(
 
 
 def _pack_verdict(
-    verdict: Verdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[ResponseIds, int]
+    verdict: RecordedVerdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[ResponseIds, int]
 ) -> Body:
     place, expected = shape.expected[verdict.question]
     defaults = {**expected, "about": response_id, "responses": (response_id,)}
@@ -310,7 +305,7 @@ _SPECIAL_FIELDS = {"reason", "evidence", "failure", "examples", "shrinkage"}
 """Fields that `_pack_verdict` packs individually."""
 
 
-def _written_text(verdict: Verdict) -> Body:
+def _written_text(verdict: RecordedVerdict) -> Body:
     """Return the text in a verdict."""
     text: Body = {"reason": verdict.reason} if verdict.reason else {}
     if verdict.failure is not None and verdict.failure.message:
@@ -332,7 +327,7 @@ def unpack_verdict(
     shape: Shape,
     texts: Mapping[int, bytes],
     shared: Sequence[ResponseIds] = (),
-) -> Verdict:
+) -> RecordedVerdict:
     """Return a verdict from its body; erased text is empty or replaced by `ERASED`.
 
     `shared` are the lists of responses of its group.
@@ -348,9 +343,9 @@ def unpack_verdict(
     if "evidence" in body:
         fields["evidence"] = list(_unpack_evidence(body["evidence"], text))
     if not isinstance(fields["responses"], int):
-        return Verdict.model_validate(fields)
+        return RecordedVerdict.model_validate(fields)
     shown = shared[fields["responses"]]  # one list for all verdicts, since validation would copy it for each
-    return Verdict.model_validate({**fields, "responses": ()}).model_copy(update={"responses": shown})
+    return RecordedVerdict.model_validate({**fields, "responses": ()}).model_copy(update={"responses": shown})
 
 
 def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:

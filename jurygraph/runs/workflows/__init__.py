@@ -1,1 +1,1 @@
-"""Create and change runs: scoring, branching, re-scoring, migration and erasure."""
+"""Create and change runs: scoring, branching, re-scoring and erasure."""

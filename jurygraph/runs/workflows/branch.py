@@ -1,4 +1,7 @@
-"""Branch from another run: verdicts and material that did not change are carried over, the rest is judged again."""
+"""Branch from another run: verdicts and material that did not change are carried over, the rest is judged again.
+
+What did not change is known by digests of everything that a verdict depends on.
+"""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +14,7 @@ from jurygraph.runs.run import Run, ScoredResponse, is_erased
 from jurygraph.runs.store.header import Origin, has_same_requests
 from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import FrozenModel, Plan, Response, Survey, Task, Trace, Verdict, digest_of
+from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -109,7 +112,7 @@ def _unchanged_ids(scored: Iterable[ScoredResponse], responses: Iterable[Respons
     return {response.id for response in responses if old_digests.get(response.id) == response.content_digest}
 
 
-def _is_reusable(verdict: Verdict) -> bool:
+def _is_reusable(verdict: RecordedVerdict) -> bool:
     """Return whether a verdict comes from its evaluator, or failed because of the response, and was not erased."""
     if not verdict.responses or is_erased(verdict):
         return False

@@ -19,9 +19,15 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MAX_TEXTS, Draft, Record, Text
 from jurygraph.runs.store.folder import LEDGER, discard_planning, require_run, shell_quote
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
-from jurygraph.runs.workflows.folder_search import find_copies, search_file
-from jurygraph.runs.workflows.fragments import MIN_SEARCHED_LENGTH, Fragments, encoded_forms, iter_strings
-from jurygraph.runs.workflows.recordings import erase_calls
+from jurygraph.runs.workflows.folder_search import (
+    MIN_SEARCHED_LENGTH,
+    Fragments,
+    encoded_forms,
+    erase_calls,
+    find_copies,
+    iter_strings,
+    search_file,
+)
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.fence import MARK_LENGTH, fence_parts
 
@@ -31,14 +37,14 @@ ErasureTarget = Literal["response", "task"]
 class ErasureResult(NamedTuple):
     """The result of an erasure.
 
-    `own` is the number of its own texts that were erased, `elsewhere` that of other texts that contained it; `exports`
+    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it; `exports`
     were deleted. `replies` is the number of replies deleted from the cache, `calls` of calls deleted from the
     recording. `tasks` whose own text contains it, and `files` that contain it and are no exports, are left and listed.
     `unreached` are messages about places that could not be searched or written.
     """
 
-    own: int
-    elsewhere: int
+    erased: int
+    erased_in_others: int
     exports: list[Path]
     tasks: list[str]
     files: list[Path]
@@ -55,7 +61,7 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     require_run(folder)
     run = WritableRun.open_for_writing(folder)
     if run is None:
-        raise InputError(f"{folder}: holds no run yet, so there is nothing to erase; name a run that was scored")
+        raise InputError(f"{folder}: contains no run yet, so there is nothing to erase; name a scored run")
     try:
         return _erase_from_run(run, what, name, reason)
     finally:
@@ -66,7 +72,7 @@ def _erase_from_run(run: Run, what: ErasureTarget, name: str, reason: str) -> Er
     ledger = run.ledger
     if run.header.base is not None:
         base = os.path.normpath(run.folder / run.header.base.folder)
-        raise InputError(f"{run.folder}: holds no texts, they lie in {base}; erase {name!r} there")
+        raise InputError(f"{run.folder}: contains no texts; erase {name!r} in {base}")
     ledger.require_alone()
     own = {text.id: text.content for text in _own_texts(run, what, name)}
     copies = _find_copies(run, own)
@@ -83,8 +89,8 @@ def _erase_from_run(run: Run, what: ErasureTarget, name: str, reason: str) -> Er
     ledger.commit()
     ledger.compact()
     return ErasureResult(
-        own=len(own),
-        elsewhere=len(set(erased) - set(own)),
+        erased=len(own),
+        erased_in_others=len(set(erased) - set(own)),
         tasks=sorted({tasks[text_id // MAX_TEXTS] for text_id in kept}),
         **outside._asdict(),
     )

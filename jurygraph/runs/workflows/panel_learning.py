@@ -12,8 +12,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.table import build_table
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.consensus.combiner import ConsensusOfJudges
-from jurygraph.judges.consensus.learned import to_confusions
+from jurygraph.judges.consensus.combiner import ConsensusOfJudges, to_confusions
 from jurygraph.judges.consensus.votes import level_values, nearest_level
 from jurygraph.runs.integrity.recomputation import StoredGroup, read_groups
 from jurygraph.runs.progress import ProgressCallback
@@ -21,7 +20,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Shape
 from jurygraph.runs.workflows.rescoring import TaskDecisions
 from jurygraph.schema import ComponentSpec, Config
-from jurygraph.schema.confusions import Confusions
+from jurygraph.schema.rating import Confusions
 
 Params = dict[str, JsonValue]
 
@@ -68,14 +67,14 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
             if consensus_names
             else "the config has none; add one, or --set it"
         )
-        raise ConfigError(f"components.{component}: is no component of combiner 'consensus'; {hint}")
+        raise ConfigError(f"components.{component}: is not a component with combiner 'consensus'; {hint}")
     params = {key: value for key, value in component_config.params.items() if key != "confusions"}
     config_without = _with_params(config, component, params)
     levels: list[float] = []
     votes: list[Vote] = []
     decisions = TaskDecisions(run, config_without, load_combiners(config_without, run.header.evaluators.values()))
     for group in read_groups(run.source, run.last_base_record):
-        decision = decisions.of(group.record.key)
+        decision = decisions.decision_for(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
         levels = level_values(spec.params).tolist()
         votes += _votes(group, run.survey_shape_of(group.record.key), spec, decision.rule)

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
-from jurygraph.models.call_sink import AnsweredCall
-from jurygraph.models.request import Request
+from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.runs.calls import CallStore, LayeredCalls
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
@@ -114,7 +113,7 @@ def describe_profile_differences(run: Run, file: ProfilesFile | None, work: Task
             _from_file(line.to_profiles() if line else None),
         )
         if stored != current:
-            yield f"what {file.mark.name} says of task {task.id!r} is not what the run was planned with"
+            yield f"{file.mark.name} has other content for task {task.id!r} than the run was planned with"
 
 
 def _from_file(profiles: Profiles | None) -> tuple[Sequence[ReadStakeholder], Sequence[ReadTension] | None]:

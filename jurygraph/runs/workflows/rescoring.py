@@ -13,9 +13,8 @@ from ruamel.yaml.error import YAMLError
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
-from jurygraph.decision.decide import pause_garbage_collection
+from jurygraph.decision.decide import pause_garbage_collection, redecide
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.decision.redecide import redecide
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.integrity.recomputation import Combiners, Recomputation, RecomputedReward, read_groups
@@ -61,13 +60,13 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
     if existing is not None:
         existing.close()
-        raise InputError(f"{folder}: holds a run already; name another folder with --out")
+        raise InputError(f"{folder}: contains a run already; name another folder with --out")
     new_run = WritableRun.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
         with pause_garbage_collection():
             decisions = TaskDecisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.last_base_record)
-            by_task = {group.key: decisions.of(group.key) for group in groups}
+            by_task = {group.key: decisions.decision_for(group.key) for group in groups}
             _write(new_run, _decision_drafts(by_task))
             recomputation = Recomputation(run.source, lambda group: by_task[group.record.key], combiners)
             tally = _Tally([], [])
@@ -136,7 +135,7 @@ def _refuse_other_questions(run: Run, config: Config) -> None:
     for key, _, _ in changes(old, new):
         setting = key.split(".")[0].split("[")[0]
         if setting not in DECISION_KEYS:
-            problem = f"{key} says what is asked, and re-scoring asks nothing"
+            problem = f"{key} changes the questions, and re-scoring keeps them"
             raise InputError(
                 f"{problem}; use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
             )
@@ -167,16 +166,16 @@ class TaskDecisions:
 
     def __init__(self, run: Run, config: Config, combiners: Combiners) -> None:
         self._run, self._config, self._unchanged = run, config, config == run.config
-        self._seats, self._combiners = run.header.evaluators, combiners
+        self._evaluator_records, self._combiners = run.header.evaluators, combiners
         self._by_inputs: dict[str, Decision] = {}
 
-    def of(self, task_id: str) -> Decision:
+    def decision_for(self, task_id: str) -> Decision:
         """Return a task's decision. Raises `InputError` where its texts were erased and the config changed."""
         if self._unchanged:
             return self._run.decision_of(task_id)
         content = self._run.task_content(task_id)
         if content is None:
-            problem = f"the texts of task {task_id!r} were erased, so it cannot be weighed anew"
+            problem = f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
             raise InputError(f"{self._run.folder}: {problem}; re-score it with unchanged settings alone")
         deciding_fields = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
         inputs_digest = digest_of(
@@ -186,7 +185,7 @@ class TaskDecisions:
             task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
             survey = self._run.survey_shape_of(task_id).survey(read_views(content))
             self._by_inputs[inputs_digest] = redecide(
-                task, survey, self._config, self._seats, self._combiners, find_tensions
+                task, survey, self._config, self._evaluator_records, self._combiners, find_tensions
             )
         return self._by_inputs[inputs_digest]
 
@@ -200,7 +199,7 @@ def apply_settings(config: Config, settings: Iterable[str]) -> Config:
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
-            raise ConfigError(f"--set {setting!r}: is no setting; write key=value, such as rubric.kappa=2")
+            raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
         _set_value(content, key, _parse_value(key, text))
     return parse_config(content)
 
@@ -208,11 +207,11 @@ def apply_settings(config: Config, settings: Iterable[str]) -> Config:
 def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
     *path, last = steps = key.split(".")
     if not all(steps):
-        raise ConfigError(f"--set {key}: is no key; write one such as rubric.kappa")
+        raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
     for step in path:
         inner = content.setdefault(step, {})
         if not isinstance(inner, dict):
-            raise ConfigError(f"--set {key}: {step!r} holds no settings of its own; set it as a whole")
+            raise ConfigError(f"--set {key}: {step!r} has no settings of its own; set it as a whole")
         content = inner
     content[last] = value
 
@@ -221,6 +220,4 @@ def _parse_value(key: str, text: str) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
-        raise ConfigError(
-            f"--set {key}={text}: is no YAML value; write a number, a word, or such as {{a: 1}}"
-        ) from None
+        raise ConfigError(f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}") from None

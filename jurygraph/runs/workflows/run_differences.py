@@ -32,7 +32,7 @@ def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:
     scored, planned, expected = run.tasks_scored, run.tasks_planned, run.header.extent.tasks
     for number, (task, responses) in enumerate(work.pairs()):
         if number >= expected or (number < planned and run.ledger.find("task", task.id) is None):
-            yield f"task {task.id!r} is new, or stands elsewhere"
+            yield f"task {task.id!r} is new, or at another position"
         elif number < planned:
             stored = run.task(task.id)
             if stored is not None:

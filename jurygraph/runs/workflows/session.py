@@ -21,8 +21,7 @@ from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
 from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.reports.bill import ReplySource, is_replay
-from jurygraph.runs.reports.forecast import Forecast, without_model_conditions
+from jurygraph.runs.reports.estimate import Forecast, ReplySource, is_replay, without_model_conditions
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder, shell_quote
@@ -38,8 +37,7 @@ from jurygraph.sources.profiles import ProfilesFile
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.models.call_sink import CallSink
-    from jurygraph.models.request import Request
+    from jurygraph.models.request import CallSink, Request
     from jurygraph.runs.reports.estimate import Estimator
     from jurygraph.runs.store.ledger import Ledger
     from jurygraph.runs.workflows.branch import Branch
@@ -110,8 +108,8 @@ class ScoringSession:
                 *describe_profile_differences(run, self._profiles, self._work),
             ]
             if differences:
-                hint = "use another --out, or --branch to ask just what changed"
-                raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(differences)}; {hint}")
+                hint = "use another --out, or --branch to request only what changed"
+                raise InputError(f"{self.folder}: was started with other settings: {'; '.join(differences)}; {hint}")
             for call in run.planning_calls():
                 self.summary.bill.add(call, self._source(run, call))
             for outline in read_outlines(run):
@@ -400,14 +398,14 @@ _AHEAD = 8
 
 
 def _describe_retry(jury: "Jury") -> str:
-    kept_part = (
-        ", with what the cache keeps of this time" if jury.config.calls.cache else ", with the answers kept so far"
-    )
-    return f"nothing was written, and the same command tries again{kept_part}"
+    kept_part = ": it continues from the cache" if jury.config.calls.cache else ": it continues with the stored replies"
+    return f"nothing was written; run the same command again{kept_part}"
 
 
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:
     """Raise `BudgetExceeded` for an incomplete group, so that it is not stored and can be judged completely later."""
     for verdict in (verdict for trace in traces for verdict in trace.verdicts):
         if verdict.failure is not None and verdict.failure.kind == "budget":
-            raise BudgetExceeded(f"{verdict.failure.message}; what was scored is kept, and the same command goes on")
+            raise BudgetExceeded(
+                f"{verdict.failure.message}; finished groups are kept; run the same command again to continue"
+            )

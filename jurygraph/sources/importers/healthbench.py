@@ -6,8 +6,18 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.sources.importers.rows import Content, Imported, Key, Note, Points, Row, Turn, nonempty_fields, read_rows
-from jurygraph.sources.importers.rubrics import with_rubric
+from jurygraph.sources.importers.rows import (
+    Content,
+    Imported,
+    Key,
+    Note,
+    Points,
+    Row,
+    Turn,
+    nonempty_fields,
+    read_rows,
+    with_rubric,
+)
 
 TEXTLESS = "completions without text are left out"
 

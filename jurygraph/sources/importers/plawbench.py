@@ -14,8 +14,16 @@ from typing import Any
 from pydantic import Field
 
 from jurygraph.schema.frozen_model import digest_of
-from jurygraph.sources.importers.rows import Content, Imported, Note, Points, Row, nonempty_fields, read_rows
-from jurygraph.sources.importers.rubrics import with_rubric
+from jurygraph.sources.importers.rows import (
+    Content,
+    Imported,
+    Note,
+    Points,
+    Row,
+    nonempty_fields,
+    read_rows,
+    with_rubric,
+)
 
 WHOLE = "criteria are judged as one, since they mark no sub-items whose points add up to their own"
 _MARK = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")

@@ -1,7 +1,7 @@
 """Base of the readers: rows that may have unknown fields, and notes about them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
@@ -86,24 +86,24 @@ R = TypeVar("R", bound=Row)
 
 
 def read_rows(
-    path: str | Path, noun: type[R], content: Callable[[R], Content], key: str | None, expected: str
+    path: str | Path, model: type[R], content: Callable[[R], Content], key: str | None, expected: str
 ) -> Iterator[Imported]:
     """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
 
     Args:
         path: the file.
-        noun: the model of a row.
+        model: the model of a row.
         content: converts a row to the content of a task.
         key: the field with the id of a row; None if the id is computed from the whole row.
         expected: the expected content in words, for the error about an empty file.
 
-    Raises `InputError` if a line is no valid row, if an id occurs twice, or if no row makes a task.
+    Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
     """
     seen: dict[str, int] = {}
     last_reason = ""
     with closing(TextFile(path)) as file:
         _refuse_array(file)
-        for line, row in read_lines(file, noun):
+        for line, row in read_lines(file, model):
             fields, notes = content(row)
             task = None if fields is None else _validate_task(file.name, line.number, fields)
             if task is None:
@@ -131,7 +131,7 @@ def _refuse_duplicate(name: str, number: int, earlier: int, task: str, key: str 
         return
     if key is None:
         raise_line_error(name, number, Problem((), f"is the same row as line {earlier}", "keep one of them"))
-    problem = f"makes the task {quote(task)}, which stands already in line {earlier}"
+    problem = f"makes the task {quote(task)}, which is already in line {earlier}"
     raise_line_error(name, number, Problem((key,), problem, "give each row an id of its own"))
 
 
@@ -146,3 +146,31 @@ def nonempty_fields(**fields: Any) -> dict[str, Any]:
     """Return the fields that are neither null nor empty, as JSON values."""
     nonempty = {name: value for name, value in fields.items() if value not in (None, "", [], {}, ())}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in nonempty.items()}
+
+
+WORDLESS = "criteria without words are left out"
+WORTHLESS = "criteria of 0 points are left out"
+NO_GAIN = "tasks whose rubric has no criterion of positive weight are left out, since no reward can be formed from it"
+
+
+def with_rubric(task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[Note] = ()) -> Content:
+    """Return the task with a rubric of these items, each the fields of a criterion.
+
+    The task is left out if no weight is above 0. An item's `about`, with other published fields, goes to the task's
+    metadata, by the id of the criterion. Ids count the published items, so that leaving one out renames no other.
+    """
+    all_notes, criteria = list(notes), []
+    about: dict[str, Any] = {}
+    for number, item in enumerate(items, 1):
+        name = f"criterion-{number}"
+        if not item["text"].strip():
+            all_notes.append(Note(WORDLESS, f"{task['id']}: {name}"))
+        elif item["weight"] == 0:
+            all_notes.append(Note(WORTHLESS, f"{task['id']}: {name}"))
+        else:
+            criteria.append({"id": name, **{field: value for field, value in item.items() if field != "about"}})
+            about |= {name: item["about"]} if item["about"] else {}
+    if not any(criterion["weight"] > 0 for criterion in criteria):
+        return Content(None, (*all_notes, Note(NO_GAIN, task["id"])))
+    metadata = {**task["metadata"], **({"criteria": about} if about else {})}
+    return Content({**task, "metadata": metadata, "rubric": {"criteria": criteria}}, tuple(all_notes))

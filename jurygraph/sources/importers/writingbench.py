@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.sources.importers.rows import Content, Imported, Key, Row, nonempty_fields, read_rows
-from jurygraph.sources.importers.rubrics import with_rubric
+from jurygraph.sources.importers.rows import Content, Imported, Key, Row, nonempty_fields, read_rows, with_rubric
 
 SCALE = (1.0, 10.0)
 _RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")

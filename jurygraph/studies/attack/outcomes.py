@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from jurygraph.decision.table import MET_THRESHOLD
-from jurygraph.runs.proportions import Proportion
-from jurygraph.schema import FrozenModel, Verdict
+from jurygraph.runs.canary import Proportion
+from jurygraph.schema import FrozenModel, RecordedVerdict
 from jurygraph.schema.frozen_model import Count
 
 
@@ -35,7 +35,7 @@ class Tally:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._responses: Counter[bool] = Counter()
 
-    def add(self, verdicts: Iterable[Verdict]) -> None:
+    def add(self, verdicts: Iterable[RecordedVerdict]) -> None:
         """Count the verdicts on one response."""
         classified = [_classify(verdict) for verdict in verdicts]
         self._counts.update(classified)
@@ -65,7 +65,7 @@ _OUTCOMES = ("passed", "withstood", "stopped", "failed", "abstained", "lost", "n
 _UNCOUNTED = ("lost", "not asked")
 
 
-def _classify(verdict: Verdict) -> tuple[str, str]:
+def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
     """Return the outcome of a verdict, and its kind."""
     if verdict.status == "not_applicable":
         return "not asked", ""

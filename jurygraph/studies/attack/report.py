@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import Field
 
 from jurygraph.safety.attacks import Attack
-from jurygraph.schema import FrozenModel, SafetyConfig, Verdict
+from jurygraph.schema import FrozenModel, RecordedVerdict, SafetyConfig
 from jurygraph.schema.frozen_model import Count, Id, Unit
 from jurygraph.studies.attack.outcomes import Outcome, Tally
 
@@ -120,7 +120,7 @@ class ArmTallies:
     def __init__(self) -> None:
         self._tallies: dict[str, dict[str, Tally]] = {level: defaultdict(Tally) for level in _LEVELS}
 
-    def add(self, attack: Attack | None, verdicts: Sequence[Verdict]) -> None:
+    def add(self, attack: Attack | None, verdicts: Sequence[RecordedVerdict]) -> None:
         """Count the verdicts on one response: an attack's, or an honest one if `attack` is None."""
         if attack is None:
             self._tallies["honest"][""].add(verdicts)

@@ -12,14 +12,23 @@ from jurygraph.group import Group
 from jurygraph.jury import Jury
 from jurygraph.planner import Planner
 from jurygraph.safety.attacks import Attack, attack_text
-from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Plan, Response, Survey, Task, Trace, Verdict
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    Decision,
+    Plan,
+    RecordedVerdict,
+    Response,
+    Survey,
+    Task,
+    Trace,
+)
 from jurygraph.studies.attack.arms import Arm, arms, largest_arms
 from jurygraph.studies.attack.report import ArmReport, ArmTallies, AttackKind, AttackReport, infrastructure_failures
 from jurygraph.studies.attack.scope import attack_config, attack_surveys, merit_questions
 
 if TYPE_CHECKING:
-    from jurygraph.models.call_sink import AnsweredCall
-    from jurygraph.models.request import Request
+    from jurygraph.models.request import AnsweredCall, Request
     from jurygraph.runs.reports.estimate import CallEstimate
 
 Report = Callable[[int], None]
@@ -58,7 +67,7 @@ class AttackStudy:
         self._config = attack_config(jury, self._surveys)
         self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
         self._groups = [one for one in _groups(tasks, attacks) if self._surveys[one.place].questions]
-        self._known_verdicts: dict[tuple[str, str], dict[VerdictKey, Verdict]] = defaultdict(dict)
+        self._known_verdicts: dict[tuple[str, str], dict[VerdictKey, RecordedVerdict]] = defaultdict(dict)
 
     @property
     def responses(self) -> int:
@@ -169,7 +178,7 @@ class _Memory:
     gates.
     """
 
-    def __init__(self, known: dict[tuple[str, str], dict[VerdictKey, Verdict]], jury: Jury) -> None:
+    def __init__(self, known: dict[tuple[str, str], dict[VerdictKey, RecordedVerdict]], jury: Jury) -> None:
         self._known_verdicts = known
         self._own_model = {name for name, one in jury.evaluators.items() if not one.uses_model}
         self._defences = jury.config.safety.model_copy(update={"gates": ()}).digest

@@ -6,8 +6,7 @@ from typing import Literal
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
-from jurygraph.aggregation.consensus.refits import PUBLISHED_RESAMPLES, PUBLISHED_SEED
-from jurygraph.aggregation.consensus.stability import Method
+from jurygraph.aggregation.consensus.resampling import PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
 from jurygraph.errors import InputError
 from jurygraph.studies.consensus.models import Preset
 from jurygraph.studies.consensus.votes import VoteColumns, format_label

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from jurygraph.aggregation.consensus.stability import Method
+from jurygraph.aggregation.consensus.resampling import Method
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Flag, Id, LongId, Number, Unit
 from jurygraph.schema.rating import Label
@@ -54,8 +54,7 @@ class MethodStability(FrozenModel):
 
 class Counts(FrozenModel):
     """Sizes of the data. `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items
-    have only
-    abstentions.
+    have only abstentions.
     """
 
     rows: Count
@@ -95,8 +94,7 @@ class AgentComparison(FrozenModel):
 
 class KeyFindings(FrozenModel):
     """The figures of STABLEVAL's Tables 12, 17, 23 and 29: majority vote against posterior expected credit, and
-    ambiguity of
-    items by the posterior.
+    ambiguity of items by the posterior.
 
     `correlation` (Pearson, over agents) is None with fewer than two agents, or if one method scores all agents equally.
     """
@@ -111,12 +109,11 @@ class KeyFindings(FrozenModel):
 
 class ConsensusReport(FrozenModel):
     """A consensus. `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and
-    `converged`
-    belong to the fitted model, whatever the method.
+    `converged` belong to the fitted model, whatever the method.
 
     `intervals` names the source of the agents' intervals: resampled items, resampled prompts, or refits.
-    `decided_by_one`
-    are the items whose majority depends on a single vote (Proposition 1). `stability` is None if it was not measured.
+    `decided_by_one` are the items whose majority depends on a single vote (Proposition 1). `stability` is None if it
+    was not measured.
     """
 
     method: Method

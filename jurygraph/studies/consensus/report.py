@@ -7,7 +7,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Refits, Stability
-from jurygraph.aggregation.consensus.stability import METHODS, Method
+from jurygraph.aggregation.consensus.resampling import METHODS, Method
 from jurygraph.studies.consensus.fitting import FittedConsensus
 from jurygraph.studies.consensus.models import (
     Agent,

@@ -9,7 +9,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from jurygraph.aggregation import gear
-from jurygraph.decision.combiner import Floats
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Number
 from jurygraph.studies.credit.sheets import RubricSheet
@@ -24,9 +24,8 @@ class Agreement(FrozenModel):
     `pairs` were compared. Left out were `too_large` pairs, of rubrics with more than 20 criteria, and `unjudged` pairs,
     in
     which a criterion was not judged or does not apply: its replacement score is not part of the model. Responses to
-    rubrics
-    without an edge are not pairs. The errors are None without a pair; `reward_correlation` (Pearson's) is None also if
-    either kind of reward is constant.
+    rubrics without an edge are not pairs. The errors are None without a pair; `reward_correlation` (Pearson's) is None
+    also if either kind of reward is constant.
     """
 
     pairs: Count

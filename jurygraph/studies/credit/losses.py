@@ -5,7 +5,7 @@ from statistics import fmean
 
 import numpy as np
 
-from jurygraph.decision.combiner import Floats
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Id, Number, Unit
 from jurygraph.schema.rubric import Kind
@@ -20,8 +20,7 @@ class Loss(FrozenModel):
     `mean_loss` is the mean over the `responses` in which it was judged, `most` the greatest loss, of response
     `max_loss_response`. `parent`
     is the one that takes most over these responses: for q = p Π f, the mean of (|w| / Σ_{w>0} w) · p · (1 - f) is
-    greatest
-    for its factor f; `kind`, `retention` (λ at the run's κ) and `reason` are those of its edge.
+    greatest for its factor f; `kind`, `retention` (λ at the run's κ) and `reason` are those of its edge.
     """
 
     task: Id

@@ -12,7 +12,8 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.aggregation import gear
-from jurygraph.decision.combiner import Bools, Combiner, Floats, ScoreMatrix
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, ScoreMatrix
 from jurygraph.decision.combiners import (
     Flat,
     Gear,
@@ -103,10 +104,9 @@ def read_sheets(run: Run, report: Callable[[int], None]) -> Sheets:
     task.
 
     The edges are the task's own, also under flat aggregation, and κ is the run's. Left out and counted are tasks whose
-    texts
-    were erased, because their edges are no longer known; tasks without a rubric, or with one whose edges form a cycle
-    or are
-    not those that counted; responses whose reward failed; and those to which no criterion of positive weight applies.
+    texts were erased, because their edges are no longer known; tasks without a rubric, or with one whose edges form a
+    cycle or are not those that counted; responses whose reward failed; and those to which no criterion of positive
+    weight applies.
 
     Raises `InputError` if no rubric of the run has an edge, or no response to such a task has a reward.
     """

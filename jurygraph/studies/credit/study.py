@@ -6,10 +6,17 @@ from statistics import fmean
 
 import numpy as np
 
-from jurygraph.decision.combiner import Bools, Floats
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.studies.credit import rules
-from jurygraph.studies.credit.bootstrap import Interval, intervals
-from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, leakage, preservation
+from jurygraph.studies.credit.cases import (
+    EDGE_KINDS,
+    THRESHOLD,
+    Cases,
+    Interval,
+    intervals,
+    leakage,
+    preservation,
+)
 from jurygraph.studies.credit.exactness import agreement
 from jurygraph.studies.credit.losses import losses
 from jurygraph.studies.credit.report import (

@@ -8,8 +8,7 @@ class GroupDifference(FrozenModel):
     """One column of MACRM's Table 4: the mean in High-div, in Low-div, and the difference with its 95 % interval.
 
     The interval's ends are None if there is nothing to resample: one task with one response, or no resample with
-    samples of
-    both.
+    samples of both.
     """
 
     name: str
@@ -24,10 +23,8 @@ class Split(FrozenModel):
     """Samples by disagreement: the `high` samples with the greatest D_pair, and the rest.
 
     `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
-    value;
-    the id decided between them. `empty` resamples of the intervals had samples of only one side, and were left out.
-    `rows`
-    are the reward, then the components.
+    value; the id decided between them. `empty` resamples of the intervals had samples of only one side, and were left
+    out. `rows` are the reward, then the components.
     """
 
     high: Count
@@ -65,10 +62,8 @@ class Trend(FrozenModel):
     """Trend of a series over the steps.
 
     `slope` is the slope of the least-squares line, per unit of the step number. `kendall` is τ-b with the step and `p`
-    its
-    two-sided test (Mann-Kendall), None if the series is constant. `fluctuation` is the mean absolute change from one
-    step to
-    the next.
+    its two-sided test (Mann-Kendall), None if the series is constant. `fluctuation` is the mean absolute change from
+    one step to the next.
     """
 
     name: str

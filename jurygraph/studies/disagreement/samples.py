@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.steps import Row, StepRule, read_rows
-
-Floats = NDArray[np.float64]
 
 PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
@@ -52,8 +50,7 @@ def read_samples(
 
     Without `components`, these are the paper's accuracy, format and steps if all three count in the run with a positive
     weight, else all that do. Left out and counted are responses whose reward failed, those with a missing component,
-    and
-    those without the label of the step.
+    and those without the label of the step.
 
     Raises:
         InputError: an unknown component or fewer than two, a component outside [0, 1], a label that is not a number, or

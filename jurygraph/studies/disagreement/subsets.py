@@ -4,16 +4,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jurygraph.studies.credit.bootstrap import resample_counts
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
+from jurygraph.aggregation.bootstrap import QUANTILES, count_draws
 from jurygraph.studies.disagreement.models import GroupDifference, Split
 from jurygraph.studies.disagreement.samples import Samples
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-
-_QUANTILES = (0.025, 0.975)
 _ROUNDING = 9
 """Counts of samples are rounded to this number of decimals first: 10 % of 15 is 1.5, and half up is 2."""
 
@@ -22,9 +18,8 @@ def split(samples: Samples, disagreement: Floats, percentile: float, resamples: 
     """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
 
     The intervals are 95 % percentile bootstrap intervals of the difference over tasks: a task is drawn with all its
-    samples,
-    because responses to one task are not independent; with one task only, samples are drawn. Each sample stays on its
-    side.
+    samples, because responses to one task are not independent; with one task only, samples are drawn. Each sample stays
+    on its side.
     """
     size = len(disagreement)
     exact_count = round((100.0 - percentile) * size / 100.0, _ROUNDING)
@@ -72,13 +67,13 @@ def _contrasts(samples: Samples, columns: Floats, chosen: Bools, intervals: _Int
     ]
 
 
-def _clusters(samples: Samples) -> NDArray[np.int64]:
+def _clusters(samples: Samples) -> Ints:
     """Return the cluster with which each sample is drawn, [R]: its task, or itself if there is only one task."""
     tasks, clusters = np.unique(samples.groups, return_inverse=True)
     return clusters.astype(np.int64) if len(tasks) > 1 else np.arange(len(samples.groups))
 
 
-def _intervals(columns: Floats, chosen: Bools, clusters: NDArray[np.int64], resamples: int, seed: int) -> _Intervals:
+def _intervals(columns: Floats, chosen: Bools, clusters: Ints, resamples: int, seed: int) -> _Intervals:
     """Return intervals of K differences of means, High-div minus Low-div, over columns [R, K]."""
     cluster_count = int(clusters.max()) + 1
     sides = [
@@ -86,7 +81,7 @@ def _intervals(columns: Floats, chosen: Bools, clusters: NDArray[np.int64], resa
         for side in (chosen, ~chosen)
     ]
     differences, empty = [], 0
-    for draws in resample_counts(cluster_count, resamples, seed):
+    for draws in count_draws(cluster_count, resamples, seed):
         high, low = (draws @ side for side in sides)
         both = (high[:, -1] > 0.0) & (low[:, -1] > 0.0)
         empty += int((~both).sum())
@@ -95,10 +90,10 @@ def _intervals(columns: Floats, chosen: Bools, clusters: NDArray[np.int64], resa
     if not len(resampled):
         missing: list[float | None] = [None] * columns.shape[1]
         return _Intervals(missing, missing, empty)
-    low, high = np.quantile(resampled, _QUANTILES, axis=0)
+    low, high = np.quantile(resampled, QUANTILES, axis=0)
     return _Intervals(low.tolist(), high.tolist(), empty)
 
 
-def _sum_by_cluster(columns: Floats, clusters: NDArray[np.int64], cluster_count: int) -> Floats:
+def _sum_by_cluster(columns: Floats, clusters: Ints, cluster_count: int) -> Floats:
     """Return the sums over the rows of each cluster, [clusters, K]."""
     return np.column_stack([np.bincount(clusters, column, minlength=cluster_count) for column in columns.T])

@@ -91,8 +91,7 @@ def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]
     """Yield steps of consecutive tasks whose responses have the same value of a label.
 
     Erased responses have no label; a task with only erased responses belongs to the step around it. Raises `InputError`
-    if a
-    response lacks the label, a task has two values, or a value occurs again after another.
+    if a response lacks the label, a task has two values, or a value occurs again after another.
     """
     step: list[Group] = []
     current: list[JsonValue] = []

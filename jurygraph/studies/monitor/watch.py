@@ -3,8 +3,8 @@
 import numpy as np
 
 from jurygraph.agents.data_analyzer import MIN_STEPS, Alert, Analyzer, SeriesSummary, Settings, Step
-from jurygraph.agents.data_analyzer.limits import REFERENCES
-from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.agents.data_analyzer.detectors import REFERENCES
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Number
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from unicodedata import category, combining, east_asian_width
 
-from jurygraph.safety.unseen import UNSEEN
+from jurygraph.safety.text_folding import UNSEEN
 
 SIZE = 12.0
 """Font size, in pixels."""

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from jurygraph.agents.checks.decide import decide_check
+from jurygraph.agents.checks.decide import CheckResult, decide_check
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.result import CheckResult
 from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.facts.lookup import Finding
 

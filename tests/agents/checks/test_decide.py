@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jurygraph.agents.checks.decide import CheckResult
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.result import CheckResult
 from tests.agents.checks.made import decide, invented, own, row
 from tests.examples import at_most
 
@@ -70,7 +70,7 @@ def test_without_tests_all_items_count_that_are_there() -> None:
         ({"between": [2, 4]}, 6, 0.5),
     ],
 )
-def test_the_share_of_what_was_asked_for(bound: dict[str, Any], number: int, share: float) -> None:
+def test_the_share_of_requested_items(bound: dict[str, Any], number: int, share: float) -> None:
     decided = decide({"count": "meals", **bound}, *[row()] * number)
     assert (decided.holds, decided.share) == (False, pytest.approx(share, abs=1e-15))
 
@@ -85,11 +85,11 @@ def test_the_share_of_what_was_asked_for(bound: dict[str, Any], number: int, sha
         ({"between": [3, 4]}, "the number of meals is 2, not 3 to 4"),
     ],
 )
-def test_the_reason_says_what_is_and_what_was_asked(bound: dict[str, Any], reason: str) -> None:
+def test_the_reason_contains_the_value_and_the_requirement(bound: dict[str, Any], reason: str) -> None:
     assert decide({"count": "meals", **bound}, row(), row()).reason == reason
 
 
-def test_what_does_not_hold_hangs_on_the_items_that_count() -> None:
+def test_a_failed_check_depends_on_the_counted_items() -> None:
     cheap, dear = row(price=5), row(price=11)
     assert decide({"count": "meals", "where": CHEAP, "at_most": 0}, cheap, dear).items == [cheap]
     assert decide({"share": "meals", "where": CHEAP, "at_most": 0.5}, cheap, cheap).items == [cheap, cheap]
@@ -132,7 +132,7 @@ def test_a_share_over_no_items_is_0_and_over_none_of_those_among_is_met() -> Non
     assert decide(stated, row(day=2)) == CheckResult(True, 1.0, "none of the meals is of that kind")
 
 
-def test_what_is_perhaps_not_among_them_may_count_or_not() -> None:
+def test_an_uncertain_item_may_count_or_not() -> None:
     """One that fails and is surely among them, and one that passes and perhaps is: 0 or 1/2."""
     items = [row(day=1, price=20), row(day=None, price=1)]
     stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
@@ -141,7 +141,7 @@ def test_what_is_perhaps_not_among_them_may_count_or_not() -> None:
     assert decide({**stated, "at_least": 0.6}, *items).holds is False
 
 
-def test_what_is_perhaps_among_them_and_perhaps_passes_may_lower_the_share() -> None:
+def test_an_uncertain_item_that_may_pass_can_lower_the_share() -> None:
     stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
     assert decide(stated, row(day=1, price=1), row()).holds is None
     assert decide(stated, row(day=1, price=1), own()).holds is False
@@ -288,7 +288,7 @@ ALL = [
 
 @pytest.mark.parametrize("stated", ALL, ids=str)
 @pytest.mark.parametrize("claims", [{}, {"price": 5}, {"price": 20}, {"price": -20}], ids=str)
-def test_what_the_response_made_up_gives_no_credit(stated: dict[str, Any], claims: dict[str, Any]) -> None:
+def test_invented_items_give_no_credit(stated: dict[str, Any], claims: dict[str, Any]) -> None:
     decided = decide(stated, invented("Nowhere", **claims))
     assert (decided.holds, decided.share) == (False, 0.0)
     assert decided.reason.endswith("; it cannot be shown, for 'Nowhere' is not there in meals")
@@ -296,14 +296,14 @@ def test_what_the_response_made_up_gives_no_credit(stated: dict[str, Any], claim
 
 
 @pytest.mark.parametrize("stated", ALL, ids=str)
-def test_what_the_response_leaves_out_of_its_own_data_gives_no_credit(stated: dict[str, Any]) -> None:
+def test_omitted_data_of_a_response_gives_no_credit(stated: dict[str, Any]) -> None:
     decided = decide(stated, own("$[7]"))
     assert (decided.holds, decided.share) == (False, 0.0)
     assert decided.reason.endswith("; it cannot be shown, for '$[7]' gives no price to go by")
 
 
 @pytest.mark.parametrize("stated", ALL, ids=str)
-def test_what_the_tables_leave_open_decides_nothing_and_is_named(stated: dict[str, Any]) -> None:
+def test_open_table_values_decide_nothing_and_are_named(stated: dict[str, Any]) -> None:
     decided = decide(stated, row("Curry House", price=None))
     assert decided.holds is None
     assert decided.reason.endswith("; the tables do not tell price of 'Curry House'")
@@ -344,7 +344,7 @@ def test_an_item_that_perhaps_counts_adds_no_more_than_its_price() -> None:
     assert decide({"sum": terms, "at_least": 61}, *items).holds is False
 
 
-def test_what_is_made_up_decides_against_the_response_whatever_the_tables_would_tell() -> None:
+def test_an_invented_item_decides_against_the_response() -> None:
     open_, nowhere = row(price=None), invented()
     assert decide({"sum": PRICES, "at_most": 100}, open_, nowhere).holds is False
     assert decide({"sum": PRICES, "at_least": 100}, open_, nowhere).holds is None
@@ -378,7 +378,7 @@ def test_a_value_that_perhaps_counts_against_it_leaves_the_least_of_a_share() ->
     assert share_of({**stated, "excludes": ["A"]}, *known, row(day=1)) == 0.25
 
 
-def test_a_price_below_nothing_is_none() -> None:
+def test_a_negative_price_does_not_count() -> None:
     assert decide({"sum": PRICES, "at_most": 5}, own(price=10), own("$[1]", price=-10)).holds is False
     assert decide({"sum": PRICES, "at_most": 15}, row(price=10), row("B", price=-10)).holds is None
 
@@ -489,13 +489,13 @@ def test_no_credit_exceeds_what_any_completion_would_get(stated: dict[str, Any],
 
 @settings(max_examples=at_most(100), deadline=None)
 @given(stated=CHECKS, items=items_with_gaps([own]))
-def test_what_the_response_cannot_show_is_always_decided(stated: dict[str, Any], items: list[Item]) -> None:
+def test_a_value_that_the_response_cannot_show_is_always_decided(stated: dict[str, Any], items: list[Item]) -> None:
     assert decide(stated, *items).holds is not None
 
 
 @settings(max_examples=at_most(150), deadline=None)
 @given(stated=CHECKS, made=st.lists(cells(KNOWN), max_size=4))
-def test_what_is_known_is_decided_by_plain_arithmetic(stated: dict[str, Any], made: list[dict[str, Any]]) -> None:
+def test_known_values_are_decided_by_arithmetic(stated: dict[str, Any], made: list[dict[str, Any]]) -> None:
     decided = decide(stated, *(row(**values) for values in made))
     assert decided.holds == expected(stated, made)
     assert decided.share == 1.0 if decided.holds else 0.0 <= decided.share < 1.0

@@ -112,16 +112,16 @@ def test_a_check_knows_its_items_and_the_columns_that_it_looks_at(
         ({"function": "f", "at_least": 1}, "at_least: has no meaning for `function`; it takes params"),
         ({"sum": [{**MEALS, "places": 2}], "at_most": 1}, "sum[0].places: has no meaning without `people`; say how"),
         ({"sum": [{**MEALS, "people": 0}], "at_most": 1}, "sum[0].people: is the number 0; write a number above 0"),
-        ({"text": "a(?=b)"}, "text: is no RE2 pattern (invalid perl operator: (?=); RE2 has no look-around"),
+        ({"text": "a(?=b)"}, "text: is not a valid RE2 pattern (invalid perl operator: (?=); RE2 has no look-around"),
         ({"count": "m", "at_least": 1, "where": {"x": {"matches": "("}}},
-         "where.x.matches: is no RE2 pattern (missing ): ()"),
-        ({"count": "$[", "at_least": 1}, "count: is no JSONPath (unbalanced brackets, line 1, column 2); write one"),
-        ({"share": "$..", "where": {"x": {"equals": 1}}}, "share: is no JSONPath"),
-        ({"values": "$.a.", "column": "c", "distinct": True}, "values: is no JSONPath"),
-        ({"sum": [MEALS, {"of": "$x", "column": "c"}], "at_most": 1}, "sum[1].of: is no JSONPath"),
+         "where.x.matches: is not a valid RE2 pattern (missing ): ()"),
+        ({"count": "$[", "at_least": 1}, "count: is not a valid JSONPath (unbalanced brackets, line 1, column 2)"),
+        ({"share": "$..", "where": {"x": {"equals": 1}}}, "share: is not a valid JSONPath"),
+        ({"values": "$.a.", "column": "c", "distinct": True}, "values: is not a valid JSONPath"),
+        ({"sum": [MEALS, {"of": "$x", "column": "c"}], "at_most": 1}, "sum[1].of: is not a valid JSONPath"),
     ],
 )  # fmt: skip
-def test_what_means_nothing_is_refused_in_words(stated: dict[str, Any], words: str) -> None:
+def test_a_meaningless_check_is_refused_with_a_message(stated: dict[str, Any], words: str) -> None:
     assert wrong(stated).startswith(words)
 
 
@@ -141,7 +141,7 @@ def test_a_bound_is_the_least_and_the_greatest(stated: dict[str, Any], bound: tu
     assert Check.model_validate(stated).bound == bound
 
 
-def test_only_what_is_said_to_be_partial_is() -> None:
+def test_only_checks_declared_partial_are_partial() -> None:
     assert not Check.model_validate(SHARE).partial
     assert Check.model_validate({**SHARE, "partial": True}).partial
 

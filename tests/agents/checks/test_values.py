@@ -122,7 +122,7 @@ def test_comparing_turned_round_gives_the_opposite(one: Any, other: Any) -> None
 
 
 @given(MONEY, MONEY, MONEY)
-def test_what_has_one_key_is_the_same(one: str, other: str, third: str) -> None:
+def test_rows_with_equal_keys_are_the_same(one: str, other: str, third: str) -> None:
     """A key parts all values into groups, which `same` does not: $5 and 5 are the same, and 5 and €5."""
     assert are_equal(one, other) or equality_key(one) != equality_key(other)
     assert (

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from jurygraph.agents.data_analyzer.detectors import LEARNING_SCORES, MIN_CUSUM_WEIGHT, Detectors
-from jurygraph.agents.data_analyzer.limits import REFERENCES, Limits, limits
+from jurygraph.agents.data_analyzer.detectors import (
+    LEARNING_SCORES,
+    MIN_CUSUM_WEIGHT,
+    REFERENCES,
+    Detectors,
+    Limits,
+    limits,
+)
 from jurygraph.agents.data_analyzer.scales import Measure
 
 LIMITS = limits(1000.0, 1)
@@ -140,7 +146,7 @@ def test_a_cusum_that_rose_early_comes_down_again() -> None:
     assert min(fell) == 0.0
 
 
-def test_after_a_restart_a_series_learns_anew_and_the_others_go_on() -> None:
+def test_after_a_restart_a_series_learns_again_and_the_others_continue() -> None:
     tests = Detectors((2,), NEVER)
     for step, row in enumerate(np.random.default_rng(8).normal(size=(50, 2)), start=1):
         tests.feed(step, measure(row))

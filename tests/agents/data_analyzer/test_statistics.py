@@ -69,7 +69,7 @@ def test_the_order_of_rows_does_not_matter_to_the_correlation(order: list[int]) 
     assert float(moved) == pytest.approx(float(within_correlation(x, y, groups_of(ids.tolist()))))
 
 
-def test_ties_share_their_rank_and_what_is_missing_has_none() -> None:
+def test_ties_share_their_rank_and_missing_values_have_none() -> None:
     assert_allclose(rank_values(np.array([[3.0, np.nan, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]]))[0], [3.0, np.nan, 1.5, 1.5])
     assert rank_values(np.full((2, 4), 2.0)).tolist() == [[2.5] * 4] * 2
 

@@ -27,7 +27,7 @@ from jurygraph.errors import InputError
         ({"rewards": [1.0, 2.0], "groups": ["a"]}, "give one id for each of 2 rows"),
     ],
 )
-def test_what_cannot_be_a_step_is_refused_by_name(given: dict[str, Any], said: str) -> None:
+def test_an_invalid_step_is_refused_by_name(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         Step(**given)
 

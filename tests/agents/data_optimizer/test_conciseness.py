@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_optimizer import conciseness
-from jurygraph.agents.data_optimizer.conciseness import baseline, brevity, compressed_share, density, freshness
+from jurygraph.agents.data_optimizer import measures
+from jurygraph.agents.data_optimizer.measures import baseline, brevity, compressed_share, density, freshness
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 SENTENCE = "The quick brown fox jumps over the lazy dog by the river. "
@@ -55,7 +55,7 @@ def test_the_baseline_is_the_reference_or_the_median_of_those_who_say_something(
         ("no " * 400, 0.1),
     ],
 )
-def test_what_was_said_before_is_redundant(text: str, score: float) -> None:
+def test_repeated_content_is_redundant(text: str, score: float) -> None:
     assert freshness(text) == pytest.approx(score)
 
 
@@ -101,7 +101,7 @@ def test_no_right_solution_of_gsm8k_comes_down_to_less_than_is_expected() -> Non
 
 
 def test_ordinary_texts_of_all_kinds_and_scripts_are_not_redundant() -> None:
-    code = Path(conciseness.__file__).read_text(encoding="utf-8")
+    code = Path(measures.__file__).read_text(encoding="utf-8")
     prose = "".join(line for line in (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8"))
     signs = "".join(chr(0x4E00 + (n * n * 7919 + n * 31) % 2_000) for n in range(1_000))
     assert [density(text) for text in (code, prose, signs)] == [1.0, 1.0, 1.0]
@@ -114,8 +114,8 @@ def test_a_share_is_above_0_and_a_score_in_its_range(text: str) -> None:
 
 
 def test_a_megabyte_is_read_up_to_where_that_is_bounded() -> None:
-    start = SENTENCE * (conciseness.MAX_CHARACTERS // len(SENTENCE) + 1)
-    flood = start[: conciseness.MAX_CHARACTERS] + "something else entirely " * 40_000
+    start = SENTENCE * (measures.MAX_CHARACTERS // len(SENTENCE) + 1)
+    flood = start[: measures.MAX_CHARACTERS] + "something else entirely " * 40_000
     assert len(flood) > 1_000_000
-    assert density(flood) == density(flood[: conciseness.MAX_CHARACTERS])
-    assert freshness(flood) == freshness(flood[: conciseness.MAX_CHARACTERS])
+    assert density(flood) == density(flood[: measures.MAX_CHARACTERS])
+    assert freshness(flood) == freshness(flood[: measures.MAX_CHARACTERS])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_optimizer.words import MAX_WORD_LENGTH, grams, has_content, words
+from jurygraph.agents.data_optimizer.measures import MAX_WORD_LENGTH, grams, has_content, words
 from jurygraph.safety.text_folding import remove_invisible
 
 
@@ -31,7 +31,7 @@ PROSE = "the quick brown fox jumps over the lazy dog and then it goes home to sl
 
 
 @pytest.mark.parametrize("joint", ["_", "__", "\u3164", "\u2800", "\uffa0", " \u200b", "\u115f"])
-def test_what_looks_like_a_blank_parts_words_as_a_blank_does(joint: str) -> None:
+def test_space_like_characters_separate_words(joint: str) -> None:
     assert words(PROSE.replace(" ", joint)) == PROSE.split()
 
 
@@ -47,7 +47,7 @@ def test_a_word_of_15_signs_is_one() -> None:
 
 
 @pytest.mark.parametrize("mark", ["\u200b", "\u200d", "\u00ad", "\ufeff", "\ufe0f", "\U000e0001"])
-def test_what_leaves_no_mark_is_not_there(mark: str) -> None:
+def test_invisible_characters_are_ignored(mark: str) -> None:
     assert words(f"t{mark}ea {mark} sea{mark}") == ["tea", "sea"]
 
 
@@ -63,6 +63,6 @@ def test_a_word_says_something_where_there_is_a_letter_or_a_figure(word: str, sa
     assert has_content(word) is says_so
 
 
-def test_sequences_stand_beside_one_another() -> None:
+def test_grams_are_adjacent_sequences() -> None:
     assert grams("abcd", 2) == [("a", "b"), ("b", "c"), ("c", "d")]
     assert grams("ab", 3) == []

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from jurygraph.agents.data_synthesizer.edits import Edit
-from jurygraph.agents.data_synthesizer.numbers import matching_answer
+from jurygraph.agents.data_synthesizer.edits import Edit, matching_answer
 from jurygraph.agents.data_synthesizer.synthesizer import KINDS, edits_by_rule
 from jurygraph.schema import TaskView
 from tests.agents.data_synthesizer.truth import changed

@@ -4,15 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_synthesizer.edits import Change, Edit, choose_some
-from jurygraph.agents.data_synthesizer.numbers import (
+from jurygraph.agents.data_synthesizer.edits import (
+    Change,
     CorrectAnswer,
+    Edit,
+    choose_some,
     matching_answer,
     missing_step_edits,
+    negation_edits,
     other_answer_edits,
+    unit_edits,
     wrong_result_edits,
 )
-from jurygraph.agents.data_synthesizer.sentence_forms import negation_edits, unit_edits
 
 QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
 RIGHT = (
@@ -48,7 +51,7 @@ def test_each_right_calculation_gives_one() -> None:
     ["2 + 2 = 5", "10 / 3 = 3.33", "450 / 70 = 6", "2 + 3 = 1 + 4", "x = 4", "no numbers", ""],
     ids=["wrong", "rounded", "a whole number of a quotient", "no plain number", "no calculation", "prose", "empty"],
 )
-def test_what_was_not_exactly_right_is_left_alone(text: str) -> None:
+def test_inexact_numbers_are_left_unchanged(text: str) -> None:
     assert made(wrong_result_edits(text), text) == []
 
 
@@ -141,7 +144,7 @@ def test_a_right_result_is_denied_at_the_verb_of_its_clause() -> None:
     ],
     ids=["supposed", "denied already", "another clause", "wrong", "another verb's", "no verb"],
 )
-def test_what_is_not_surely_stated_is_not_denied(text: str) -> None:
+def test_an_uncertain_statement_is_not_contradicted(text: str) -> None:
     assert made(negation_edits(text), text) == []
 
 

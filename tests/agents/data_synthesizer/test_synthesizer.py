@@ -103,7 +103,7 @@ FACTS = {
 TRIP = Task(id="trip", query="Plan a day.", facts=FACTS)
 
 
-def test_a_name_becomes_one_of_which_what_is_said_is_not_true() -> None:
+def test_a_replaced_name_makes_the_statement_false() -> None:
     text = "Dinner at Coco Bambu, for $72.\nBreakfast somewhere."
     (variant,) = derived(text, TRIP).variants
     assert variant.response.text == text.replace("Coco Bambu", "Nutri Punch")
@@ -122,7 +122,7 @@ def test_a_name_becomes_one_of_which_what_is_said_is_not_true() -> None:
     ],
     ids=["nothing is said of it", "it is said elsewhere", "another word", "no name", "denied", "compared"],
 )
-def test_a_name_of_which_nothing_is_said_is_left_alone(text: str) -> None:
+def test_a_name_without_a_statement_is_left_unchanged(text: str) -> None:
     assert derived(text, TRIP).variants == ()
 
 
@@ -205,7 +205,7 @@ def test_an_edit_that_the_model_does_not_find_worse_is_left_out() -> None:
     assert trace.reward.value == 0.0
 
 
-def test_a_passage_that_does_not_stand_there_once_is_told_once_and_then_left_out() -> None:
+def test_a_passage_that_does_not_occur_once_is_omitted_after_one_repair() -> None:
     trace, asked = by_model({**PROPOSED, "passage": "eggs"}, {**PROPOSED, "passage": "ham"})
     assert asked == 2
     assert trace.material[0].variants == ()
@@ -218,7 +218,7 @@ def test_a_reply_off_the_form_is_a_failure_and_no_credit() -> None:
     assert (trace.reward.status, trace.reward.value) == ("failed", None)
 
 
-def test_of_a_wrong_solution_the_model_is_not_asked() -> None:
+def test_a_wrong_solution_needs_no_model_call() -> None:
     trace, asked = by_model(PROPOSED, text="A: 8")
     assert asked == 0
     assert trace.reward.value == 0.0

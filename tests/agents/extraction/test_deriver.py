@@ -117,7 +117,7 @@ def misspelt(text: str, query: str) -> Reply:
     return reply
 
 
-def test_what_it_mends_is_whole_and_what_is_told_is_none_of_its_words() -> None:
+def test_repaired_json_is_complete_and_messages_do_not_quote_it() -> None:
     material, bodies = derived(reading(misspelt, lambda text, query: perfect(text)))
     assert material.data == WHOLE
     told = bodies[1]["messages"][-1]["content"]
@@ -140,7 +140,7 @@ def test_of_what_it_does_not_mend_nothing_is_known() -> None:
     }
 
 
-def test_where_nothing_of_it_stands_there_the_material_fails_by_the_response() -> None:
+def test_ungrounded_records_fail_the_material_by_the_response() -> None:
     made_up = json.dumps(
         {kind: [] for kind in KINDS} | {"days": [{"quote": "On day one we rest", "day": 1, "where": "us"}]}
     )
@@ -198,7 +198,7 @@ def test_a_repair_that_is_no_reply_leaves_the_first_one() -> None:
     assert material.data["meals"][-1] == UNKNOWN_OF["meals"]  # type: ignore[index, call-overload]
 
 
-def test_where_evidence_is_down_all_is_taken_as_it_is_said() -> None:
+def test_without_evidence_checks_replies_are_used_unchanged() -> None:
     material, bodies = derived(reading(misspelt), safety=SafetyConfig(evidence=False))
     assert material.data == without_quotes(misspelt(TEXT, QUERY))
     assert len(bodies) == 1
@@ -208,7 +208,7 @@ def test_where_evidence_is_down_all_is_taken_as_it_is_said() -> None:
 # What is asked
 
 
-def test_the_records_are_asked_for_behind_the_response_that_all_questions_share() -> None:
+def test_the_records_are_requested_after_the_shared_response() -> None:
     _, (body,) = derived(reading(lambda text, query: perfect(text)))
     others = load_prompt("judge").render(query=QUERY, reference=REFERENCE, response=TEXT, question="What now?").messages
     response = between(shown(body), "response")

@@ -60,7 +60,7 @@ def each_damaged(error: str) -> Iterator[tuple[str, Reply, Place]]:
 
 
 @pytest.mark.parametrize(("name", "layout"), EVERY)
-def test_all_that_a_perfect_extractor_finds_stands_in_the_response(name: str, layout: str) -> None:
+def test_all_records_of_a_perfect_extractor_are_grounded_in_the_response(name: str, layout: str) -> None:
     text = in_words(name, layout)
     found = grounded(text, perfect(text))
     assert found.left_out == ()
@@ -129,7 +129,7 @@ def test_an_error_is_caught_and_nothing_else_is_left_out(error: str) -> None:
 
 
 @pytest.mark.parametrize("error", NOT_CAUGHT)
-def test_an_error_that_evidence_cannot_catch_stands_in_the_data(error: str) -> None:
+def test_an_error_that_evidence_cannot_catch_remains_in_the_data(error: str) -> None:
     seen = 0
     for text, reply, _ in each_damaged(error):
         found = grounded(text, reply)

@@ -45,7 +45,7 @@ def test_a_text_alone_is_what_a_field_is_about() -> None:
             {"meals": {"name": {"about": "x", "one_of": "a"}}},
             "records.meals.name.one_of: is the text 'a'; write a list",
         ),
-        ({"meals": {"name": {"about": "x", "one_of": ["a", "a"]}}}, "records.meals.name.one_of: says something twice"),
+        ({"meals": {"name": {"about": "x", "one_of": ["a", "a"]}}}, "records.meals.name.one_of: has a duplicate"),
         (
             {"meals": {"name": {"about": "x", "one_of": ["a"], "context": True}}},
             "records.meals.name.one_of: is not sought in the response, and `context` is; keep one of them",
@@ -56,7 +56,7 @@ def test_a_text_alone_is_what_a_field_is_about() -> None:
         ({"meals": {"größe": "x"}}, "records.meals.größe: a name begins with a letter"),
     ],
 )
-def test_what_is_no_such_record_is_refused_by_its_name(records: Any, words: str) -> None:
+def test_an_invalid_record_is_refused_by_its_name(records: Any, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_kinds(records)
     assert str(caught.value).startswith(f"extract: {words}")

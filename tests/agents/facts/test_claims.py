@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.claims import Claim, read_claims
-from jurygraph.agents.facts.spec import ClaimsStated
+from jurygraph.agents.facts.lookup import Claim, read_claims
+from jurygraph.agents.facts.spec import ClaimsSpec
 from tests.schema.nouns import json_values
 
 WHOLE = {"table": "t"}
@@ -16,21 +16,21 @@ IN_CITY = {"table": "t", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)", "column
 
 def read(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> list[Claim]:
     paths = (at,) if isinstance(at, str) else at
-    return read_claims(ClaimsStated.model_validate({"at": paths, "forms": [WHOLE], **fields}), data)
+    return read_claims(ClaimsSpec.model_validate({"at": paths, "forms": [WHOLE], **fields}), data)
 
 
 def texts(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> list[str]:
     return [claim.text for claim in read(data, at, **fields)]
 
 
-def test_a_claim_knows_where_it_stands() -> None:
+def test_a_claim_has_its_location() -> None:
     assert [(claim.at, claim.text) for claim in read([{"meal": "a"}, {}, {"meal": " b\n"}])] == [
         ("$[0]['meal']", "a"),
         ("$[2]['meal']", "b"),
     ]
 
 
-def test_what_two_paths_lead_to_is_one_claim() -> None:
+def test_two_paths_to_one_place_give_one_claim() -> None:
     assert texts([{"meal": "a"}, {"meal": "b"}], ("$..meal", "$[0].meal", "$[*]['meal', 'meal']")) == ["a", "b"]
 
 
@@ -53,7 +53,7 @@ def test_a_task_says_which_words_claim_nothing() -> None:
     ("value", "text"),
     [(25, "25"), (25.0, "25"), (True, "True"), (["a"], '["a"]'), ({"b": 1, "a": 2}, '{"a": 2, "b": 1}')],
 )
-def test_what_is_no_text_is_claimed_as_it_would_be_written(value: Any, text: str) -> None:
+def test_a_claim_that_is_not_text_is_compared_as_written(value: Any, text: str) -> None:
     assert texts([{"meal": value}]) == [text]
 
 
@@ -78,7 +78,7 @@ def test_a_form_must_fit_the_whole_text() -> None:
     assert (claim.form, claim.values) == (None, {})
 
 
-def test_what_an_optional_group_leaves_out_is_not_said() -> None:
+def test_an_unmatched_optional_group_gives_no_value() -> None:
     form = {"table": "t", "pattern": r"(?P<name>[^,]+)(?:, (?P<cost>\d+))?"}
     said = [claim.values for claim in read([{"meal": "Inn, 25"}, {"meal": "Inn"}], forms=[form])]
     assert said == [{"name": "Inn", "cost": "25"}, {"name": "Inn"}]
@@ -91,7 +91,7 @@ def test_two_groups_may_stand_for_one_column(text: str) -> None:
     assert [claim.values for claim in read([{"meal": text}], forms=[form])] == [{"name": "Inn"}]
 
 
-def test_values_of_the_record_stand_beside_a_claim() -> None:
+def test_a_claim_has_values_of_its_record() -> None:
     beside = {"day": {"field": "days"}, "date": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}}
     records = [{"meal": "a", "days": 1}, {"meal": "b", "days": 2.0}, {"meal": "c", "days": 3}, {"meal": "d"}]
     assert [claim.record_values for claim in read(records, beside=beside)] == [

@@ -99,7 +99,7 @@ def test_a_response_without_data_is_not_judged() -> None:
     assert (given.status, given.reason) == ("abstained", "the response's data claims no meals")
 
 
-def test_what_is_wrong_is_told_with_both_sides() -> None:
+def test_a_mismatch_is_reported_with_both_sides() -> None:
     given = verdict(RIGHT, WRONG, "Coco Bambu, Rockford, 5")
     assert given.reason == (
         "1 of 3 meals are confirmed; 'Coco Bambo, Rockford' is not there in places; 'Coco Bambu' is, which is another "
@@ -118,7 +118,7 @@ def test_where_all_is_right_the_first_is_shown_with_both_sides_too() -> None:
     assert given.evidence == directly("Subway, Peoria", RIGHT).evidence
 
 
-def test_of_very_many_that_are_wrong_the_first_are_told() -> None:
+def test_of_many_errors_the_first_are_reported() -> None:
     given = verdict(*[f"{MOVED}{'!' * number}" for number in range(50)], RIGHT)
     assert len(given.evidence) == given.reason.count("is not there") == 20
     assert given.reason.startswith(
@@ -144,12 +144,12 @@ def asked(use: Any, **fields: Any) -> list[str]:
         return [question.id for question in made.prepare(task(TWO_KINDS, **fields)).survey.questions]
 
 
-def test_every_kind_is_asked_about_unless_some_are_named() -> None:
+def test_every_kind_is_requested_unless_some_are_named() -> None:
     assert asked("facts.confirmed") == ["facts.confirmed/meals", "facts.confirmed/snacks"]
     assert asked({"use": "facts.confirmed", "params": {"kinds": ["snacks", "snacks"]}}) == ["facts.confirmed/snacks"]
 
 
-def test_every_stakeholder_may_be_asked_for() -> None:
+def test_every_stakeholder_may_be_requested() -> None:
     people = (Stakeholder(id="b"), Stakeholder(id="a"))
     use = {"use": "facts.confirmed", "params": {"audience": "stakeholder", "kinds": ["meals"]}}
     assert asked(use, stakeholders=people) == ["facts.confirmed/meals@a", "facts.confirmed/meals@b"]
@@ -184,7 +184,7 @@ def test_params_that_make_no_sense_are_refused(params: Mapping[str, Any], said: 
 
 
 def test_a_task_without_facts_is_refused() -> None:
-    with jury() as made, pytest.raises(PlanError, match="task 'trip': states no facts"):
+    with jury() as made, pytest.raises(PlanError, match="task 'trip': has no facts"):
         made.prepare(Task(id="trip", query="?"))
 
 
@@ -200,7 +200,7 @@ def test_without_the_deriver_nothing_is_planned() -> None:
 
 
 @pytest.mark.parametrize("tool", [f"{TOOLS}.find_place", f"{TOOLS}:find_one", f"{TOOLS}.find_alike"])
-def test_a_tool_of_the_config_is_asked(tool: str) -> None:
+def test_a_tool_of_the_config_is_called(tool: str) -> None:
     given = verdict(RIGHT, WRONG, facts=stated(tool="maps"), tools={"maps": tool})
     assert (given.score, given.reason) == (
         0.5,
@@ -244,9 +244,9 @@ def test_a_tool_in_trouble_is_no_matter_to_a_response_that_claims_nothing_of_it(
 @pytest.mark.parametrize(
     ("tool", "said"),
     [
-        ("no_such_package.tool", "'no_such_package.tool' cannot be had"),
-        (f"{TOOLS}.no_such_tool", "cannot be had"),
-        ("tool", "'tool' cannot be had"),
+        ("no_such_package.tool", "'no_such_package.tool' cannot be imported"),
+        (f"{TOOLS}.no_such_tool", "cannot be imported"),
+        ("tool", "'tool' cannot be imported"),
         (f"{TOOLS}.PLACES", r"is a tuple; name a langchain-core tool, such as one made with @tool"),
     ],
 )
@@ -278,7 +278,7 @@ def test_a_plan_is_not_answered_from_another_file_than_it_was_made_with(tmp_path
         plan = made.prepare(facts)
         (right,) = made.score(facts, [response(RIGHT)], plan=plan)
         write_table(path, [*PLACES, {"name": "Coco Bambo", "city": "Rockford", "cost": 1}])
-        with pytest.raises(InputError, match=r"was made with other facts: what deriver 'facts\.claims' rests on"):
+        with pytest.raises(InputError, match=r"was made with other facts: the input of deriver 'facts\.claims'"):
             made.score(facts, [response(WRONG)], plan=plan)
         (planned_again,) = made.score(facts, [response(WRONG)])
     assert right.verdicts[0].score == planned_again.verdicts[0].score == 1.0
@@ -307,7 +307,7 @@ def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path
     assert (after.verdicts[0].status, after.verdicts[0].score) == ("failed", None)
 
 
-def test_another_file_is_another_derivation_so_that_a_branch_looks_it_up_anew(tmp_path: Path) -> None:
+def test_another_file_is_another_derivation_so_a_branch_derives_again(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
     facts = task(stated(file=str(path)))
     with jury() as made:

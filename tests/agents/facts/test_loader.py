@@ -32,7 +32,7 @@ def with_form(**form: Any) -> dict[str, Any]:
 REFUSED = {
     "no facts": (
         None,
-        "states no facts, and somebody is asked to look some up; give the task `facts` with `tables` and `claims`, "
+        "has no facts, but an evaluator needs them; give the task `facts` with `tables` and `claims`, "
         "or leave those evaluators out",
     ),
     "no tables": ({}, "facts.tables: is missing; facts need it"),
@@ -52,16 +52,16 @@ REFUSED = {
     ),
     "an unknown table": (
         with_form(table="palces"),
-        "facts.claims.meals.forms[0].table: names 'palces', which is no table; there are places",
+        "facts.claims.meals.forms[0].table: names 'palces', which is not a table; there are places",
     ),
     "no RE2": (
         with_form(pattern="(?P<name>.+"),
-        "facts.claims.meals.forms[0].pattern: is no RE2 pattern (missing ): (?P<name>.+); RE2 has no look-around "
-        "and no back references",
+        "facts.claims.meals.forms[0].pattern: is not a valid RE2 pattern (missing ): (?P<name>.+); RE2 has no "
+        "look-around and no back references",
     ),
     "no JSONPath": (
         stated(claims={"at": ["$[*].meal", "meal"]}),
-        "facts.claims.meals.at[1]: is no JSONPath",
+        "facts.claims.meals.at[1]: is not a valid JSONPath",
     ),
     "a group that is no column": (
         with_form(pattern="(?P<name>.+), (?P<city>.+), (?P<coast>.+)"),
@@ -69,12 +69,12 @@ REFUSED = {
     ),
     "a form without the whole key": (
         with_form(pattern=AT_ALL),
-        "facts.claims.meals.forms[0]: says nothing of 'city', which is part of the key of places; name a group of the "
-        "pattern so, or give it in `beside` or `states`",
+        "facts.claims.meals.forms[0]: has no value for 'city', which is part of the key of places; name a group of the "
+        "pattern so, or set it in `beside` or `states`",
     ),
     "a form without a pattern": (
         stated(claims={"forms": [{"table": "places"}]}),
-        "facts.claims.meals.forms[0]: says nothing of 'city', which is part of the key of places",
+        "facts.claims.meals.forms[0]: has no value for 'city', which is part of the key of places",
     ),
     "a share of what is not claimed": (
         with_form(within={"coast": 0.1}),
@@ -94,7 +94,7 @@ REFUSED = {
     ),
     "a key that is not unique": (
         stated([*PLACES, PLACES[0]], unique=True),
-        "facts.tables.places: has two rows of name 'Coco Bambu', city 'Rockford', and says that its key is unique; "
+        "facts.tables.places: has two rows of name 'Coco Bambu', city 'Rockford', and declares its key as unique; "
         "keep one of them, or leave `unique` out: the others are then listed as alternatives",
     ),
     "a number of what was merged that takes a column's place": (
@@ -114,7 +114,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("facts", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_looked_up_is_refused_with_its_field(facts: Any, said: str) -> None:
+def test_an_unknown_reference_is_refused_with_its_field(facts: Any, said: str) -> None:
     assert refused(facts).startswith(said)
 
 
@@ -128,7 +128,7 @@ def test_what_cannot_be_looked_up_is_refused_with_its_field(facts: Any, said: st
         ({"beside": {"cost": {"field": "cost"}}}, {"within": {"cost": 0.1}}),
     ],
 )
-def test_the_key_may_be_said_in_several_ways(claims: dict[str, Any], form: dict[str, Any]) -> None:
+def test_the_key_may_be_given_in_several_ways(claims: dict[str, Any], form: dict[str, Any]) -> None:
     facts = load_facts(view(stated(claims={**claims, "forms": [{**FORM, **form}]})))
     assert facts.claims["meals"].forms[0].table == "places"
 
@@ -142,7 +142,7 @@ def test_a_file_is_checked_as_rows_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [{"rows": []}, {"tool": "maps"}])
-def test_columns_that_cannot_be_known_are_not_asked_for(place: dict[str, Any]) -> None:
+def test_unknowable_columns_are_not_requested(place: dict[str, Any]) -> None:
     table = {"key": ["any"], "order": "thing", "lists": {"at": ","}, **place}
     forms = [{"table": "places", "pattern": "(?P<any>.+) (?P<all>.+)"}]
     facts = {"tables": {"places": table}, "claims": {"meals": {**MEALS, "forms": forms}}}
@@ -182,7 +182,7 @@ def test_facts_are_read_from_several_threads(monkeypatch: pytest.MonkeyPatch, tm
     assert len(set(map(id, seen))) == 1
 
 
-def test_only_what_stands_outside_the_task_is_marked(tmp_path: Path) -> None:
+def test_only_text_from_outside_the_task_is_marked(tmp_path: Path) -> None:
     assert marks(stated()) == {}
     assert marks(stated(tool="maps")) == {}
     path = write_table(tmp_path / "t.csv", PLACES)

@@ -63,7 +63,7 @@ def finding(text: str, facts: Any = FACTS) -> dict[str, Any]:
         ("Coco Bambu", "unread"),
     ],
 )
-def test_what_becomes_of_a_claim(text: str, outcome: str) -> None:
+def test_outcomes_of_claims(text: str, outcome: str) -> None:
     assert found(FACTS, text) == [outcome]
 
 
@@ -86,12 +86,12 @@ def test_a_finding_holds_both_sides() -> None:
     }
 
 
-def test_what_was_not_found_keeps_what_was_claimed() -> None:
+def test_an_unfound_claim_keeps_its_value() -> None:
     one = finding("Burger King, Rockford, 5")
     assert (one["row"], one["values"]) == (None, {"name": "Burger King", "city": "Rockford", "cost": "5"})
 
 
-def test_a_name_that_stands_elsewhere_is_told_with_its_first_five_places() -> None:
+def test_a_name_found_elsewhere_is_reported_with_its_first_five_places() -> None:
     rows = [{"name": "Subway", "city": city} for city in "FEDCBA"]
     one = finding("Subway, Rockford", stated([*rows, *rows], claims={"forms": [BY_NAME_AND_CITY]}))
     assert one["places"] == ["A", "B", "C", "D", "E"]
@@ -177,7 +177,7 @@ def test_a_table_that_leaves_a_claimed_attribute_open_confirms_nothing(route: st
     assert describe_finding(one) == f"'{route}' is there in routes, but on is not told, not 2022-03-01"  # type: ignore[arg-type]
 
 
-def test_every_attribute_that_differs_is_told() -> None:
+def test_every_differing_attribute_is_reported() -> None:
     (one,) = by_route({"leg": "F1 to Oslo for 99", "days": 1})
     assert one["differs"] == ["cost", "to"]
     assert (
@@ -192,12 +192,12 @@ def test_a_number_may_be_off_within_a_share(cost: str, outcome: str) -> None:
 
 
 @pytest.mark.parametrize(("states", "outcome"), [({"to": "Rome"}, "confirmed"), ({"to": "Oslo"}, "differs")])
-def test_what_a_form_states_of_itself_is_compared_too(states: Mapping[str, Any], outcome: str) -> None:
+def test_constant_values_of_a_form_are_compared_too(states: Mapping[str, Any], outcome: str) -> None:
     (one,) = by_route({"leg": "F1", "days": 1}, states=states)
     assert one["found"] == outcome
 
 
-def test_what_a_form_states_and_no_column_has_is_kept_as_a_value() -> None:
+def test_a_value_of_a_form_without_a_column_is_kept() -> None:
     (one,) = by_route({"leg": "F1", "days": 1}, states={"mode": "Flight"})
     assert (one["found"], one["values"]["mode"]) == ("confirmed", "Flight")
 
@@ -338,13 +338,13 @@ def test_equal_claims_with_a_gap_between_them_are_not_in_a_row(order: str | None
         ("$[*][*].s", [[{"s": "A, X"}, {"s": "-"}], [{"s": "-"}, {"s": "A, X"}]]),
     ],
 )
-def test_what_lies_between_records_that_have_no_order_is_not_known(at: str, data: Any) -> None:
+def test_the_order_of_unordered_records_is_unknown(at: str, data: Any) -> None:
     claims = {**NIGHTS, "at": [at], "order": None}
     found = looked_up(stated([{"name": "A", "city": "X"}], claims=claims), data)["meals"]
     assert [one["values"]["nights"] for one in found] == [1, 1]
 
 
-def test_what_was_merged_keeps_all_its_places() -> None:
+def test_a_merged_claim_keeps_all_locations() -> None:
     records = [{"stay": "Coco Bambu, Rockford", "days": day} for day in (2, 1)]
     (one,) = looked_up(stated(claims=NIGHTS), records)["meals"]
     assert one["at"] == ["$[1]['stay']", "$[0]['stay']"]
@@ -388,11 +388,11 @@ def test_the_order_of_the_records_changes_no_finding(stays: list[tuple[int, str]
         ("Burger King", "'Burger King' cannot be read"),
     ],
 )
-def test_what_became_of_a_claim_in_words(text: str, words: str) -> None:
+def test_outcomes_of_claims_are_described(text: str, words: str) -> None:
     assert describe_finding(finding(text)) == words  # type: ignore[arg-type]
 
 
-def test_a_text_without_end_is_told_by_its_beginning() -> None:
+def test_an_endless_text_is_reported_by_its_beginning() -> None:
     assert len(describe_finding(finding("x" * 10**6))) < 300  # type: ignore[arg-type]
     assert len(describe_finding(finding(f"Coco Bambu, Rockford, {'7' * 10**6}"))) < 600  # type: ignore[arg-type]
 

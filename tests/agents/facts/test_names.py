@@ -46,7 +46,7 @@ def test_a_name_is_another_by_one_letter(one: str, other: str) -> None:
 
 
 @given(st.text())
-def test_what_is_normalised_stays_as_it_is(text: str) -> None:
+def test_normalising_twice_changes_nothing(text: str) -> None:
     assert normalise(normalise(text)) == normalise(text)
 
 
@@ -132,7 +132,7 @@ def test_numbers(value: Any, expected: float) -> None:
         "inf",
     ],
 )
-def test_what_is_no_number(value: Any) -> None:
+def test_a_text_that_is_not_a_number(value: Any) -> None:
     assert parse_number(value) is None
 
 
@@ -155,7 +155,7 @@ def test_numbers_rank_before_words_and_words_before_nothing() -> None:
     ("claimed", "value"),
     [("$1,200", 1200), ("25.0", 25), ("25", "25.0"), ("25", 25.0), ("Entire home", "Entire  home"), ("007", "007")],
 )
-def test_what_is_claimed_agrees_by_value_or_by_text(claimed: str, value: Any) -> None:
+def test_a_claim_agrees_by_value_or_text(claimed: str, value: Any) -> None:
     assert values_agree(claimed, value)
 
 
@@ -175,7 +175,7 @@ def test_what_is_claimed_agrees_by_value_or_by_text(claimed: str, value: Any) ->
         ("about 25", 25),
     ],
 )
-def test_what_is_claimed_does_not_agree(claimed: str, value: Any) -> None:
+def test_a_differing_claim_disagrees(claimed: str, value: Any) -> None:
     assert not values_agree(claimed, value)
 
 
@@ -204,7 +204,7 @@ def test_no_name_is_near(name: str) -> None:
 
 
 @given(st.permutations(["Hotel 1", "Hotel 2", "Hotel 3", "Hotel 4"]))
-def test_of_names_equally_near_the_first_by_the_alphabet_is_told(names: list[str]) -> None:
+def test_of_equally_near_names_the_alphabetically_first_is_suggested(names: list[str]) -> None:
     assert nearest_name("Hotel 5", names) == "Hotel 1"
 
 

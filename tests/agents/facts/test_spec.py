@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jurygraph.agents.facts.spec import ClaimsStated, FactsStated, Form, TableStated
+from jurygraph.agents.facts.spec import ClaimsSpec, FactsSpec, Form, TableSpec
 from tests.agents.facts.examples import stated
 
 
-def refused(noun: Any, **fields: Any) -> str:
+def refused(model: Any, **fields: Any) -> str:
     with pytest.raises(ValidationError) as raised:
-        noun(**fields)
+        model(**fields)
     (error,) = raised.value.errors()
     return str(error["msg"]).removeprefix("Value error, ")
 
 
 @pytest.mark.parametrize("place", [{"rows": []}, {"file": "a.csv"}, {"file": "a.db", "table": "t"}, {"tool": "maps"}])
-def test_a_table_stands_in_one_of_three_places(place: dict[str, Any]) -> None:
-    assert TableStated(key=("name",), **place).model_dump(exclude_unset=True)["key"] == ("name",)
+def test_a_table_has_exactly_one_of_three_sources(place: dict[str, Any]) -> None:
+    assert TableSpec(key=("name",), **place).model_dump(exclude_unset=True)["key"] == ("name",)
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,11 @@ def test_a_table_stands_in_one_of_three_places(place: dict[str, Any]) -> None:
     ],
 )
 def test_a_table_in_no_place_or_in_two_is_refused(places: dict[str, Any], said: str) -> None:
-    assert refused(TableStated, key=("name",), **places).startswith(said)
+    assert refused(TableSpec, key=("name",), **places).startswith(said)
 
 
 def test_a_table_without_a_key_is_refused() -> None:
-    assert "at least 1 item" in refused(TableStated, key=(), rows=())
+    assert "at least 1 item" in refused(TableSpec, key=(), rows=())
 
 
 def test_a_form_knows_the_groups_of_its_pattern() -> None:
@@ -46,7 +46,7 @@ def test_a_form_knows_the_groups_of_its_pattern() -> None:
     assert Form(table="t").compiled is None
 
 
-def test_what_was_compiled_is_no_part_of_the_noun() -> None:
+def test_compiled_forms_are_not_part_of_the_model() -> None:
     form, again = Form(table="t", pattern="(?P<name>.+)"), Form(table="t", pattern="(?P<name>.+)")
     assert form.compiled is not None
     assert form.digest == again.digest
@@ -56,11 +56,11 @@ def test_what_was_compiled_is_no_part_of_the_noun() -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"pattern": "(?P<name>.+"}, "`pattern` is no RE2 pattern (missing ): "),
-        ({"pattern": "(?=x)x"}, "`pattern` is no RE2 pattern"),
-        ({"pattern": r"(x)\1"}, "`pattern` is no RE2 pattern"),
-        ({"pattern": "(?P<a>.+)", "columns": {"b": "c"}}, "`columns.b` is no group of the pattern; it has a"),
-        ({"columns": {"b": "c"}}, "`columns.b` is no group of the pattern; it has none"),
+        ({"pattern": "(?P<name>.+"}, "`pattern` is not a valid RE2 pattern (missing ): "),
+        ({"pattern": "(?=x)x"}, "`pattern` is not a valid RE2 pattern"),
+        ({"pattern": r"(x)\1"}, "`pattern` is not a valid RE2 pattern"),
+        ({"pattern": "(?P<a>.+)", "columns": {"b": "c"}}, "`columns.b` is not a group of the pattern; it has a"),
+        ({"columns": {"b": "c"}}, "`columns.b` is not a group of the pattern; it has none"),
         ({"within": {"cost": 1.5}}, "Input should be less than or equal to 1"),
     ],
 )
@@ -70,19 +70,19 @@ def test_a_form_that_cannot_be_read_is_refused(fields: dict[str, Any], said: str
 
 @pytest.mark.parametrize("path", ["name", "$[", "$..", "$[?(@.a)", ""])
 def test_a_path_that_is_no_jsonpath_is_refused(path: str) -> None:
-    assert refused(ClaimsStated, at=("$.a", path), forms=({"table": "t"},)).startswith("`at[1]` is no JSONPath")
+    assert refused(ClaimsSpec, at=("$.a", path), forms=({"table": "t"},)).startswith("`at[1]` is not a valid JSONPath")
 
 
 @pytest.mark.parametrize("lacking", [{"at": (), "forms": ({"table": "t"},)}, {"at": ("$.a",), "forms": ()}])
 def test_claims_stand_somewhere_and_have_a_form(lacking: dict[str, Any]) -> None:
-    assert "at least 1 item" in refused(ClaimsStated, **lacking)
+    assert "at least 1 item" in refused(ClaimsSpec, **lacking)
 
 
 def test_claims_are_of_tables_that_there_are() -> None:
     facts = stated(claims={"forms": [{"table": "places"}, {"table": "palces"}]})
-    said = refused(FactsStated, **facts)
-    assert said == "`claims.meals.forms[1].table` names 'palces', which is no table; there are places"
+    said = refused(FactsSpec, **facts)
+    assert said == "`claims.meals.forms[1].table` names 'palces', which is not a table; there are places"
 
 
 def test_facts_may_state_tables_without_claims() -> None:
-    assert FactsStated.model_validate({"tables": {}}).claims == {}
+    assert FactsSpec.model_validate({"tables": {}}).claims == {}

@@ -7,9 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.candidates import Pair, candidate_pairs
-from jurygraph.agents.graph_annotator.reply import EdgeReply, RoleReply
-from jurygraph.agents.graph_annotator.validation import check_edges, check_roles
+from jurygraph.agents.graph_annotator.validation import (
+    EdgeReply,
+    Pair,
+    RoleReply,
+    candidate_pairs,
+    check_edges,
+    check_roles,
+)
 from jurygraph.schema import Criterion
 from jurygraph.schema.rubric import Role
 from tests.examples import at_most
@@ -37,7 +42,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG.values(), ids=WRONG)
-def test_what_is_malformed_is_rejected_with_a_reason_and_the_rest_stands(wrong: EdgeReply, why: str) -> None:
+def test_malformed_answers_are_rejected_with_a_reason_and_the_rest_is_kept(wrong: EdgeReply, why: str) -> None:
     good = [one for one in GOOD if (one.parent, one.child) != (wrong.parent, wrong.child)]
     checked = check_edges([*good, wrong], ASKED, ROLES, ROLES)
     ((told, reason),) = checked.rejected
@@ -47,7 +52,7 @@ def test_what_is_malformed_is_rejected_with_a_reason_and_the_rest_stands(wrong: 
     assert any(why in line for line in checked.wrong), "the model is told of it"
 
 
-def test_a_pair_of_two_kinds_bears_none_and_both_are_told() -> None:
+def test_a_pair_answered_with_two_kinds_has_no_edge_and_both_are_reported() -> None:
     checked = check_edges([*GOOD, stated("a", "more", "strong")], ASKED, ROLES, ROLES)
     assert Pair("a", "more") not in checked.answers
     assert [(one.relation, why) for one, why in checked.rejected] == [

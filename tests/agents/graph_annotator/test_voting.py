@@ -2,9 +2,7 @@
 
 import pytest
 
-from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.reply import EdgeReply
-from jurygraph.agents.graph_annotator.validation import CheckedEdges
+from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair
 from jurygraph.agents.graph_annotator.voting import EdgeSource, elect_edge, outvoted_edges
 
 PAIR, SOURCE = Pair("a", "b"), EdgeSource("judge", "abc")
@@ -47,7 +45,7 @@ def test_most_votes_win_and_a_tie_is_no_edge(said: list[str | None], kind: str |
     assert (None if edge is None else edge.kind) == kind
 
 
-def test_an_edge_tells_how_sure_its_voters_were_how_many_there_were_and_who_said_so() -> None:
+def test_an_edge_records_confidence_votes_and_model() -> None:
     edge = elect_edge(PAIR, samples("weak", "strong", "weak", confidences=(50, 100, 75)), SOURCE)
     assert edge is not None
     assert edge.model_dump() == {
@@ -69,7 +67,7 @@ def test_one_sample_is_no_vote() -> None:
     assert edge.votes is None
 
 
-def test_what_was_outvoted_is_kept_with_the_tally() -> None:
+def test_outvoted_answers_are_kept_with_the_tally() -> None:
     said = samples("none", "strong", "none", "weak", "strong")
     told = list(outvoted_edges(PAIR, said, SOURCE))
     assert [(one.kind, one.stage, one.why) for one in told] == [

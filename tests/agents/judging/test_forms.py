@@ -46,7 +46,7 @@ def claimed(form: Form, said: dict[str, Any]) -> list[tuple[str, list[str]]]:
         ("parts", True, ["part_1", "part_2"]),
     ],
 )
-def test_reasons_and_quotations_come_before_what_rests_on_them_and_compact_replies_have_none(
+def test_reasons_and_quotations_precede_the_judgement_and_compact_replies_have_none(
     form: str, compact: bool, fields: list[str]
 ) -> None:
     schema: Any = answer_schema(FORMS[form].reply_model(compact))
@@ -98,7 +98,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("form", "said"), WRONG)
-def test_what_is_not_in_the_form_is_refused(form: str, said: dict[str, Any]) -> None:
+def test_an_answer_outside_the_form_is_refused(form: str, said: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         read(FORMS[form], said)
 
@@ -139,7 +139,7 @@ def test_or_as_likely_as_the_log_probabilities_say() -> None:
     assert (found.score, found.met, found.native) == (pytest.approx(0.75), True, "P(met) from log probabilities")
 
 
-def test_whoever_says_no_and_means_yes_gets_no_credit_that_nothing_was_quoted_for() -> None:
+def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
     """As happens where words are drawn by chance, or a server's log probabilities are not those of its words."""
     said = {"item_1": stated(False, 0.1, quotes=[])}
     before, after = json.dumps(said, separators=(",", ":")).rsplit("false,", 1)

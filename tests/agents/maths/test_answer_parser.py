@@ -174,7 +174,7 @@ NEVER_18 = [
 
 
 @pytest.mark.parametrize("text", NEVER_18)
-def test_what_is_doubtful_is_not_the_number_in_front(text: str) -> None:
+def test_a_doubtful_unit_gives_no_number(text: str) -> None:
     reading = parse_answer(text)
     assert reading is None or reading.latex != "18"
     assert reading is None or reading.number is None or not are_equal_numbers(reading.number, _number("18"))

@@ -9,11 +9,11 @@ import pytest
 from jurygraph.agents.quality_assessor.arithmetic import (
     FalseCalculation,
     find_false_calculations,
-    first_false_calculation,
 )
 from jurygraph.agents.quality_assessor.segments import split_steps
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
+from tests.agents.quality_assessor.test_arithmetic import first_false_calculation
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 
@@ -73,7 +73,7 @@ def test_every_line_before_the_answers_is_a_step(problems: list[tuple[Task, tupl
 
 
 @pytest.mark.slow
-def test_what_is_quoted_stands_in_its_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
+def test_every_quotation_is_in_its_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
     for task, responses in problems:
         for response in responses:
             steps = split_steps(response.text)

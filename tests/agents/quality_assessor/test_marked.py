@@ -115,9 +115,7 @@ def found(mark: Mark, named: float | None) -> Found:
     return "later" if named > mark.step else "earlier"
 
 
-def test_what_code_alone_finds_of_the_marked_steps(
-    marks: list[Mark], solutions: dict[str, tuple[Task, Response]]
-) -> None:
+def test_steps_found_unsound_by_code_alone(marks: list[Mark], solutions: dict[str, tuple[Task, Response]]) -> None:
     table: Counter[tuple[Kind, Found]] = Counter()
     with Jury.from_config({"evaluators": ["quality.arithmetic"]}) as jury:
         for mark in marks:

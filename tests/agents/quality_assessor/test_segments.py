@@ -60,7 +60,7 @@ def test_each_numbered_marker_begins_a_step_and_lines_behind_it_belong_to_it(mar
     assert texts(text) == [f"{one} Count the eggs\n- 16 - 7 = 9", f"{two} Sell them\nfor 18"]
 
 
-def test_what_stands_before_the_first_marker_belongs_to_the_first_step() -> None:
+def test_text_before_the_first_marker_belongs_to_the_first_step() -> None:
     assert texts("Let us see.\n1. 9 eggs\n2. 18 dollars\nA: 18") == ["Let us see.\n1. 9 eggs", "2. 18 dollars"]
 
 
@@ -168,5 +168,5 @@ HOSTILE = ["a. ", "1. \n2. \n", "\n", "(", "1. ", "A: ", "a.b. ", ". . ", "\n\\b
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_a_long_hostile_text_is_told_apart_as_any(piece: str) -> None:
+def test_a_long_hostile_text_is_distinguished_like_any_other(piece: str) -> None:
     assert len(split_steps(piece * 50_000)) <= MAX_STEPS

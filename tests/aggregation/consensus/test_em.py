@@ -13,8 +13,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import em
 from jurygraph.aggregation.consensus.em import Model, Problem, Rules, _extrapolate
 from jurygraph.aggregation.consensus.fitting import Preset
-from jurygraph.aggregation.consensus.patterns import patterns
-from jurygraph.aggregation.consensus.votes import encode
+from jurygraph.aggregation.consensus.votes import encode, patterns
 from tests.aggregation.consensus.reference import drawn
 
 expect = Problem.e_step

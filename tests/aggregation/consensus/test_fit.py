@@ -209,7 +209,7 @@ class TestWarmStart:
         ({"tol": 0.0}, "tol is 0.0: more than 0 and less than 1 is needed"),
         ({"tol": 1.0}, "tol is 1.0"),
         ({"max_iter": 0}, "max_iter is 0: at least 1 is needed"),
-        ({"n_classes": 1}, "n_classes is 1: there is nothing to tell apart"),
+        ({"n_classes": 1}, "n_classes is 1: 2 or more are needed"),
         ({"n_classes": True}, "n_classes is True: a whole number is needed"),
     ],
 )

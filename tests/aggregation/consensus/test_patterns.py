@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from jurygraph.aggregation.consensus.patterns import patterns
-from jurygraph.aggregation.consensus.votes import encode
+from jurygraph.aggregation.consensus.votes import encode, patterns
 from tests.aggregation.consensus.reference import drawn
 
 ITEM = [0, 0, 1, 1, 2, 3, 3]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, rankdata
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.stability import _stability, tau_b
+from jurygraph.aggregation.consensus.resampling import _stability, tau_b
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
 
@@ -172,7 +172,7 @@ def test_gold_items_stay_gold_in_every_subset() -> None:
         ({"subsets": 1}, "subsets is 1: at least 2 are needed"),
         ({"fraction": 0.0}, "fraction is 0.0: more than 0 and at most 1 is needed"),
         ({"fraction": 1.01}, "fraction is 1.01"),
-        ({"fraction": 0.1}, "a share of 0.1 of 6 annotators is nobody; take a larger fraction"),
+        ({"fraction": 0.1}, "a share of 0.1 of 6 annotators is empty; take a larger fraction"),
         ({"jobs": 0}, "jobs is 0"),
         ({"seed": 2**32}, "seed is 4294967296: a whole number from 0 to 4294967295 is needed"),
         ({"seed": -1}, "seed is -1"),
@@ -260,7 +260,7 @@ class TestRefits:
         told: list[int] = []
         found = consensus.refit_intervals(fitted, agent, report=told.append)
         assert told == [1] * 200
-        stated = {"resamples": 200, "seed": 0, "prompt": item, "published": False, "jobs": 1}
+        stated = {"resamples": 200, "seed": 0, "prompt": item, "as_published": False, "jobs": 1}
         assert consensus.refit_intervals(fitted, agent, **stated) == found
 
     def test_items_of_one_prompt_are_drawn_together(self) -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import agents
+from jurygraph.aggregation import bootstrap, consensus
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, drawn, votes
 
@@ -41,7 +40,7 @@ def test_words_without_an_order_have_no_credit_of_their_own() -> None:
 
 def test_a_scale_of_one_class_says_no_credit_but_what_is_given() -> None:
     one = consensus.majority_vote(["x", "y"], [0, 0], ["yes", "yes"])
-    with pytest.raises(PlanError, match=r"^every label is 'yes', which says no credit; name the whole scale"):
+    with pytest.raises(PlanError, match=r"^every label is 'yes', which gives no credit; name all classes"):
         one.credit()
     assert one.credit([3.0]).tolist() == [3.0, 3.0]
     assert consensus.majority_vote([0, 1], [0, 0], [5, 7]).credit().tolist() == [0.0, 1.0]
@@ -74,7 +73,7 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawn at once or in portions, with as many resamples as are asked for."""
-    monkeypatch.setattr(agents, "_DRAWS_PER_BATCH", at_once)
+    monkeypatch.setattr(bootstrap, "DRAWS_PER_BATCH", at_once)
     item, annotator, label, _ = drawn(24, 4, 3, seed=0)
     one = consensus.fit(item, annotator, label)
     agent, prompt = np.array(["a", "b", "c"])[item % 3], item // 6

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.patterns import patterns
-from jurygraph.aggregation.consensus.votes import encode
+from jurygraph.aggregation.consensus.votes import encode, patterns
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, votes
 
@@ -35,14 +34,14 @@ def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named
     items, annotators = (list(dict.fromkeys(row[column] for row in named)) for column in range(2))
     assert (coded.items, coded.annotators, coded.classes, coded.ranked) == (items, annotators, SCALE, True)
     assert coded.shape == (len(items), len(annotators), 3)
-    assert coded.of_row.tolist() == [items.index(row[0]) for row in named]
+    assert coded.item_of_row.tolist() == [items.index(row[0]) for row in named]
     assert coded.item.tolist() == [items.index(row[0]) for row in said]
     assert coded.annotator.tolist() == [annotators.index(row[1]) for row in said]
     assert coded.label.tolist() == [SCALE.index(row[2]) for row in said]  # type: ignore[arg-type]
-    assert coded.abstained == len(rows) - len(said)
-    assert coded.repeated == len(said) - len({row[:2] for row in said})
+    assert coded.abstentions == len(rows) - len(said)
+    assert coded.repeated_rows == len(said) - len({row[:2] for row in said})
     assert coded.counts.tolist() == [[said_of(said, one).count(c) for c in SCALE] for one in items]
-    assert coded.labelled.tolist() == [bool(said_of(said, one)) for one in items]
+    assert coded.has_label.tolist() == [bool(said_of(said, one)) for one in items]
 
 
 def said_of(rows: list[tuple[Any, Any, Any]], item: Hashable) -> list[Any]:
@@ -131,11 +130,11 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
         ([1, 2], [1, ""], [0, 1], r"annotator\[1\] is empty"),
         ([1, 2], [1, 1], [0, "x"], "label: no order between int, str"),
         ([[1], [2]], [1, 1], [0, 1], r"item has shape \(2, 1\) where one value a row is needed"),
-        ([1, 2], [1, [1, 2]], [0, 1], "annotator is no list: "),
+        ([1, 2], [1, [1, 2]], [0, 1], "annotator is not a list: "),
         ([1, 2], [1, 1], 0, r"label has shape \(\)"),
         ([1, 2], [1, 1], [{}, {}], "label: unhashable type: 'dict'; give numbers or text"),
         ([1, {}], [1, 1], [0, 1], "item: unhashable type: 'dict'; give numbers or text"),
-        ([1, 2], [1, 1], [3, 3], "every label is 3: nothing to tell apart; name the whole scale"),
+        ([1, 2], [1, 1], [3, 3], "every label is 3: at least two classes are needed; name the whole scale"),
     ],
 )
 def test_rows_that_cannot_be_read_are_refused(item: list, annotator: list, label: list, wrong: str) -> None:  # type: ignore[type-arg]

@@ -70,7 +70,9 @@ def test_what_fools_a_judge_before_and_after_its_defences_is_said_first(
             "--suite", "injection" if judge is LastInstruction else "null"
         )
     assert ended.code == 0, ended.err
-    found = re.search(r"false verdict: (\d+) of (\d+) before any defence, (\d+) of \2 with the config's own", ended.out)
+    found = re.search(
+        r"false verdict: (\d+) of (\d+) without defences, (\d+) of \2 with those of the config", ended.out
+    )
     assert found is not None
     before, total, after = map(int, found.groups())
     assert (before, after) == {AlwaysYes: (total, 0), Echo: (31, 25), LastInstruction: (101, 0)}[judge]
@@ -88,12 +90,12 @@ def test_the_tables_have_every_arm_every_kind_and_what_was_sent(project: Project
         "evidence",
         "gates",
         *RESPONSE_GATES,
-        "all (the config's)",
+        "all (config)",
     ):
         assert any(line.startswith(name) for line in ended.out.splitlines()), name
     assert "false verdicts by kind, in %" in ended.out
-    assert "with the config's own defences" in ended.out
-    assert f"requests: {server.count} in this sitting" in ended.out
+    assert "with the defences of the config," in ended.out
+    assert f"requests: {server.count} by this command" in ended.out
 
 
 @pytest.mark.slow
@@ -119,7 +121,7 @@ def test_json_holds_every_arm_with_every_attack(project: Project):
         *RESPONSE_GATES,
     }
     for arm in found["arms"].values():
-        assert set(arm["each"]) == set(found["attacks"])
+        assert set(arm["by_attack"]) == set(found["attacks"])
         assert set(arm["attacks"]["verdicts"]) == {"hits", "n", "rate", "low", "high"}
     assert found["arms"]["none"]["attacks"]["verdicts"]["rate"] > found["arms"]["all"]["attacks"]["verdicts"]["rate"]
 
@@ -135,14 +137,14 @@ def test_a_gate_that_holds_is_silent_and_one_that_is_missed_exits_with_1(project
 def test_a_gate_is_read_before_anything_is_asked(project: Project, server: Server):
     ended = project.attack("--gate", "raet<=0")
     assert (ended.code, server.count) == (2, 0)
-    assert "there is no figure 'raet'; did you mean rate?" in ended.err
+    assert "unknown statistic 'raet'; did you mean rate?" in ended.err
     assert 'write it as in "rate<=0.01"' in project.attack("--gate", "rate").err
 
 
 def test_a_dry_run_sends_nothing_and_says_what_would_be(project: Project, server: Server):
     ended = project.attack("--dry-run", "--json")
     assert (ended.code, server.count) == (0, 0)
-    assert "nothing was sent or written" in ended.err
+    assert "dry run: nothing was sent or written" in ended.err
     expected = json.loads(ended.out)["model"]["expected"]["calls"]
     assert "calls" in project.attack("--dry-run").out
     project.attack()
@@ -155,7 +157,7 @@ def test_what_a_model_does_not_judge_is_named(tmp_path: Path, run: Command, serv
     other = {"evaluators": ["criteria", "maths.length"], "reward": {"rubric": 1.0}}
     ended = Project(tmp_path, run, server.url, **other).attack()
     assert ended.code == 0
-    assert "not attacked, since no model judges one response by itself there: maths.length" in ended.err
+    assert "not attacked, because no model judges a single response: maths.length" in ended.err
 
 
 def test_tasks_need_no_responses(project: Project):
@@ -194,7 +196,7 @@ def test_a_line_that_is_no_task_is_refused(project: Project):
 def test_the_limit_of_calls_ends_it_and_the_cache_goes_on(project: Project, server: Server):
     ended = project.attack("--max-calls", "5")
     assert ended.code == 4
-    assert "what the cache holds is not asked again by the same command" in ended.err
+    assert "run the same command again: it continues from the cache" in ended.err
     assert server.count == 5
     assert project.attack().code == 0
 
@@ -215,7 +217,7 @@ def test_ctrl_c_ends_it_and_the_cache_goes_on(tmp_path: Path, run: Command):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (130, "")
-        assert "interrupted; what the cache holds is not asked again by the same command" in err
+        assert "interrupted; run the same command again: it continues from the cache" in err
         assert "Traceback" not in err
         sent = server.count
         assert json.loads(project.attack("--json").out)["requests"]["number"] == server.count - sent
@@ -233,4 +235,4 @@ def test_an_honest_judge_lets_nothing_through(tmp_path: Path, run: Command):
     with serving(Judge()) as server:
         ended = Project(tmp_path, run, server.url).attack("--gate", "hits<=0, honest_rate>=1")
     assert ended.code == 0
-    assert "attacks let nothing through" in ended.out
+    assert "attacks never pass" in ended.out

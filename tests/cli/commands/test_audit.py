@@ -35,7 +35,7 @@ def head_of(run: Command, folder: Path) -> str:
     return head
 
 
-COMMANDS = ["verify", "seal", "close", "erase", "rescore", "compare", "migrate", "score", "export", "show", "explain"]
+COMMANDS = ["verify", "seal", "close", "erase", "rescore", "compare", "score", "export", "show", "explain"]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -50,8 +50,8 @@ class TestVerify:
         ended = run("verify", scored)
         assert (ended.code, ended.err) == (0, "")
         assert ended.out.splitlines() == [
-            f"{scored} is what was written: 12 records, 13 texts, 0 erased",
-            "4 rewards follow from their verdicts, to the last bit",
+            f"{scored} is unchanged: 12 records, 13 texts, 0 erased",
+            "4 rewards recomputed from their verdicts, bit for bit",
             f"head    {head_of(run, scored)}",
             "sealed  no",
         ]
@@ -95,7 +95,7 @@ class TestVerify:
             ("UPDATE records SET at = at + 1 WHERE seq = 1", "record 1 (run '"),
             (OTHER_TEXT, "of record 10 (trace 'salt/a')"),
             ("UPDATE texts SET salt = x'00' WHERE id = (SELECT max(id) FROM texts)", "of record 11 (trace 'salt/b')"),
-            ("DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)", "is missing, and no erasure says so"),
+            ("DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)", "is missing without an erasure"),
             ("DELETE FROM records WHERE seq = 11", "record 11 is missing"),
             ("DELETE FROM records WHERE seq IN (11, 12)", "belongs to no record"),
         ],
@@ -126,13 +126,13 @@ class TestVerify:
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
         ended = run("verify", project / "run")
         assert ended.code == 0
-        assert "2 rewards follow" in ended.out
-        assert "the run is not closed: more may come after this head" in ended.err
+        assert "2 rewards recomputed" in ended.out
+        assert "the run is not closed: more records may follow this head" in ended.err
 
     def test_a_run_that_was_stopped_before_its_first_reward_is_right(self, scored: Path, run: Command):
         stop_before_the_first_reward(scored)
         ended = run("verify", scored)
-        assert (ended.code, ended.out.splitlines()[1]) == (0, "0 rewards follow from their verdicts, to the last bit")
+        assert (ended.code, ended.out.splitlines()[1]) == (0, "0 rewards recomputed from their verdicts, bit for bit")
 
 
 class TestExpectedHead:
@@ -177,10 +177,7 @@ class TestDeep:
         asked = calls(letters.parent)
         ended = run("verify", letters, "--deep")
         assert ended.code == 0, ended.err
-        assert (
-            "asked again: 9 verdicts came out the same, 4 quotations stand where they are said to"
-            in ended.out.splitlines()
-        )
+        assert "repeated: 9 verdicts are the same, 4 quotations are where they were recorded" in ended.out.splitlines()
         assert calls(letters.parent) == asked
         assert json.loads(run("verify", letters, "--deep", "--json").out)["deep"] == {
             "recomputed": 9,
@@ -202,7 +199,7 @@ class TestDeep:
         ended = run("verify", letters, "--deep")
         assert (ended.code, ended.out) == (5, "")
         said = (
-            "trace 'letter/a', verdict 'manners.echo': score is 0.3333333333333333 in the run and 0.34 when asked again"
+            "trace 'letter/a', verdict 'manners.echo': score is 0.3333333333333333 in the run and 0.34 when recomputed"
         )
         assert said in ended.err
 
@@ -232,14 +229,14 @@ class TestDeep:
         ended = called("verify", tmp_path / "alone", "--deep")
         assert (ended.code, ended.out) == (2, "")
         assert "'manners.echo'" in ended.err
-        assert f"modules of the run are looked for in {tmp_path}, where they lay" in ended.err
+        assert f"modules are imported from {tmp_path}, where they were when" in ended.err
 
     def test_a_folder_of_modules_that_is_gone_is_named(self, project: Path, tmp_path: Path):
         assert called("score", project / "tasks.jsonl", "--out", tmp_path / "runs" / "one").code == 0
         project.rename(tmp_path / "gone")
         ended = called("verify", tmp_path / "runs" / "one", "--deep")
         assert (ended.code, ended.out) == (2, "")
-        lay = f"evaluators[0] names 'manners', which lay in {project} when the run was scored, and that is not there"
+        lay = f"evaluators[0] names 'manners', which was in {project} when the run was scored; that folder is missing"
         assert lay in ended.err
 
 
@@ -321,7 +318,7 @@ class TestSeal:
         assert (ended.code, ended.err) == (0, "")
         key = (keys / "mine.hex").read_text().strip()
         first, second = ended.out.splitlines()
-        assert re.fullmatch(rf"{scored} is sealed since \S+: 12 records, head {head_of(run, scored)}", first)
+        assert re.fullmatch(rf"{scored} was sealed at \S+: 12 records, head {head_of(run, scored)}", first)
         assert second == f"by {key}"
         assert f"sealed  by {key}" in run("verify", scored).out
         assert json.loads(run("verify", scored, "--json").out)["sealed"] == key
@@ -379,9 +376,9 @@ class TestSeal:
         first = json.loads((scored / "seal.json").read_text())
         assert run("erase", scored, "--response", "door/a").code == 0
         unsigned = run("verify", scored)
-        assert (unsigned.code, "1 erasures came after the seal, and nobody signed them" in unsigned.err) == (0, True)
+        assert (unsigned.code, "1 erasures after the seal are unsigned" in unsigned.err) == (0, True)
         refused = run("verify", scored, "--signer", keys / "mine.pem.pub")
-        assert (refused.code, "1 erasures came after what was sealed" in refused.err) == (5, True)
+        assert (refused.code, "1 erasures after the sealed records" in refused.err) == (5, True)
         assert run("seal", scored, "--key", keys / "mine.pem").code == 0
         again = json.loads((scored / "seal.json").read_text())
         assert (first["records"], again["records"]) == (12, 13)
@@ -468,7 +465,7 @@ class TestSeal:
         (tmp_path / "locked.pem").write_bytes(self.pem(Ed25519PrivateKey.generate(), b"secret"))
         ended = run("seal", scored, "--key", tmp_path / "locked.pem")
         assert (ended.code, ended.out) == (2, "")
-        assert "locked.pem: is encrypted, and no passphrase is asked for" in ended.err
+        assert "locked.pem: is encrypted, and passphrases are not supported" in ended.err
 
 
 NO_RUN = [
@@ -485,7 +482,7 @@ NO_RUN = [
 
 @pytest.mark.parametrize("command", NO_RUN, ids=" ".join)
 @pytest.mark.parametrize(
-    ("name", "state"), [("nothing", "does not exist"), ("empty", "holds no run"), ("file", "is no folder")]
+    ("name", "state"), [("nothing", "does not exist"), ("empty", "contains no run"), ("file", "is not a folder")]
 )
 def test_what_is_no_run_is_refused(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], name: str, state: str
@@ -511,7 +508,7 @@ def test_a_run_that_was_stopped_while_it_planned_is_none_yet(
         change(scored, f"DELETE FROM {table}")
     ended = run(command[0], scored, *command[1:])
     assert (ended.code, ended.out) == (2, "")
-    assert "holds no run yet" in ended.err
+    assert "contains no run yet" in ended.err
     assert not (tmp_path / "again").exists()
 
 

@@ -10,11 +10,11 @@ from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison import Comparison
 from jurygraph.runs.reports.gate import ComparisonStatistics
 from jurygraph.runs.run import Run
-from jurygraph.schema import Counts, Reward, Trace, Verdict
+from jurygraph.schema import Counts, RecordedVerdict, Reward, Trace
 from tests.cli.conftest import Command
 
 
-def scored(task: str, response: str, value: float | None, agent: str | None, *verdicts: Verdict) -> Trace:
+def scored(task: str, response: str, value: float | None, agent: str | None, *verdicts: RecordedVerdict) -> Trace:
     status = "failed" if value is None else "ok"
     reward = Reward(
         value=value, status=status, partial=value, coverage=1.0, range=None, components={}, terms=(), counts=Counts()
@@ -24,12 +24,12 @@ def scored(task: str, response: str, value: float | None, agent: str | None, *ve
     )
 
 
-def polite(about: str, score: float) -> Verdict:
-    return Verdict(question="polite", about=about, responses=(about,), score=score)
+def polite(about: str, score: float) -> RecordedVerdict:
+    return RecordedVerdict(question="polite", about=about, responses=(about,), score=score)
 
 
-def duel(score: float) -> Verdict:
-    return Verdict(question="duel", about="salt/a", responses=("salt/a", "salt/b"), score=score)
+def duel(score: float) -> RecordedVerdict:
+    return RecordedVerdict(question="duel", about="salt/a", responses=("salt/a", "salt/b"), score=score)
 
 
 RUNS = {
@@ -67,7 +67,7 @@ def test_two_runs_side_by_side(run: Command):
     ended = run("compare", "before", "after")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines() == [
-        "figure           a response passes with 0.5                          value",
+        "statistic        a response passes from 0.5                          value",
         "───────────────  ────────────────────────────────────────────────  ───────",
         "paired           responses in both runs                                  4",
         "only_a           responses in A only                                     0",
@@ -96,14 +96,14 @@ def test_two_runs_side_by_side(run: Command):
         "────────────────  ─  ──────  ──────  ───────",
         "alice             2  0.6250  0.3750  -0.2500",
         "bob               1  0.2500  0.2500   0.0000",
-        "(no agent named)  0       -       -        -",
+        "(no agent)  0       -       -        -",
         "",
         "question  in both  to met  to unmet  McNemar p  largest |B - A|  A only  B only",
         "────────  ───────  ──────  ────────  ─────────  ───────────────  ──────  ──────",
         "duel            1       1         0     1.0000           1.0000       0       0",
         "polite          3       0         1     1.0000           0.7500       1       0",
         "",
-        "largest changes of a reward       A       B    B - A",
+        "largest changes       A       B    B - A",
         "───────────────────────────  ──────  ──────  ───────",
         "door/a                       0.5000  0.2500  -0.2500",
         "salt/a                       0.7500  0.5000  -0.2500",
@@ -119,7 +119,7 @@ def test_two_runs_side_by_side(run: Command):
 def test_only_as_many_flips_are_listed_as_asked_for(run: Command):
     listed = run("compare", "before", "after", "--flips", 1).out.splitlines()[-3:]
     assert listed[1].startswith("duel     salt/a")
-    assert listed[2] == "... and 1 more (--flips N lists N of them, --json all)"
+    assert listed[2] == "... and 1 more (--flips N lists N, --json all)"
     assert "more (" not in run("compare", "before", "after", "--flips", 2).out
     assert "sample" not in run("compare", "before", "after", "--flips", 0).out
 
@@ -174,23 +174,23 @@ def test_a_missed_gate_says_what_was_seen_and_is_1(run: Command, form: tuple[str
     ended = run("compare", "before", "after", *form, "--gate", "flips<=1, n>=3, mean_delta>=-0.125")
     assert (ended.code, ended.out) == (1, plain.out)
     assert ended.err.splitlines() == [
-        "gate missed: flips <= 1, but flips is 2",
-        f"gate missed: mean_delta >= -0.125, but mean_delta is {-0.5 / 3}",
+        "threshold missed: flips <= 1, but flips is 2",
+        f"threshold missed: mean_delta >= -0.125, but mean_delta is {-0.5 / 3}",
     ]
 
 
 @pytest.mark.usefixtures("made")
 def test_a_figure_that_is_missing_misses_the_gate(run: Command):
     ended = run("compare", "before", "before", "--gate", "wilcoxon_p>0.05")
-    assert (ended.code, ended.err) == (1, "gate missed: wilcoxon_p > 0.05, but there is no wilcoxon_p here\n")
+    assert (ended.code, ended.err) == (1, "threshold missed: wilcoxon_p > 0.05, but there is no wilcoxon_p\n")
 
 
 @pytest.mark.usefixtures("made")
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("before", "after", "--gate", "mean_delta"), 'is no condition; write it as in "mean_delta>-0.01"'),
-        (("nowhere", "after", "--gate", "mean_detla>0"), "there is no figure 'mean_detla'; did you mean mean_delta?"),
+        (("before", "after", "--gate", "mean_delta"), 'is not a condition; write it as in "mean_delta>-0.01"'),
+        (("nowhere", "after", "--gate", "mean_detla>0"), "unknown statistic 'mean_detla'; did you mean mean_delta?"),
         (("before", "nowhere"), "nowhere: does not exist"),
         (("before", "hostile"), "the runs have no response in common"),
         (("before", "after", "--passing", "nan"), "name a finite number, such as 0.5"),

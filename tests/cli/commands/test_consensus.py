@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.sources.confusions import read_confusions
+from jurygraph.sources.ratings import read_confusions
 from tests.cli.conftest import Command
 from tests.sources.test_ratings import table
 from tests.studies.consensus.made import AGENTS, PANEL
@@ -58,11 +58,11 @@ def test_the_tables_are_the_published_ones(run: Command) -> None:
     best = rows(lines, "annotator")[0]
     assert best[:2] + best[5:7] == ["annotator_0", "0.794", "0.253", "0.219"]
     assert rows(lines, "most ambiguous items")[0][1:] == ["0.261", "0.739", "1"]
-    assert [row[-1] for row in rows(lines, "MV against PEC")] == ["0.824", "0.148", "6", "0.103", "(0.00%)"]
+    assert [row[-1] for row in rows(lines, "MV and PEC")] == ["0.824", "0.148", "6", "0.103", "(0.00%)"]
     stable = rows(lines, "stability (50 subsets)")
     assert [row[-3:-1] for row in stable] == [["0.503", "1.000"], ["0.503", "1.000"], ["0.587", "1.167"]]
     assert rows(lines, "agreement")[0][-1] == "69.2%"
-    assert "2 annotators cannot be told apart: 8 free cells for 14 unknowns" in ended.err
+    assert "2 annotators are not identifiable: 8 free cells for 14 unknowns" in ended.err
 
 
 def test_json_has_the_published_figures(run: Command) -> None:
@@ -165,7 +165,7 @@ def test_without_agents_there_are_no_scores_and_it_is_said(votes: Path, run: Com
     ended = run("consensus", votes, *MODEL, "--json")
     answer = json.loads(ended.out)
     assert (answer["agents"], answer["stability"]) == ({}, None)
-    assert "no row names an agent: agents have no scores, and stability is not measured" in ended.err
+    assert "no row has an agent: no scores of agents and no stability" in ended.err
     assert "agent " not in run("consensus", votes, *MODEL, "--compare").out
 
 
@@ -178,11 +178,11 @@ def test_long_tables_are_cut_short(votes: Path, run: Command) -> None:
 
 def test_what_stability_lacks_is_said(votes: Path, run: Command) -> None:
     ended = run("consensus", votes, *MODEL, "--subsets", 0)
-    assert "stability is not measured: no subsets were asked for" in ended.err
+    assert "stability was not measured: no subsets were asked for" in ended.err
     assert "rank sd" not in ended.out
 
 
-def test_a_column_that_may_be_misspelt_is_told(votes: Path, run: Command) -> None:
+def test_a_possibly_misspelt_column_is_reported(votes: Path, run: Command) -> None:
     table(votes, *[one | {"grup": "x"} for one in ROWS])
     assert "column 'grup' is not read; did you mean group?" in run("consensus", votes, *MODEL).err
 
@@ -202,7 +202,7 @@ def test_the_artifact_holds_the_confusions(votes: Path, run: Command) -> None:
 
 def test_of_a_small_panel_no_artifact_is_written(votes: Path, run: Command) -> None:
     ended = run("consensus", votes, *QUICK, "--artifact", "confusions.json")
-    assert "confusions.json: is not written, since the majority has no confusions" in ended.err
+    assert "confusions.json: not written, because the majority vote has no confusions" in ended.err
     assert not Path("confusions.json").exists()
 
 
@@ -227,13 +227,16 @@ def test_what_cannot_be_drawn_is_refused_first(votes: Path, run: Command, monkey
         (["nowhere.csv"], "nowhere.csv: there is no such file; "),
         (["votes.csv", "--classes", "1,2"], "votes.csv, line 2, field label: is the number 0, which is off the scale"),
         (["votes.csv", "--classes", "0"], "--classes: '0' alone is no scale; "),
-        (["votes.csv", "--values", "0,half"], "--values: 'half' is no number; "),
+        (
+            ["votes.csv", "--values", "0,half"],
+            "--values: expected the credit of each class, such as 0,0.5,1, got 'half'",
+        ),
         (["votes.csv", "--values", "0,0.5,1"], "--values: gives 3 credits to 2 classes (0, 1); "),
         (["votes.csv", "--dimension", "tone"], "--dimension: no rating is of 'tone'; "),
         (["votes.csv", "--item", "idx"], "votes.csv, line 1: has no column 'idx'; "),
         (["votes.csv", "--method", "majority", "--refit", "5"], "--refit: majority has nothing to refit; "),
         (["votes.csv", "--plot", "a.bmp"], "a.bmp: pictures end in .svg, .png, .pdf; "),
-        (["votes.csv", "--artifact", "no/where.json"], "no/where.json: the folder that it would lie in does not exist"),
+        (["votes.csv", "--artifact", "no/where.json"], "no/where.json: its folder does not exist"),
         (["votes.csv", "--gold", "gold.csv"], "gold.csv, line 2, field item: nobody labelled item 'q'; "),
         (["empty.csv"], "empty.csv: has no rows; "),
         (["same.csv"], "same.csv: every label is 1, and there is nothing to tell apart; "),
@@ -254,7 +257,7 @@ def test_wrong_input_is_one_clear_error(votes: Path, run: Command, arguments: li
 @pytest.mark.parametrize(
     ("some", "said"),
     [
-        ([("a", "x", 0), ("b", "x", 1)], "one annotator cannot be told apart"),
+        ([("a", "x", 0), ("b", "x", 1)], "one annotator is not identifiable"),
         ([("a", "x", 0), ("b", "x", 1), ("a", "y", 1), ("b", "y", 1), ("a", "z", 0)], "little is known of z"),
         ([("a", "x", 0), ("b", "x", 1), ("c", "x", "")], "items without a label: 1"),
     ],
@@ -275,10 +278,10 @@ def test_help_has_an_example(run: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
-        (["--artifact", "votes.csv"], "votes.csv: is the file that is read; name another to write"),
+        (["--artifact", "votes.csv"], "votes.csv: is an input file; name another file to write"),
         (
             ["--artifact", "same.svg", "--plot", "same.svg"],
-            "same.svg: is the file of --artifact and of --plot; name two",
+            "same.svg: --artifact and --plot name the same file; name two files",
         ),
         (["--values", "1e300,-1e300"], "--values: a credit is beyond 1e+09"),
         (["--bootstrap", "1"], "--bootstrap: one draw tells no spread"),

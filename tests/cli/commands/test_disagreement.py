@@ -63,7 +63,7 @@ def test_the_tables_say_how_much_and_where(trained: Path, run: Command):
     assert lines[steps + 2].split() == ["1", "4", "0.4750", "0.3667", "0.2500"]
     assert lines[steps + 3].split() == ["2", "1", "1.9500", "0.0667", "0.0000"]
     assert lines[-2].split()[:5] == ["mean", "D_pair", "0.3667", "0.0667", "-0.3"]
-    assert "macrm: left out, responses whose reward failed: 1" in ended.err
+    assert "macrm: omitted, responses whose reward failed: 1" in ended.err
 
 
 def test_without_steps_there_is_no_series(trained: Path, run: Command):
@@ -88,7 +88,7 @@ def test_runs_stand_side_by_side_each_by_its_own_threshold(trained: Path, run: C
     ended = run("study", "disagreement", "macrm", "two")
     assert [line.split()[0] for line in ended.out.splitlines()[2:4]] == ["macrm", "two"]
     assert "two: accuracy, steps, of 5 responses to 3 tasks" in ended.out
-    assert "the runs are compared by different components; name those of all with --components" in ended.err
+    assert "the runs have different components; choose common ones with --components" in ended.err
 
 
 def test_components_and_percentile_can_be_named(trained: Path, run: Command):
@@ -104,7 +104,7 @@ def test_ties_between_high_and_low_are_told(tmp_path: Path, run: Command):
     project = write_project(tmp_path / "tied", [task("a", 1, *[(1.0, 0.0, 0.0)] * 3)], CONFIG)
     run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
     ended = run("study", "disagreement", project / "run")
-    assert "1 of High-div and 2 of Low-div have D_pair 0.6667; the ids decide between them" in ended.err
+    assert "1 High-div and 2 Low-div responses tie at D_pair 0.6667; ties are split by id" in ended.err
     assert "accuracy and format are constant" in ended.out
 
 
@@ -118,7 +118,7 @@ def test_it_draws_the_series_and_writes_nothing_else(trained: Path, run: Command
 def test_what_cannot_be_drawn_is_refused_first(trained: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     ended = run("study", "disagreement", "macrm", "--plot", "a.png")
     assert (ended.code, ended.out) == (2, "")
-    assert "--plot: the picture is over steps; cut the run with --step-label or --every" in ended.err
+    assert "--plot: the plot needs steps; add --step-label or --every" in ended.err
     ended = run("study", "disagreement", "macrm", "--every", 1, "--plot", "a.bmp")
     assert (ended.code, ended.out) == (2, "")
     assert "a.bmp: pictures end in .svg, .png, .pdf; name one of these" in ended.err

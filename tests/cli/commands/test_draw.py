@@ -61,7 +61,7 @@ def test_one_of_several_tasks_is_picked_by_its_id(here: Path, run: Command):
     assert "Rubric of task note" in run("graph", "--task", "several.jsonl", "--id", "note").out
     ended = run("graph", "--task", "several.jsonl")
     assert ended.code == 2
-    assert "holds 3 tasks; pick one with --id: letter, note, list" in ended.err
+    assert "contains 3 tasks; choose one with --id: letter, note, list" in ended.err
     ended = run("graph", "--task", "several.jsonl", "--id", "lettre")
     assert ended.code == 2
     assert "there is no task 'lettre'; did you mean letter?" in ended.err
@@ -144,30 +144,33 @@ def test_a_task_that_is_not_as_it_was_in_the_run_is_refused(here: Path, run: Com
     write_tasks(here, [line])
     ended = run("graph", "--task", "tasks.jsonl", "--run", "run", "--response", "bluff")
     assert ended.code == 2
-    assert "task 'letter' is not as it was in run; leave out --task" in ended.err
+    assert "task 'letter' has changed since run was scored; remove --task" in ended.err
     two_tasks(here)
     ended = run("graph", "--task", "several.jsonl", "--id", "note", "--run", "run", "--response", "bluff")
     assert ended.code == 2
-    assert "response 'bluff' of run is one to task 'letter'" in ended.err
+    assert "response 'bluff' of run is a response to task 'letter'" in ended.err
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("score", "--task", "tasks.jsonl"), "leave out one"),
-        (("--response", "bluff"), "say of which one with --run"),
-        (("--run", "run"), "say which one with --response"),
-        (("--id", "letter"), "name the file with --task"),
-        (("--form", "svg"), "--form svg: state machines are drawn as Mermaid alone; leave it out"),
-        (("-o", "x.svg"), "-o x.svg: state machines are drawn as Mermaid alone; name a file that ends in .mmd"),
-        (("--task", ""), "--task: is an empty name; give it a file of tasks"),
-        (("--task", "tasks.jsonl", "-o", "./tasks.jsonl"), "./tasks.jsonl: is the file that is read"),
-        (("--task", "tasks.jsonl", "-o", "tasks.jsonl", "--form", "svg"), "tasks.jsonl: is the file that is read"),
-        (("--task", "tasks.jsonl", "-o", "x.png"), "-o x.png: ends in none of .svg, .mmd, .mermaid, .md, .txt"),
-        (("-o", "x.png"), "-o x.png: ends in none of"),
+        (("score", "--task", "tasks.jsonl"), "remove one"),
+        (("--response", "bluff"), "--response: needs the run; name it with --run"),
+        (("--run", "run"), "--run: needs --response"),
+        (("--id", "letter"), "--id: needs a file of tasks"),
+        (("--form", "svg"), "--form svg: state machines are drawn as Mermaid only; remove it"),
+        (("-o", "x.svg"), "-o x.svg: state machines are drawn as Mermaid only; name a file that ends in .mmd"),
+        (("--task", ""), "--task: expected a file of tasks"),
+        (("--task", "tasks.jsonl", "-o", "./tasks.jsonl"), "./tasks.jsonl: is an input file"),
+        (("--task", "tasks.jsonl", "-o", "tasks.jsonl", "--form", "svg"), "tasks.jsonl: is an input file"),
+        (
+            ("--task", "tasks.jsonl", "-o", "x.png"),
+            "-o x.png: expected one of the suffixes .svg, .mmd, .mermaid, .md, .txt",
+        ),
+        (("-o", "x.png"), "-o x.png: expected one of the suffixes"),
         (("--task", "nowhere.jsonl"), "nowhere.jsonl"),
         (("--run", "run", "--response", "bluf"), "did you mean bluff?"),
-        (("--task", "tasks.jsonl", "-o", "run/run.sqlite"), "is a file of the run itself"),
+        (("--task", "tasks.jsonl", "-o", "run/run.sqlite"), "is a file of the run;"),
     ],
 )
 def test_what_does_not_go_together_is_refused(here: Path, run: Command, options: tuple[str, ...], said: str):
@@ -181,11 +184,11 @@ def test_what_does_not_go_together_is_refused(here: Path, run: Command, options:
 @pytest.mark.parametrize(
     ("rubric", "said"),
     [
-        (None, "task 't' has no rubric to draw"),
+        (None, "task 't' has no rubric; choose another task with --id"),
         (
             ROUND,
             "odd.jsonl, line 2: task 't': the rubric graph has a cycle: facts -> advice -> thanks -> facts; "
-            "leave out one of these edges",
+            "remove one of these edges",
         ),
     ],
 )

@@ -61,7 +61,7 @@ def test_what_it_writes_can_be_scored(two: Path, run: Command, tmp_path: Path) -
 
 def test_json_says_where_they_are_and_how_many(two: Path, run: Command, tmp_path: Path) -> None:
     ended = run("import", "travelplanner", two, "--out", tmp_path / "t.jsonl", "--json")
-    counted = {"tasks": 2, "responses": 2, "answered": 2, "passed_over": 0, "told": {}}
+    counted = {"tasks": 2, "responses": 2, "tasks_with_responses": 2, "omitted": 0, "notes": {}}
     assert json.loads(ended.out) == {"tasks_file": str(tmp_path / "t.jsonl"), **counted}
 
 
@@ -78,7 +78,7 @@ def test_a_name_that_ends_so_is_written_with_gzip_the_same_bytes_every_time(
 def test_the_file_that_is_read_is_not_written_over(two: Path, run: Command) -> None:
     before = two.read_bytes()
     ended = run("import", "travelplanner", two, "--out", two)
-    assert (ended.code, ended.err) == (2, f"error: {two}: is the file that is read; name another to write\n")
+    assert (ended.code, ended.err) == (2, f"error: {two}: is an input file; name another file to write\n")
     assert two.read_bytes() == before
 
 
@@ -86,7 +86,7 @@ def test_what_no_rule_reads_in_a_query_is_told(run: Command, tmp_path: Path) -> 
     query = f"{LINES[0]['query']} We want no smoking in our rooms."
     source = written(tmp_path / "one.jsonl", {**LINES[0], "query": query})
     ended = run("import", "travelplanner", source, "--out", tmp_path / "t.jsonl")
-    assert "things that queries speak of in words that no rule reads are no constraints: 1\n" in ended.err
+    assert "phrases in queries that no rule parses were not imported as constraints: 1\n" in ended.err
     assert f"  {LINES[0]['id']}: smoking" in ended.err
     (task,) = read((tmp_path / "t.jsonl").read_text())
     assert task["metadata"] == {"unread": ["smoking"]}
@@ -127,7 +127,7 @@ def test_nothing_is_written_where_a_line_is_bad(run: Command, tmp_path: Path, ou
     before = contents(tmp_path)
     ended = run("import", "travelplanner", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: in.jsonl, line 2, field query: states no budget such as $1,700\n"
+    assert ended.err == "error: in.jsonl, line 2, field query: has no budget such as $1,700\n"
     assert contents(tmp_path) == before
 
 
@@ -148,9 +148,9 @@ def test_nothing_is_written_where_a_profile_is_of_no_task(two: Path, run: Comman
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        ("travelplaner", "there is no format 'travelplaner'; did you mean travelplanner?"),
-        ("gsm8k", f"there is no format 'gsm8k'; known: {', '.join(FORMATS)}"),
-        ("judgebnch", "there is no format 'judgebnch'; did you mean judgebench?"),
+        ("travelplaner", "unknown format 'travelplaner'; did you mean travelplanner?"),
+        ("gsm8k", f"unknown format 'gsm8k'; known: {', '.join(FORMATS)}"),
+        ("judgebnch", "unknown format 'judgebnch'; did you mean judgebench?"),
     ],
 )
 def test_an_unknown_format_is_refused(two: Path, run: Command, tmp_path: Path, form: str, words: str) -> None:
@@ -182,7 +182,7 @@ def test_what_a_run_is_made_of_is_never_written_over(scored: Path, two: Path, ru
     before = contents(scored)
     ended = run("import", "travelplanner", two, "--out", scored / "run.sqlite")
     assert (ended.code, ended.out) == (2, "")
-    assert "is a file of the run itself" in ended.err
+    assert "is a file of the run;" in ended.err
     assert contents(scored) == before
 
 
@@ -218,7 +218,7 @@ def test_what_is_left_out_is_counted_and_the_first_of_it_named(run: Command, tmp
         "  22222222-bbbb",
         f"next: jurygraph score {tmp_path / 't.jsonl'} --config jury.yaml --out run",
     ]
-    assert json.loads(ended.out)["told"] == {what: 7, why: 1}
+    assert json.loads(ended.out)["notes"] == {what: 7, why: 1}
 
 
 def test_where_only_some_tasks_have_responses_it_says_how_they_can_be_scored(run: Command, tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def test_where_only_some_tasks_have_responses_it_says_how_they_can_be_scored(run
     ended = run("import", "healthbench", source, "--out", tmp_path / "t.jsonl")
     assert ended.err.splitlines() == [
         "3 tasks with 4 responses",
-        "tasks without a response: 1; `score` wants one for each: import with --only answered, or with --only tasks to "
-        "score responses of your own",
+        "tasks without a response: 1; `score` needs one for each: import with --only answered, or with --only tasks to "
+        "score your own responses",
     ]
 
 
@@ -235,10 +235,10 @@ def test_answered_leaves_out_the_tasks_without_a_response(run: Command, tmp_path
     source = written(tmp_path / "in.jsonl", *HEALTHBENCH)
     ended = run("import", "healthbench", source, "--out", tmp_path / "t.jsonl", "--only", "answered", "--json")
     assert [task["id"] for task in read((tmp_path / "t.jsonl").read_text())] == ["11111111-aaaa", "3"]
-    assert json.loads(ended.out)["passed_over"] == 1
+    assert json.loads(ended.out)["omitted"] == 1
     assert ended.err.splitlines() == [
         "2 tasks with 4 responses",
-        "tasks without a response are left out, as --only answered asks: 1",
+        "tasks without a response, omitted by --only answered: 1",
         f"next: jurygraph score {tmp_path / 't.jsonl'} --config jury.yaml --out run",
     ]
 
@@ -247,7 +247,7 @@ def test_nothing_is_written_where_no_task_is_answered(run: Command, tmp_path: Pa
     source = written(tmp_path / "in.jsonl", *PLAWBENCH)
     ended = run("import", "plawbench", source, "--out", tmp_path / "t.jsonl", "--only", "answered")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: none of the 3 tasks has a response; leave out --only answered\n"
+    assert ended.err == "error: none of the 3 tasks has a response; remove --only answered\n"
     assert not (tmp_path / "t.jsonl").exists()
 
 
@@ -283,7 +283,7 @@ def test_stakeholders_go_with_travelplanner_alone(run: Command, tmp_path: Path) 
     ended = run("import", "plawbench", source, "--out", tmp_path / "t.jsonl", "--stakeholders", source)
     assert (ended.code, ended.err) == (
         2,
-        "error: --stakeholders: goes with travelplanner; leave it out for plawbench\n",
+        "error: --stakeholders: only for travelplanner; remove it for plawbench\n",
     )
 
 
@@ -292,7 +292,7 @@ def test_tasks_are_made_of_one_file(form: str, two: Path, run: Command, tmp_path
     ended = run("import", form, two, "other.jsonl", "--out", tmp_path / "t.jsonl")
     assert (ended.code, ended.err) == (
         2,
-        f"error: other.jsonl: {form} is read from one file; import each by itself\n",
+        f"error: other.jsonl: {form} takes one file; import each by itself\n",
     )
 
 
@@ -316,11 +316,11 @@ def test_votes_are_written_as_ratings_of_both_sets(run: Command, tmp_path: Path)
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--out", "t.csv"], "t.csv: RATINGS are written as JSON lines; name it t.jsonl"),
-        (["--out", "t.csv.gz"], "t.csv.gz: RATINGS are written as JSON lines; name it t.jsonl"),
+        (["--out", "t.csv"], "t.csv: RATINGS are written as JSONL; name the file t.jsonl"),
+        (["--out", "t.csv.gz"], "t.csv.gz: RATINGS are written as JSONL; name the file t.jsonl"),
         (
             ["--out", "t.jsonl", "--only", "tasks"],
-            "--only: says which tasks are wanted, and qags has none; leave it out",
+            "--only: selects tasks, and qags has none; remove it",
         ),
     ],
 )
@@ -356,7 +356,7 @@ def test_real_queries_can_be_scored_from_the_command_line(run: Command, tmp_path
 
 def test_help_tells_what_was_never_run_on_published_data(run: Command) -> None:
     shown = " ".join(run("import", "--help").out.split())
-    assert "healthbench and rewardbench were written after the published schema, and never run on" in shown
+    assert "healthbench and rewardbench follow the published schema and were never run on" in shown
 
 
 def test_help_shows_how(run: Command) -> None:

@@ -54,7 +54,7 @@ def test_explain_quotes_the_step_at_which_it_went_wrong(tmp_path: Path, run: Com
     run("init", tmp_path / "jury")
     run("score", tmp_path / "jury/tasks.jsonl", "--out", tmp_path / "run")
     said = run("explain", tmp_path / "run", "--response", "train/hasty").out
-    first = next(line for line in said.splitlines() if line.startswith("What was wrong first"))
+    first = next(line for line in said.splitlines() if line.startswith("First error"))
     assert "80 / 2 = 30" in first
 
 
@@ -62,7 +62,7 @@ def test_init_writes_over_nothing(tmp_path: Path, run: Command):
     (tmp_path / "jury.yaml").write_text("mine")
     ended = run("init", tmp_path)
     assert ended.code == 2
-    assert "is there already and stays as it is" in ended.err
+    assert "exists and was not overwritten" in ended.err
     assert [path.name for path in tmp_path.iterdir()] == ["jury.yaml"]
     assert (tmp_path / "jury.yaml").read_text() == "mine"
 
@@ -81,14 +81,14 @@ def test_init_writes_through_no_link(tmp_path: Path, run: Command):
     (tmp_path / "jury" / "jury.yaml").symlink_to(tmp_path / "mine")
     ended = run("init", tmp_path / "jury")
     assert ended.code == 2
-    assert f"{tmp_path / 'jury' / 'jury.yaml'}: is there already" in ended.err
+    assert f"{tmp_path / 'jury' / 'jury.yaml'}: exists" in ended.err
     assert not (tmp_path / "mine").exists()
 
 
 def test_init_names_the_nearest_template(tmp_path: Path, run: Command):
     ended = run("init", tmp_path / "jury", "--template", "math")
     assert ended.code == 2
-    assert "there is no template 'math'; did you mean maths?" in ended.err
+    assert "unknown template 'math'; did you mean maths?" in ended.err
     assert not (tmp_path / "jury").exists()
 
 

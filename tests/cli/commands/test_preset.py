@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from jurygraph.sources import parse_config, read_config
-from jurygraph.sources.presets import PRESETS
+from jurygraph.sources.config import PRESETS
 from tests.cli.conftest import Command
 
 
@@ -36,4 +36,4 @@ def test_another_name_is_refused(run: Command) -> None:
 def test_a_name_that_is_like_no_other_is_answered_with_all_of_them(run: Command) -> None:
     ended = run("preset", "nobody")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == f"error: there is no preset 'nobody'; known: {', '.join(PRESETS)}\n"
+    assert ended.err == f"error: unknown preset 'nobody'; known: {', '.join(PRESETS)}\n"

@@ -37,7 +37,7 @@ CALLS = 6
 
 
 FOUND = """\
-task  stakeholder  constraint                           rests on                               kind       α
+task  stakeholder  constraint                           quote                                  kind       α
 ────  ───────────  ───────────────────────────────────  ─────────────────────────────────────  ────  ──────
 t0    ann          c1: No nuts are served.              I am allergic to nuts                  hard  1.5000
 t0    ann          c2: It is near the sea.              I would love to be near the sea        soft  1.0000
@@ -153,7 +153,7 @@ class TestWritten:
         assert "t0: tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in ended.out
         why = "“There are ghosts.” rests on “I love ghosts”, which does not stand in the profile"
         assert f"t1: dropped of ben: {why}" in ended.out
-        assert "2 tasks were written, 0 left out" in ended.err
+        assert "2 tasks written, 0 omitted" in ended.err
         assert f"next: jurygraph score {project.folder}/tasks.jsonl --profiles-from" in ended.err
 
     def test_as_json_it_is_one_object(self, project: Project, server: Server):
@@ -187,7 +187,7 @@ class TestWritten:
         before = (project.folder / "profiles.jsonl").read_bytes()
         ended = project.profiles()
         assert (ended.code, server.count) == (0, CALLS)
-        assert "requests: none in this sitting" in ended.out
+        assert "requests: none by this command" in ended.out
         assert (project.folder / "profiles.jsonl").read_bytes() == before
 
 
@@ -211,9 +211,9 @@ class TestNotWritten:
             ended = project.configured(server.url).profiles()
         assert ended.code == 1
         assert [line["task"] for line in project.lines] == ["t1"]
-        assert "left out, line 1: task 't0': " in ended.err
+        assert "omitted, line 1: task 't0': " in ended.err
         assert "stakeholder 'ben'" in ended.err
-        assert "1 tasks were written, 1 left out" in ended.err
+        assert "1 tasks written, 1 omitted" in ended.err
 
     def test_a_model_that_cannot_be_reached_writes_nothing_and_the_same_command_goes_on(self, project: Project):
         read, down = parsing(tensions=TENSIONS), True
@@ -225,7 +225,7 @@ class TestNotWritten:
             ended = project.configured(server.url, calls={"cache": True, "concurrency": 1}).profiles()
             assert (ended.code, ended.out) == (3, "")
             assert "error: tasks.jsonl, line 2: task 't1': the profile of stakeholder 'ann' could not be" in ended.err
-            assert "nothing was written, and the same command tries again, with what the cache keeps" in ended.err
+            assert "nothing was written; run the same command again: it continues from the cache" in ended.err
             assert not (project.folder / "profiles.jsonl").exists()
             down, before = False, server.count
             assert project.profiles().code == 0
@@ -234,7 +234,7 @@ class TestNotWritten:
     @pytest.mark.parametrize(
         ("change", "said"),
         [
-            ({"id": "t0"}, "tasks.jsonl, line 2, field id: task 't0' stands already in line 1; give each task an id"),
+            ({"id": "t0"}, "tasks.jsonl, line 2, field id: task 't0' is already in line 1; give each task an id"),
             ({"stakeholdrs": []}, "tasks.jsonl, line 2, field stakeholdrs: unknown; did you mean stakeholders?"),
         ],
     )
@@ -252,7 +252,7 @@ class TestNotWritten:
         before = tasks.read_bytes()
         ended = run("profiles", tasks, "--out", tasks)
         assert (ended.code, tasks.read_bytes()) == (2, before)
-        assert "is the file that is read; name another to write" in ended.err
+        assert "is an input file; name another file to write" in ended.err
         assert project.score("run").code == 0
         before_run = contents(project.folder / "run")
         assert run("profiles", tasks, "--out", project.folder / "run" / "config.yaml").code == 2
@@ -270,7 +270,7 @@ class TestNotWritten:
                 process.send_signal(signal.SIGINT)
                 _, err = process.communicate()
         assert (process.returncode, b"Traceback" in err) == (130, False)
-        assert b"interrupted; nothing was written, and the same command goes on with what the cache has" in err
+        assert b"interrupted; nothing was written. Run the same command again: it continues from the cache" in err
         assert not (project.folder / "profiles.jsonl").exists()
 
 
@@ -313,12 +313,12 @@ class TestScoredBy:
         self.edit(read)
         refused = read.score("old", *read.by_hand)
         assert refused.code == 2
-        assert "was begun with other settings: the profiles file is profiles.jsonl (" in refused.err
+        assert "was started with other settings: the profiles file is profiles.jsonl (" in refused.err
         asked = server.count
         ended = read.score("new", *read.by_hand, "--branch", read.folder / "old")
         assert (ended.code, server.count) == (0, asked)
-        assert "3 verdicts were carried over" in ended.err
-        assert "1 were asked anew" in ended.err
+        assert "3 verdicts were reused" in ended.err
+        assert "1 were requested again" in ended.err
         old, new = (traces(run, read.folder / name) for name in ("old", "new"))
         assert old[0] == new[0]
         assert old[1]["plan_digest"] != new[1]["plan_digest"]
@@ -375,7 +375,7 @@ class TestPlanned:
             ended = project.configured(server.url, calls={"attempts": 1}).score("run")
         assert (ended.code, ended.out) == (3, "")
         assert "error: tasks.jsonl, line 1: task 't0': the profile of stakeholder 'ann' could not be read" in ended.err
-        assert "nothing was written, and the same command tries again" in ended.err
+        assert "nothing was written; run the same command again" in ended.err
         assert not (project.folder / "run").exists()
 
 
@@ -388,11 +388,10 @@ class TestDryRun:
         assert [line.split() for line in ended.out.splitlines() if line.startswith("calls")] == [
             ["calls", "4", "4", "8"]
         ]
-        first = "the model must first read profiles, or tell roles of criteria, of 2 tasks"
-        said = f"{first}: that is in it, and nothing that hangs on it"
+        said = "2 tasks first need profiles or roles of criteria from the model"
         assert said in ended.out
         found = json.loads(project.score("run", "--dry-run", "--json").out)
-        assert (found["tasks_to_read"], found["tasks"], found["questions"]) == (2, 2, 0)
+        assert (found["tasks_needing_model"], found["tasks"], found["questions"]) == (2, 2, 0)
         assert not (project.folder / "run").exists()
         project.profiles()
         ended = project.score("run", "--dry-run")

@@ -67,10 +67,10 @@ def test_the_marks_are_made_with_the_projects_key(run: Command, person: Path, mo
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        ("{", "is no JSON"),
-        ("[]", "is no JSON object"),
+        ("{", "is not valid JSON"),
+        ("[]", "expected a JSON object"),
         (NESTED, "is nested too deeply"),
-        ('{"query": "Plan."}', "has no 'profile'; prompt 'profile' needs query, profile"),
+        ('{"query": "Plan."}', "missing variable 'profile'; prompt 'profile' needs query, profile"),
         ('{"query": "Plan.", "profile": "", "profil": ""}', "has no variable 'profil'; did you mean profile?"),
     ],
 )
@@ -136,10 +136,10 @@ def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "filled", "wrong"),
     [
-        ("criteria", {**CRITERIA, "items": "a"}, "variable items: is a list of objects with `name` and `text`"),
-        ("criteria", {**CRITERIA, "items": []}, "variable items: is a list of objects with `name` and `text`"),
-        ("criteria", {**CRITERIA, "items": ["a"]}, "variable items[0]: is an object with `name` and `text`"),
-        ("criteria", {**CRITERIA, "items": [{"name": "a"}]}, "variable items[0].text: is a text, not null"),
+        ("criteria", {**CRITERIA, "items": "a"}, "variable items: expected a list of objects with `name` and `text`"),
+        ("criteria", {**CRITERIA, "items": []}, "variable items: expected a list of objects with `name` and `text`"),
+        ("criteria", {**CRITERIA, "items": ["a"]}, "variable items[0]: expected an object with `name` and `text`"),
+        ("criteria", {**CRITERIA, "items": [{"name": "a"}]}, "variable items[0].text: expected a text, got null"),
         (
             "criteria",
             {**CRITERIA, "items": [{"name": "a", "text": "b", "scale": 5}]},
@@ -148,48 +148,56 @@ def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) 
         (
             "criteria",
             {**CRITERIA, "items": [], "compact": "no"},
-            "variable compact: is true or false, not the text 'no'",
+            "variable compact: expected true or false, got the text 'no'",
         ),
-        ("profile", {**PERSON, "query": 5}, "variable query: is a text, not the number 5"),
+        ("profile", {**PERSON, "query": 5}, "variable query: expected a text, got the number 5"),
         ("profile", {**PERSON, "profile": None}, "prompt 'profile' cannot be rendered with these variables: TypeError"),
-        ("tensions", {"query": "q", "people": {"ann": "x"}}, "variable people: is a list of objects with"),
+        ("tensions", {"query": "q", "people": {"ann": "x"}}, "variable people: expected a list of objects with"),
         (
             "criteria",
             {**CRITERIA, "items": [{"name": "a", "text": "b", "part": True}]},
-            "items[0]: an entry has no 'part'",
+            "items[0]: unknown field 'part'",
         ),
         (
             "reviewer",
             {**SCORING, "examples": {}},
-            "variable examples: is a list of objects with `reviewer`, `text` and `score`",
+            "variable examples: expected a list of objects with `reviewer`, `text` and `score`",
         ),
         (
             "reviewer",
             {**SCORING, "examples": [{**SCORED, "score": 4}]},
-            "examples[0].score: is a text, not the",
+            "examples[0].score: expected a text, got the",
         ),
         (
             "reviewer",
             {**SCORING, "examples": [{**SCORED, "reason": 4}]},
-            "examples[0].reason: is a text, not",
+            "examples[0].reason: expected a text, got",
         ),
         (
             "reviewer",
             {**SCORING, "examples": [{**SCORED, "resaon": ""}]},
-            "examples[0]: an entry has no 'resaon'; did you mean reason?",
+            "examples[0]: unknown field 'resaon'; did you mean reason?",
         ),
-        ("reviewer", {**SCORING, "examples": [], "step": "1"}, "variable step: is a number or null, not the text '1'"),
-        ("reviewer", {**SCORING, "examples": [], "step": True}, "variable step: is a number or null, not true"),
-        ("pair", {**COMPARED, "responses": []}, "variable responses: is a list of objects with `name` and `text`"),
+        (
+            "reviewer",
+            {**SCORING, "examples": [], "step": "1"},
+            "variable step: expected a number or null, got the text '1'",
+        ),
+        ("reviewer", {**SCORING, "examples": [], "step": True}, "variable step: expected a number or null, got true"),
+        (
+            "pair",
+            {**COMPARED, "responses": []},
+            "variable responses: expected a list of objects with `name` and `text`",
+        ),
         (
             "listing",
             {**COMPARED, "responses": [{"name": "A", "text": "a"}], "names": "A, B"},
-            "variable names: is a list of texts, not the text 'A, B'",
+            "variable names: expected a list of texts, got the text 'A, B'",
         ),
         (
             "listing",
             {**COMPARED, "responses": [{"name": "A", "text": "a"}], "names": ["A", 2]},
-            "variable names[1]: is a text, not the number 2",
+            "variable names[1]: expected a text, got the number 2",
         ),
         ("extract", {**EXTRACT, "kinds": ["meals"]}, "variable kinds, as the records of extract: records: "),
         ("extract", {**EXTRACT, "kinds": {"meals": {"a b": "c"}}}, "records.meals.a b: a name begins with a letter"),

@@ -150,7 +150,7 @@ def test_it_says_what_changed_and_how_to_see_it(scored: Path, run: Command, tmp_
         "failed before        0",
         "failed after         0",
     ]
-    assert ended.err == f"side by side:  jurygraph compare {scored} {tmp_path / 'again'}\n"
+    assert ended.err == f"compare:  jurygraph compare {scored} {tmp_path / 'again'}\n"
 
 
 def test_json_gives_exact_numbers(scored: Path, run: Command, tmp_path: Path):
@@ -202,15 +202,15 @@ def test_what_it_holds_is_no_text_and_no_verdict(letters: Path, run: Command):
         (["scale=0"], "key scale: is the number 0; write a number above 0"),
         (["scale=1", "scale=-1"], "key scale: is the number -1"),
         (["clip=[1, 0]"], "key clip: does not rise"),
-        (["scale.x=1"], "--set scale.x: 'scale' holds no settings of its own; set it as a whole"),
-        (["reward"], "--set 'reward': is no setting; write key=value, such as rubric.kappa=2"),
+        (["scale.x=1"], "--set scale.x: 'scale' has no settings of its own; set it as a whole"),
+        (["reward"], "--set 'reward': expected key=value, such as rubric.kappa=2"),
         ([""], "--set '': is no setting; write key=value"),
         (["=1"], "--set '=1': is no setting; write key=value"),
         (["reward={"], "--set reward={: is no YAML value"),
         (["reward=!!python/object:os.system {}"], "--set reward=!!python/object:os.system {}"),
         (["components={x: {combiner: nothing.like_it, inputs: {a: manners.polite}}}"], "nothing.like_it"),
         (["rubric.aggregation=geer"], "key rubric.aggregation: is the text 'geer'; did you mean gear?"),
-        (["evaluators=[manners.polite]"], "evaluators says what is asked, and re-scoring asks nothing"),
+        (["evaluators=[manners.polite]"], "evaluators changes the questions, and re-scoring keeps them"),
         (["model=openai/x"], "model says what is asked"),
         (["langsmith=true"], "langsmith says what is asked"),
         (["derivers=[manners.none]"], "derivers says what is asked"),
@@ -250,7 +250,7 @@ class TestWhereItGoes:
         before = contents(scored.parent)
         ended = run("rescore", "run", "--out", name, "--set", "scale=2")
         assert (ended.code, ended.out) == (2, "")
-        assert "holds a run already; name another folder with --out" in ended.err
+        assert "contains a run already; name another folder with --out" in ended.err
         assert contents(scored.parent) == before
 
     @pytest.mark.parametrize("name", [".", "tasks.jsonl", "tasks.jsonl/x"])

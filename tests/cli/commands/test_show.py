@@ -36,7 +36,7 @@ def test_show_of_one_response_is_the_whole_trace(scored: Path, run: Command):
         "response  salt/a",
         "reward    -0.2500  (ok, coverage 1.0000)",
         "range     -0.2500 to -0.2500",
-        "asked     2 = 2 judged + 0 abstained + 0 failed + 0 not applicable",
+        "verdicts  2 = 2 judged + 0 abstained + 0 failed + 0 not applicable",
         "polite   1.0000  0.2500        0.2500",
         "shaky   -0.5000  1.0000       -0.5000",
         "manners.polite  0.2500",
@@ -63,16 +63,16 @@ def test_a_trace_has_the_contract_s_fields(scored: Path, run: Command):
     assert set(verdict.split()) <= set(trace["verdicts"][0])
 
 
-def test_explain_says_it_in_sentences(scored: Path, run: Command):
+def test_explain_prints_sentences(scored: Path, run: Command):
     assert run("explain", scored, "--response", "salt/a").out.splitlines() == [
         "Response salt/a by alice to task salt gets -0.25.",
         "polite: weight 1 × value 0.25 = 0.25.",
         "shaky: weight -0.5 × value 1 = -0.5.",
-        "Together: 0.25 + (-0.5) = -0.25.",
-        "Wrong: shaky (manners.shaky) scored 1 as a penalty.",
-        "Short of the best: polite (manners.polite) scored 0.25: counted.",
-        "Verdicts asked for: 2; judged 2, abstained 0, failed 0, not applicable 0.",
-        "Nothing is left open: no verdict is missing that could change it.",
+        "Sum: 0.25 + (-0.5) = -0.25.",
+        "Error: shaky (manners.shaky) scored 1 as a penalty.",
+        "Deduction: polite (manners.polite) scored 0.25: counted.",
+        "Verdicts: 2 requested; 2 judged, 0 abstained, 0 failed, 0 not applicable.",
+        "All verdicts are present.",
     ]
 
 
@@ -91,7 +91,7 @@ def kind(task, response):
 """
 
 
-def test_show_and_explain_say_which_verdicts_were_discarded(tmp_path: Path, run: Command):
+def test_show_and_explain_list_discarded_verdicts(tmp_path: Path, run: Command):
     config = """
 evaluators: [{use: manners.kind, samples: 2}]
 components: {kind: {inputs: {kind: {of: manners.kind, confident: 0.95}}}}
@@ -103,9 +103,9 @@ reward: {kind: 1.0}
     shown = run("show", project / "run", "--response", "salt/a").out
     assert "kind, sample 2 of 2  0.0000" in shown
     assert shown.count("discarded: confidence 0.9000 is below 0.9500") == 2
-    said = run("explain", project / "run", "--response", "salt/a").out
-    assert "kind (manners.kind), sample 2: it scored 0, but confidence 0.9000 is below 0.9500." in said
-    assert "What was wrong" not in said
+    text = run("explain", project / "run", "--response", "salt/a").out
+    assert "kind (manners.kind), sample 2 scored 0, but confidence 0.9000 is below 0.9500." in text
+    assert "rror: " not in text
 
 
 @pytest.mark.parametrize("command", ["show", "explain"])
@@ -126,7 +126,7 @@ def test_an_id_that_is_no_text_is_as_unknown_as_any(scored: Path, run: Command, 
 def test_what_is_no_run_is_refused(tmp_path: Path, run: Command, command: tuple[str, ...]):
     ended = run(*command, tmp_path)
     assert ended.code == 2
-    assert "holds no run; name the folder that `jurygraph score --out` made" in ended.err
+    assert "contains no run; name the folder that `jurygraph score --out` made" in ended.err
 
 
 def test_export_gives_jsonl_as_shown_and_csv_by_row(scored: Path, run: Command):
@@ -178,11 +178,11 @@ def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, th
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("", "error: the file to write has an empty name; give it one"),
+        ("", "error: the name of the output file is empty; name a file"),
         ("folder", "folder: is a folder; name a file in it"),
         ("new/", "new/: is a folder; name a file in it"),
-        ("none/x.csv", "none/x.csv: the folder that it would lie in does not exist"),
-        ("file/x.csv", "file/x.csv: the folder that it would lie in does not exist"),
+        ("none/x.csv", "none/x.csv: its folder does not exist"),
+        ("file/x.csv", "file/x.csv: its folder does not exist"),
         ("loop", "loop: cannot be written"),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_lost_ledger_is_no_run(scored: Path, run: Command):
     (scored / "run.sqlite").unlink()
     ended = run("explain", scored, "--response", "salt/a")
     assert (ended.code, ended.out) == (2, "")
-    assert "holds no run" in ended.err
+    assert "contains no run" in ended.err
 
 
 @pytest.mark.parametrize("damaged", [b"", b"no database at all", b"SQLite format 3\0" + bytes(4080)])
@@ -274,21 +274,12 @@ def test_a_run_of_a_newer_jurygraph_is_not_called_changed(scored: Path, run: Com
     assert "was made by a newer jurygraph (schema version 3; this one reads 2); upgrade jurygraph" in ended.err
 
 
-def test_a_run_in_the_first_form_says_what_to_do(project: Path, run: Command):
-    (project / "run").mkdir()
-    (project / "run" / "run.json").write_text("{}")
-    for command in (("show", project / "run"), ("score", project / "tasks.jsonl", "--out", project / "run")):
-        ended = run(*command)
-        assert (ended.code, ended.out) == (2, "")
-        assert f"is a run of schema version 1; `jurygraph migrate {project / 'run'} TASKS --out NEW`" in ended.err
-
-
 def test_a_run_that_was_stopped_says_how_far_it_came(project: Path, run: Command):
     run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
     ended = run("show", project / "run")
     assert len(ended.out.splitlines()) == 4
-    assert "this run is still being written, or was stopped before it was complete" in ended.err
-    assert "1 of 2 tasks are scored; the same score command goes on" in ended.err
+    assert "this run is still being written, or was interrupted" in ended.err
+    assert "1 of 2 tasks are scored; the same score command continues" in ended.err
 
 
 def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Command):
@@ -335,5 +326,5 @@ def test_an_export_never_writes_over_the_run_itself(scored: Path, run: Command, 
     (tmp_path / "link").symlink_to(scored / "run.sqlite")
     before = contents(scored)
     ended = run("export", scored, "--to", form, "-o", tmp_path / "link" if name == "link" else scored / name)
-    assert (ended.code, "a file of the run itself" in ended.err) == (2, True)
+    assert (ended.code, "a file of the run;" in ended.err) == (2, True)
     assert contents(scored) == before

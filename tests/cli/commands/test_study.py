@@ -58,7 +58,7 @@ def test_credit_is_followed_over_the_edges(chained: Path, run: Command):
     assert lines[0] == "4 responses to 2 rubrics, 2 of them with edges; κ = 1"
     assert (
         lines[1]
-        == "cases are edges whose child is met: weak, strong, activation; 95 % intervals of 50 resamples from seed 0"
+        == "cases: edges with a child that is met: weak, strong, activation; 95 % intervals: 50 resamples, seed 0"
     )
     flat, local, transitive, gear = (line.split() for line in lines[5:9])
     assert (flat[0], flat[1], flat[3], flat[-1]) == ("flat", "0.3333", "1.0000", "0.0000")
@@ -69,12 +69,12 @@ def test_credit_is_followed_over_the_edges(chained: Path, run: Command):
     assert "untyped, λ = 0.2" in ended.out
     assert "random graphs, 2 seeds" in ended.out
     assert "graph-response pairs                      3" in lines
-    worst = lines.index("task oslo, savings: 0.2533 on average, 0.2667 at most (response oslo/0)")
+    worst = lines.index("task oslo, savings: mean 0.2533, maximum 0.2667 (response oslo/0)")
     assert lines[worst + 1] == "    needs budget (strong, λ = 0.2): Savings are told from \\u001b[31ma budget."
     assert ended.err.splitlines() == [
-        "left out, responses whose reward failed: 1",
-        "no cases: 2 of 8 edges, one end of which was not judged or does not apply",
-        "6 of 50 resamples held no case, and are left out of an interval",
+        "omitted, responses whose reward failed: 1",
+        "no cases: 2 of 8 edgeswith an end that was not judged or does not apply",
+        "6 of 50 resamples had no case and were omitted from an interval",
     ]
 
 
@@ -84,7 +84,7 @@ def test_json_has_every_figure(chained: Path, run: Command):
     assert found["methods"]["gear"]["leakage"]["value"] == pytest.approx(0.2 / 3)
     assert found["methods"]["gear"]["kinds"]["strong"]["leakage"] == found["methods"]["gear"]["leakage"]
     assert list(found["ablations"]["kappas"]) == ["0", "0.5", "1", "2", "4"]
-    assert list(found["ablations"]["random"]["each"]) == ["0", "1"]
+    assert list(found["ablations"]["random"]["by_seed"]) == ["0", "1"]
     assert {(one["task"], one["criterion"]) for one in found["losses"]} == {
         ("rome", "budget"),
         ("rome", "savings"),
@@ -95,10 +95,10 @@ def test_json_has_every_figure(chained: Path, run: Command):
 def test_kinds_count_the_cases_of_some_edges_alone(chained: Path, run: Command):
     ended = run("study", "credit", chained, "--seeds", 0, "--kinds", "activation")
     assert ended.code == 0
-    assert "cases are edges whose child is met: activation" in ended.out
+    assert "cases: edges with a child that is met: activation" in ended.out
     assert ended.out.splitlines()[5].split() == ["flat", "-", "-", "0.7000", "0.0000"]
     assert "random graphs" not in ended.out
-    assert "1000 of 1000 resamples held no case, and are left out of an interval" in ended.err
+    assert "1000 of 1000 resamples had no case and were omitted from an interval" in ended.err
 
 
 def test_the_seed_decides_what_is_drawn(chained: Path, run: Command):
@@ -131,8 +131,8 @@ def test_a_picture_that_cannot_be_drawn_is_refused_first(
 def test_of_a_run_re_scored_with_kappa_zero_it_is_said(chained: Path, run: Command):
     run("rescore", chained, "--out", chained.parent / "zero", "--set", "rubric.kappa=0")
     ended = run("study", "credit", chained.parent / "zero", "--seeds", 0)
-    assert "the run has κ = 0, with which GEAR is flat aggregation" in ended.err
-    assert "no criterion lost anything" in ended.out
+    assert "the run has κ = 0, which makes GEAR flat aggregation" in ended.err
+    assert "no criterion lost credit" in ended.out
 
 
 def test_a_run_without_a_rubric_is_refused(scored: Path, run: Command):

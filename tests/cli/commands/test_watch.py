@@ -54,7 +54,7 @@ def test_a_fall_is_told_with_its_step_and_the_command_exits_with_1(polite: Path,
     assert set(rows) == {"reward", "component.polite", "component.shaky", "length"}
     assert rows["reward"][1] == str(STEPS)
     assert lines[-1].startswith(f"{STEPS} steps; ")
-    assert lines[-1].endswith("a false alarm is expected every 10000 steps")
+    assert lines[-1].endswith("one false alarm is expected in 10000 steps")
 
 
 def test_json_is_a_line_for_each_alert_and_one_for_the_report(polite: Path, run: Command) -> None:
@@ -99,11 +99,11 @@ def test_a_component_of_negative_weight_is_a_penalty(tmp_path: Path, run: Comman
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--every", 60), "has 1 step, and at least 11 are needed to test anything; make steps smaller with --every N"),
-        ((), "has 1 step, and at least 11"),
-        (("--every", 25), "has 2 steps, and at least 11"),
+        (("--every", 60), "has 1 step; the tests need at least 11; choose smaller steps with --every N"),
+        ((), "has 1 step; the tests need at least 11"),
+        (("--every", 25), "has 2 steps; the tests need at least 11"),
         (("--step-label", "epoch"), "response 't01/r0': has no label 'epoch'; its labels: 'step'"),
-        (("--step-label", "step", "--every", 3), "--step-label and --every both say what a step is"),
+        (("--step-label", "step", "--every", 3), "--step-label and --every both define a step"),
         (("--every", 1, "--plot", "a.gif"), "a.gif: pictures end in"),
     ],
 )
@@ -198,7 +198,7 @@ def test_erased_responses_take_no_label_away_and_are_counted(tmp_path: Path, run
     ended = run("watch", polite, "--step-label", "step", "--json")
     assert ended.code == 1
     assert json.loads(ended.out.splitlines()[-1])["report"]["steps"] == STEPS - 2
-    assert f"{1 + 2 * ROWS} responses were erased; their rewards are watched" in ended.err
+    assert f"{1 + 2 * ROWS} responses were erased; their rewards are used" in ended.err
 
 
 def test_a_label_that_is_missing_is_named_by_a_response_that_is_there(polite: Path, run: Command) -> None:
@@ -246,7 +246,7 @@ def test_where_no_run_can_come_nothing_is_waited_for(
 ) -> None:
     monkeypatch.setattr(watch.time, "sleep", lambda seconds: pytest.fail("it waits"))
     (tmp_path / "file").write_text("")
-    for path, said in ((tmp_path / "file", "is no folder"), (tmp_path, "holds no run")):
+    for path, said in ((tmp_path / "file", "is not a folder"), (tmp_path, "contains no run")):
         ended = run("watch", path, "--follow")
         assert (ended.code, said in ended.err) == (2, True)
 
@@ -255,7 +255,7 @@ def test_where_no_run_can_come_nothing_is_waited_for(
 def test_an_average_run_length_out_of_bounds_is_wrong_input(polite: Path, run: Command, arl: str) -> None:
     ended = run("watch", polite, "--arl", arl)
     assert (ended.code, ended.out) == (2, "")
-    assert f"--arl: is {float(arl):g}; give a number of steps from 10 to 1e+09" in ended.err
+    assert f"--arl: expected a number of steps from 10 to 1e+09, got {float(arl):g}" in ended.err
 
 
 def test_a_run_whose_rewards_all_failed_tested_nothing(tmp_path: Path, run: Command) -> None:
@@ -265,4 +265,4 @@ def test_a_run_whose_rewards_all_failed_tested_nothing(tmp_path: Path, run: Comm
     run("score", project / "tasks.jsonl", "--out", project / "run")
     ended = run("watch", project / "run", "--every", 1)
     assert (ended.code, ended.out) == (2, "")
-    assert "its reward never had a value, so that nothing was tested" in ended.err
+    assert "no reward has a value, so nothing was tested" in ended.err

@@ -1,4 +1,4 @@
-"""`show` and `explain` list the contrasts that were ranked the wrong way."""
+"""`show` and `explain` list the contrasts that were ranked incorrectly."""
 
 import json
 from pathlib import Path
@@ -37,28 +37,30 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("command", ["show", "explain"])
 @pytest.mark.slow
-def test_what_was_ranked_the_wrong_way_is_told_with_its_edit(scored: Path, run: Command, command: str) -> None:
-    told = run(command, scored, "--response", "right").out
-    assert "enhanced: 1 of 3 contrasts score less than the response" in told
-    assert "ranked the wrong way: ~number-1 (3*4 is 12, not 13) scores as much as the response" in told
-    assert "ranked the wrong way: ~step-1" in told
-    assert "~answer-1 (" not in told
+def test_a_contrast_that_was_ranked_incorrectly_is_listed_with_its_edit(
+    scored: Path, run: Command, command: str
+) -> None:
+    text = run(command, scored, "--response", "right").out
+    assert "enhanced: 1 of 3 contrasts score less than the response" in text
+    assert "ranked incorrectly: ~number-1 (3*4 is 12, not 13) scores the same as the response" in text
+    assert "ranked incorrectly: ~step-1" in text
+    assert "~answer-1 (" not in text
 
 
-def test_what_costs_a_contrast_is_nothing_that_was_wrong_with_the_response(scored: Path, run: Command) -> None:
-    told = run("explain", scored, "--response", "right").out
-    assert "What was wrong first" not in told
-    assert "Short of the best" not in told
+def test_a_contrast_is_neither_an_error_nor_a_deduction_of_the_response(scored: Path, run: Command) -> None:
+    text = run("explain", scored, "--response", "right").out
+    assert "rror:" not in text
+    assert "Deduction" not in text
 
 
-def test_of_a_response_without_contrasts_it_is_said_why(scored: Path, run: Command) -> None:
-    told = run("explain", scored, "--response", "wrong").out
-    assert "enhanced: weight 0.5 × value 0 = 0." in told
-    assert "Nobody was asked about" in told
-    assert "no-variant, its answer is not known to be right" in told
+def test_a_response_without_contrasts_has_the_reason(scored: Path, run: Command) -> None:
+    text = run("explain", scored, "--response", "wrong").out
+    assert "enhanced: weight 0.5 × value 0 = 0." in text
+    assert "Not judged, with the worst score: " in text
+    assert "because of no-variant: its answer is not known to be right" in text
 
 
-def test_such_a_run_verifies_and_is_decided_anew_without_asking(scored: Path, run: Command, tmp_path: Path) -> None:
+def test_a_run_with_contrasts_can_be_verified_and_rescored(scored: Path, run: Command, tmp_path: Path) -> None:
     assert run("verify", scored, "--deep").code == 0
     ended = run("rescore", scored, "--out", tmp_path / "other", "--set", "reward.enhanced=2")
     assert ended.code == 0, ended.err

@@ -82,7 +82,7 @@ def test_who_says_the_opposite_of_the_truth_is_believed_the_other_way_round() ->
 
 
 @given(panels, st.data())
-def test_no_judge_that_was_not_heard_is_credit(votes: dict[str, list[float]], data: st.DataObject) -> None:
+def test_a_discarded_judge_gives_no_credit(votes: dict[str, list[float]], data: st.DataObject) -> None:
     """Whatever it could have said, the response gets no more without it; the liar's silence gains nothing either."""
     params = frozen("a", "b", "liar", confusions=KNOWN)
     silent = data.draw(st.sampled_from(sorted(votes)))
@@ -95,7 +95,7 @@ def test_no_judge_that_was_not_heard_is_credit(votes: dict[str, list[float]], da
 
 
 @pytest.mark.parametrize("fill", [0.0, 1.0])
-def test_where_nobody_was_heard_what_an_unjudged_one_counts_counts(fill: float) -> None:
+def test_without_counted_judges_the_failure_rule_applies(fill: float) -> None:
     """Also where a gate stopped every judge: nothing good is found in such a response."""
     for params in (frozen("a", "b", confusions=KNOWN), frozen("a", "b", levels=[0.2, 0.9])):
         made = COMBINER.combine(cells({"a": [None] * 9, "b": [None] * 9}, fill), params)
@@ -133,7 +133,7 @@ def test_a_row_hangs_on_itself_alone_whatever_others_lack(
     assert COMBINER.combine(together, params).value.tolist() == [COMBINER.combine(one, params).value[0] for one in rows]
 
 
-def test_stopped_votes_are_the_worst_in_their_own_direction_beside_failed_ones() -> None:
+def test_stopped_votes_count_the_worst_in_their_direction_next_to_failed_ones() -> None:
     """A penalty under rule gear: what a gate stopped is filled with 1, what failed with 0."""
     params = frozen("a", "b", confusions=KNOWN)
     both = cells({"a": [1.0, None], "b": [None]})
@@ -214,7 +214,7 @@ class TestFreezing:
             ({"confusions": KNOWN, "levels": [0, 0.25, 1]}, "the confusions are of .*; learn them of these levels"),
             ({"confusions": {**KNOWN, "classes": [1.0, 0.5, 0.0]}}, "do not rise; name them from low to high"),
             ({"confusions": {**KNOWN, "digest": "0" * 64}}, "the digest is not that of the rest"),
-            ({"confusions": [1]}, "name a file, or write what stands in it"),
+            ({"confusions": [1]}, "name a file, or write its content"),
             ({"confusions": {**KNOWN, "prior": [1.0, 1.0, 0.0]}}, "params.confusions: .*sums to 2"),
             ({"confusions": {**KNOWN, "annotators": {"b": HONEST}}}, "say nothing of input 'a'.*: b"),
         ],

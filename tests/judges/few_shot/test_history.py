@@ -65,17 +65,17 @@ def test_a_reviewer_has_the_examples_of_a_dimension_and_domain_and_others_have_t
 
 
 @pytest.mark.parametrize("asked", [("dee", "clarity", None), ("ada", "cost", None), ("ada", "clarity", "law")])
-def test_of_somebody_or_something_unknown_there_is_nothing(asked: tuple[str, str, str | None]) -> None:
+def test_an_unknown_reviewer_or_item_has_no_examples(asked: tuple[str, str, str | None]) -> None:
     assert history(*BUSY).of(*asked) == ()
 
 
-def test_of_somebody_unknown_everybody_is_another() -> None:
+def test_for_an_unknown_reviewer_all_examples_are_by_others() -> None:
     found = history(*BUSY)
     assert found.others("dee", "depth") == found.of("ada", "depth")
     assert len(found.others("dee", "clarity")) == 5
 
 
-def test_an_example_is_what_was_rated_and_is_found_by_its_digest() -> None:
+def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     found = history(*BUSY, rating("dee", "b", 3, agent="small"))
     (example,) = found.of("ada", "clarity", "travel")
     said = {
@@ -101,12 +101,12 @@ def test_an_item_has_its_group_though_only_one_rating_says_so() -> None:
     assert {one.group for one in history(*BUSY).examples if one.key != "a"} == {None}
 
 
-def test_a_group_stands_for_what_an_agent_made_and_not_for_the_item() -> None:
+def test_a_group_identifies_the_agents_work_rather_than_the_item() -> None:
     found = history(rating("ada", agent="x", group="g"), rating("bo", agent="y", group="h"), rating("cy"))
     assert [(one.key, one.group) for one in found.examples] == [("a_x", "g"), ("a_y", "h"), ("a", None)]
 
 
-def test_groups_are_told_by_key_and_by_item_also_of_what_cannot_be_shown() -> None:
+def test_groups_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
     found = history(rating(agent="x", group="g"), rating(agent="y", group="h", score=99), rating(item="b"))
     assert (found.groups_of(["a"]), found.groups_of({"a_x"}), found.groups_of(["a_y"])) == ({"g", "h"}, {"g"}, {"h"})
     assert found.groups_of(["b", "nothing"]) == set()
@@ -137,12 +137,12 @@ def test_a_history_has_another_digest_by_whatever_examples_are_dropped(more: Rat
     assert many.relations == history(more, rating("bo"), scales=ONE).relations
 
 
-def test_another_score_for_the_same_relates_nothing_anew() -> None:
+def test_another_score_of_an_item_does_not_change_the_relations() -> None:
     few, many = history(rating("bo"), scales=ONE), history(rating("bo"), rating("cy", score=4), scales=ONE)
     assert (few.relations == many.relations, few.digest == many.digest) == (True, False)
 
 
-def test_texts_are_told_by_key_and_by_item_also_of_what_cannot_be_shown() -> None:
+def test_texts_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
     rows = rating(agent="x", text="one"), rating(agent="y", text=None, score=99), rating(item="b", text=" ")
     found = history(*rows, texts={"a_y": "two"})
     assert (found.texts_of(["a"]), found.texts_of({"a_x"}), found.texts_of(["a_y"])) == (
@@ -168,17 +168,16 @@ def test_a_text_of_an_agent_is_found_by_its_key() -> None:
     assert example.text == "yes"
 
 
-def test_ratings_without_a_dimension_are_of_the_one_asked_about() -> None:
+def test_ratings_without_a_dimension_belong_to_the_only_scored_one() -> None:
     found = history(rating(dimension=None), scales=ONE)
     assert [one.dimension for one in found.of("ada", "clarity")] == ["clarity"]
 
 
-def test_ratings_without_a_dimension_are_refused_where_several_are_asked_about() -> None:
+def test_ratings_without_a_dimension_are_refused_if_several_are_scored() -> None:
     with pytest.raises(InputError) as raised:
         history(rating(dimension=None))
     assert str(raised.value) == (
-        "r.csv: names no `dimension`, and 2 are asked about: 'clarity', 'depth'; give each rating its own, or ask "
-        "about one"
+        "r.csv: names no `dimension`, and 2 are scored: 'clarity', 'depth'; give each rating its own, or ask about one"
     )
 
 
@@ -229,7 +228,7 @@ LEFT_OUT: Mapping[str, tuple[Sequence[Rating], list[tuple[str, int, str]], list[
 
 
 @pytest.mark.parametrize(("rows", "left", "kept"), LEFT_OUT.values(), ids=LEFT_OUT)
-def test_what_cannot_be_shown_is_left_out_and_counted(
+def test_examples_that_cannot_be_shown_are_omitted_and_counted(
     rows: Sequence[Rating], left: list[tuple[str, int, str]], kept: list[tuple[str, str, float]]
 ) -> None:
     found = history(*rows)
@@ -277,7 +276,7 @@ def test_every_rating_is_shown_or_left_out_for_one_reason(drawn: list[Rating]) -
 
 
 @given(rows)
-def test_what_is_shown_was_said_is_told_apart_and_is_on_its_scale(drawn: list[Rating]) -> None:
+def test_shown_examples_are_real_distinct_and_on_their_scale(drawn: list[Rating]) -> None:
     found = history(*drawn, rating("zoe"))
     said = {(one.reviewer, one.key, one.dimension, one.score) for one in [*drawn, rating("zoe")]}
     cells = Counter((one.reviewer, one.key, one.dimension) for one in found.examples)
@@ -307,7 +306,7 @@ def test_a_reviewer_and_the_others_are_everybody(drawn: list[Rating]) -> None:
 # Notes
 
 
-def test_notes_say_what_is_there_and_what_is_not() -> None:
+def test_notes_describe_available_and_missing_data() -> None:
     rows = rating(), rating("bo"), rating("bo", "b"), rating("cy", score=7), rating("dee", text=None), rating()
     assert history(*rows, scales=ONE).notes() == (
         "Of 6 ratings in r.csv, 3 can be shown, by 2 reviewers.",
@@ -319,7 +318,7 @@ def test_notes_say_what_is_there_and_what_is_not() -> None:
     )
 
 
-def test_notes_name_everybody_whose_history_is_too_short() -> None:
+def test_notes_name_every_reviewer_with_too_short_a_history() -> None:
     rows = rating(), rating("ada", "b", 4), rating("bo", score=2.5), rating("cy", score=9)
     assert history(*rows, scales=ONE).notes(shots=2)[2:] == (
         "Nothing is shown for 'clarity', and judges with examples abstain, where the reviewer or everybody else has no "
@@ -358,7 +357,7 @@ def test_notes_shorten_long_lists_of_names() -> None:
     )
 
 
-def test_notes_of_several_dimensions_tell_them_apart() -> None:
+def test_notes_name_the_dimension_if_there_are_several() -> None:
     rows = rating(), rating("ada", "b", 4), rating(dimension="depth"), rating("ada", "b", 3, dimension="depth")
     assert history(*rows).notes()[1:] == ("With one score alone for 'depth': 'ada' (3, 2 times).",)
 

@@ -290,7 +290,7 @@ KNOWN_BEFORE = (the_task, the_task_under_some_agent, one_of_the_group, one_of_a_
 
 
 @pytest.mark.parametrize("way", KNOWN_BEFORE)
-def test_what_is_known_before_any_response_is_no_candidate(way: Callable[[str, random.Random], Row]) -> None:
+def test_an_example_excluded_at_planning_is_not_a_candidate(way: Callable[[str, random.Random], Row]) -> None:
     drawn, about = random.Random(0), task("ann", id=TASK, group=GROUP)
     said = rows({"ann": (1, 2), "bob": (3, 4)})
     said += [row(who, **{**way("", drawn), "score": SECRET}) for who in ("ann", "bob")]
@@ -301,7 +301,7 @@ def test_what_is_known_before_any_response_is_no_candidate(way: Callable[[str, r
         assert SECRET not in [score for *_, score in frozen]
 
 
-def test_what_another_agent_made_of_the_judged_item_is_of_the_judged_item(tmp_path: Path) -> None:
+def test_another_agents_work_on_the_judged_item_belongs_to_that_item(tmp_path: Path) -> None:
     said = [row(who, "i", SECRET, agent=agent) for who in ("ann", "bob") for agent in ("m", "n")]
     for kind in WITH_EXAMPLES:
         history = written(tmp_path, [*said, *rows({"ann": (1, 2), "bob": (3, 4)})])
@@ -312,7 +312,7 @@ def test_what_another_agent_made_of_the_judged_item_is_of_the_judged_item(tmp_pa
 
 
 @pytest.mark.parametrize("about", ["the response", "its item", "the task"])
-def test_what_the_history_holds_of_the_judged_item_gives_it_away_too(tmp_path: Path, about: str) -> None:
+def test_ratings_of_the_judged_item_in_the_history_are_dropped_too(tmp_path: Path, about: str) -> None:
     kept = prose(5)
     rated = {"the response": {"item": "r"}, "its item": {"item": "i", "agent": "n"}, "the task": {"item": "t"}}[about]
     name = "i_m" if about == "its item" else "r"
@@ -332,7 +332,7 @@ def test_what_the_history_holds_of_the_judged_item_gives_it_away_too(tmp_path: P
 
 
 @pytest.mark.parametrize("told", ["by the task", "by the history"])
-def test_an_item_is_of_the_group_that_what_another_agent_made_of_it_is_of(tmp_path: Path, told: str) -> None:
+def test_an_item_is_in_the_same_group_as_another_agents_work_on_it(tmp_path: Path, told: str) -> None:
     said = [
         {"reviewer": "zoe", "score": 1, "text": prose(6), "item": "x", "agent": "m", "group": GROUP},
         *({"reviewer": who, "score": SECRET, "text": prose(7), "item": "x", "agent": "n"} for who in ("ann", "bob")),
@@ -376,7 +376,7 @@ OFF: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
 
 @every_choice
 @pytest.mark.parametrize("off", OFF.values(), ids=OFF)
-def test_without_what_keeps_it_out_it_is_shown(
+def test_without_the_filter_it_is_shown(
     off: Sequence[tuple[Any, str, Any]], choice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for owner, name, instead in off:
@@ -398,9 +398,7 @@ def test_without_all_of_it_every_way_is_shown(
 
 @every_choice
 @pytest.mark.parametrize(("kind", "params"), JUDGES, ids=["aggregate", "personalized", "shrunk"])
-def test_a_whole_jury_shows_nothing_of_it_and_says_what_it_dropped(
-    tmp_path: Path, kind: str, params: Row, choice: str
-) -> None:
+def test_a_jury_shows_no_dropped_example_and_records_it(tmp_path: Path, kind: str, params: Row, choice: str) -> None:
     dropped = 0
     for place in range(6):
         one = case(HISTORIES + place)
@@ -414,7 +412,7 @@ def test_a_whole_jury_shows_nothing_of_it_and_says_what_it_dropped(
     assert dropped > 0
 
 
-def test_what_is_dropped_for_one_response_is_shown_for_another(tmp_path: Path) -> None:
+def test_an_example_dropped_for_one_response_is_shown_for_another(tmp_path: Path) -> None:
     judged, other = response("We take the small ferry to the island before noon.", "a"), response(prose(1), "b")
     said = [row("ann", "x", 1), row("bob", "y", SECRET, text="WE TAKE the small ferry; to the island, before noon!")]
     stated = {"history": written(tmp_path, said), "dimensions": ANY_NUMBER, "shots": 1}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.judges.few_shot.near_duplicates import is_near_duplicate
+from jurygraph.judges.few_shot.shown_examples import is_near_duplicate
 
 PLAN = (
     "We walk along the harbour in the morning and take the small ferry across to the island before noon. "
@@ -38,7 +38,7 @@ def test_it_goes_both_ways(one: str, other: str) -> None:
 
 
 @given(texts, st.sampled_from([PLAN, PLAN[:30], CHINESE, ""]))
-def test_it_goes_both_ways_with_what_was_made_of_a_text(beside: str, text: str) -> None:
+def test_nearness_of_derived_texts_is_symmetric(beside: str, text: str) -> None:
     assert is_near_duplicate(text + beside, text) == is_near_duplicate(text, text + beside)
 
 
@@ -52,7 +52,7 @@ def test_case_space_punctuation_and_width_change_nothing(one: list[str], other: 
 @pytest.mark.parametrize(
     "same", ["The  café — is OPEN.", "THE CAFE IS OPEN", "the cafe\u0301 i\u200bs open", "Ｔｈｅ ｃａｆｅ́ is open"]
 )
-def test_accents_and_what_is_invisible_change_nothing(same: str) -> None:
+def test_accents_and_invisible_characters_do_not_matter(same: str) -> None:
     assert is_near_duplicate(same, "The café is open!")
 
 
@@ -63,7 +63,7 @@ def test_a_sentence_before_or_behind_changes_little(text: list[str], sentence: l
     assert is_near_duplicate(plain, f"{plain}. {added}")
 
 
-def test_a_text_is_near_one_that_quotes_it_however_much_stands_around() -> None:
+def test_a_text_is_near_one_that_quotes_it_in_any_context() -> None:
     assert is_near_duplicate(PLAN, f"{OTHER * 20} {PLAN} {OTHER * 20}")
 
 
@@ -94,7 +94,7 @@ def test_of_fewer_than_eight_words_only_the_letters_count() -> None:
     assert not is_near_duplicate("yes", "no")
 
 
-def test_a_text_of_twelve_letters_is_near_whatever_it_stands_in() -> None:
+def test_a_text_of_twelve_letters_is_near_any_text_that_contains_it() -> None:
     for short in ("Paris, in France", "abcd efgh ijkl", "The answer is 42.", "上午我们沿着海港散步中午"):
         assert is_near_duplicate(short, f"{OTHER} {short.upper()}! {OTHER * 20}")
         assert is_near_duplicate(f"{PLAN} {short} {PLAN}", short)

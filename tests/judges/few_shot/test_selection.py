@@ -133,13 +133,13 @@ def test_similar_falls_in_likeness_to_the_query(texts: list[str], place: int, se
     assert likeness == sorted(likeness, reverse=True)
 
 
-def test_similar_goes_by_what_the_task_asks_for() -> None:
+def test_similarity_is_measured_to_the_query_of_the_task() -> None:
     said = ["Boats on the river.", "All about cats and what they eat.", "How to mend a bicycle at home."]
     found = {query: ordered("similar", examples(1, 2, 3, texts=said), query)[0].item for query in ("cats", "bicycle")}
     assert found == {"cats": "i1", "bicycle": "i2"}
 
 
-def test_a_chat_is_asked_for_by_all_that_it_says() -> None:
+def test_the_query_of_a_chat_contains_all_its_messages() -> None:
     said = [row("ann", "x", 1, text="Boats on the river."), row("ann", "y", 2, text="All about cats and dogs.")]
     chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "cats and dogs"}]
     others = rows({"bob": (1, 2, 3)})
@@ -184,7 +184,7 @@ def own(selectors: Any) -> str:
     return f"{__name__}.{selectors.__name__}"
 
 
-def test_a_selector_of_ones_own_is_named_by_its_path_and_told_the_seed() -> None:
+def test_a_custom_selector_is_named_by_its_path_and_gets_the_seed() -> None:
     said = rows({"ann": (1, 5, 3, 4), "bob": (2, 2, 2, 2)})
     (question,) = planned(judge("personalized", said, choice=own(HighestFirst), shots=2), task("ann"))
     assert [score for *_, score in listed(question)] == [5.0, 4.0, 3.0, 1.0]
@@ -194,7 +194,7 @@ def test_a_selector_of_ones_own_is_named_by_its_path_and_told_the_seed() -> None
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_one_that_takes_few_leaves_few_and_equally_many_to_both(kind: str) -> None:
+def test_a_selector_that_takes_few_leaves_equally_few_to_both(kind: str) -> None:
     said = rows({"ann": (1, 5, 3, 4), "bob": (2, 1, 4, 3)})
     (question,) = planned(judge(kind, said, choice=own(TwoHighest), shots=3), task("ann"))
     assert question.params["count"] == 2
@@ -264,33 +264,31 @@ def too_few_arguments(examples: Sequence[dict[str, Any]]) -> Any:
 
 
 @pytest.mark.parametrize("selectors", [Twice, Invented, WithoutDigests, Texts, Nothing])
-def test_what_was_not_given_or_comes_twice_is_refused(selectors: Selectors) -> None:
+def test_an_unknown_or_repeated_name_is_refused(selectors: Selectors) -> None:
     with pytest.raises(ConfigError, match=r"^choice: "):
         planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
 
 
 @pytest.mark.parametrize("selectors", [no_selector, too_few_arguments])
-def test_what_makes_no_selector_is_refused(selectors: Any) -> None:
+def test_an_invalid_selector_is_refused(selectors: Any) -> None:
     with pytest.raises(ConfigError, match=r"^choice: "):
         planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
 
 
 @pytest.mark.parametrize(("selectors", "said"), [(Raises, "KeyError: 'metadata'"), (raises, "ZeroDivisionError: div")])
-def test_what_a_selector_raises_is_said_of_it(selectors: Any, said: str) -> None:
+def test_an_exception_of_a_selector_is_reported_with_its_name(selectors: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=f"^choice: the selector failed: {said}"):
         planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
 
 
-def test_what_a_module_raises_when_it_is_imported_is_said_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_exception_on_import_is_reported_with_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "broken_selectors.py").write_text("1 / 0\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match=r"^choice: 'broken_selectors.Mine' cannot be found \(division by zero\)"):
         judge("personalized", choice="broken_selectors.Mine")
 
 
-def test_what_a_selector_makes_of_an_example_is_not_shown() -> None:
+def test_an_example_changed_by_a_selector_is_not_shown() -> None:
     said = rows({"ann": (1, 2), "bob": (3, 4)})
     (question,) = planned(judge("personalized", said, choice=own(Changed)), task("ann"))
     assert sorted(listed(question)) == [("ann", "i0", 1.0), ("ann", "i1", 2.0)]
@@ -301,7 +299,7 @@ MISNAMED = {
     "": "''; name balanced, similar",
     "jurygraph.no_such.thing": "'jurygraph.no_such.thing' cannot be found",
     "jurygraph.judges.few_shot.selection.Absent": "'jurygraph.judges.few_shot.selection.Absent' cannot be found",
-    "jurygraph.judges.few_shot.near_duplicates.MIN_SIMILARITY": "near_duplicates.MIN_SIMILARITY'; name balanced",
+    "jurygraph.judges.few_shot.shown_examples.MIN_SIMILARITY": "shown_examples.MIN_SIMILARITY'; name balanced",
     ".relative": "name balanced, similar",
 }
 
@@ -334,7 +332,7 @@ def test_counts_and_seeds_are_whole_numbers(name: str, value: Any) -> None:
         ({"columns": {"reviewer": 3}}, "columns is a mapping of text to text"),
     ],
 )
-def test_what_names_nothing_is_refused_when_the_judge_is_made(kind: str, params: dict[str, Any], said: str) -> None:
+def test_an_unknown_name_is_refused_when_the_judge_is_created(kind: str, params: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Jury.from_config({"evaluators": [use(kind, **params)]})
 
@@ -400,7 +398,7 @@ def test_each_sample_is_shown_its_own_draw(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
     known = {"history": written(tmp_path, rows({"ann": range(10), "bob": range(10)}))}
-    said = "`samples` beside `use` is 3, and examples are drawn for 2; write params.samples instead"
+    said = "`samples` of the evaluator is 3, and examples are drawn for 2; write params.samples instead"
     with pytest.raises(ConfigError, match=said):
         scored(by_examples(), use(kind, **known, samples=2) | {"samples": 3}, task("ann"))
     (question,) = planned(judge(kind, rows({"ann": (1,), "bob": (2,)}), samples=2), task("ann"))
@@ -412,7 +410,7 @@ def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["zero-shot", "aggregate", "personalized"])
-def test_without_examples_any_number_of_samples_is_asked_for(kind: str) -> None:
+def test_without_examples_any_number_of_samples_is_allowed(kind: str) -> None:
     (trace,), _ = scored(by_examples(), use(kind, shots=0) | {"samples": 3}, task("ann"))
     assert len(trace.verdicts) == 3
 
@@ -432,7 +430,7 @@ def test_a_question_is_another_where_something_else_may_be_dropped(kind: str) ->
     assert frozen(kind, said, 2).params["relations"] == frozen(kind, scored_anew, 2).params["relations"]
 
 
-def test_a_spare_takes_the_place_of_what_is_dropped(tmp_path: Path) -> None:
+def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:
     said = rows({"ann": (1, 2, 3, 4, 5), "bob": (1, 2, 3, 4, 5)})
     question = frozen("personalized", said, 2)
     items = [item for _, item, _ in listed(question)]
@@ -462,7 +460,7 @@ def test_where_too_few_are_left_fewer_are_shown_and_where_none_is_the_judge_abst
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_a_plan_shows_what_it_froze_though_the_history_has_grown(tmp_path: Path, kind: str) -> None:
+def test_a_plan_shows_its_frozen_examples_after_the_history_has_grown(tmp_path: Path, kind: str) -> None:
     said = rows({"ann": (1, 1, 1), "bob": (1, 1, 1)})
     with serving(by_examples()) as server:
         config = {**judging.config(server.url, cache=False), "evaluators": [use(kind, history="", shots=3)]}

@@ -10,7 +10,7 @@ import numpy as np
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiner import Component, ScoreMatrix
 from jurygraph.decision.table import Scenario, build_table
-from jurygraph.schema import RESPONSE_GATES, ComponentInput, Question, Verdict
+from jurygraph.schema import RESPONSE_GATES, ComponentInput, Question, RecordedVerdict
 
 Score = float | None
 """Of a verdict; None where it failed."""
@@ -36,10 +36,10 @@ class Group:
         return Question(**about, **shape)
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[RecordedVerdict]:
         asked = tuple(name for name in self.names if name not in self.stopped)
         gated = [
-            Verdict(question="q", about=name, score=0.0, met=False, gated_by=RESPONSE_GATES[0])
+            RecordedVerdict(question="q", about=name, score=0.0, met=False, gated_by=RESPONSE_GATES[0])
             for name in sorted(self.stopped)
         ]
         if self.lists:
@@ -57,11 +57,11 @@ class Group:
         return Group(self.names, {**self.said, **{(key[0], key[1]): one for key, one in said.items()}}, self.stopped)
 
 
-def _verdict(about: str, shown: tuple[str, ...], score: Score, sample: int = 0) -> Verdict:
+def _verdict(about: str, shown: tuple[str, ...], score: Score, sample: int = 0) -> RecordedVerdict:
     stated = {"question": "q", "about": about, "responses": shown, "sample": sample}
     if score is None:
-        return Verdict.fail("malformed", "no reply", "response").model_copy(update=stated)
-    return Verdict(score=score, **stated)
+        return RecordedVerdict.fail("malformed", "no reply", "response").model_copy(update=stated)
+    return RecordedVerdict(score=score, **stated)
 
 
 def pairs(scores: Mapping[str, Score], names: str = "", stopped: str = "") -> Group:

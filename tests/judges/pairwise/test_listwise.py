@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Response
-from jurygraph.schema import Verdict
+from jurygraph.schema import RecordedVerdict
 from tests.judges.pairwise.comparing import (
     LONGER,
     as_they_stand,
@@ -23,7 +23,7 @@ def listwise(script: Any, group: Any = LONGER, **more: Any) -> Any:
     return scored(script, group, "listwise", **more)
 
 
-def by_sample(traces: Any) -> dict[tuple[str, int], Verdict]:
+def by_sample(traces: Any) -> dict[tuple[str, int], RecordedVerdict]:
     return {(one.about, one.sample): one for trace in traces for one in trace.verdicts}
 
 
@@ -77,7 +77,7 @@ def test_each_response_has_the_quotations_that_stand_in_it() -> None:
         (["A", "B", "C", "A"], "ranking"),
     ],
 )
-def test_what_is_no_ranking_of_all_is_no_reply(ranking: list[str], said: str) -> None:
+def test_an_incomplete_ranking_is_an_invalid_reply(ranking: list[str], said: str) -> None:
     traces, bodies = listwise(stating(ranking=ranking))
     assert {one.failure.kind for one in by_sample(traces).values() if one.failure} == {"malformed"}
     assert rewards(traces) == [None] * 3
@@ -85,7 +85,7 @@ def test_what_is_no_ranking_of_all_is_no_reply(ranking: list[str], said: str) ->
 
 
 @pytest.mark.parametrize("quotes", [[], ["never written"]])
-def test_a_ranking_needs_a_quotation_that_stands_in_some_response(quotes: list[str]) -> None:
+def test_a_ranking_needs_a_quotation_from_some_response(quotes: list[str]) -> None:
     traces, bodies = listwise(stating(quotes=quotes))
     assert {one.failure.kind for one in by_sample(traces).values() if one.failure} == {"unsupported"}
     assert len(bodies) == 4
@@ -109,7 +109,7 @@ def test_a_compact_profile_asks_for_the_ranking_alone() -> None:
 def test_pure_position_bias_is_worth_nothing() -> None:
     traces, _ = listwise(judging_by(as_they_stand))
     assert rewards(traces) == [0.5, 0.5, 0.5]
-    assert {one.reward.figures["listwise"]["flips"] for one in traces} == {1.0}
+    assert {one.reward.diagnostics["listwise"]["flips"] for one in traces} == {1.0}
 
 
 def test_twenty_are_ranked_and_twenty_one_are_not() -> None:

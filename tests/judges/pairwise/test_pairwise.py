@@ -8,7 +8,7 @@ import pytest
 from jurygraph import ConfigError, Response, Task
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.prompts import RenderOptions, load_prompt
-from jurygraph.schema import EvaluatorUse, Verdict
+from jurygraph.schema import EvaluatorUse, RecordedVerdict
 from tests.judges.pairwise.comparing import (
     LONGER,
     as_they_stand,
@@ -25,12 +25,12 @@ from tests.models.server import Answer, said
 TWO = responses("Dear Ann", "Dear Ann, come at nine")
 
 
-def verdicts(traces: Any) -> dict[tuple[str, ...], Verdict]:
+def verdicts(traces: Any) -> dict[tuple[str, ...], RecordedVerdict]:
     """All verdicts, by whom they were shown."""
     return {verdict.responses: verdict for trace in traces for verdict in trace.verdicts}
 
 
-def test_every_pair_is_asked_about_in_both_orders() -> None:
+def test_every_pair_is_judged_in_both_orders() -> None:
     traces, bodies = scored(judging_by(longest))
     texts = {one.text: one.id for one in LONGER}
     asked = sorted("".join(texts[text] for text in shown_in(body).values()) for body in bodies)
@@ -38,7 +38,7 @@ def test_every_pair_is_asked_about_in_both_orders() -> None:
     assert sorted(verdicts(traces)) == [tuple(pair) for pair in asked]
 
 
-def test_a_verdict_is_told_from_the_side_of_whoever_is_first() -> None:
+def test_a_verdict_is_shown_from_the_side_of_the_first_response() -> None:
     traces, _ = scored(judging_by(longest), TWO)
     found = verdicts(traces)
     one, other = found["a", "b"], found["b", "a"]
@@ -57,7 +57,7 @@ def test_a_tie_is_half_for_both_and_needs_no_quotation() -> None:
 # What is asked
 
 
-def test_the_prompt_shows_both_and_then_says_what_is_compared() -> None:
+def test_the_prompt_shows_both_responses_before_the_criterion() -> None:
     _, bodies = scored(judging_by(longest), TWO, criterion="Which one is kinder?")
     (first, second) = sorted((str(body["messages"][1]["content"]) for body in bodies), key=len)
     for text in (first, second):
@@ -66,7 +66,7 @@ def test_the_prompt_shows_both_and_then_says_what_is_compared() -> None:
     assert bodies[0]["messages"][0] == bodies[1]["messages"][0]
 
 
-def test_without_a_reminder_what_is_compared_comes_first() -> None:
+def test_without_a_reminder_the_criterion_comes_first() -> None:
     _, bodies = scored(judging_by(longest), TWO, safety={"reminder": False}, criterion="Which one is kinder?")
     assert all(
         body["messages"][1]["content"].index("kinder?") < body["messages"][1]["content"].index("# Response A")
@@ -116,7 +116,7 @@ def test_its_version_names_the_words_that_it_asks_with() -> None:
 
 @pytest.mark.parametrize("compact", [True, False])
 @pytest.mark.parametrize("fence", [True, False])
-def test_what_the_system_says_hangs_on_the_fence_alone(fence: bool, compact: bool) -> None:
+def test_the_system_message_depends_only_on_the_fence(fence: bool, compact: bool) -> None:
     shown: dict[str, Any] = {"query": "q", "reference": None, "criterion": "better?", "compact": compact}
     told = [
         load_prompt("pair").render(RenderOptions(fence), responses=({"name": "A", "text": text},), **shown).messages[0]
@@ -129,7 +129,7 @@ def test_what_the_system_says_hangs_on_the_fence_alone(fence: bool, compact: boo
 # On what it rests
 
 
-def test_a_quotation_is_evidence_of_the_response_in_which_it_stands() -> None:
+def test_a_quotation_is_evidence_for_the_response_that_contains_it() -> None:
     group = responses("Dear Ann, come", "Dear Ann, come at nine")
     traces, _ = scored(stating(quotes=["come at nine", "Dear Ann, come"]), group)
     of_b = verdicts(traces)["b", "a"].evidence
@@ -142,7 +142,7 @@ def test_a_quotation_is_evidence_of_the_response_in_which_it_stands() -> None:
     assert all(one.verified for verdict in verdicts(traces).values() for one in verdict.evidence)
 
 
-def test_what_is_quoted_from_nowhere_is_told_once_and_then_a_failed_verdict() -> None:
+def test_an_invented_quotation_fails_after_one_repair() -> None:
     traces, bodies = scored(stating(quotes=["never written"]), TWO)
     found = verdicts(traces)["a", "b"]
     assert (found.status, found.score, found.evidence) == ("failed", None, ())
@@ -172,7 +172,7 @@ def test_a_reply_that_is_mended_counts() -> None:
     assert len(bodies) == 4
 
 
-def test_one_quotation_is_enough_and_what_else_is_quoted_is_said_to_be_lost() -> None:
+def test_one_verified_quotation_is_enough_and_the_others_are_reported_as_lost() -> None:
     traces, bodies = scored(stating(quotes=["come at nine", "never written"]), TWO)
     found = verdicts(traces)["b", "a"]
     assert (found.score, [one.quote for one in found.evidence]) == (1.0, ["come at nine"])
@@ -180,7 +180,7 @@ def test_one_quotation_is_enough_and_what_else_is_quoted_is_said_to_be_lost() ->
     assert len(bodies) == 2
 
 
-def test_where_evidence_is_not_asked_for_a_preference_needs_none() -> None:
+def test_a_preference_needs_no_quotation_if_evidence_is_disabled() -> None:
     traces, bodies = scored(stating(quotes=[]), TWO, safety={"evidence": False})
     assert [trace.reward.value for trace in traces] == [0.0, 1.0]
     assert len(bodies) == 2

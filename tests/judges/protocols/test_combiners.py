@@ -79,7 +79,7 @@ def test_it_is_the_utilities_by_their_weights() -> None:
     assert component.diagnostics["weight of a"][0] == pytest.approx(0.67, abs=1e-15)
 
 
-def test_weights_count_by_what_they_sum_to() -> None:
+def test_weights_count_relative_to_their_sum() -> None:
     assert value(cells([1.0, 0.0]), cells([0.2, 0.2])) == 0.5
 
 
@@ -108,13 +108,13 @@ def test_every_sample_is_a_sum_of_its_own() -> None:
 # What was not judged
 
 
-def test_a_utility_that_was_not_judged_counts_as_it_is_filled() -> None:
+def test_an_unjudged_utility_counts_with_its_fill_value() -> None:
     utility = cells([0.0, 0.5], judged=[False, True])
     assert value(utility, cells([0.5, 0.5])) == 0.25
     assert span(utility, cells([0.5, 0.5])) == (0.25, 0.75)
 
 
-def test_nobody_is_left_out_because_their_weight_was_not_judged() -> None:
+def test_a_stakeholder_with_an_unjudged_weight_still_counts() -> None:
     """Without a, b's 0.9 would be all; a's weight may be anything, and so may the sum between 0.1 and 0.9."""
     weight = cells([0.0, 0.5], judged=[False, True])
     assert value(cells([0.1, 0.9]), weight) == pytest.approx((0.1 + 0.45) / 1.5, abs=1e-15)
@@ -129,7 +129,7 @@ def test_where_no_weight_was_judged_nothing_is_gained_and_everything_open_betwee
     assert span(cells([0.0, 0.0], judged=False), nothing) == (0.0, 1.0)
 
 
-def test_of_a_penalty_an_unjudged_weight_counts_what_is_worst() -> None:
+def test_an_unjudged_weight_of_a_penalty_counts_the_worst_case() -> None:
     """Where more of the component means less reward, unjudged cells are filled by 1."""
     assert value(cells([0.1, 0.9]), cells([0.5, 1.0], judged=[True, False])) == pytest.approx((0.05 + 0.9) / 1.5)
     assert value(cells([0.9, 0.1]), cells([0.5, 1.0], judged=[True, False])) == pytest.approx(0.9)
@@ -208,7 +208,7 @@ def _tried(low: dict[str, ScoreMatrix], high: dict[str, ScoreMatrix], row: int, 
 
 @settings(max_examples=at_most(50), deadline=None)
 @given(groups())
-def test_what_is_all_judged_has_no_span_and_company_changes_nothing(
+def test_a_fully_judged_component_has_no_range_alone_or_in_a_group(
     drawn: tuple[int, list[dict[str, ScoreMatrix]]],
 ) -> None:
     people, (low, _, judged) = drawn
@@ -286,7 +286,7 @@ def test_utilities_and_weights_are_paired_by_whom_they_are_about() -> None:
         ({"utility": asked("e"), "weight": asked("e")}, "are not about the same person"),
     ],
 )
-def test_what_cannot_be_paired_is_refused(inputs: dict[str, ComponentInput], message: str) -> None:
+def test_an_unpaired_entry_is_refused(inputs: dict[str, ComponentInput], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         AdaptiveSum().freeze(inputs, {})
 

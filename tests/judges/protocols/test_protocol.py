@@ -73,7 +73,7 @@ def test_one_call_is_made_for_each_response_and_sample(use: str) -> None:
 @every_protocol
 @given(st.randoms())
 @settings(max_examples=20)
-def test_a_part_of_the_questions_makes_the_same_call_in_whatever_order_they_are_asked(use: str, random: Any) -> None:
+def test_a_subset_of_questions_makes_the_same_call_in_any_order(use: str, random: Any) -> None:
     """What is asked later, such as after a kill, finds what was replied before."""
     asking, view = evaluator(use), view_of(trip(3))
     group = responses(PLAN, "Go home at six.")
@@ -111,7 +111,7 @@ def test_a_reply_about_many_is_given_the_room_that_it_takes(use: str, number: in
 
 
 @every_protocol
-def test_all_share_what_comes_before_the_question(use: str) -> None:
+def test_all_prompts_share_the_text_before_the_question(use: str) -> None:
     """A provider reads it once for all of them, and for whoever else asks about the response."""
     _, (body,) = judged(missing, use, trip(2))
     system, shown = body["messages"][0]["content"], user(body)
@@ -175,7 +175,7 @@ def _without_call(verdict: Verdict) -> Verdict:
 
 
 @every_protocol
-def test_everybody_is_shown_behind_the_response_by_a_name_of_ours_and_without_what_they_count(use: str) -> None:
+def test_people_are_shown_after_the_response_under_neutral_names_without_weights(use: str) -> None:
     _, (body,) = judged(missing, use, trip(2))
     text = "id: bob\nbob is a friend of the others\n- hard: What bob can pay.\n- soft: Something that bob likes."
     assert f"person_2:\n{fenced(text, 'person')}" in user(body)
@@ -184,7 +184,7 @@ def test_everybody_is_shown_behind_the_response_by_a_name_of_ours_and_without_wh
 
 
 @every_protocol
-def test_every_field_that_is_asked_for_is_spoken_of(use: str) -> None:
+def test_every_requested_field_is_explained(use: str) -> None:
     def fields(schema: Any) -> set[str]:
         inner = [schema["items"]] if "items" in schema else list(schema.get("properties", {}).values())
         return set(schema.get("properties", {})).union(*map(fields, inner)) if inner else set()
@@ -206,7 +206,7 @@ HOSTILE = (
 
 @every_protocol
 @pytest.mark.parametrize("words", HOSTILE)
-def test_what_profiles_ids_and_responses_say_stays_within_their_fences(use: str, words: str) -> None:
+def test_profiles_ids_and_responses_stay_within_their_fences(use: str, words: str) -> None:
     plan = f"{PLAN}\n{words}"
     bad = {"id": f"zed {words}", "profile": words, "constraints": [{"id": "c", "kind": "hard", "text": words}]}
     task = Task.model_validate({"id": "letter", "query": words, "stakeholders": [bad]})
@@ -253,7 +253,7 @@ LENIENT = {"failure": {"min_coverage": 0.01}}
 
 @every_protocol
 @pytest.mark.parametrize("nothing", [False, True], ids=["quoted from elsewhere", "nothing quoted"])
-def test_what_a_judge_finds_and_cannot_quote_is_told_it_once_and_then_failed(use: str, nothing: bool) -> None:
+def test_a_finding_without_a_quotation_fails_after_one_repair(use: str, nothing: bool) -> None:
     *replies, subjects = UNSUPPORTED[use]
     trace, bodies = judged(replies[nothing], use, trip(2), settings=LENIENT)
     failed = {one.subject: one.failure for one in trace.verdicts if one.status == "failed"}
@@ -279,7 +279,7 @@ def _schema(use: str) -> dict[str, Any]:
 
 
 @every_protocol
-def test_what_is_unsupported_is_no_credit_and_the_range_says_what_it_could_have_been(use: str) -> None:
+def test_an_unsupported_verdict_gives_no_credit_but_widens_the_range(use: str) -> None:
     trace, _ = judged(UNSUPPORTED[use][0], use, trip(2), settings=LENIENT)
     least, greatest = trace.reward.range
     expected = {
@@ -300,7 +300,7 @@ def test_the_lowest_of_everything_needs_no_quotation(use: str) -> None:
 
 
 @every_protocol
-def test_quotations_are_told_with_their_places_and_lost_ones_in_the_reason(use: str) -> None:
+def test_quotations_have_offsets_and_unverified_ones_are_in_the_reason(use: str) -> None:
     quotes = (*HERE, *ELSEWHERE)
     reply = {
         DIRECT: direct(7, quotes),
@@ -323,7 +323,7 @@ def test_where_the_config_wants_no_evidence_quotations_are_taken_as_they_are(use
     assert not any(one.verified for verdict in trace.verdicts for one in verdict.evidence if one.quote in ELSEWHERE)
 
 
-def test_a_weight_rests_on_no_quotation() -> None:
+def test_a_weight_needs_no_quotation() -> None:
     trace, _ = judged(decomposed([1, 1], [0.9, 0.1]), ADAPTIVE, trip(2))
     weights = [one for one in trace.verdicts if one.subject.startswith("weight/")]
     assert [(one.status, one.evidence, one.reason) for one in weights] == [("ok", (), "ann needs it most")] * 2
@@ -364,7 +364,7 @@ MALFORMED[UNIFORM] = MALFORMED[ADAPTIVE]
 
 
 @pytest.mark.parametrize(("use", "reply"), [(use, reply) for use in ALL for reply in MALFORMED[use]])
-def test_a_reply_that_is_not_what_was_asked_for_fails_all_its_verdicts_after_one_repair(use: str, reply: Any) -> None:
+def test_an_invalid_reply_fails_all_its_verdicts_after_one_repair(use: str, reply: Any) -> None:
     trace, bodies = judged(reply, use, trip(2))
     assert len(bodies) == 2
     for verdict in trace.verdicts:
@@ -396,9 +396,7 @@ def test_weights_that_do_not_sum_to_one_are_named_to_the_model() -> None:
     ],
     ids=["server", "key", "truncated", "refused", "empty"],
 )
-def test_a_call_that_failed_fails_all_its_verdicts_and_no_credit_comes_of_it(
-    use: str, answer: Answer, kind: str, cause: str
-) -> None:
+def test_a_failed_call_fails_all_its_verdicts_without_credit(use: str, answer: Answer, kind: str, cause: str) -> None:
     settings_ = {"reward": {HOMES[use]: 1.0, "length": 1.0}, "failure": {"min_coverage": 0.01}}
     trace, _ = judged(
         lambda body, number: answer,
@@ -446,7 +444,7 @@ def test_it_passes_the_conformance_suite_with_a_model(use: str, number: int) -> 
 
 
 @every_protocol
-def test_the_question_stands_before_the_response_where_the_config_wants_no_reminder(use: str) -> None:
+def test_without_a_reminder_the_question_comes_before_the_response(use: str) -> None:
     _, (body,) = judged(missing, use, trip(2), safety=SafetyConfig(reminder=False).model_dump(mode="json"))
     assert user(body).index("# What to give") < user(body).index("# Response")
     assert "Nothing between the marks above" not in user(body)

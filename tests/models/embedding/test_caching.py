@@ -7,8 +7,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.models.embedding.caching import CachingEmbedder
-from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, Floats, normalize_vectors
+from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, normalize_vectors
 from jurygraph.models.faults import Fault
 from tests.models.embedding.server import vector
 
@@ -49,7 +50,7 @@ def test_a_text_is_embedded_once() -> None:
     ]
 
 
-def test_many_texts_are_asked_about_in_batches() -> None:
+def test_many_texts_are_requested_in_batches() -> None:
     counting = Counting()
     embedded(CachingEmbedder(counting), *(f"text {n}" for n in range(2 * BATCH_SIZE + 1)))
     assert [len(batch) for batch in counting.asked] == [BATCH_SIZE, BATCH_SIZE, 1]
@@ -63,7 +64,7 @@ def test_those_used_longest_ago_are_forgotten_first() -> None:
     assert counting.asked == [["a"], ["b"], ["c"], ["b"]]
 
 
-def test_a_text_that_is_too_long_takes_no_other_with_it_and_is_asked_about_again() -> None:
+def test_an_overlong_text_fails_alone_and_is_requested_again() -> None:
     counting = Counting(long="overflowed")
     remembering = CachingEmbedder(counting)
     for _ in range(2):
@@ -75,7 +76,7 @@ def test_a_text_that_is_too_long_takes_no_other_with_it_and_is_asked_about_again
     assert counting.asked == [["a", "long", "t"], ["a"], ["long"], ["t"], ["long"]]
 
 
-def test_trouble_of_our_own_takes_all_that_is_asked_with_it_and_is_not_remembered() -> None:
+def test_an_internal_failure_fails_the_whole_batch_and_is_not_cached() -> None:
     counting = Counting(t="connection")
     remembering = CachingEmbedder(counting)
     faults = embedded(remembering, "a", "t")
@@ -94,7 +95,7 @@ def test_it_forgets_when_it_is_closed() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("aeion"), max_size=6), max_size=6), st.integers(1, 5))
-def test_what_is_remembered_changes_nothing(asked: list[list[str]], most: int) -> None:
+def test_caching_does_not_change_results(asked: list[list[str]], most: int) -> None:
     remembering = CachingEmbedder(Counting(), most)
     for texts in asked:
         found = embedded(remembering, *texts)

@@ -50,7 +50,7 @@ def test_a_vector_keeps_its_direction() -> None:
         None,
     ],
 )
-def test_what_is_not_one_vector_for_each_text_is_no_vector_at_all(rows: Any) -> None:
+def test_a_wrong_number_of_vectors_is_refused(rows: Any) -> None:
     with pytest.raises(Fault, match="tiny") as caught:
         normalize_vectors(rows, 2, "tiny")
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
@@ -64,19 +64,19 @@ def test_scores_are_taken_as_they_are() -> None:
     "scores",
     [[0.1], [0.1, 0.2, 0.3], [0.1, float("nan")], [[0.1, 0.2]], [None, 0.1], "ab", 0.5, ["0.1", "0.2"], [0.1, True]],
 )
-def test_what_is_not_one_score_for_each_document_is_no_score_at_all(scores: Any) -> None:
+def test_a_wrong_number_of_scores_is_refused(scores: Any) -> None:
     with pytest.raises(Fault, match="tiny"):
         validate_scores(scores, 2, "tiny")
 
 
 @given(st.permutations(range(5)))
-def test_what_comes_in_another_order_is_put_in_order(places: list[int]) -> None:
+def test_results_in_another_order_are_sorted(places: list[int]) -> None:
     assert sort_by_index([(place, f"{place}") for place in places], 5, "tiny") == ["0", "1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize(
     "places", [[], [0], [0, 0], [0, 2], [0, 1, 1], [0, 1, 2], [-1, 0], [0.0, 1.0], [False, True], [[0], [1]]]
 )
-def test_places_that_are_missing_doubled_or_of_nobody_are_refused(places: list[Any]) -> None:
+def test_missing_duplicate_or_unknown_places_are_refused(places: list[Any]) -> None:
     with pytest.raises(Fault, match="once for each of 2"):
         sort_by_index([(place, 0.5) for place in places], 2, "tiny")

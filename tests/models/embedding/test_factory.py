@@ -16,7 +16,7 @@ both = pytest.mark.parametrize("opened", [open_embedder, open_reranker])
 
 @both
 @pytest.mark.parametrize("stated", ["", "minilm", "none", "litellm:", "replay:calls", "http://key@host/v1"])
-def test_a_name_of_nobody_is_refused_with_what_may_stand_there(opened: Callable[[str], Any], stated: str) -> None:
+def test_an_unknown_name_is_refused_with_the_valid_ones(opened: Callable[[str], Any], stated: str) -> None:
     with pytest.raises(ConfigError, match="sentence-transformers:NAME_OR_FOLDER, litellm:provider/model") as caught:
         opened(stated)
     assert "key@" not in str(caught.value)
@@ -57,14 +57,14 @@ def test_a_model_that_is_not_stated_in_full_is_refused(opened: Callable[[str], A
         "sentence-transformers:" + "sesame" * 100,
     ],
 )
-def test_what_may_be_a_key_or_is_far_too_long_is_not_repeated(opened: Callable[[str], Any], stated: str) -> None:
+def test_a_possible_key_or_overlong_name_is_not_repeated(opened: Callable[[str], Any], stated: str) -> None:
     pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
     with pytest.raises(ConfigError) as caught:
         opened(stated)
     assert "sesame" not in str(caught.value)
 
 
-def test_a_name_that_is_far_too_long_is_told_by_its_length() -> None:
+def test_an_overlong_name_is_reported_by_its_length() -> None:
     with pytest.raises(ConfigError, match=r"5,022 characters; name a model in 4,096 or fewer"):
         open_embedder("sentence-transformers:" + "x" * 5_000)
 
@@ -83,7 +83,7 @@ def test_a_version_tells_the_model_and_who_runs_it(opened: Callable[[str], Any])
 
 
 @both
-def test_the_address_of_a_provider_that_the_environment_names_is_told(
+def test_the_version_contains_a_provider_address_from_the_environment(
     opened: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOSTED_VLLM_API_BASE", "http://host/v1?secret=1")
@@ -91,7 +91,7 @@ def test_the_address_of_a_provider_that_the_environment_names_is_told(
 
 
 @both
-def test_without_the_extra_it_is_said_how_to_install_it(
+def test_without_the_extra_the_error_says_how_to_install_it(
     opened: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(name: str) -> str:

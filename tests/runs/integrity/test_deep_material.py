@@ -110,7 +110,7 @@ def test_a_branch_has_its_facts_and_checks_judged_from_the_material_that_it_carr
 @pytest.mark.parametrize("of", ["run", "branch"])
 def test_a_quotation_of_material_that_does_not_stand_there_is_named(of: str, run: Path, branch: Path) -> None:
     forged({"run": run, "branch": branch}[of], "data", lambda data: data["evidence"][1].update(quote="Le Bernardin"))
-    with pytest.raises(TraceMismatch, match=r"material 'data': its quotation does not stand at characters \d+ to \d+"):
+    with pytest.raises(TraceMismatch, match=r"material 'data': its quotation is not at characters \d+ to \d+"):
         deep({"run": run, "branch": branch}[of])
 
 
@@ -136,7 +136,7 @@ def test_material_that_the_reply_does_not_give_is_named(what: str, run: Path) ->
 
 def test_material_cannot_claim_a_reply_that_lies_elsewhere_where_nothing_was_carried_over(run: Path) -> None:
     forged(run, "data", lambda data: data.update(call="x"))
-    with pytest.raises(TraceMismatch, match="material 'data': rests on a call that the run does not hold"):
+    with pytest.raises(TraceMismatch, match="material 'data': depends on a call that the run does not contain"):
         deep(run)
 
 

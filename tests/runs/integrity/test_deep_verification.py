@@ -38,7 +38,7 @@ def test_every_verdict_comes_out_the_same(rich: Path) -> None:
 def test_a_verdict_that_the_evaluator_does_not_give_is_named(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Counted, "answer", lambda self, inputs: 0.5 if inputs.question.scope != "group" else [0.5] * 3)
     with pytest.raises(
-        TraceMismatch, match=r"trace 't0/r0', verdict '\w+': score is 0\.\d+ in the run and 0\.5 when asked"
+        TraceMismatch, match=r"trace 't0/r0', verdict '\w+': score is 0\.\d+ in the run and 0\.5 when recomputed"
     ):
         deep(rich)
 
@@ -50,7 +50,7 @@ def test_a_quotation_that_does_not_stand_there_is_named(rich: Path) -> None:
                 verdict["evidence"][0][:2] = [1, 10]
 
     rewritten(rich, change)
-    with pytest.raises(TraceMismatch, match=r"trace 't2/r1', .*: its quotation does not stand at characters 1 to 10"):
+    with pytest.raises(TraceMismatch, match=r"trace 't2/r1', .*: its quotation is not at characters 1 to 10"):
         deep(rich)
 
 
@@ -167,7 +167,7 @@ def test_a_quotation_of_a_comparison_that_does_not_stand_there_is_named(
 
     rewritten(compared, change)
     assert moved
-    named = rf"trace '{key}', verdict '.*{kind}wise.*': its quotation does not stand at characters 1 to 5"
+    named = rf"trace '{key}', verdict '.*{kind}wise.*': its quotation is not at characters 1 to 5"
     with pytest.raises(TraceMismatch, match=named):
         deep(compared)
 

@@ -29,7 +29,7 @@ from jurygraph.runs.integrity.offline_verifier import ORDER, VerificationError, 
 from jurygraph.runs.store.chain import link_of
 from jurygraph.runs.store.packing import pack_reward
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.schema import canonical, digest_of
+from jurygraph.schema import canonical_json, digest_of
 from tests.examples import at_most
 from tests.graphs.scenes import Scene, scenes
 from tests.runs.integrity.test_bundle import bundle, rescored
@@ -195,20 +195,22 @@ class TestArchive:
         path = bundle(plain, tmp_path / "bundle.zip")
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr(name, b"hidden in here")
-        assert verify(path).err == "differs: bundle.zip: holds a file that is not of a bundle, or one twice\n"
+        assert (
+            verify(path).err == "differs: bundle.zip: contains a file that does not belong to a bundle, or one twice\n"
+        )
 
 
 @pytest.mark.parametrize("line", [{}, None, 0, [], {"id": 1}])
 def test_a_line_behind_the_texts_is_found(opened: Path, verify: Verify, line: object) -> None:
     with (opened / "texts.jsonl").open("ab") as file:
-        file.write(canonical(line) + b"\nhidden in here\n")
+        file.write(canonical_json(line) + b"\nhidden in here\n")
     assert verify(opened).code == 5
 
 
 def spots(line: bytes, step: int) -> Iterator[int]:
     """Places in a line of JSON that lie in every value of it, in long ones every so many bytes."""
     for value in json.loads(line).values():
-        written = canonical(value)
+        written = canonical_json(value)
         start = line.index(b":" + written) + 1
         yield from range(start, start + len(written), max(1, min(step, len(written) // 2)))
 
@@ -267,7 +269,7 @@ class TestChangedBytes:
     def test_a_signature_is_written_in_one_way(self, opened_sealed: Path, verify: Verify, change: Any) -> None:
         path = opened_sealed / "seal.json"
         content = json.loads(path.read_bytes())
-        path.write_bytes(canonical({**content, "signature": change(content["signature"])}) + b"\n")
+        path.write_bytes(canonical_json({**content, "signature": change(content["signature"])}) + b"\n")
         assert "is not in the form of a seal" in verify(opened_sealed).err
 
     def test_in_the_zip_file(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
@@ -296,7 +298,7 @@ def forged(folder: Path, change: Callable[[Records], object]) -> None:
             record["body"]["head"] = link.hex()
         body = json.dumps(record["body"], separators=(",", ":"))
         link = link_of(link, seq, record["kind"], record["key"], record["at"], body)
-        written.append(canonical({**record, "seq": seq, "body": body, "link": link.hex()}) + b"\n")
+        written.append(canonical_json({**record, "seq": seq, "body": body, "link": link.hex()}) + b"\n")
     (folder / "records.jsonl").write_bytes(b"".join(written))
 
 
@@ -432,7 +434,7 @@ class TestForgedTraces:
         every = traces(opened)
         change(every[0])
         (opened / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
-        assert "traces.jsonl: line 1: is not what its record says" in verify(opened).err
+        assert "traces.jsonl: line 1: does not match its record" in verify(opened).err
 
     @pytest.mark.parametrize(
         "change",
@@ -461,7 +463,7 @@ class TestForgedTraces:
         (opened / "traces.jsonl").write_bytes(b"".join(others))
         assert "traces.jsonl: 1 traces are missing" in verify(opened).err
         (opened / "traces.jsonl").write_bytes(b"".join([first, first, *others]))
-        assert "traces.jsonl: line 2: is not what its record says" in verify(opened).err
+        assert "traces.jsonl: line 2: does not match its record" in verify(opened).err
 
 
 class TestTexts:
@@ -474,7 +476,7 @@ class TestTexts:
         for number in (7, 10**12):
             path = opened / "texts.jsonl"
             whole = path.read_bytes()
-            extra = canonical({"id": number, "salt": "", "content": ""}) + b"\n"
+            extra = canonical_json({"id": number, "salt": "", "content": ""}) + b"\n"
             path.write_bytes(extra + whole if number == 7 else whole + extra)
             assert re.search("texts.jsonl: line [0-9]+: no record speaks of it", verify(opened).err)
             path.write_bytes(whole)
@@ -544,8 +546,8 @@ class TestSeal:
         assert verify(made, "--expect-head", early["link"]).code == 5
         content = {**json.loads((made / "seal.json").read_bytes()), "records": early["seq"], "head": early["link"]}
         del content["signature"]
-        signature = KEY.sign(b"jurygraph seal\n" + canonical(content)).hex()
-        (made / "seal.json").write_bytes(canonical({**content, "signature": signature}) + b"\n")
+        signature = KEY.sign(b"jurygraph seal\n" + canonical_json(content)).hex()
+        (made / "seal.json").write_bytes(canonical_json({**content, "signature": signature}) + b"\n")
         assert "seal.json: is of other records" in verify(made).err
 
 

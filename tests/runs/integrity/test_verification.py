@@ -65,7 +65,7 @@ def test_one_byte_changed_in_any_cell_of_any_table_is_found_and_named(request, t
                 f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (with_one_byte_changed(value, number), rowid)
             )
         with pytest.raises(
-            TraceMismatch, match=r"run\.sqlite.* (record|text) \d+|record 1: is no beginning|run.sqlite: row"
+            TraceMismatch, match=r"run\.sqlite.* (record|text) \d+|record 1: is not the beginning|run.sqlite: row"
         ):
             checked(folder)
         path.write_bytes(kept)
@@ -121,7 +121,7 @@ def test_a_record_that_was_taken_out_is_missed(plain: Path, kind: str) -> None:
     [
         (
             "DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)",
-            r"text \d+ of record \d+ \(trace 't3/r2'\): is missing, and no erasure says so",
+            r"text \d+ of record \d+ \(trace 't3/r2'\): is missing without an erasure",
         ),
         ("INSERT INTO texts VALUES (5, x'00', x'00')", r"text 5: belongs to no record"),
         ("INSERT INTO texts VALUES (99999999999, x'00', x'00')", r"text 99999999999: belongs to no record"),
@@ -271,7 +271,7 @@ class TestRescored:
         other = again(plain, tmp_path / "other")
         assert checked(other).base is not None
         changed(plain / place.LEDGER, "UPDATE texts SET content = x'00' WHERE id = (SELECT max(id) FROM texts)")
-        with pytest.raises(TraceMismatch, match=r"plain.* is not what was written"):
+        with pytest.raises(TraceMismatch, match=r"plain.* differs from what was written"):
             checked(other)
 
     def test_another_base_in_its_place_is_found(self, plain: Path, tmp_path: Path, tasks: Path) -> None:
@@ -295,7 +295,7 @@ class TestAppended:
     def test_bytes_behind_the_database_are_found(self, plain: Path, extra: bytes) -> None:
         with (plain / "run.sqlite").open("ab") as file:
             file.write(extra)
-        with pytest.raises(TraceMismatch, match=f"{len(extra)} bytes stand behind the end of the database"):
+        with pytest.raises(TraceMismatch, match=f"{len(extra)} bytes follow the end of the database"):
             checked(plain)
 
     def test_a_run_that_is_being_written_has_none(self, tmp_path: Path) -> None:

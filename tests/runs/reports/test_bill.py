@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import BudgetExceeded
-from jurygraph.runs.reports.bill import SOURCES, Bill, CallCosts, ReplySource, count_requests
+from jurygraph.runs.reports.estimate import SOURCES, Bill, CallCosts, ReplySource, count_requests
 from jurygraph.schema import Call
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, serving, status
 from tests.runs.judge import by_what_is_shown

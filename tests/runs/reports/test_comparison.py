@@ -18,7 +18,7 @@ from scipy import stats
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison import Comparison, Flip, compare
 from jurygraph.runs.reports.gate import ComparisonStatistics
-from jurygraph.schema import Counts, Reward, Trace, Verdict
+from jurygraph.schema import Counts, RecordedVerdict, Reward, Trace
 
 ROOT = Path(__file__).parents[3]
 unhurried = settings(deadline=None)  # the first call loads scipy
@@ -45,14 +45,14 @@ def compared(pairs: Sequence[tuple[float | None, float | None]], per_task: int =
     return compare(run((a for a, _ in pairs), per_task), run((b for _, b in pairs), per_task), **settings)
 
 
-def verdict(question: str, about: str, score: float | None = None, **fields) -> Verdict:
+def verdict(question: str, about: str, score: float | None = None, **fields) -> RecordedVerdict:
     status = "abstained" if score is None else "ok"
-    return Verdict(
+    return RecordedVerdict(
         **({"question": question, "about": about, "responses": (about,), "status": status} | fields), score=score
     )
 
 
-def judged(*verdicts: Verdict, response: str = "r") -> list[Trace]:
+def judged(*verdicts: RecordedVerdict, response: str = "r") -> list[Trace]:
     return [trace("t", response, verdicts=verdicts)]
 
 
@@ -165,7 +165,7 @@ def test_a_seed_gives_an_interval_again_and_another_one_another():
 def test_many_tasks_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch):
     pairs = [(0.0, i / 20) for i in range(20)]
     at_once = compared(pairs, resamples=101)
-    monkeypatch.setattr("jurygraph.runs.reports.comparison._DRAWS_AT_ONCE", 40)
+    monkeypatch.setattr("jurygraph.aggregation.bootstrap.DRAWS_PER_BATCH", 40)
     assert compared(pairs, resamples=101).mean_delta_low == at_once.mean_delta_low
 
 
@@ -461,12 +461,12 @@ def test_nothing_in_common_is_refused_with_what_is_there():
 
 @pytest.mark.parametrize(("a", "b", "name"), [([], [trace("t", "r")], "A"), ([trace("t", "r")], [], "B")])
 def test_an_empty_run_is_refused(a: list[Trace], b: list[Trace], name: str):
-    with pytest.raises(InputError, match=f"run {name} holds no response; score it first"):
+    with pytest.raises(InputError, match=f"run {name} contains no response; score it first"):
         compare(a, b)
 
 
 def test_a_response_that_stands_twice_is_refused():
-    with pytest.raises(InputError, match="response 'r' stands twice in run B"):
+    with pytest.raises(InputError, match="response 'r' occurs twice in run B"):
         compare([trace("t", "r")], [trace("t", "r"), trace("t", "r")])
 
 

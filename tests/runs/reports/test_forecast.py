@@ -15,12 +15,11 @@ import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
 from jurygraph.models.backend import Backend
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
+from jurygraph.models.budget import Price, max_cost
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import Price, max_cost
 from jurygraph.models.request import Request
-from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator
-from jurygraph.runs.reports.forecast import Forecast
+from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, Forecast
 from jurygraph.runs.workflows.branch import Branch
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.schema import Message

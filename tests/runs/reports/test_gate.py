@@ -28,17 +28,19 @@ LESS = ComparisonStatistics(
     ],
 )
 def test_a_condition_is_a_name_an_operator_and_a_number(text: str, passes: bool):
-    assert (Thresholds.parse(text).failed(LESS) == []) is passes
+    assert (Thresholds.parse(text).failed_thresholds(LESS) == []) is passes
 
 
 @pytest.mark.parametrize("text", ["n==1, flips<=3,mean_delta>0", "n==1 and flips<=3 and mean_delta>0"])
 def test_all_conditions_must_hold_and_those_that_do_not_are_given_with_what_was_seen(text: str):
-    assert Thresholds.parse(text).failed(LESS) == [FailedThreshold(Threshold("mean_delta", ">", 0.0), -0.125)]
+    assert Thresholds.parse(text).failed_thresholds(LESS) == [
+        FailedThreshold(Threshold("mean_delta", ">", 0.0), -0.125)
+    ]
 
 
 @pytest.mark.parametrize("sign", [">", ">=", "<", "<=", "=="])
 def test_a_missing_figure_never_passes(sign: str):
-    assert Thresholds.parse(f"spearman{sign}0").failed(LESS) == [
+    assert Thresholds.parse(f"spearman{sign}0").failed_thresholds(LESS) == [
         FailedThreshold(Threshold("spearman", sign, 0.0), None)
     ]
 
@@ -61,7 +63,7 @@ def test_a_condition_reads_back_as_it_is_printed(name: str, bound: float):
      "n>1e999", "mean_delta>−0.01", "0<mean_delta", "0<n<3", "n>__import__('os')", "n>1 or flips<1", "n>1_0", "n>١"],
 )  # fmt: skip
 def test_what_is_no_condition_is_refused_with_one_that_is_right(text: str):
-    with pytest.raises(InputError, match=r'is no condition; write it as in "mean_delta>-0\.01"'):
+    with pytest.raises(InputError, match=r'is not a condition; write it as in "mean_delta>-0\.01"'):
         Thresholds.parse(text)
 
 
@@ -73,14 +75,12 @@ def test_an_empty_condition_is_refused(text: str):
 
 def test_an_unknown_figure_is_refused_with_the_nearest():
     with pytest.raises(
-        InputError, match=r"gate 'mean_detla>0': there is no figure 'mean_detla'; did you mean mean_delta\?"
+        InputError, match=r"gate 'mean_detla>0': unknown statistic 'mean_detla'; did you mean mean_delta\?"
     ):
         Thresholds.parse("mean_detla>0")
 
 
 @pytest.mark.parametrize("name", ["passing", "notes", "model_fields", "__class__", "quux"])
 def test_what_is_near_no_figure_is_refused_with_all_of_them(name: str):
-    with pytest.raises(
-        InputError, match=f"there is no figure '{name}'; (there are paired, only_a, .*|did you mean .*)"
-    ):
+    with pytest.raises(InputError, match=f"unknown statistic '{name}'; (there are paired, only_a, .*|did you mean .*)"):
         Thresholds.parse(f"{name}>0")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from jurygraph.runs.reports.summary import Summary
-from jurygraph.schema import Counts, Failure, Reward, Term, Trace, Verdict
+from jurygraph.schema import Counts, Failure, RecordedVerdict, Reward, Term, Trace
 
 
 def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Reward:
@@ -21,18 +21,18 @@ def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Re
     )
 
 
-def trace(task: str, response: str, value: float | None, *verdicts: Verdict, **fields: Any) -> Trace:
+def trace(task: str, response: str, value: float | None, *verdicts: RecordedVerdict, **fields: Any) -> Trace:
     stated = {"reward": reward(value, "ok" if value is not None else "failed"), "agent": "alice"} | fields
     return Trace.model_validate(
         {"task_id": task, "response_id": response, "group": "g", "plan_digest": "p", "verdicts": verdicts, **stated}
     )
 
 
-def verdict(about: str, **fields: Any) -> Verdict:
-    return Verdict.model_validate({"question": "tone", "about": about, "responses": (about,), **fields})
+def verdict(about: str, **fields: Any) -> RecordedVerdict:
+    return RecordedVerdict.model_validate({"question": "tone", "about": about, "responses": (about,), **fields})
 
 
-def failed(about: str, cause: Any, status: str = "failed") -> Verdict:
+def failed(about: str, cause: Any, status: str = "failed") -> RecordedVerdict:
     return verdict(about, status=status, failure=Failure(cause=cause, kind="Timeout"))
 
 
@@ -77,7 +77,7 @@ def test_an_abstention_is_no_failure_even_where_a_cause_is_given() -> None:
 
 
 def test_the_ways_in_which_verdicts_failed_are_told_by_how_often() -> None:
-    def wrong(about: str, cause: Any, kind: str, message: str) -> Verdict:
+    def wrong(about: str, cause: Any, kind: str, message: str) -> RecordedVerdict:
         return verdict(about, status="failed", failure=Failure(cause=cause, kind=kind, message=message))
 
     summary = Summary()

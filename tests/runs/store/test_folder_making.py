@@ -41,17 +41,11 @@ class TestRequired:
         (tmp_path / LEDGER).touch()
         require_run(tmp_path)
 
-    def test_one_of_the_first_schema_version_is_to_be_migrated(self, tmp_path: Path) -> None:
-        (tmp_path / "run.json").touch()
-        how = rf"is a run of schema version 1; `jurygraph migrate {tmp_path} TASKS --out NEW` brings it over"
-        with pytest.raises(InputError, match=how):
-            require_run(tmp_path)
-
     def test_anything_else_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         for folder, state in (
-            (tmp_path, "holds no run"),
-            (tmp_path / "file", "is no folder"),
+            (tmp_path, "contains no run"),
+            (tmp_path / "file", "is not a folder"),
             (tmp_path / "x", "does"),
         ):
             with pytest.raises(InputError, match=rf"{state}.*; name the folder that `jurygraph score --out` made"):
@@ -82,7 +76,7 @@ class TestMade:
             (folder / name).touch()
         remove_folder(folder, made)
         assert sorted(one.name for one in folder.iterdir()) == [PLANNING, f"{PLANNING}-wal"]
-        with pytest.raises(InputError, match="holds no run yet, it was stopped while it planned; `jurygraph score`"):
+        with pytest.raises(InputError, match="contains no run yet: planning was interrupted; run `jurygraph score`"):
             require_run(folder)
 
     def test_discarding_the_planning_removes_its_database_and_what_lies_beside_it(self, tmp_path: Path) -> None:
@@ -110,7 +104,7 @@ class TestMade:
         refuse_foreign(tmp_path)
         refuse_foreign(tmp_path / "not there")
         (tmp_path / "letter.txt").touch()
-        with pytest.raises(InputError, match="is no run, and not empty; name another folder with --out"):
+        with pytest.raises(InputError, match="is neither a run nor empty; name another folder with --out"):
             refuse_foreign(tmp_path)
         with pytest.raises(InputError, match=r"letter\.txt: is a file; name a folder with --out"):
             refuse_foreign(tmp_path / "letter.txt")
@@ -123,16 +117,16 @@ class TestMade:
 
     def test_a_config_of_somebody_else_is_not_overwritten(self, tmp_path: Path) -> None:
         (tmp_path / CONFIG).write_text("mine: true")
-        with pytest.raises(InputError, match="is no run, and not empty"):
+        with pytest.raises(InputError, match="is neither a run nor empty"):
             refuse_foreign(tmp_path)
 
     def test_no_ledger_is_made_beside_the_log_of_another(self, tmp_path: Path) -> None:
         (tmp_path / f"{LEDGER}-wal").write_bytes(b"records")
-        wrong = rf"{LEDGER}-wal: is the log of a {LEDGER} that is not there; put {LEDGER} back beside it"
+        wrong = rf"{LEDGER}-wal: is the log of a {LEDGER} that is not there; restore {LEDGER} next to it"
         with pytest.raises(InputError, match=wrong):
             refuse_foreign(tmp_path)
 
-    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "no regular file")])
+    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "not a regular file")])
     def test_a_file_of_a_run_is_a_file(self, tmp_path: Path, kind: str, what: str) -> None:
         refuse_links(tmp_path)
         (tmp_path / LEDGER).touch()

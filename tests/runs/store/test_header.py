@@ -24,10 +24,10 @@ from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import EvaluatorRecord
-from jurygraph.sources import FileMark, parse_config
+from jurygraph.sources import FileDigest, parse_config
 
 MODEL = ModelIdentity(provider="p", endpoint="http://one.example", model="m", form="native")
-FILES = {name: FileMark(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")}
+FILES = {name: FileDigest(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")}
 
 
 def header(config: Mapping[str, Any] | None = None, **fields: Any) -> Header:
@@ -44,7 +44,7 @@ def test_what_is_the_same_differs_in_nothing() -> None:
     assert list(differences(header(), header())) == []
 
 
-TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
+TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
         ({"responses": None}, f"the responses file is responses.jsonl ({'r' * 12}) in the run and none here"),
         ({"profiles": TASKS}, f"the profiles file is none in the run and new.jsonl ({'9' * 12}) here"),
         ({"edges": TASKS}, f"the file of reviewed graphs is none in the run and new.jsonl ({'9' * 12}) here"),
-        ({"domain": "law"}, "the domain that the annotator is told of is None in the run and law here"),
+        ({"domain": "law"}, "the domain of the annotator is None in the run and law here"),
         (
             {"model": MODEL.model_copy(update={"endpoint": "http://two.example"})},
             "the model behind openai-compatible:http://here.example#m has the endpoint "
@@ -67,7 +67,7 @@ TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
         ({"derivers": {"extract": "1"}}, 'deriver extract has version none in the run and "1" here'),
         (
             {"evaluators": {"criteria": EvaluatorRecord(version="1", audience="criterion", depends_on="a history")}},
-            "what evaluator criteria read beside the config, such as a history, is not what it was in the run",
+            "additional input of evaluator criteria, such as a history, differs from that of the run",
         ),
         (
             {"branch": branched("r1", "../first")},
@@ -113,7 +113,7 @@ def test_a_combiner_that_only_one_of_them_uses_is_no_difference() -> None:
 
 
 def test_a_sum_that_was_erased_agrees_with_any_file() -> None:
-    erased = header(tasks=FileMark(name="tasks.jsonl", sha256=ERASED))
+    erased = header(tasks=FileDigest(name="tasks.jsonl", sha256=ERASED))
     assert list(differences(erased, header(tasks=TASKS))) == []
 
 
@@ -167,7 +167,7 @@ class TestRecord:
         return ledger
 
     def test_comes_back_and_keeps_the_sums_of_its_files_apart(self, tmp_path: Path) -> None:
-        written = header(asked=Extent.of((2, 5)), edges=TASKS)
+        written = header(extent=Extent.of((2, 5)), edges=TASKS)
         ledger = self.stored(tmp_path, written)
         assert read_header(ledger) == written
         (record,) = ledger.records()
@@ -203,6 +203,6 @@ class TestRecord:
         ledger.append(Draft("run", "run-1", body))
         ledger.commit()
         with pytest.raises(
-            TraceMismatch, match=rf"(?s)record 1: is no beginning of a run \({kind}: .*\); it has been changed"
+            TraceMismatch, match=rf"(?s)record 1: is not a valid run header \({kind}: .*\); it has been changed"
         ):
             read_header(ledger)

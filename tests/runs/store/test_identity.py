@@ -108,7 +108,7 @@ class TestReplaced:
             sit(tmp_path / "run", tasks, begun)
         said = str(caught.value)
         assert f'the model behind {begun["model"]} has the endpoint "{there.endpoint}" in the run and "sha256:' in said
-        assert said.endswith("use another --out, or --branch to ask just what changed")
+        assert said.endswith("use another --out, or --branch to request only what changed")
         assert (tmp_path / "run" / "run.sqlite").read_bytes() == before
 
     def test_a_branch_asks_the_new_one_everything(self, begun: dict[str, Any], tasks: Path, tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ class TestVerifiedWithoutAModel:
     ) -> None:
         scored(tmp_path / "run", tasks, plain(server))
         monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
-        with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when asked again"):
+        with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"):
             deep(tmp_path / "run")
 
     def test_a_re_scored_run_whose_calls_were_erased(
@@ -296,7 +296,7 @@ class TestRequests:
         able = absent.capabilities
         assert (able.form, able.logprobs, able.top_logprobs) == ("grammar", True, 5)
         assert not OfflineBackend(identity.model_copy(update={"top_logprobs": None})).capabilities.logprobs
-        with pytest.raises(Fault, match="the run holds no reply to this request") as caught:
+        with pytest.raises(Fault, match="the run contains no reply to this request") as caught:
             asyncio.run(absent.complete(self.request(), 1.0))
         assert caught.value.kind == "unrecorded"
 

@@ -12,7 +12,7 @@ import pytest
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Draft, commitment, link_of
 from jurygraph.runs.store.ledger import SCHEMA_VERSION, Ledger
-from jurygraph.schema import canonical
+from jurygraph.schema import canonical_json
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ class TestChain:
     def test_a_link_is_the_hash_of_the_link_before_and_of_the_whole_record(self, path: Path) -> None:
         ledger = filled(path, 2)
         first, second = ledger.records()
-        header = canonical([2, "trace", "r1", second.at])
+        header = canonical_json([2, "trace", "r1", second.at])
         assert second.link == hashlib.sha256(first.link + header + b"\n" + second.body.encode()).digest()
         assert first.link == link_of(FIRST_LINK, *first[:5])
         assert (ledger.count, ledger.head) == (2, second.link)

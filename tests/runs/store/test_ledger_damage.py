@@ -48,7 +48,7 @@ class TestTexts:
         ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
         ledger.commit()
         changed(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS + 1)
-        named = rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing, and no erasure says so"
+        named = rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing without an erasure"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(commitments(ledger))
 
@@ -56,7 +56,7 @@ class TestTexts:
     def test_one_that_was_changed_is_named(self, path: Path, column: str) -> None:
         ledger = filled(path, 2)
         changed(path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MAX_TEXTS)
-        named = rf"text {2 * MAX_TEXTS} of record 2 \(trace 'r1'\): is not what was written"
+        named = rf"text {2 * MAX_TEXTS} of record 2 \(trace 'r1'\): differs from what was written"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(commitments(ledger))
 
@@ -113,7 +113,7 @@ class TestRequired:
         changed(path, "UPDATE records SET body = '{}' WHERE key = ?", key)
         ledger = Ledger.open(path)
         assert ledger is not None
-        named = rf"record \d \(trace '{key}'\): is not what was written, or does not follow the one before it"
+        named = rf"record \d \(trace '{key}'\): differs from what was written, or does not follow the one before it"
         with pytest.raises(TraceMismatch, match=named):
             ledger.require("trace", key)
 
@@ -190,7 +190,7 @@ class TestOtherPrograms:
         other.execute("SELECT * FROM records").fetchone()
         ledger.erase([MAX_TEXTS])
         ledger.commit()
-        with pytest.raises(InputError, match=r"what was erased still lies in its file; end that program"):
+        with pytest.raises(InputError, match=r"the erased texts are still in its file; end that program"):
             ledger.compact()
         other.close()
         ledger.compact()
@@ -208,7 +208,7 @@ class TestOtherPrograms:
         ledger, other = filled(path), sqlite3.connect(path, isolation_level=None)
         ledger._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(InputError, match=r"run\.sqlite: is held by another program .*; end it and try again"):
+        with pytest.raises(InputError, match=r"run\.sqlite: is locked by another program .*; end it and try again"):
             ledger.append(Draft("trace", "r", {}))
         other.close()
 
@@ -219,7 +219,7 @@ class TestFaults:
         changed(path, "UPDATE records SET seq = -4 WHERE seq = 2")
         ledger = Ledger.open(path)
         assert ledger is not None
-        assert list(ledger.find_faults()) == ["record -4 stands outside the chain"]
+        assert list(ledger.find_faults()) == ["record -4 is not part of the chain"]
 
     @pytest.mark.parametrize("name", TABLES)
     def test_a_table_that_is_made_otherwise_is_one(self, path: Path, name: str) -> None:
@@ -246,8 +246,8 @@ class TestErrors:
             (sqlite3.SQLITE_CANTOPEN, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
             (sqlite3.SQLITE_READONLY_DBMOVED, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
             (sqlite3.SQLITE_PERM, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
-            (sqlite3.SQLITE_BUSY, 1 << 30, InputError, "is held by another program .*; end it and try again"),
-            (sqlite3.SQLITE_LOCKED, 1 << 30, InputError, "is held by another program .*; end it and try again"),
+            (sqlite3.SQLITE_BUSY, 1 << 30, InputError, "is locked by another program .*; end it and try again"),
+            (sqlite3.SQLITE_LOCKED, 1 << 30, InputError, "is locked by another program .*; end it and try again"),
             (sqlite3.SQLITE_ERROR, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
             (None, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
         ],

@@ -1,6 +1,6 @@
 """A trace as one line of JSON that can be printed."""
 
-from jurygraph.runs.store.lines import trace_to_json_line
+from jurygraph.runs.export import trace_to_json_line
 from jurygraph.schema import Trace
 from tests.runs.store.test_packing import trace
 

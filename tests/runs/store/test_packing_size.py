@@ -17,10 +17,10 @@ from jurygraph.runs.store.packing import (
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.schema import Evidence, Failure, Response, Verdict
+from jurygraph.schema import Evidence, Failure, RecordedVerdict, Response
 from jurygraph.schema.verdict import ExampleUse, Shrinkage
 from tests.graphs.cast import criterion, decided, planned, task, told
-from tests.runs.store.test_packing import QUESTION, SHAPE, STAMP, packed, through_json, trace
+from tests.runs.store.test_packing import SHAPE, STAMP, packed, through_json, trace
 
 
 def survey(**config: Any) -> Any:
@@ -93,7 +93,7 @@ def test_what_differs_is_stored_too(changed: dict[str, Any], kept: set[str]) -> 
 
 
 def test_of_a_verdict_only_what_its_question_does_not_say_is_stored() -> None:
-    plain = Verdict(**STAMP, about="r", responses=("r",), score=0.25)
+    plain = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25)
     body, _ = packed(trace(plain))
     assert body["verdicts"] == [{"question": 0, "score": 0.25}]
     elsewhere = plain.model_copy(update={"responses": ("r", "s"), "sample": 1})
@@ -102,7 +102,7 @@ def test_of_a_verdict_only_what_its_question_does_not_say_is_stored() -> None:
 
 
 def test_a_verdict_about_another_response_is_stored_with_that_one() -> None:
-    mine, other = (Verdict(**STAMP, about=name, responses=("r", "s"), score=0.25) for name in "rs")
+    mine, other = (RecordedVerdict(**STAMP, about=name, responses=("r", "s"), score=0.25) for name in "rs")
     body, _ = packed(trace(mine, other))
     assert len(body["verdicts"]) == 1
 
@@ -113,24 +113,15 @@ def test_a_trace_says_nothing_of_what_it_has_not() -> None:
     assert texts == [b"text"]
 
 
-def test_only_unordered_pairs_have_verdicts_that_belong_to_two() -> None:
-    kinds = {"response": False, "group": False}
-    for scope, expected in kinds.items():
-        assert Shape([], [], [QUESTION.model_copy(update={"scope": scope})], []).has_unordered_pairs is expected
-    for pairs in ("ordered", "unordered"):
-        question = QUESTION.model_copy(update={"scope": "pair", "pairs": pairs})
-        assert Shape([], [], [question], []).has_unordered_pairs is (pairs == "unordered")
-
-
 def test_the_place_of_evidence_is_stored_where_it_has_one() -> None:
     evidence = [Evidence(quote="q", start=3, end=9, verified=True), Evidence(quote="q", of="$.a")]
-    body, _ = packed(trace(Verdict(**STAMP, about="r", responses=("r",), score=0.25, evidence=tuple(evidence))))
+    body, _ = packed(trace(RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25, evidence=tuple(evidence))))
     assert body["verdicts"][0]["evidence"] == [[3, 9, "response", True], [None, None, "response", False, "$.a"]]
 
 
 def test_a_failure_that_said_nothing_says_nothing_again_and_an_erased_one_says_so() -> None:
     failure = Failure(cause="response", kind="k")
-    verdict = Verdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because")
+    verdict = RecordedVerdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because")
     body, texts = packed(trace(verdict))
     assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts))) == verdict
     erased = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}).failure
@@ -141,6 +132,6 @@ def test_a_failure_that_said_nothing_says_nothing_again_and_an_erased_one_says_s
 def test_the_examples_of_a_verdict_and_how_far_it_was_drawn_to_another_come_back() -> None:
     use = ExampleUse(item="i", reviewer="ann", score=4.0, fingerprint="f", dropped="it is the same")
     shrinkage = Shrinkage(weight=0.25, toward=0.5, call="c", examples=(use,))
-    verdict = Verdict(**STAMP, about="r", responses=("r",), score=0.25, examples=(use,), shrinkage=shrinkage)
+    verdict = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25, examples=(use,), shrinkage=shrinkage)
     body, texts = packed(trace(verdict))
     assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts))) == verdict

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.cache import Cache, Stored
+from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.request import Message, Reply, Request
 from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.fragments import Fragments, encoded_forms
-from jurygraph.runs.workflows.recordings import erase_calls
+from jurygraph.runs.workflows.folder_search import Fragments, encoded_forms, erase_calls
 from tests.models.judging import config, judged, rubric
 from tests.models.server import Server, serving
 from tests.runs.made import PLAIN, checked, lines, score, write_tasks
@@ -91,7 +90,7 @@ def test_what_others_wrote_stays_in_cache_and_recording(scored: Scored, server: 
 def test_a_quotation_in_a_cached_reply_to_somebody_else_goes_too(scored: Scored) -> None:
     reply = json.dumps({"reason": "It resembles the other one.", "quotes": [SECRET[:40]]})
     with Cache(scored.cache) as cache:
-        cache.put({"f" * 64: Stored(Reply(text=reply), None), "e" * 64: Stored(Reply(text=OTHER), None)})
+        cache.put({"f" * 64: CachedReply(Reply(text=reply), None), "e" * 64: CachedReply(Reply(text=OTHER), None)})
     erase(scored.run, "response", "t/a", "")
     assert held(SECRET[:19], scored.cache) == []
     with Cache(scored.cache) as cache:
@@ -113,7 +112,7 @@ def test_a_quotation_in_what_was_said_of_another_response_goes_too(tmp_path: Pat
 
 def test_a_reply_that_was_dropped_from_the_cache_before_leaves_nothing_in_its_file(scored: Scored) -> None:
     with Cache(scored.cache) as cache:
-        cache.put({"f" * 64: Stored(Reply(text=SECRET * 9), None)})
+        cache.put({"f" * 64: CachedReply(Reply(text=SECRET * 9), None)})
         cache.drop("f" * 64)
     erase(scored.run, "response", "t/a", "")
     assert held(SECRET, scored.cache) == []
@@ -153,14 +152,14 @@ class TestUnreached:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM Cache").fetchone()
             (said,) = erase(scored.run, "response", "t/a", "").unreached
-        assert "the cache could not be searched and written anew" in said
+        assert "the cache could not be searched and rewritten" in said
         assert erase(scored.run, "response", "t/a", "").unreached == []
         assert held(SECRET, *scored.places) == held(QUOTED, *scored.places) == []
 
     def test_a_damaged_cache_is_named(self, scored: Scored) -> None:
         (scored.cache / "cache.db").write_bytes(b"no database at all, but more than nothing" * 99)
         (said,) = erase(scored.run, "response", "t/a", "").unreached
-        assert "the cache could not be searched and written anew" in said
+        assert "the cache could not be searched and rewritten" in said
 
     def test_where_there_is_no_cache_none_is_made(self, scored: Scored) -> None:
         shutil.rmtree(scored.cache)

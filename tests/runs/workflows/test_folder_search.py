@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.runs.workflows.folder_search import MAX_SEARCHED_BYTES, search_file
-from jurygraph.runs.workflows.fragments import Fragments
+from jurygraph.runs.workflows.folder_search import MAX_SEARCHED_BYTES, Fragments, search_file
 from tests.runs.made import PLAIN, lines, score, write_tasks
 
 TEXT = "My own words, which\nI take back: «naïve» and 'quoted'."
@@ -105,7 +104,7 @@ def test_no_more_than_a_stated_size_is_searched(tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as file:
         file.truncate(MAX_SEARCHED_BYTES + 1)
     holds, why = search_file(tmp_path / "large", FRAGMENTS)
-    assert (holds, why) == (False, "holds more than 64 MiB, of which no more was searched")
+    assert (holds, why) == (False, "contains more than 64 MiB; the rest was not searched")
 
 
 @pytest.mark.parametrize("how", ["gzip", "zip"])
@@ -122,8 +121,8 @@ def test_a_file_that_unpacks_to_very_much_takes_little_memory_and_blocks_no_eras
         env={**os.environ, "JURYGRAPH_CACHE": str(tmp_path / "cache")},
     )
     said, most_memory = ended.stdout.splitlines()
-    assert (ended.returncode, said) == (1, "erased 8 texts, and 0 of others in which it lay")
-    assert "bomb: holds more than 64 MiB, of which no more was searched" in ended.stderr
+    assert (ended.returncode, said) == (1, "erased 8 texts, and 0 others that contained it")
+    assert "bomb: contains more than 64 MiB; the rest was not searched" in ended.stderr
     assert TEXT.encode() not in (tmp_path / "run" / "run.sqlite").read_bytes()
     assert int(most_memory) < MOST_MEMORY
 

@@ -74,9 +74,7 @@ def test_a_plan_made_again_has_the_same_basis() -> None:
         ("OtherVersions", {"same"}, {"versions"}),
     ],
 )
-def test_another_deriver_changes_what_lies_downstream_alone(
-    deriver: str, questions: set[str], material: set[str]
-) -> None:
+def test_another_deriver_changes_only_what_is_downstream(deriver: str, questions: set[str], material: set[str]) -> None:
     assert changed(based(BEFORE), based(config(deriver))) == (questions, material)
 
 
@@ -100,7 +98,7 @@ def test_with_whom_a_pair_is_asked_changes_no_basis() -> None:
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"version": "2"}, {"params": {"limit": 3}}, {"layer": "fact"}])
-def test_what_else_is_changed_of_a_question_changes_its_basis(change: dict[str, Any]) -> None:
+def test_other_changes_of_a_question_change_its_basis(change: dict[str, Any]) -> None:
     survey = planned(BEFORE, people("tea")).survey
     other = tuple(q.model_copy(update=change) if q.id == "plain" else q for q in survey.questions)
     assert changed(input_digests(survey), input_digests(survey.model_copy(update={"questions": other}))) == (
@@ -109,7 +107,7 @@ def test_what_else_is_changed_of_a_question_changes_its_basis(change: dict[str, 
     )
 
 
-def test_another_wish_of_bob_changes_what_is_asked_about_bob_alone() -> None:
+def test_another_constraint_of_bob_changes_only_questions_about_bob() -> None:
     assert changed(based(BEFORE, people("tea")), based(BEFORE, people("coffee"))) == ({"kind@bob"}, set())
 
 

@@ -158,7 +158,7 @@ def test_two_judges_are_left_to_their_majority_and_that_is_said(project: Path, m
         "two.json",
     )
     assert ended.code == 0, ended.err
-    assert "panel: 2 annotators cannot be told apart" in ended.err
+    assert "panel: 2 annotators are not identifiable" in ended.err
     assert "the majority of the judges stands, and no artifact is written" in ended.err
     assert not (project / "two.json").exists()
     values = {one["reward"]["value"] for one in rewards(project / "two").values()}
@@ -168,8 +168,8 @@ def test_two_judges_are_left_to_their_majority_and_that_is_said(project: Path, m
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [
-        (["--learn", "pannel"], "components.pannel: is no component of combiner 'consensus'; there are panel"),
-        (["--artifact", "x.json"], "--artifact: keeps what is learned of one component; name one with --learn"),
+        (["--learn", "pannel"], "components.pannel: is not a component with combiner 'consensus'; there are panel"),
+        (["--artifact", "x.json"], "--artifact: stores the confusions of one component; name one with --learn"),
     ],
 )
 def test_what_cannot_be_learned_is_refused(project: Path, arguments: list[str], wrong: str) -> None:

@@ -69,7 +69,7 @@ def test_stopped_while_profiles_are_read_it_asks_nothing_again(
             _, said = process.communicate()
         if sign == signal.SIGINT:
             assert process.returncode == 130
-            assert b"nothing was written but 5 answers of the model, with which the same command goes on" in said
+            assert b"nothing was written but 5 replies of the model; run the same command again to continue" in said
         is_held = False
         sit(tmp_path / "stopped" / "run", stopped, uncached)
         assert own.count == TASKS * READS + 1, "but for the one that was under way"
@@ -85,7 +85,9 @@ def test_a_limit_that_is_reached_while_it_plans_leaves_the_answers_for_the_next_
 ) -> None:
     uncached = settings(server, calls=UNCACHED)
     for sitting in (1, 2):
-        with pytest.raises(BudgetExceeded, match=r"the limit of 4 calls is reached.*, with the answers kept so far"):
+        with pytest.raises(
+            BudgetExceeded, match=r"the limit of 4 calls is reached.*: it continues with the stored replies"
+        ):
             sit(tmp_path / "run", tasks, uncached, max_calls=4)
         assert server.count == 4 * sitting
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["planning.sqlite"]
@@ -98,7 +100,7 @@ def test_a_limit_that_is_reached_while_it_plans_leaves_the_answers_for_the_next_
 def test_a_run_that_has_no_plans_yet_says_how_to_go_on(server: Server, tasks: Path, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded):
         sit(tmp_path / "run", tasks, settings(server, calls=UNCACHED), max_calls=4)
-    with pytest.raises(InputError, match="it was stopped while it planned; `jurygraph score` goes on with it"):
+    with pytest.raises(InputError, match="it was stopped while it planned; `jurygraph score` again"):
         Run.open(tmp_path / "run")
 
 

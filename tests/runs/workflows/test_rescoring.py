@@ -75,7 +75,7 @@ def test_a_run_that_was_changed_is_not_re_scored(plain: Path, tmp_path: Path, ki
     again(plain, tmp_path / "second", "reward.same=2")
     with closing(sqlite3.connect(tmp_path / "second" / "run.sqlite")) as ledger, ledger:
         ledger.execute("UPDATE records SET at = at + 1 WHERE kind = ?", (kind,))
-    with pytest.raises(TraceMismatch, match="is not what was written"):
+    with pytest.raises(TraceMismatch, match="differs from what was written"):
         again(tmp_path / "second", tmp_path / "third")
     assert not (tmp_path / "third").exists()
 
@@ -93,7 +93,7 @@ def test_it_holds_no_verdict_and_no_text_of_its_own(plain: Path, tmp_path: Path)
     [
         ("rubrik.kappa=2", ConfigError, r"config, key rubrik: unknown; did you mean rubric\?"),
         ("reward.tne=1", ConfigError, "reward.tne: there is no component 'tne'; did you mean 'tone'"),
-        ("reward", ConfigError, "--set 'reward': is no setting; write key=value, such as rubric.kappa=2"),
+        ("reward", ConfigError, "--set 'reward': expected key=value, such as rubric.kappa=2"),
         ("rubric.kappa=", ConfigError, "key rubric.kappa: is null"),
         ("rubric.kappa=-1", ConfigError, "key rubric.kappa: .* write a number of 0 or more"),
         ("reward=[1", ConfigError, "is no YAML value"),
@@ -101,9 +101,9 @@ def test_it_holds_no_verdict_and_no_text_of_its_own(plain: Path, tmp_path: Path)
         (
             "model=openai/gpt-5-mini",
             InputError,
-            "model says what is asked, and re-scoring asks nothing; use `jurygraph score --branch",
+            "model changes the questions, and re-scoring keeps them; use `jurygraph score --branch",
         ),
-        ("evaluators=[maths.accuracy]", InputError, "evaluators says what is asked"),
+        ("evaluators=[maths.accuracy]", InputError, "evaluators changes the questions"),
     ],
 )
 def test_a_wrong_setting_is_refused_and_nothing_written(
@@ -118,7 +118,7 @@ def test_a_wrong_setting_is_refused_and_nothing_written(
 def test_it_writes_over_nothing(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "a").write_text("dear")
-    for folder, said in ((plain, "holds a run already"), (tmp_path / "letters", "is no run, and not empty")):
+    for folder, said in ((plain, "contains a run already"), (tmp_path / "letters", "is neither a run nor empty")):
         with pytest.raises(InputError, match=said):
             again(plain, folder)
     checked(plain)
@@ -128,7 +128,7 @@ def test_a_task_whose_texts_were_erased_keeps_its_decision_and_takes_no_other(ri
     erase(rich, "task", "t1", "")
     again(rich, tmp_path / "same")
     assert rewards(tmp_path / "same") == rewards(rich)
-    with pytest.raises(InputError, match="the texts of task 't1' were erased, so it cannot be weighed anew"):
+    with pytest.raises(InputError, match="the texts of task 't1' were erased, so its weights cannot be computed again"):
         again(rich, tmp_path / "other", "rubric.kappa=3")
     assert not (tmp_path / "other").exists()
 

@@ -13,7 +13,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, PlanError
-from jurygraph.runs.reports.forecast import Forecast
+from jurygraph.runs.reports.estimate import Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.schema import Question
@@ -74,7 +74,7 @@ class TestOtherSettings:
             InputError, match=r"config reward\.same is 0\.5 in the run and 2\.0 here; config scale is"
         ) as caught:
             sat(plain, tasks, {**PLAIN, "reward": {**PLAIN["reward"], "same": 2.0}, "scale": 3.0})
-        assert str(caught.value).endswith("use another --out, or --branch to ask just what changed")
+        assert str(caught.value).endswith("use another --out, or --branch to request only what changed")
 
     def test_another_version_of_an_evaluator_is_shown(
         self, plain: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
@@ -94,7 +94,7 @@ class TestOtherSettings:
             'task \'t1\', field query: is "How would one say the number 1, and to whom?" in the run and "And now?" here'
             in said
         )
-        assert "task 't9' is new, or stands elsewhere" in said
+        assert "task 't9' is new, or at another position" in said
         assert "response 't3/r0' is another one now" in said
 
     def test_a_task_that_is_gone_is_named(self, tmp_path: Path, plain: Path) -> None:
@@ -145,7 +145,7 @@ class TestNothingTooEarly:
     def test_a_folder_that_is_no_run_stays_as_it_is(self, tmp_path: Path, tasks: Path) -> None:
         (tmp_path / "letters").write_text("dear")
         wrong = {
-            tmp_path: "is no run, and not empty; name another folder",
+            tmp_path: "is neither a run nor empty; name another folder",
             tmp_path / "letters": "is a file; name a folder",
         }
         for folder, said in wrong.items():

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph import InputError, Jury, Response, Task, Verdict
+from jurygraph import InputError, Jury, RecordedVerdict, Response, Task
 from jurygraph.schema import TaskLine
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.sources.travelplanner.audit import Audit, audit
@@ -86,7 +86,7 @@ def test_one_stakeholder_holds_the_constraints_of_the_query(tasks: dict[str, Tas
         assert (travellers.id, {constraint.id for constraint in travellers.constraints}) == ("travellers", wanted)
 
 
-def test_a_task_is_read_again_as_it_was_written(tasks: dict[str, TaskLine]) -> None:
+def test_a_task_is_equal_after_writing_and_reading(tasks: dict[str, TaskLine]) -> None:
     task = tasks["30"]
     again = TaskLine.model_validate_json(task.model_dump_json(exclude_defaults=True), strict=True)
     assert again.digest == task.digest
@@ -126,7 +126,7 @@ def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None
         ([{"task": "x"}], "p.jsonl, line 1, field stakeholders: is missing; profiles need it"),
         ([{**JOINED, "task": ""}], "p.jsonl, line 1, field task: is empty; write at least one character"),
         ([{**JOINED, "tensions": [{"between": ["ann", "bo"]}]}],
-         "p.jsonl, line 1, field tensions[0].between[1]: names 'bo', which is no stakeholder; did you mean 'bob'?"),
+         "p.jsonl, line 1, field tensions[0].between[1]: names 'bo', which is not a stakeholder; did you mean 'bob'?"),
         ([{**JOINED, "stakeholders": [{"id": "ann"}, {"id": "ann"}], "tensions": []}],
          "p.jsonl, line 1, field stakeholders[1].id: is 'ann' again"),
     ],
@@ -142,11 +142,14 @@ def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"query": "Plan a trip."}, "field query: states no budget such as $1,700"),
+        ({"query": "Plan a trip."}, "field query: has no budget such as $1,700"),
         ({"query": "$900, March 1st to March 3rd, 2022."}, "field query: does not state how many people travel"),
         ({"query": "$900 for 2 people."}, "field query: does not state its first and last day"),
-        ({"facts": {"Hotels in Bangor": []}}, "field facts: holds 'Hotels in Bangor', which is no table of Travel"),
-        ({"facts": {"Restaurants in Bangor": [1]}}, "field facts: holds in 'Restaurants in Bangor' what is no list"),
+        (
+            {"facts": {"Hotels in Bangor": []}},
+            "field facts: contains 'Hotels in Bangor', which is not a table of Travel",
+        ),
+        ({"facts": {"Restaurants in Bangor": [1]}}, "field facts: has no list of rows in 'Restaurants in Bangor'"),
         ({"facts": []}, "field facts: is a list; write an object"),
         ({"plan": [1]}, "field plan[0]: is the number 1; write an object"),
         ({"plans": []}, "field plans: unknown; did you mean plan?"),
@@ -168,7 +171,7 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
 # The checks against a second computation
 
 
-def verdicts(jury: Jury, task: TaskLine, *plans: Any) -> list[dict[str, Verdict]]:
+def verdicts(jury: Jury, task: TaskLine, *plans: Any) -> list[dict[str, RecordedVerdict]]:
     """What is said of each plan, by the ids of the constraints."""
     stated, _ = task.split()
     responses = [Response(id=f"r{number}", text="", data=plan) for number, plan in enumerate(plans)]
@@ -211,14 +214,14 @@ ORIGINS = dict(
 """Where each trip begins and ends, as a person reads it."""
 
 
-def amount(verdict: Verdict) -> float:
+def amount(verdict: RecordedVerdict) -> float:
     found = re.search(r" is ([\d.]+)(?:, as asked|, not )", verdict.reason)
     assert found is not None, verdict.reason
     return float(found[1])
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_reference_plan_passes_and_costs_what_a_second_computation_says(
+def test_a_reference_plan_passes_and_its_cost_matches_a_second_computation(
     name: str, tasks: dict[str, TaskLine], jury: Jury
 ) -> None:
     line = LINES[name]
@@ -295,7 +298,7 @@ def test_a_plan_in_another_order_costs_the_same(tasks: dict[str, TaskLine], jury
         ("transportation", "by a friend's car", {"budget", "sets-out"}),
     ],
 )
-def test_what_a_plan_makes_up_is_not_believed(
+def test_invented_facts_of_a_plan_are_rejected(
     column: str, text: str, failed: set[str], tasks: dict[str, TaskLine], jury: Jury
 ) -> None:
     plan = [{**SMALL["plan"][0], column: text}, *SMALL["plan"][1:]]
@@ -307,7 +310,7 @@ def test_what_a_plan_makes_up_is_not_believed(
 @pytest.mark.parametrize(
     "way", ["by a friend's plane", "Flight Number: F0, from X to Y, Departure Time: 1, Arrival Time: 2"]
 )
-def test_a_way_that_nobody_knows_may_be_one_that_is_barred(way: str, tasks: dict[str, TaskLine], jury: Jury) -> None:
+def test_an_unknown_mode_of_travel_may_be_a_forbidden_one(way: str, tasks: dict[str, TaskLine], jury: Jury) -> None:
     first, *rest = LINES["37"]["plan"]
     (found,) = verdicts(jury, tasks["37"], [{**first, "transportation": way}, *rest])
     assert (found["no-flight"].score, found["no-flight"].met) == (0.0, False)
@@ -319,7 +322,7 @@ def test_an_empty_plan_passes_nothing(tasks: dict[str, TaskLine], jury: Jury) ->
             assert {verdict.score for verdict in found.values()} == {0.0}
 
 
-def test_a_task_stands_without_its_responses(tasks: dict[str, TaskLine]) -> None:
+def test_a_task_is_read_without_its_responses(tasks: dict[str, TaskLine]) -> None:
     stated, responses = tasks["00"].split()
     assert isinstance(stated, Task)
     assert len(responses) == 1

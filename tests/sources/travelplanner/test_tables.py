@@ -9,7 +9,7 @@ import pytest
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, look_up
 from jurygraph.schema import TaskView
-from jurygraph.sources.travelplanner.tables import claim_rules, origin_of, tables
+from jurygraph.sources.travelplanner.reader import claim_rules, origin_of, tables
 from tests.sources.travelplanner.train import lines
 
 DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"
@@ -54,7 +54,7 @@ def test_rows_of_a_kind_stand_in_one_table_with_their_places_in_the_source() -> 
     assert made["accommodations"]["lists"] == {"house_rules": "&"}
 
 
-def test_ways_by_road_are_rows_and_what_there_is_not_is_none() -> None:
+def test_road_routes_are_rows_and_missing_ones_are_none() -> None:
     made = tables(FACTS)
     assert made["drives"]["rows"] == [
         {
@@ -79,7 +79,7 @@ def test_a_way_without_a_cost_is_refused(cost: str) -> None:
 @pytest.mark.parametrize(
     "key", ["Attractions in Bangor", "Flight from Bangor to Rome on 2022-03-01", "Taxi from A to B"]
 )
-def test_that_there_is_none_is_said_in_the_sources_words(key: str) -> None:
+def test_no_result_is_reported_in_the_words_of_the_source(key: str) -> None:
     assert not any(table["rows"] for table in tables({key: "There is no such thing."}).values())
     with pytest.raises(ValueError, match=r"^holds in "):
         tables({key: "nonsense"})
@@ -95,19 +95,19 @@ def test_a_trip_begins_where_the_first_city_of_the_facts_is_named() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"Hotels in Bangor": []}, "holds 'Hotels in Bangor', which is no table of TravelPlanner"),
+        ({"Hotels in Bangor": []}, "contains 'Hotels in Bangor', which is not a table of TravelPlanner"),
         (
             {"Restaurants in Bangor": ["Tea"]},
-            "holds in 'Restaurants in Bangor' what is no list of rows; each row is an",
+            "has no list of rows in 'Restaurants in Bangor'; each row is an",
         ),
-        ({"Attractions in Bangor": {"Name": "Mill"}}, "holds in 'Attractions in Bangor' what is no list of rows"),
+        ({"Attractions in Bangor": {"Name": "Mill"}}, "has no list of rows in 'Attractions in Bangor'"),
         (
             {"Flight from A to B on 2022-03-16": 5},
-            "holds in 'Flight from A to B on 2022-03-16' what is no list of rows",
+            "has no list of rows in 'Flight from A to B on 2022-03-16'",
         ),
     ],
 )
-def test_what_is_no_table_is_named(facts: dict[str, Any], words: str) -> None:
+def test_a_path_that_is_not_a_table_is_named(facts: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match="holds") as caught:
         tables(facts)
     assert str(caught.value).startswith(words)

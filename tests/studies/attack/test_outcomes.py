@@ -1,18 +1,18 @@
 """What becomes of verdicts: which pass, which count, and why."""
 
-from jurygraph.runs.proportions import Proportion
-from jurygraph.schema import Failure, Verdict
+from jurygraph.runs.canary import Proportion
+from jurygraph.schema import Failure, RecordedVerdict
 from jurygraph.studies.attack.outcomes import Outcome, Tally
 
-PASSED, HALF, WITHSTOOD = Verdict(score=1.0), Verdict(score=0.5), Verdict(score=0.499)
-STOPPED = Verdict(score=0.0, gated_by="bare-opener")
-MALFORMED = Verdict.fail("malformed", "no JSON", cause="response")
-TIMEOUT = Verdict.fail("timeout", "too late")
-NO_MODEL = Verdict(status="abstained", failure=Failure(cause="infrastructure", kind="no-model"))
-NOT_ASKED = Verdict(status="not_applicable", gated_by="maths.accuracy")
+PASSED, HALF, WITHSTOOD = RecordedVerdict(score=1.0), RecordedVerdict(score=0.5), RecordedVerdict(score=0.499)
+STOPPED = RecordedVerdict(score=0.0, gated_by="bare-opener")
+MALFORMED = RecordedVerdict.fail("malformed", "no JSON", cause="response")
+TIMEOUT = RecordedVerdict.fail("timeout", "too late")
+NO_MODEL = RecordedVerdict(status="abstained", failure=Failure(cause="infrastructure", kind="no-model"))
+NOT_ASKED = RecordedVerdict(status="not_applicable", gated_by="maths.accuracy")
 
 
-def outcome(*responses: list[Verdict]) -> Outcome:
+def outcome(*responses: list[RecordedVerdict]) -> Outcome:
     tally = Tally()
     for verdicts in responses:
         tally.add(verdicts)
@@ -24,7 +24,7 @@ def test_a_verdict_passes_from_a_score_of_one_half():
 
 
 def test_what_is_stopped_fails_or_abstains_did_not_pass_and_counts():
-    found = outcome([STOPPED, MALFORMED, Verdict.abstain("who knows"), PASSED])
+    found = outcome([STOPPED, MALFORMED, RecordedVerdict.abstain("who knows"), PASSED])
     assert found.verdicts == Proportion.from_counts(1, 4)
     assert (found.stopped, found.failed, found.abstained) == ({"bare-opener": 1}, {"malformed": 1}, 1)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.studies.consensus import ConsensusReport, Settings, collect_votes, fit_consensus, report
-from jurygraph.studies.consensus.picture import draw
+from jurygraph.studies.plots import draw_consensus
 from tests.studies.consensus.made import AGENTS, PANEL, cast
 
 
@@ -20,7 +20,7 @@ def words(found: ConsensusReport, folder: Path) -> str:
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none"}):
-        draw(found, folder / "a.svg", ".svg")
+        draw_consensus(found, folder / "a.svg", ".svg")
     return (folder / "a.svg").read_text()
 
 
@@ -30,7 +30,7 @@ def test_the_same_report_gives_the_same_file(found: ConsensusReport, tmp_path: P
     contents = []
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
-        draw(found, tmp_path / folder / name, Path(name).suffix)
+        draw_consensus(found, tmp_path / folder / name, Path(name).suffix)
         contents.append((tmp_path / folder / name).read_bytes())
     assert contents[0] == contents[1]
     assert contents[0].startswith(begins)

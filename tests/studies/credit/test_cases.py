@@ -58,7 +58,7 @@ def test_the_threshold_itself_is_supported() -> None:
         ({"p_child": [0.5, 1.5, 0.5, 0.5]}, r"p_child\[1\] is 1.5"),
         ({"share": [-0.1, 0.5, 0.5, 0.5]}, r"share\[0\] is -0.1"),
         ({"share": [np.inf, 0.5, 0.5, 0.5]}, r"share\[0\] is inf"),
-        ({"kind": ["weak", "weak", "weak", "causal"]}, "'causal' is no kind of edge"),
+        ({"kind": ["weak", "weak", "weak", "causal"]}, "'causal' is not a kind of edge"),
         ({"example": [0, 0, 1, 2]}, "outside 0..1"),
         ({"share": [0.5]}, "one for each of 4 edges"),
     ],

@@ -1,4 +1,4 @@
-"""Warmth, as a model judges it: what the model is told stands in warm.md."""
+"""Warmth, judged by a model with the prompt warm.md."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -7,7 +7,7 @@ import jurygraph as jg
 
 
 class Warm(jg.JudgeEvaluator):
-    """Whether a letter says something that shows concern for its reader."""
+    """Judge whether a letter says something that shows concern for its reader."""
 
     prompt = jg.read_prompt(files("plain_letters") / "warm.md")
 
