@@ -102,7 +102,7 @@ class ScoreOptions:
 
 @dataclass(frozen=True)
 class _Result:
-    """What a command has done: the summary of its run, its requests, and the number of tasks in the file."""
+    """The result of a command: the summary of its run, its requests, and the number of tasks in the file."""
 
     options: ScoreOptions
     summary: "Summary"
