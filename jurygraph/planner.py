@@ -1,4 +1,4 @@
-"""Prepare tasks before there are rewards: read profiles, annotate rubrics, estimate requests."""
+"""Prepare and estimate the work of a jury: read profiles, annotate rubrics, list the requests of a dry run."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace

@@ -7,6 +7,7 @@ import re
 import shutil
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,10 +132,10 @@ class TestNothingTooEarly:
         score(tmp_path / "run", tasks, limit=1)
         prepare = jg.Jury.aprepare
 
-        async def failing(jury: jg.Jury, task: jg.Task) -> jg.Plan:
+        async def failing(jury: jg.Jury, task: jg.Task, *rest: Any) -> jg.Plan:
             if task.id == "t3":
                 raise PlanError("no")
-            return await prepare(jury, task)
+            return await prepare(jury, task, *rest)
 
         monkeypatch.setattr(jg.Jury, "aprepare", failing)
         with pytest.raises(PlanError, match="line 4: no"):
