@@ -36,14 +36,14 @@ def test_json_gives_exact_numbers(project: Path, run: Command):
     assert result["agents"][0] == {
         "agent": "alice",
         "responses": 2,
-        "numbers": 2,
+        "scored": 2,
         "ok": 2,
         "degraded": 0,
         "failed": 0,
         "mean": 0.125,
         "coverage": 1.0,
     }
-    assert result["verdicts"] == {"judged": 8, "abstained": 0, "failed": 0, "not_applicable": 0, "asked": 8}
+    assert result["verdicts"] == {"judged": 8, "abstained": 0, "failed": 0, "not_applicable": 0, "requested": 8}
     assert (result["run"], result["tasks"], result["responses"]) == (str(project / "run"), 2, 4)
 
 
@@ -66,7 +66,7 @@ def test_without_config_it_is_the_jury_yaml_beside_the_tasks_or_here(
     monkeypatch.chdir(tmp_path)
     ended = run("score", tasks, "--out", tmp_path / "run")
     assert (ended.code, ended.out) == (2, "")
-    assert "there is no jury.yaml beside the tasks, nor here" in ended.err
+    assert "no jury.yaml next to the tasks or in the current folder" in ended.err
     monkeypatch.chdir(project)
     assert run("score", tasks, "--out", tmp_path / "run").code == 0
 
@@ -93,13 +93,13 @@ def test_a_dry_run_says_what_would_be_asked_and_writes_nothing(project: Path, ru
         "responses": 4,
         "questions": 4,
         "verdicts": 16,
-        "asked_of_model": 12,
+        "model_verdicts": 12,
         "model": None,
     }
     assert "dry run: nothing was sent or written" in ended.err
     assert sorted(path for path in project.iterdir() if path.name != "__pycache__") == before
     shown = run("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run").out
-    assert "... of a model, which abstain under model none  12" in shown
+    assert "... of a model (they abstain: model is none)  12" in shown
     assert "US dollars" not in shown
 
 
@@ -144,7 +144,7 @@ class TestForecastOfAModel:
         assert sorted(path.name for path in tmp_path.iterdir()) == ["project"]
 
     def test_what_is_not_known_is_not_a_price_of_nothing(self, told: Callable[..., Ended]):
-        assert "US dollars             unknown   unknown  unknown" in told("{}").out
+        assert "US dollars unknown unknown unknown" in " ".join(told("{}").out.split())
         assert json.loads(told("{}", "--json").out)["model"]["worst"]["cost"] is None
 
 

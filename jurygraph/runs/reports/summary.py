@@ -157,7 +157,7 @@ class Summary:
             "abstained": self.abstained,
             "failed": self.failed_verdicts,
             "not_applicable": self.not_applicable,
-            "asked": self.verdicts,
+            "requested": self.verdicts,
         }
         return {
             "tasks": self.tasks,

@@ -55,7 +55,7 @@ def test_it_means_over_numbers_and_counts_everything() -> None:
     alice, bob, nobody = summary.agents.values()
     assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (0.75, 0.95, 1, 1, 0)
     assert (bob.mean, bob.failed, nobody.mean, nobody.agent) == (None, 1, 0.0, None)
-    counts = {"judged": 2, "abstained": 1, "failed": 2, "not_applicable": 1, "asked": 6}
+    counts = {"judged": 2, "abstained": 1, "failed": 2, "not_applicable": 1, "requested": 6}
     assert summary.to_json()["verdicts"] == counts
     assert (summary.tasks, summary.responses, summary.failed, summary.lowest) == (2, 4, 1, "c")
     assert (summary.infrastructure_failures, summary.error_rate) == (1, 1 / 6)
