@@ -33,7 +33,13 @@ def test_a_function_fits_on_a_screen(module: Path) -> None:
 DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "decision/table.py": {
         scope: {"reduce"}
-        for scope in ("Table.effective", "Table.discarded", "Table.judged_weight", "_fill_cells", "_fold_columns")
+        for scope in (
+            "Table.effective_columns",
+            "Table.count_discarded",
+            "Table.judged_weight",
+            "_fill_cells",
+            "_fold_columns",
+        )
     },
     "decision/fusion.py": {},
     "decision/decide.py": {"_is_selective": {"reduce"}},

@@ -56,7 +56,7 @@ def _decoder(allow_negative_zero: bool, refuse: Callable[[Problem], Any]) -> jso
         if len(values) == len(pairs):
             return values
         duplicate = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        return refuse(Problem((duplicate,), "stands twice in one object", "keep one of them"))
+        return refuse(Problem((duplicate,), "occurs twice in one object", "keep one of them"))
 
     def parse_constant(name: str) -> Any:
         return refuse(Problem((), f"{name} is not JSON", "write a number, or leave the field out"))

@@ -103,7 +103,7 @@ def _parse_line(text: str, model: type[N]) -> N | Problem:
         if error.errors(include_url=False)[0]["type"] != "json_invalid":
             return describe_validation_error(error, model, value)
         halves = (path for path, part in iter_parts(value) if isinstance(part, str) and _has_surrogate(part))
-        problem = "holds half of a surrogate pair, which is no character"
+        problem = "holds half of a surrogate pair, which is not a character"
         return Problem(next(halves, ()), problem, "write the whole character")
 
 
