@@ -165,7 +165,7 @@ def test_the_largest_numbers_that_a_float_holds_are_read() -> None:
     ],
 )
 def test_a_duplicate_field_is_malformed(text: str, field: str) -> None:
-    assert str(fault(text)).startswith(f"field {field}: stands twice")
+    assert str(fault(text)).startswith(f"field {field}: occurs twice")
 
 
 def test_an_unrequested_field_is_malformed() -> None:
