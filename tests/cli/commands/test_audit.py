@@ -427,9 +427,9 @@ class TestSeal:
         [
             ("nothing", None, "cannot be read (No such file or directory)"),
             ("folder", None, "cannot be read (Is a directory)"),
-            ("empty", b"", "holds no"),
-            ("text", b"my key", "holds no"),
-            ("rsa", generate_private_key(65537, 2048), "another kind of key than Ed25519"),
+            ("empty", b"", "contains no"),
+            ("text", b"my key", "contains no"),
+            ("rsa", generate_private_key(65537, 2048), "a key that is not Ed25519"),
         ],
     )
     def test_what_is_no_key_is_named(
@@ -465,7 +465,7 @@ class TestSeal:
         (tmp_path / "locked.pem").write_bytes(self.pem(Ed25519PrivateKey.generate(), b"secret"))
         ended = run("seal", scored, "--key", tmp_path / "locked.pem")
         assert (ended.code, ended.out) == (2, "")
-        assert "locked.pem: is encrypted, and no passphrase is asked for" in ended.err
+        assert "locked.pem: is encrypted, and passphrases are not supported" in ended.err
 
 
 NO_RUN = [
