@@ -64,7 +64,7 @@ class TestOneResponse:
         assert ended.out == "erased 7 texts, and 7 others that contained it\n"
 
     def test_json_gives_the_same(self, letters: Path, run: Command):
-        told = {"own": 7, "elsewhere": 7, "exports": [], "tasks": [], "files": []}
+        told = {"erased": 7, "erased_in_others": 7, "exports": [], "tasks": [], "files": []}
         told |= {"replies": 0, "calls": 0, "unreached": []}
         assert erased(run, letters, *RESPONSE) == {"run": str(letters), **told}
 
@@ -108,7 +108,7 @@ class TestOneResponse:
         project = write_project(tmp_path / "p", [{"id": "t", "query": "?", "responses": responses}])
         run("score", project / "tasks.jsonl", "--out", project / "run")
         found = erased(run, project / "run", "--response", "a")
-        assert found["elsewhere"] == 0
+        assert found["erased_in_others"] == 0
         assert files_with(project / "run", "forty-two") == [("run.sqlite", "forty-two")]
 
     def test_an_empty_response_can_be_erased(self, letters: Path, run: Command):
@@ -201,13 +201,13 @@ class TestEitherWay:
     def test_the_run_verifies_and_says_how_much_is_gone(self, letters: Path, run: Command, what: tuple[str, str]):
         gone = erased(run, letters, *what)
         found = json.loads(run("verify", letters, "--deep", "--json").out)
-        assert found["erased"] == gone["own"] + gone["elsewhere"]
+        assert found["erased"] == gone["erased"] + gone["erased_in_others"]
         deep = found["deep"]
         assert (deep["recomputed"], deep["erased"]) in [(0, 9), (3, 6)]
 
     def test_a_second_time_there_is_nothing_left_to_erase(self, letters: Path, run: Command, what: tuple[str, str]):
         erased(run, letters, *what)
-        assert erased(run, letters, *what)["own"] == 0
+        assert erased(run, letters, *what)["erased"] == 0
         assert run("verify", letters).code == 0
 
     def test_no_command_breaks_on_what_is_left_nor_shows_what_is_gone(

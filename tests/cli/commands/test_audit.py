@@ -427,9 +427,9 @@ class TestSeal:
         [
             ("nothing", None, "cannot be read (No such file or directory)"),
             ("folder", None, "cannot be read (Is a directory)"),
-            ("empty", b"", "holds no"),
-            ("text", b"my key", "holds no"),
-            ("rsa", generate_private_key(65537, 2048), "another kind of key than Ed25519"),
+            ("empty", b"", "contains no"),
+            ("text", b"my key", "contains no"),
+            ("rsa", generate_private_key(65537, 2048), "a key that is not Ed25519"),
         ],
     )
     def test_what_is_no_key_is_named(

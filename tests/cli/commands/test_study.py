@@ -73,7 +73,7 @@ def test_credit_is_followed_over_the_edges(chained: Path, run: Command):
     assert lines[worst + 1] == "    needs budget (strong, λ = 0.2): Savings are told from \\u001b[31ma budget."
     assert ended.err.splitlines() == [
         "omitted, responses whose reward failed: 1",
-        "no cases: 2 of 8 edgeswith an end that was not judged or does not apply",
+        "no cases: 2 of 8 edges with an end that was not judged or does not apply",
         "6 of 50 resamples had no case and were omitted from an interval",
     ]
 

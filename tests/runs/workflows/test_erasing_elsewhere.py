@@ -104,7 +104,7 @@ def test_a_quotation_in_what_was_said_of_another_response_goes_too(tmp_path: Pat
         scored = Scored(tmp_path, server)
         assert held(SECRET[20:50], scored.run)
         done = erase(scored.run, "response", "t/a", "")
-    assert done.elsewhere > 0
+    assert done.erased_in_others > 0
     assert held(SECRET[20:50], *scored.places) == []
     assert held(OTHER, scored.run)
     checked(scored.run)

@@ -52,7 +52,7 @@ def test_a_response_is_gone_from_the_folder_and_the_run_verifies(run: Path) -> N
     done = erase(run, "response", "t1/r0", "asked for by its author")
     assert_gone(run, SECRET)
     found = checked(run)
-    assert found.erased == done.own + done.elsewhere
+    assert found.erased == done.erased + done.erased_in_others
     assert [trace.reward for trace in Run.open(run).traces()] == before
 
 
@@ -85,7 +85,7 @@ def test_what_was_erased_says_so(run: Path) -> None:
 
 
 def test_a_copy_of_it_in_another_response_is_erased_too(run: Path) -> None:
-    assert erase(run, "response", "t1/r0", "").elsewhere > 0
+    assert erase(run, "response", "t1/r0", "").erased_in_others > 0
     there = {one.trace.response_id: one.response for one in Run.open(run).scored_responses()}
     assert there["t2/r2"] is None
     assert there["t2/r1"] is not None
@@ -183,12 +183,12 @@ def test_a_short_text_is_not_looked_for_in_others(tmp_path: Path) -> None:
     for line in given:
         line["responses"][0]["text"] = "42"
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
-    assert erase(tmp_path / "run", "response", "t1/r0", "").elsewhere == 0
+    assert erase(tmp_path / "run", "response", "t1/r0", "").erased_in_others == 0
 
 
 def test_erasing_twice_changes_nothing_more(run: Path) -> None:
     erase(run, "response", "t1/r0", "")
-    assert erase(run, "response", "t1/r0", "").own == 0
+    assert erase(run, "response", "t1/r0", "").erased == 0
     checked(run)
 
 
