@@ -88,7 +88,7 @@ def _to_json_value(value: Any) -> Any:
 def _read_start(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path}: is {'a folder' if path.is_dir() else 'no regular file'}; name a file")
+            raise InputError(f"{path}: is {'a folder' if path.is_dir() else 'not a regular file'}; name a file")
         with path.open("rb") as file:
             return file.read(len(_SQLITE_MAGIC))
     except FileNotFoundError:

@@ -550,7 +550,7 @@ def test_a_url_with_a_secret_is_refused_without_repeating_it(url: str) -> None:
     "url", ["", "127.0.0.1:8000/v1", "ftp://host/v1", "http:///v1", "http://h:99999/v1", "http://[1/v1"]
 )
 def test_an_invalid_web_address_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="no web address"):
+    with pytest.raises(ValueError, match="not a web address"):
         OpenAICompatible(url, "tiny")
 
 

@@ -64,9 +64,7 @@ def read_lines(path: Path, exact: bool = True) -> Iterator[tuple[str, Any]]:
         for number, line in enumerate(file, start=1):
             with at_place(f"line {number}"):
                 content = json.loads(line)
-                require(
-                    not exact or canonical_json(content) + b"\n" == line, "is not in the form that jurygraph writes"
-                )
+                require(not exact or canonical_json(content) + b"\n" == line, "is not as jurygraph writes it")
             yield f"{path.name}: line {number}", content
 
 
@@ -334,9 +332,7 @@ def unpack(path: Path, folder: str) -> None:
         is_whole = end.startswith(b"PK\5\6") and end.endswith(b"\0\0") and min(starts, default=0) == 0
         require(is_whole, "has bytes before the archive or behind it")
         is_known = all(name in MEMBERS or (name.startswith("base/") and name[5:] in MEMBERS) for name in names)
-        require(
-            is_known and len(names) == len(set(names)), "contains a file that does not belong to a bundle, or one twice"
-        )
+        require(is_known and len(names) == len(set(names)), "contains a foreign file, or a file twice")
         archive.extractall(folder)
 
 

@@ -195,9 +195,7 @@ class TestArchive:
         path = bundle(plain, tmp_path / "bundle.zip")
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr(name, b"hidden in here")
-        assert (
-            verify(path).err == "differs: bundle.zip: contains a file that does not belong to a bundle, or one twice\n"
-        )
+        assert verify(path).err == "differs: bundle.zip: contains a foreign file, or a file twice\n"
 
 
 @pytest.mark.parametrize("line", [{}, None, 0, [], {"id": 1}])
@@ -485,7 +483,7 @@ class TestTexts:
         for name in ("texts.jsonl", "records.jsonl"):
             whole = (opened / name).read_bytes()
             (opened / name).write_bytes(whole.replace(b'":', b'": ', 1))
-            assert f"{name}: line 1: is not in the form that jurygraph writes" in verify(opened).err
+            assert f"{name}: line 1: is not as jurygraph writes it" in verify(opened).err
             (opened / name).write_bytes(whole)
 
 

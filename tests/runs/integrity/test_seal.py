@@ -234,12 +234,12 @@ class TestSigner:
     ) -> None:
         again(plain, tmp_path / "other")
         seal(tmp_path / "other", key_file)
-        assert checked(tmp_path / "other", signer=key_file).sealed
+        assert checked(tmp_path / "other", signer_key_file=key_file).sealed
         erase(plain, "response", "t1/r0", "asked for")
         with pytest.raises(TraceMismatch, match=r"plain/seal\.json: is missing"):
-            checked(tmp_path / "other", signer=key_file)
+            checked(tmp_path / "other", signer_key_file=key_file)
         seal(plain, key_file)
-        assert checked(tmp_path / "other", signer=key_file).base
+        assert checked(tmp_path / "other", signer_key_file=key_file).base
 
     def test_a_run_must_be_sealed_where_a_signer_is_asked_for(self, plain: Path, key_file: Path) -> None:
         with pytest.raises(TraceMismatch, match=r"seal\.json: is missing"):
