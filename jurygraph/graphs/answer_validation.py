@@ -222,11 +222,9 @@ def _revalidate(model: T) -> T:
 
 def _redact(item: T, shown: Sequence[str], redactor: Redactor) -> T:
     """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged."""
-    if (
-        not redactor.has_secrets
-        or item.model_fields_set <= _NO_TEXT
-        or not redactor.has_secret_in(item.model_dump_json())
-    ):
+    if not redactor.has_secrets or item.model_fields_set <= _NO_TEXT:
+        return item
+    if not redactor.has_secret_in(item.model_dump_json()):
         return item
     clean: Any = redactor.redact_json(item.model_dump(mode="json"))
     for evidence, clean_evidence in zip(item.evidence, clean["evidence"], strict=True):
