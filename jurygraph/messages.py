@@ -1,5 +1,7 @@
 """Turn pydantic's first error into a message: a field, a problem and a remedy."""
 
+from __future__ import annotations
+
 import difflib
 import math
 import re
@@ -7,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
 
 Path = tuple[str | int, ...]
 
@@ -252,6 +255,8 @@ def _tags(model: type[BaseModel]) -> list[Any]:
 
 def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
     """Return the models that may occur at a path, by the annotations of a model."""
+    from pydantic import BaseModel  # imported lazily: most commands only shorten texts
+
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         if not path:
             return [annotation]

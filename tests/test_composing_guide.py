@@ -145,14 +145,14 @@ def test_a_function_gets_the_material_that_it_names(tmp_path: Path) -> None:
     assert short == {"parcel/kind": 1.0, "parcel/stiff": 1.0, "parcel/silent": 0.0}
 
 
-FORMS = {"MetOrNot": jg.Binary(), "OnScale": jg.Scale(1, 10), "InParts": jg.PartialCredit((1.0, 2.0))}
+FORMS = {"Binary": jg.Binary(), "Scale": jg.Scale(1, 10), "PartialCredit": jg.PartialCredit((1.0, 2.0))}
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> None:
     ((reply, score),) = re.findall(rf"^\| `jg\.{form}\(.*\)` \| `(.*)` \| ([\d.]+): ", PAGE, flags=re.MULTILINE)
-    stated = FORMS[form].noun(compact=False).model_validate_json(reply)
-    assert round(FORMS[form].measured(stated, Reply(text=reply), "item_1").score, 4) == float(score)
+    stated = FORMS[form].reply_model(compact=False).model_validate_json(reply)
+    assert round(FORMS[form].measure(stated, Reply(text=reply), "item_1").score, 4) == float(score)
 
 
 def test_a_reply_is_kept_for_the_same_address_unless_the_config_says_no(tmp_path: Path) -> None:
@@ -360,7 +360,8 @@ MISTAKES = [
         "weakest.yaml",
     ),
     Mistake(
-        "components.style.inputs.plain: 'plain' is not asked of task 'parcel'; did you mean 'plain.plain'?",
+        "components.style.inputs.plain: task 'parcel' has no question or evaluator 'plain'; "
+        "did you mean 'plain.plain'?",
         "weakest.yaml",
         "{of: plain.plain}",
         "{of: plain}",

@@ -298,4 +298,4 @@ def test_a_verdict_that_does_not_survive_writing_is_caught(planted: ModuleType) 
 
 
 def test_one_that_is_never_asked_is_caught(planted: ModuleType) -> None:
-    caught(planted, lambda task, response: 1.0, "never asked", groups=[])
+    caught(planted, lambda task, response: 1.0, "got no question", groups=[])

@@ -201,10 +201,10 @@ def test_show_names_what_was_shown_and_what_was_not_and_why(
     assert (len(shown), any("dropped" in one for one in shown)) == (5, False)
     told = run("show", tmp_path / "run", "--response", "copy").out
     named = ", ".join(f"{one['item']} ({verdict.reviewer}: {one['score']:g})" for one in shown)
-    assert f"shown as examples: {named}\n" in told
+    assert f"examples shown: {named}\n" in told
     why = "it says nearly the same as the judged item"
     assert (dropped["item"], dropped["dropped"]) == (copied.item, why)
-    assert f"not shown: {copied.item} ({verdict.reviewer}: {copied.score:g}), because {why}\n" in told
+    assert f"example not shown: {copied.item} ({verdict.reviewer}: {copied.score:g}), because {why}\n" in told
     assert text not in "".join(examples_in(seen.body) for seen in server.requests)
 
 

@@ -42,6 +42,13 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
         )
     },
     "decision/fusion.py": {},
+    "decision/recipe.py": {
+        scope: {"reduce"} for scope in ("_build_input", "_SpecBuilder._evaluator_spec", "_SpecBuilder._residual_share")
+    },
+    "decision/weighting.py": {},
+    "graphs/planning.py": {},
+    "graphs/routing.py": {"_reduce": {"reduce"}},
+    "graphs/tracing.py": {"_describe_scores": {"mean"}},
     "decision/decide.py": {"_is_selective": {"reduce"}},
     "decision/group_result.py": {},
     "decision/combiners.py": {"input_means": {"mean"}, "_utility": {"mean"}},

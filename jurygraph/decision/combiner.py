@@ -107,7 +107,7 @@ def compute_component(
         responses = next(iter(cells.values())).value.shape[:1]
         arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
         if any(array.shape != responses for array in arrays):
-            raise PlanError(f"combiner {name!r} breaks: every array of a component has one number for each response")
+            raise PlanError(f"combiner {name!r} failed: every array of a component has one number for each response")
     return component
 
 

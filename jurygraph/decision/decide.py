@@ -61,7 +61,7 @@ Combiners = Mapping[str, Combiner]
 class ScoreArrays:
     """Verdicts as arrays [R, K]: a row for each response, a column for each sample of each question, in question order.
 
-    Each cell is encoded as by `table.mark_of`; ABSENT where no verdict was requested.
+    Each cell is encoded as by `table.score_entry`; ABSENT where no verdict was requested.
 
     `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of `table`;
     `confidence` the judge's confidence, 1 where there is none.
@@ -94,7 +94,7 @@ def compute_rewards(
 
 
 def is_independent(decision: Decision, questions: Sequence[Question]) -> bool:
-    """Return whether no reward depends on another response of its group, so that `decide_many` may decide it."""
+    """Return whether no reward depends on another response of its group, as `compute_rewards_batch` requires."""
     is_per_response = all(q.scope == "response" and q.of == SUBMITTED for q in questions)
     return is_per_response and decision.group_rule is None
 
@@ -102,9 +102,10 @@ def is_independent(decision: Decision, questions: Sequence[Question]) -> bool:
 def compute_rewards_batch(
     decision: Decision, questions: Sequence[Question], marks: ScoreArrays, combiners: Combiners
 ) -> list[RewardRow]:
-    """Return the rewards of all rows, which may belong to different groups and tasks: the same bits as from `decide`.
+    """Return the rewards of all rows, with the same bits as `compute_rewards`; groups and tasks may differ.
 
-    Requires `independent`. Raises PlanError as `decide` does, and if the number of marks does not match the questions.
+    Requires `is_independent`. Raises PlanError as `compute_rewards` does, and if the number of marks does not match the
+    questions.
     """
     assert is_independent(decision, questions), "a reward that depends on its group is decided with its group"
     result = _aggregate_group(decision, _build_table(questions, marks), combiners)
@@ -368,7 +369,7 @@ def redecide(
 
     Args:
         task: the task as planned, with the constraints and tensions read from its profiles and its graph
-            (`as_planned`).
+            (`with_planning_results`).
         survey: the survey of its plan.
         config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
         seats: the record of every evaluator of the config, by name.

@@ -1,7 +1,7 @@
 """The table of verdicts: outcomes and scores as arrays, and the rules that fill unjudged cells.
 
 A `Table` has, for every question, one row for each response of the group and one column for each sample, opponent or
-variant. `cells` turns an input of a spec into `ScoreMatrix` for a combiner, filled by the decision's rule.
+variant. `score_matrix` turns an input of a spec into `ScoreMatrix` for a combiner, filled by the decision's rule.
 """
 
 from collections import defaultdict

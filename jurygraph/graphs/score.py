@@ -56,8 +56,8 @@ async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
 
 
 async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    gateway, known = runtime.context.judge_client, state["recalled"].calls
-    return {"traces": write_traces(state, known if gateway is None else {**known, **gateway.calls})}
+    client, known = runtime.context.judge_client, state["recalled"].calls
+    return {"traces": write_traces(state, known if client is None else {**known, **client.calls})}
 
 
 _NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]] = {

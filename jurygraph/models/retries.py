@@ -114,9 +114,7 @@ def _final_fault(fault: Fault, attempts: int) -> Fault:
     """
     if fault.is_retryable and _requested_wait(fault) > MAX_WAIT:
         problem = (
-            f"the provider asks to be left alone for {_requested_wait(fault):.0f} s, and "
-            f"{MAX_WAIT:.0f} s are waited at "
-            "most"
+            f"the provider asks for a wait of {_requested_wait(fault):.0f} s, more than the limit of {MAX_WAIT:.0f} s"
         )
         fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
     fault.attempts = attempts

@@ -34,7 +34,8 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     Every field is required, in the order of the model, and no other is allowed. Definitions are inlined, except
     recursive ones. Kept are types, descriptions, enumerations, alternatives, and the bounds of numbers and of list
     lengths; llama.cpp's own grammars ignore the bounds of numbers that are not whole. Removed are titles, defaults,
-    formats, patterns, text lengths and multiples, which one or the other rejects; `read` still checks them. Each call
+    formats, patterns, text lengths and multiples, which one or the other rejects; `parse_reply` still checks them. Each
+    call
     computes it again, in half a millisecond: keep the result.
 
     Raises `TypeError` if the subset cannot express the model: objects with free keys, tuples of mixed types, sets, and

@@ -312,14 +312,14 @@ def test_a_function_without_source_has_the_version_1() -> None:
     ],
 )
 def test_a_function_asks_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, batch: bool) -> None:
-    assert adapt(short, "short", layer=layer, brings_own_model=own_model).uses_model is batch
+    assert adapt(short, "short", layer=layer, own_model=own_model).uses_model is batch
 
 
 def test_a_runnable_brings_its_own_model_unless_it_says_otherwise() -> None:
     runnable = RunnableLambda(lambda given: 1.0)
     assert adapt(runnable, "r").layer == "model"
     assert not adapt(runnable, "r").uses_model
-    assert adapt(runnable, "r", brings_own_model=False).uses_model
+    assert adapt(runnable, "r", own_model=False).uses_model
 
 
 # Runnables and graphs

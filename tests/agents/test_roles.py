@@ -40,12 +40,12 @@ def test_a_role_leaves_its_work_open(role: type) -> None:
 
 def test_an_evaluator_is_given_one_view_responses_and_material_and_nothing_else() -> None:
     assert {field.name for field in dataclasses.fields(EvaluatorInput)} == {
-        *("question", "task", "responses", "material", "sample", "gateway")
+        *("question", "task", "responses", "material", "sample", "client")
     }
 
 
 def test_a_deriver_is_given_one_view_one_response_its_material_and_the_model_and_nothing_else() -> None:
-    assert {field.name for field in dataclasses.fields(DeriverInput)} == {"task", "response", "material", "gateway"}
+    assert {field.name for field in dataclasses.fields(DeriverInput)} == {"task", "response", "material", "client"}
 
 
 @pytest.mark.parametrize(

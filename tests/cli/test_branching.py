@@ -207,7 +207,7 @@ class TestWhatFailed:
 
     def test_what_the_response_failed_at_is_not(self, letters: Path, run: Command):
         answer = "    return jg.Verdict(score=1 / 3"
-        refusal = '    if "cold" in response.text:\n        return jg.Verdict.failed("cold", "brr", "response")\n'
+        refusal = '    if "cold" in response.text:\n        return jg.Verdict.fail("cold", "brr", "response")\n'
         assert answer in WATCHED
         Path("manners.py").write_text(WATCHED.replace(answer, refusal + answer))
         assert run("score", "tasks.jsonl", "--out", "old").code in (0, 1)

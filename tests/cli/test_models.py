@@ -151,7 +151,7 @@ class TestProven:
         recording.unlink()
         ended = run("verify", project.folder / "again", "--deep")
         assert ended.code == 0, ended.err
-        assert "asked again: 15 verdicts came out the same" in ended.out
+        assert "repeated: 15 verdicts are the same" in ended.out
 
     def test_its_audit_bundle_verifies_with_nothing_but_python(self, project: Project, server: Server, run: Command):
         project.configured(server.url)
@@ -254,7 +254,7 @@ class TestBill:
             f"requests: {CALLS} by this command (at most {cost})",
         ]
         assert self.told(project.score("warm")) == [
-            f"calls: {CALLS} from the cache ({cost} once)",
+            f"calls: {CALLS} from the cache (originally {cost})",
             "requests: none by this command",
         ]
         again = project.score("cold")
@@ -264,7 +264,7 @@ class TestBill:
         project.configured(server.url, prices=PRICES)
         project.score("run")
         assert self.told(project.score("new", "--branch", project.folder / "run")) == [
-            f"calls: {CALLS} reused from another run (${CALLS * BILL:.4f} there)",
+            f"calls: {CALLS} reused from another run (originally ${CALLS * BILL:.4f})",
             "requests: none by this command",
         ]
 
@@ -331,9 +331,9 @@ class TestBill:
 
 
 FAULTS: dict[str, tuple[Answer, str]] = {
-    "wrong key": (status(401), "unauthorised, such as: {url}: 401: planted 401"),
-    "broken server": (status(500), "server, such as: {url}: 500: planted 500"),
-    "wrong model": (status(404), "unknown-model, such as: {url}: 404: planted 404"),
+    "wrong key": (status(401), "unauthorised, for example: {url}: 401: planted 401"),
+    "broken server": (status(500), "server, for example: {url}: 500: planted 500"),
+    "wrong model": (status(404), "unknown-model, for example: {url}: 404: planted 404"),
 }
 
 
@@ -355,7 +355,9 @@ class TestFailures:
 
     def test_a_dead_server_is_told_too(self, project: Project):
         project.configured("http://127.0.0.1:9/v1", attempts=1)
-        assert "failed verdicts: 15 of kind connection, such as: http://127.0.0.1:9/v1: " in project.score("run").err
+        assert (
+            "failed verdicts: 15 of kind connection, for example: http://127.0.0.1:9/v1: " in project.score("run").err
+        )
 
     def test_the_command_that_asks_again_does_and_asks_nothing_else(self, project: Project, run: Command):
         mended = False
@@ -371,16 +373,16 @@ class TestFailures:
             options = f"--config {folder}/jury.yaml --limit 2 --max-calls 100"
             folders = f"--branch '{folder}/a run' --out '{folder}/a run-2'"
             assert command == f"jurygraph score {folder}/tasks.jsonl {options} {folders}"
-            assert json.loads(project.score("a run", *given, "--json").out)["ask_again"] == command
+            assert json.loads(project.score("a run", *given, "--json").out)["retry_command"] == command
             before, mended = server.count, True
             ended = run(*shlex.split(command)[1:])
             assert (ended.code, server.count - before) == (0, 2), ended.err
-        assert "5 verdicts were carried over" in ended.err
+        assert "5 verdicts were reused" in ended.err
         assert self.offered(project.score("a run", *given)).endswith("a run-3'"), "the other is there now"
 
     @staticmethod
     def offered(ended: Ended) -> str:
-        return ended.err.partition("by no fault of the responses:  ")[2].splitlines()[0]
+        return ended.err.partition("failed for infrastructure reasons:  ")[2].splitlines()[0]
 
     def test_of_many_ways_the_three_most_frequent_are_told_each_in_a_line(self, project: Project, tmp_path: Path):
         kinds = {"ann": status(401), "bob": status(404), "cas": status(400, body="two\nlines " + "x" * 500)}
@@ -408,8 +410,8 @@ class TestFailures:
             project.configured(server.url)
             ended = project.score("run", "--json")
         assert "failed verdicts: 15 of kind truncated" in ended.err
-        assert "to ask again" not in ended.err
-        assert json.loads(ended.out)["ask_again"] is None
+        assert "to repeat" not in ended.err
+        assert json.loads(ended.out)["retry_command"] is None
 
     def test_in_the_folder_one_stands_in_the_command_names_one_beside_it(
         self, project: Project, run: Command, monkeypatch: pytest.MonkeyPatch

@@ -210,7 +210,7 @@ def test_a_majority_has_met_the_criterion_if_half_of_those_who_agree_on_its_scor
     met: tuple[bool, ...], is_met: bool
 ) -> None:
     given = votes(*(RecordedVerdict(score=0.75, met=one) for one in met))
-    found = build_table([question(samples=3)], ["a"], given).effective(
+    found = build_table([question(samples=3)], ["a"], given).effective_columns(
         "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     )
     assert found.met.tolist() == [[is_met]]

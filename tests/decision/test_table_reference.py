@@ -116,7 +116,7 @@ def filled(cell: Cell, stated: ComponentInput, rule: str, direction: int, scenar
 
 
 def folded(row: list[Filled], reduce: str) -> list[Filled]:
-    live = [cell for cell in row if cell.live]
+    live = [cell for cell in row if cell.applicable]
     if not live:
         return [Filled(0.0, False, all(cell.judged for cell in row), False)]
     values = [cell.value for cell in live]

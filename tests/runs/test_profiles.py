@@ -213,9 +213,13 @@ FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
     "refused": (
         said("", refusal="no"),
         ModelError,
-        rf"the profile of stakeholder 'ann' could not.*refused.*{AGAIN}, with",
+        rf"the profile of stakeholder 'ann' could not.*refused.*{AGAIN}: it continues",
     ),
-    "down": (status(503), ModelError, rf"the profile of stakeholder 'ann' could not be read.*503.*{AGAIN}, with"),
+    "down": (
+        status(503),
+        ModelError,
+        rf"the profile of stakeholder 'ann' could not be read.*503.*{AGAIN}: it continues",
+    ),
     "empty": (needs(), PlanError, r"no constraint was found in the profile of stakeholder 'ann'"),
 }
 
@@ -414,7 +418,7 @@ class TestByHand:
         assert b'"sha256":"' not in (tmp_path / "new" / "run.sqlite").read_bytes()
         for edit, task in ((softer, "t1"), (lambda lines: lines.pop(0), "t0")):
             with pytest.raises(
-                InputError, match=f"what profiles.jsonl has other content for task '{task}' is not what the run was"
+                InputError, match=f"profiles.jsonl has other content for task '{task}' than the run was"
             ):
                 sit(tmp_path / "new", tasks, settings(server), profiles=by_hand(run, edit))
         with pytest.raises(InputError, match=r"the profiles file is profiles\.jsonl in the run and none here"):

@@ -129,8 +129,8 @@ BAD_LINES = {
 }
 
 BAD_FILES = {
-    "empty": (b"", "tasks.jsonl: the file is empty", "write one task a line, each a JSON object"),
-    "blank": (b"\n \r\n\n", "tasks.jsonl: the file is empty", "write one task a line"),
+    "empty": (b"", "tasks.jsonl: the file is empty", "write one task per line, each a JSON object"),
+    "blank": (b"\n \r\n\n", "tasks.jsonl: the file is empty", "write one task per line"),
     "task twice": (f"{GOOD}\n\n{GOOD}\n".encode(), "line 3, field id: task 'a' is already in line 1", "of its own"),
     "response twice": (
         (GOOD + "\n" + GOOD.replace('"a"', '"b"')).encode(),

@@ -81,11 +81,13 @@ class JudgeEvaluator(BatchEvaluator):
         return inputs.response.id, inputs.sample, self.batch_key(inputs), inputs.question.id
 
     async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
-        ask, gateway = batch[0], batch[0].client
-        assert gateway is not None, "a model is required"
-        items = {f"{self.item_name}_{number}": self.item(item_ask) for number, item_ask in enumerate(batch, start=1)}
-        variables, text = {**shared_prompt_variables(ask), **self.prompt_variables(ask)}, ask.response.text
-        return await judge_items(gateway, self.prompt, items, variables, text, sample=ask.sample, compact=self._compact)
+        first, client = batch[0], batch[0].client
+        assert client is not None, "a model is required"
+        items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in enumerate(batch, start=1)}
+        variables, text = {**shared_prompt_variables(first), **self.prompt_variables(first)}, first.response.text
+        return await judge_items(
+            client, self.prompt, items, variables, text, sample=first.sample, compact=self._compact
+        )
 
 
 def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:

@@ -210,7 +210,7 @@ def _parse_drive(key: str, text: str) -> Rows:
         return []
     if match is None:
         raise ValueError(
-            f"holds in {quote(key)} {quote(text)}; write mode, ends, duration, distance and cost as elsewhere"
+            f"contains in {quote(key)} {quote(text)}; write mode, ends, duration, distance and cost as elsewhere"
         )
     fields = {_ENDPOINTS.get(name, name): value for name, value in match.groupdict().items()}
     return [{**fields, "mode": match["mode"].capitalize(), "cost": float(match["cost"])}]

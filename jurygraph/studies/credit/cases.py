@@ -56,7 +56,7 @@ class Cases:
             _require_range(name, getattr(self, name), upper)
         unknown = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
         if unknown:
-            raise GraphError(f"{unknown[0]!r} is no kind of edge: {', '.join(EDGE_KINDS)} are")
+            raise GraphError(f"{unknown[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}")
         if edges and not (self.example.min() >= 0 and self.example.max() < self.examples):
             raise GraphError(f"example names one outside 0..{self.examples - 1}")
 

@@ -31,7 +31,7 @@ def answered(text: str = RIGHT, reference: str = "A: 7") -> CorrectAnswer:
 
 
 def made(edits: object, text: str = RIGHT) -> list[str]:
-    return [edit.made(text) for edit in edits]  # type: ignore[attr-defined]
+    return [edit.apply(text) for edit in edits]  # type: ignore[attr-defined]
 
 
 # Results

@@ -57,7 +57,7 @@ def better(task, first, second):
 
 
 def wary(task, response):
-    return jg.Verdict.failed("refused", "it says nothing") if not response.text else share(response.text)
+    return jg.Verdict.fail("refused", "it says nothing") if not response.text else share(response.text)
 """
 RICH_CONFIG = """\
 evaluators: [manners.met, manners.useful, manners.better, manners.wary]
@@ -204,16 +204,16 @@ def test_what_it_holds_is_no_text_and_no_verdict(letters: Path, run: Command):
         (["clip=[1, 0]"], "key clip: does not rise"),
         (["scale.x=1"], "--set scale.x: 'scale' has no settings of its own; set it as a whole"),
         (["reward"], "--set 'reward': expected key=value, such as rubric.kappa=2"),
-        ([""], "--set '': is no setting; write key=value"),
-        (["=1"], "--set '=1': is no setting; write key=value"),
-        (["reward={"], "--set reward={: is no YAML value"),
+        ([""], "--set '': expected key=value"),
+        (["=1"], "--set '=1': expected key=value"),
+        (["reward={"], "--set reward={: expected a YAML value"),
         (["reward=!!python/object:os.system {}"], "--set reward=!!python/object:os.system {}"),
         (["components={x: {combiner: nothing.like_it, inputs: {a: manners.polite}}}"], "nothing.like_it"),
         (["rubric.aggregation=geer"], "key rubric.aggregation: is the text 'geer'; did you mean gear?"),
         (["evaluators=[manners.polite]"], "evaluators changes the questions, and re-scoring keeps them"),
-        (["model=openai/x"], "model says what is asked"),
-        (["langsmith=true"], "langsmith says what is asked"),
-        (["derivers=[manners.none]"], "derivers says what is asked"),
+        (["model=openai/x"], "model changes the questions"),
+        (["langsmith=true"], "langsmith changes the questions"),
+        (["derivers=[manners.none]"], "derivers changes the questions"),
         (["version=2"], "version: is the number 2; this jurygraph reads configs of version 1"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

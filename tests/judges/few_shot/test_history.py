@@ -56,28 +56,28 @@ BUSY = (
 
 def test_a_reviewer_has_the_examples_of_a_dimension_and_domain_and_others_have_theirs() -> None:
     found = history(*BUSY)
-    assert shown(found.of("ada", "clarity")) == [("ada", "a", 4), ("ada", "c", 5)]
-    assert shown(found.of("ada", "clarity", "travel")) == [("ada", "a", 4)]
-    assert shown(found.of("ada", "depth")) == [("ada", "a", 3)]
-    assert shown(found.others("ada", "clarity")) == [("bo", "a", 2), ("bo", "b", 2), ("cy", "a", 1)]
-    assert shown(found.others("bo", "clarity", "travel")) == [("ada", "a", 4), ("cy", "a", 1)]
+    assert shown(found.examples_of("ada", "clarity")) == [("ada", "a", 4), ("ada", "c", 5)]
+    assert shown(found.examples_of("ada", "clarity", "travel")) == [("ada", "a", 4)]
+    assert shown(found.examples_of("ada", "depth")) == [("ada", "a", 3)]
+    assert shown(found.examples_of_others("ada", "clarity")) == [("bo", "a", 2), ("bo", "b", 2), ("cy", "a", 1)]
+    assert shown(found.examples_of_others("bo", "clarity", "travel")) == [("ada", "a", 4), ("cy", "a", 1)]
     assert (found.reviewers, found.domains) == (("ada", "bo", "cy"), ("food", "travel"))
 
 
 @pytest.mark.parametrize("asked", [("dee", "clarity", None), ("ada", "cost", None), ("ada", "clarity", "law")])
 def test_an_unknown_reviewer_or_item_has_no_examples(asked: tuple[str, str, str | None]) -> None:
-    assert history(*BUSY).of(*asked) == ()
+    assert history(*BUSY).examples_of(*asked) == ()
 
 
 def test_for_an_unknown_reviewer_all_examples_are_by_others() -> None:
     found = history(*BUSY)
-    assert found.others("dee", "depth") == found.of("ada", "depth")
-    assert len(found.others("dee", "clarity")) == 5
+    assert found.examples_of_others("dee", "depth") == found.examples_of("ada", "depth")
+    assert len(found.examples_of_others("dee", "clarity")) == 5
 
 
 def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     found = history(*BUSY, rating("dee", "b", 3, agent="small"))
-    (example,) = found.of("ada", "clarity", "travel")
+    (example,) = found.examples_of("ada", "clarity", "travel")
     said = {
         "key": "a",
         "item": "a",
@@ -93,7 +93,7 @@ def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     assert example.digest == digest_of(said)
     assert [found.example(one.digest) for one in found.examples] == list(found.examples)
     assert found.example("0" * 64) is None
-    assert [(one.key, one.item) for one in found.of("dee", "clarity")] == [("b_small", "b")]
+    assert [(one.key, one.item) for one in found.examples_of("dee", "clarity")] == [("b_small", "b")]
 
 
 def test_an_item_has_its_group_though_only_one_rating_says_so() -> None:
@@ -133,13 +133,13 @@ def test_a_history_has_another_digest_by_whatever_examples_are_dropped(more: Rat
     if more.group is None:
         assert few.examples == many.examples
     assert few.digest != many.digest
-    assert few.relations != many.relations
-    assert many.relations == history(more, rating("bo"), scales=ONE).relations
+    assert few.relations_digest != many.relations_digest
+    assert many.relations_digest == history(more, rating("bo"), scales=ONE).relations_digest
 
 
 def test_another_score_of_an_item_does_not_change_the_relations() -> None:
     few, many = history(rating("bo"), scales=ONE), history(rating("bo"), rating("cy", score=4), scales=ONE)
-    assert (few.relations == many.relations, few.digest == many.digest) == (True, False)
+    assert (few.relations_digest == many.relations_digest, few.digest == many.digest) == (True, False)
 
 
 def test_texts_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
@@ -170,7 +170,7 @@ def test_a_text_of_an_agent_is_found_by_its_key() -> None:
 
 def test_ratings_without_a_dimension_belong_to_the_only_scored_one() -> None:
     found = history(rating(dimension=None), scales=ONE)
-    assert [one.dimension for one in found.of("ada", "clarity")] == ["clarity"]
+    assert [one.dimension for one in found.examples_of("ada", "clarity")] == ["clarity"]
 
 
 def test_ratings_without_a_dimension_are_refused_if_several_are_scored() -> None:
@@ -265,8 +265,10 @@ def test_the_order_of_the_file_changes_nothing(drawn: list[Rating], random: Any)
     assert (one.reviewers, one.domains) == (other.reviewers, other.domains)
     for reviewer in one.reviewers:
         for domain in ("x", None):
-            assert one.of(reviewer, "clarity", domain) == other.of(reviewer, "clarity", domain)
-            assert one.others(reviewer, "clarity", domain) == other.others(reviewer, "clarity", domain)
+            assert one.examples_of(reviewer, "clarity", domain) == other.examples_of(reviewer, "clarity", domain)
+            assert one.examples_of_others(reviewer, "clarity", domain) == other.examples_of_others(
+                reviewer, "clarity", domain
+            )
 
 
 @given(rows)
@@ -293,14 +295,18 @@ def test_a_reviewer_and_the_others_are_everybody(drawn: list[Rating]) -> None:
     found = history(*drawn, rating("zoe"))
     for reviewer in (*found.reviewers, "nobody"):
         for dimension in SCALES:
-            own, others = found.of(reviewer, dimension), found.others(reviewer, dimension)
+            own, others = found.examples_of(reviewer, dimension), found.examples_of_others(reviewer, dimension)
             assert {one.reviewer for one in own} <= {reviewer}
             assert reviewer not in {one.reviewer for one in others}
             everybody = [one for one in found.examples if one.dimension == dimension]
             assert sorted(shown((*own, *others))) == sorted(shown(everybody))
             for domain in ("x", "y"):
-                assert found.of(reviewer, dimension, domain) == tuple(one for one in own if one.domain == domain)
-                assert found.others(reviewer, dimension, domain) == tuple(o for o in others if o.domain == domain)
+                assert found.examples_of(reviewer, dimension, domain) == tuple(
+                    one for one in own if one.domain == domain
+                )
+                assert found.examples_of_others(reviewer, dimension, domain) == tuple(
+                    o for o in others if o.domain == domain
+                )
 
 
 # Notes

@@ -33,7 +33,7 @@ def test_a_gguf_file_is_no_reranker() -> None:
     [
         ("openai-compatible:http://127.0.0.1:8000/v1", "followed by URL#model"),
         ("openai-compatible:#tiny", "followed by URL#model"),
-        ("openai-compatible:nonsense#tiny", "no web address"),
+        ("openai-compatible:nonsense#tiny", "not a web address"),
         ("openai-compatible:http://me:sesame@host/v1#tiny", "a user, a password or a query"),
         ("litellm:tiny", "followed by provider/model"),
     ],

@@ -336,5 +336,5 @@ class TestPrivateKeys:
 
 def test_a_seal_that_is_no_file_is_found_and_not_waited_for(plain: Path) -> None:
     os.mkfifo(plain / "seal.json")
-    with pytest.raises(InputError, match=r"seal\.json: is no regular file"):
+    with pytest.raises(InputError, match=r"seal\.json: is not a regular file"):
         Run.open(plain)

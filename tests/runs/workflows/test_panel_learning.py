@@ -92,7 +92,7 @@ def test_the_rewards_are_the_posterior_means_of_a_fit_of_all_verdicts(project: P
 
 def test_the_posterior_stands_in_the_trace(project: Path) -> None:
     for trace in rewards(project / "learned").values():
-        figures = trace["reward"]["figures"]["panel"]
+        figures = trace["reward"]["diagnostics"]["panel"]
         shares = [figures[f"p({level})"] for level in ("0", "0.5", "1")]
         assert sum(shares) == pytest.approx(1.0)
         assert trace["reward"]["value"] == pytest.approx(0.5 * shares[1] + shares[2])

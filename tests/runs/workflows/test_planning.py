@@ -100,7 +100,7 @@ def test_a_limit_that_is_reached_while_it_plans_leaves_the_answers_for_the_next_
 def test_a_run_that_has_no_plans_yet_says_how_to_go_on(server: Server, tasks: Path, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded):
         sit(tmp_path / "run", tasks, settings(server, calls=UNCACHED), max_calls=4)
-    with pytest.raises(InputError, match="it was stopped while it planned; `jurygraph score` again"):
+    with pytest.raises(InputError, match="planning was interrupted; run `jurygraph score` again"):
         Run.open(tmp_path / "run")
 
 

@@ -96,8 +96,8 @@ def test_it_holds_no_verdict_and_no_text_of_its_own(plain: Path, tmp_path: Path)
         ("reward", ConfigError, "--set 'reward': expected key=value, such as rubric.kappa=2"),
         ("rubric.kappa=", ConfigError, "key rubric.kappa: is null"),
         ("rubric.kappa=-1", ConfigError, "key rubric.kappa: .* write a number of 0 or more"),
-        ("reward=[1", ConfigError, "is no YAML value"),
-        ("scale.x=1", ConfigError, "--set scale.x: 'scale' holds no settings of its own"),
+        ("reward=[1", ConfigError, "expected a YAML value"),
+        ("scale.x=1", ConfigError, "--set scale.x: 'scale' has no settings of its own"),
         (
             "model=openai/gpt-5-mini",
             InputError,

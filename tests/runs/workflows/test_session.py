@@ -251,7 +251,7 @@ class TestForecast:
             "responses": 9,
             "questions": 9,
             "verdicts": 36,
-            "asked_of_model": 0,
+            "model_verdicts": 0,
             "model": None,
         }
         assert list(tmp_path.iterdir()) == []

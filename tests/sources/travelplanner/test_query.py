@@ -191,6 +191,6 @@ def test_only_the_requested_columns_are_read(words: str, field: str, value: Any)
     ],
 )
 def test_a_missing_field_is_named(missing: str, instead: str, words: str) -> None:
-    with pytest.raises(ValueError, match="state") as caught:
+    with pytest.raises(ValueError, match=r"has|state") as caught:
         read_query(TRIP.replace(missing, instead))
     assert str(caught.value) == words
