@@ -78,7 +78,7 @@ class Combiner(ABC):
         return {}
 
     @abstractmethod
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         """Return the component of every response.
 
         If every question looks at one response only, each row is computed from that row only: other responses in the
@@ -96,15 +96,15 @@ class Combiner(ABC):
 
 
 def compute_component(
-    name: str, combiner: Combiner, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
+    name: str, combiner: Combiner, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
 ) -> Component:
     """Return the component that a combiner computes from the cells.
 
     Raises PlanError naming the combiner if it raises, or does not return one number for each response.
     """
     with as_plan_error(f"combiner {name!r}"):
-        component = combiner.combine(cells, params)
-        responses = next(iter(cells.values())).value.shape[:1]
+        component = combiner.combine(matrices, params)
+        responses = next(iter(matrices.values())).value.shape[:1]
         arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
         if any(array.shape != responses for array in arrays):
             raise PlanError(f"combiner {name!r} failed: every array of a component has one number for each response")

@@ -25,29 +25,29 @@ from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput, Edge
 
 
-def input_means(cells: Mapping[str, ScoreMatrix]) -> tuple[Floats, Bools]:
+def input_means(matrices: Mapping[str, ScoreMatrix]) -> tuple[Floats, Bools]:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
-    means = [cells_of_input.mean() for cells_of_input in cells.values()]
+    means = [cells_of_input.mean() for cells_of_input in matrices.values()]
     return np.stack([value for value, _ in means], axis=1), np.stack([present for _, present in means], axis=1)
 
 
-def _parts(cells: Mapping[str, ScoreMatrix], values: Floats) -> dict[str, Floats]:
-    return {name: values[:, i] for i, name in enumerate(cells)}
+def _parts(matrices: Mapping[str, ScoreMatrix], values: Floats) -> dict[str, Floats]:
+    return {name: values[:, i] for i, name in enumerate(matrices)}
 
 
 class Mean(Combiner):
-    """Mean of the inputs that apply, weighted by their masses."""
+    """Mean of the inputs that apply, weighted by their total weights."""
 
     name = "mean"
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        values, present_inputs = input_means(cells)
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        values, present_inputs = input_means(matrices)
         size = np.where(
-            present_inputs, np.array([cells_of_input.total_weight for cells_of_input in cells.values()]), 0.0
+            present_inputs, np.array([cells_of_input.total_weight for cells_of_input in matrices.values()]), 0.0
         )
         total = aggregation.total(size)
         present: Bools = np.greater(total, 0.0)
-        parts = _parts(cells, values) if len(cells) > 1 else {}
+        parts = _parts(matrices, values) if len(matrices) > 1 else {}
         return Component(aggregation.total(size * values) / np.where(present, total, 1.0), present, parts)
 
 
@@ -61,12 +61,12 @@ class Product(Combiner):
             raise PlanError("combiner 'product' multiplies two inputs or more; add one, or use 'mean'")
         return super().freeze(inputs, params)
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        values, applies = input_means(cells)
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        values, applies = input_means(matrices)
         product = values[:, 0]
         for column in range(1, values.shape[1]):
             product = product * values[:, column]
-        return Component(product, np.asarray(applies.all(axis=1)), _parts(cells, values))
+        return Component(product, np.asarray(applies.all(axis=1)), _parts(matrices, values))
 
 
 class _Rubric(Combiner):
@@ -95,12 +95,12 @@ class _Rubric(Combiner):
         retention = [_retention(edge, params.get("kappa", 1.0)) for edge in edges]
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        p, live = input_means(cells)
-        weights = signed_weights(cells)
-        q = self._support(cells, judged_criteria(cells), p, params, weights > 0)
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        p, live = input_means(matrices)
+        weights = signed_weights(matrices)
+        q = self._support(matrices, judged_criteria(matrices), p, params, weights > 0)
         value, present = _eq14(q, weights, live)
-        return Component(value, present, _parts(cells, q))
+        return Component(value, present, _parts(matrices, q))
 
     def bounds(
         self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
@@ -127,7 +127,7 @@ class _Rubric(Combiner):
 
     @abstractmethod
     def _support(
-        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
         support a `positive` child [C], and does support any other."""
@@ -140,7 +140,7 @@ class Flat(_Rubric):
     uses_edges = False
 
     def _support(
-        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         return p
 
@@ -152,7 +152,7 @@ class Gear(_Rubric):
     version = "2"
 
     def _support(
-        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         return marginals(graph, p, params["retention"], decided, positive)
@@ -177,10 +177,10 @@ class _Hard(_Rubric):
     mode: ClassVar[Literal["local", "transitive"]]
 
     def _support(
-        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
-        met = _met_decisions(cells)
+        met = _met_decisions(matrices)
         doubted = graph.hard_gating(p, mode=self.mode, met=met & decided)
         trusted = graph.hard_gating(p, mode=self.mode, met=met | ~decided)
         return np.where(positive, doubted, trusted)
@@ -220,26 +220,29 @@ def _retention(edge: Edge, kappa: float) -> float:
     return float(gear.retention([edge.kind], kappa, overrides)[0])
 
 
-def signed_weights(cells: Mapping[str, ScoreMatrix]) -> Floats:
+def signed_weights(matrices: Mapping[str, ScoreMatrix]) -> Floats:
     """Return the signed weights of the criteria, [C]."""
     return np.array(
-        [criterion.total_weight if criterion.weight[0] > 0 else -criterion.total_weight for criterion in cells.values()]
+        [
+            criterion.total_weight if criterion.weight[0] > 0 else -criterion.total_weight
+            for criterion in matrices.values()
+        ]
     )
 
 
-def judged_criteria(cells: Mapping[str, ScoreMatrix]) -> Bools:
+def judged_criteria(matrices: Mapping[str, ScoreMatrix]) -> Bools:
     """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
     columns = [
         (criterion.judged | ~criterion.applicable).all(axis=1) & criterion.applicable.any(axis=1)
-        for criterion in cells.values()
+        for criterion in matrices.values()
     ]
     return np.stack(columns, axis=1)
 
 
-def _met_decisions(cells: Mapping[str, ScoreMatrix]) -> Bools:
+def _met_decisions(matrices: Mapping[str, ScoreMatrix]) -> Bools:
     """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
     columns = []
-    for criterion in cells.values():
+    for criterion in matrices.values():
         live = np.where(criterion.applicable, 1.0, 0.0)
         columns.append(aggregation.total(live * criterion.met) * 2 >= aggregation.total(live))
     return np.stack(columns, axis=1)
@@ -258,11 +261,11 @@ RECORD_ONLY_PARAMS = ("difficulty", "calibration")
 
 
 class _Welfare(Combiner):
-    """Base class of the welfare rules: the masses are the weights w_i, frozen before any response was seen.
+    """Base class of the welfare rules: the total weights are the weights w_i, frozen before any response was seen.
 
     Params: `hard` and `soft`, the column indices of each stakeholder's questions about such constraints; `cap`; and,
     for the record, `difficulty` and `calibration`, the terms and settings that the weights come from. The parts are the
-    û_i; the figures are those of the group.
+    û_i; the diagnostics are those of the group.
     """
 
     extra_params: Sequence[str] = ()
@@ -270,25 +273,27 @@ class _Welfare(Combiner):
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         total = float(aggregation.total([cells_of_input.total_weight for cells_of_input in inputs.values()]))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
-            raise PlanError(f"combiner {self.name!r} has masses that sum to {total}; choose masses that sum to 1")
+            raise PlanError(
+                f"combiner {self.name!r} has inputs whose total weights sum to {total}; choose weights that sum to 1"
+            )
         known = {*RECORD_ONLY_PARAMS, "hard", "soft", "cap", *self.extra_params}
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         columns = [
             _utility(stakeholder_cells, params.get("hard", {}).get(name, ()), params.get("cap"))
-            for name, stakeholder_cells in cells.items()
+            for name, stakeholder_cells in matrices.items()
         ]
         utility = np.stack([value for value, _ in columns], axis=1)
         has_utility = np.stack([present_rows for _, present_rows in columns], axis=1)
         weight = np.where(
-            has_utility, np.array([stakeholder_cells.total_weight for stakeholder_cells in cells.values()]), 0.0
+            has_utility, np.array([stakeholder_cells.total_weight for stakeholder_cells in matrices.values()]), 0.0
         )
         present = np.asarray(has_utility.any(axis=1))
         scale = np.where(has_utility.all(axis=1) | ~present, 1.0, aggregation.total(weight))
         value = self._welfare(weight / scale[:, None], utility, has_utility, params)
-        parts = {name: utility[:, place] for place, name in enumerate(cells)}
-        return Component(value, present, parts, _figures(utility, cells, params.get("soft", {})))
+        parts = {name: utility[:, place] for place, name in enumerate(matrices)}
+        return Component(value, present, parts, _group_diagnostics(utility, matrices, params.get("soft", {})))
 
     @abstractmethod
     def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
@@ -345,15 +350,18 @@ def _utility(cells: ScoreMatrix, hard: Sequence[int], cap: float | None) -> tupl
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
 
 
-def _figures(utility: Floats, cells: Mapping[str, ScoreMatrix], soft: Mapping[str, Sequence[int]]) -> dict[str, Floats]:
-    """Return DecompR's group figures: mean and least û, Gini and Jain, and the share of soft constraints addressed."""
-    figures = {
+def _group_diagnostics(
+    utility: Floats, matrices: Mapping[str, ScoreMatrix], soft: Mapping[str, Sequence[int]]
+) -> dict[str, Floats]:
+    """Return DecompR's group diagnostics: mean and least û, Gini and Jain, and the share of soft constraints
+    addressed."""
+    diagnostics = {
         "group utility": stakeholders.group_utility(utility),
         "least utility": stakeholders.minimum(utility),
         "gini": stakeholders.gini(utility),
         "jain": stakeholders.jain(utility),
     }
-    soft_columns = [(cells[name], list(columns)) for name, columns in soft.items() if len(columns)]
+    soft_columns = [(matrices[name], list(columns)) for name, columns in soft.items() if len(columns)]
     if soft_columns:
         met = np.concatenate(
             [
@@ -366,5 +374,5 @@ def _figures(utility: Floats, cells: Mapping[str, ScoreMatrix], soft: Mapping[st
             [np.where(stakeholder.applicable[:, places], 1.0, 0.0) for stakeholder, places in soft_columns], axis=1
         )
         applicable = np.asarray(aggregation.total(live))
-        figures["preferences addressed"] = aggregation.total(met) / np.where(applicable > 0, applicable, 1.0)
-    return {name: np.asarray(values) for name, values in figures.items()}
+        diagnostics["preferences addressed"] = aggregation.total(met) / np.where(applicable > 0, applicable, 1.0)
+    return {name: np.asarray(values) for name, values in diagnostics.items()}

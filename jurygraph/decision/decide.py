@@ -100,16 +100,16 @@ def is_independent(decision: Decision, questions: Sequence[Question]) -> bool:
 
 
 def compute_rewards_batch(
-    decision: Decision, questions: Sequence[Question], marks: ScoreArrays, combiners: Combiners
+    decision: Decision, questions: Sequence[Question], scores: ScoreArrays, combiners: Combiners
 ) -> list[RewardRow]:
     """Return the rewards of all rows, with the same bits as `compute_rewards`; groups and tasks may differ.
 
-    Requires `is_independent`. Raises PlanError as `compute_rewards` does, and if the number of marks does not match the
-    questions.
+    Requires `is_independent`. Raises PlanError as `compute_rewards` does, and if the number of scores does not match
+    the questions.
     """
     assert is_independent(decision, questions), "a reward that depends on its group is decided with its group"
-    result = _aggregate_group(decision, _build_table(questions, marks), combiners)
-    counts = _count_each(marks.outcome)
+    result = _aggregate_group(decision, _build_table(questions, scores), combiners)
+    counts = _count_each(scores.outcome)
     with pause_garbage_collection():
         return reward_rows(decision, result, counts, [False] * len(counts))
 
@@ -129,17 +129,19 @@ def pause_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _build_table(questions: Sequence[Question], marks: ScoreArrays) -> Table:
+def _build_table(questions: Sequence[Question], scores: ScoreArrays) -> Table:
     columns, end = {}, 0
     for question in questions:
         start, end = end, end + question.samples
         samples = np.s_[:, start:end]
         columns[question.id] = Columns(
-            marks.value[samples], marks.met[samples], marks.outcome[samples], marks.confidence[samples]
+            scores.value[samples], scores.met[samples], scores.outcome[samples], scores.confidence[samples]
         )
-    if marks.outcome.shape[1] != end:
-        raise PlanError(f"{marks.outcome.shape[1]} marks a response for {end} samples of questions: give one for each")
-    return Table(len(marks.outcome), columns)
+    if scores.outcome.shape[1] != end:
+        raise PlanError(
+            f"expected {end} scores per response, one for each sample of a question, got {scores.outcome.shape[1]}"
+        )
+    return Table(len(scores.outcome), columns)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -361,7 +363,7 @@ def redecide(
     task: Task,
     survey: Survey,
     config: Config,
-    seats: Mapping[str, EvaluatorRecord],
+    records: Mapping[str, EvaluatorRecord],
     combiners: Mapping[str, Combiner],
     find_tensions: TensionFinder,
 ) -> Decision:
@@ -372,13 +374,13 @@ def redecide(
             (`with_planning_results`).
         survey: the survey of its plan.
         config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
-        seats: the record of every evaluator of the config, by name.
+        records: the record of every evaluator of the config, by name.
         combiners: the combiners of the config, by name (`load_combiners`).
         find_tensions: the rule that finds tensions between constraints (`agents.checks.tensions`).
 
     Raises:
         PlanError: the recipe does not fit the task.
     """
-    audiences = [seat.audience for seat in seats.values()]
+    audiences = [record.audience for record in records.values()]
     weights, difficulty = weigh_stakeholders(task, config.weights, audiences, find_tensions)
-    return build_decision(config, build_specs(task, survey, config, seats, combiners, weights, difficulty), combiners)
+    return build_decision(config, build_specs(task, survey, config, records, combiners, weights, difficulty), combiners)

@@ -79,12 +79,12 @@ def _with_verified_evidence(verdict: Verdict, text: str) -> Verdict:
     return verdict.model_copy(update={"evidence": _verify_quotes(verdict.evidence, text)})
 
 
-def validate_material(job: DerivationTask, result: Any, redactor: Redactor) -> Material:
-    """Return a result as material about the job's response, redacted; failed material if it is invalid."""
-    validated = _catch_errors(lambda: _parse_material(job, result, redactor))
+def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
+    """Return a result as material about the task's response, redacted; failed material if it is invalid."""
+    validated = _catch_errors(lambda: _parse_material(task, result, redactor))
     if isinstance(validated, BaseException):
-        validated = Material(name=job.derivation.gives, status="failed", failure=to_failure(validated, redactor))
-    material: Material = validated.model_copy(update={"response": job.response.id})
+        validated = Material(name=task.derivation.gives, status="failed", failure=to_failure(validated, redactor))
+    material: Material = validated.model_copy(update={"response": task.response.id})
     return material
 
 
@@ -186,17 +186,17 @@ def _parse_verdict(answer: Any) -> Verdict:
     return checked
 
 
-def _parse_material(job: DerivationTask, result: Any, redactor: Redactor) -> Material:
+def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
     if isinstance(result, BaseException):
         raise result
     if not isinstance(result, Material):
-        type_name, name = type(result).__name__, job.derivation.gives
+        type_name, name = type(result).__name__, task.derivation.gives
         raise _Malformed(f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)")
     checked = _revalidate(result)
-    evidence = _verify_quotes(checked.evidence, job.response.text)
-    checked = _redact(checked.model_copy(update={"evidence": evidence}), [job.response.text], redactor)
-    if checked.name != job.derivation.gives:
-        raise _Malformed(f"expected material {job.derivation.gives!r}, got {checked.name!r}")
+    evidence = _verify_quotes(checked.evidence, task.response.text)
+    checked = _redact(checked.model_copy(update={"evidence": evidence}), [task.response.text], redactor)
+    if checked.name != task.derivation.gives:
+        raise _Malformed(f"expected material {task.derivation.gives!r}, got {checked.name!r}")
     if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
         raise _Malformed(f"two variants in material {checked.name!r} have the same id")
     return checked

@@ -103,26 +103,31 @@ async def answer_evaluator_tasks(
     )
 
 
-async def derive_jobs(jobs: Sequence[DerivationTask], survey: Survey, context: RunContext) -> list[Material]:
-    """Return the material of all jobs, in their order."""
+async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, context: RunContext) -> list[Material]:
+    """Return the material of all tasks, in their order."""
 
-    def build_input(job: DerivationTask) -> DeriverInput:
-        return DeriverInput(survey.views[job.derivation.view], job.response, job.material, context.judge_client)
+    def build_input(task: DerivationTask) -> DeriverInput:
+        return DeriverInput(
+            survey.views[task.derivation.view],
+            task.response,
+            task.material,
+            context.judge_client,
+        )
 
-    async def derive(job: DerivationTask) -> Any:
-        deriver = context.derivers[job.derivation.deriver]
+    async def derive(task: DerivationTask) -> Any:
+        deriver = context.derivers[task.derivation.deriver]
         if deriver.uses_model and context.config.model == "none":
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
-        (result,) = await _call_each(deriver.derive, [build_input(job)], False)
+        (result,) = await _call_each(deriver.derive, [build_input(task)], False)
         return result
 
-    results = await run_isolated(lambda: asyncio.gather(*map(derive, jobs)), context.config.langsmith)
+    results = await run_isolated(lambda: asyncio.gather(*map(derive, tasks)), context.config.langsmith)
 
     def to_material() -> list[Material]:
         redactor = context.redactor
-        return [validate_material(job, result, redactor) for job, result in zip(jobs, results, strict=True)]
+        return [validate_material(task, result, redactor) for task, result in zip(tasks, results, strict=True)]
 
-    return await search_off_loop(to_material, max((len(job.response.text) for job in jobs), default=0))
+    return await search_off_loop(to_material, max((len(task.response.text) for task in tasks), default=0))
 
 
 async def _answer_evaluator(
@@ -154,7 +159,7 @@ async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) 
     if isinstance(answers, BaseException):
         return [answers] * len(inputs)
     if len(answers) != len(inputs):
-        return [ValueError(f"expected {len(inputs)} answers from `answer_all`, one for each ask")] * len(inputs)
+        return [ValueError(f"expected {len(inputs)} answers from `answer_all`, one for each input")] * len(inputs)
     return list(answers)
 
 
@@ -164,13 +169,13 @@ def _as_list(result: Any) -> list[Any]:
     return list(result) if isinstance(result, Sequence) else []
 
 
-async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], quick: bool) -> list[Any]:
+async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], runs_inline: bool) -> list[Any]:
     """Call a function with every input: coroutines concurrently, plain functions one after another in one thread.
 
     With `runs_inline`, a plain function is called in the event loop's own thread. An exception takes the place of its
     answer.
     """
-    if quick or inspect.iscoroutinefunction(function):
+    if runs_inline or inspect.iscoroutinefunction(function):
         started = [_start_call(function, evaluator_input) for evaluator_input in inputs]
     else:
         started = await asyncio.to_thread(

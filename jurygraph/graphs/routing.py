@@ -1,6 +1,6 @@
 """Routing: the next work of a group, as a pure function of the plan, the group, and the verdicts so far.
 
-A wave of the survey becomes tasks for evaluators and jobs for derivers, by branch. Where staged screening (`when`), a
+A wave of the survey becomes tasks for evaluators and derivers, by branch. Where staged screening (`when`), a
 failed deriver or a group of one excludes a question for a response, a verdict is settled here without a judgement.
 """
 
@@ -82,17 +82,18 @@ NO_KNOWN_RESULTS = KnownResults({}, {})
 
 @dataclass(frozen=True, slots=True)
 class WaveWork:
-    """The work of a wave: evaluator tasks by branch, jobs, and verdicts and material settled without a judgement."""
+    """The work of a wave: evaluator tasks by branch, derivation_tasks, and verdicts and material settled without a
+    judgement."""
 
     evaluator_tasks: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
-    jobs: list[DerivationTask] = field(default_factory=list)
+    derivation_tasks: list[DerivationTask] = field(default_factory=list)
     settled_verdicts: list[RecordedVerdict] = field(default_factory=list)
     material: list[Material] = field(default_factory=list)
 
     @property
     def branches(self) -> list[str]:
         """Return the nodes that have work."""
-        return (["derive"] if self.jobs else []) + sorted(self.evaluator_tasks)
+        return (["derive"] if self.derivation_tasks else []) + sorted(self.evaluator_tasks)
 
 
 def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
@@ -106,10 +107,10 @@ def next_work(
     responses: Sequence[Response],
     material: Sequence[Material],
     verdicts: Sequence[RecordedVerdict],
-    recalled: KnownResults = NO_KNOWN_RESULTS,
+    known_results: KnownResults = NO_KNOWN_RESULTS,
 ) -> tuple[WaveWork, int]:
     """Return the work of the first wave from `wave` on that has any, and the number of the wave after it."""
-    collector = _WorkCollector(survey, responses, material, verdicts, recalled)
+    collector = _WorkCollector(survey, responses, material, verdicts, known_results)
     while wave < len(survey.waves) and not collector.work.branches:
         collector.add(wave)
         wave += 1
@@ -125,11 +126,11 @@ class _WorkCollector:
         responses: Sequence[Response],
         material: Sequence[Material],
         verdicts: Sequence[RecordedVerdict],
-        recalled: KnownResults,
+        known_results: KnownResults,
     ) -> None:
         self.survey = survey
         self.responses = responses
-        self.recalled = recalled
+        self.known_results = known_results
         self.work = WaveWork()
         self.material: dict[str, dict[str, Material]] = defaultdict(dict)
         for item in material:
@@ -151,14 +152,14 @@ class _WorkCollector:
     def _route_derivation(self, derivation: Derivation) -> None:
         for response in self.responses:
             failure = self._missing_material(response, derivation.needs)
-            settled = self.recalled.material.get((derivation.gives, response.id))
+            settled = self.known_results.material.get((derivation.gives, response.id))
             if derivation.gives == DATA and response.data is not None:
                 settled = Material(name=DATA, response=response.id, data=response.data)
             elif failure is not None:
                 settled = Material(name=derivation.gives, response=response.id, status="failed", failure=failure)
             elif settled is None or not self._is_unchanged(derivation.needs, [response.id]):
                 shown = self._with_data(response, response, derivation.needs)
-                self.work.jobs.append(
+                self.work.derivation_tasks.append(
                     DerivationTask(derivation, shown, self._select_material(response, derivation.needs))
                 )
                 continue
@@ -193,24 +194,24 @@ class _WorkCollector:
             self.work.evaluator_tasks.setdefault(question.branch, []).extend(unsettled)
 
     def _recall(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
-        """Settle the task with recalled verdicts, under the present identity; return False if any is missing."""
+        """Settle the task with known verdicts, under the present identity; return False if any is missing."""
         question, shown = evaluator_task.question, tuple(r.id for r in evaluator_task.responses)
         keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
         owners = shown if question.of == SUBMITTED else evaluator_task.about
-        if not all(key in self.recalled.verdicts for key in keys) or not self._is_unchanged(
+        if not all(key in self.known_results.verdicts for key in keys) or not self._is_unchanged(
             required_material(question), owners
         ):
             return False
         self.work.settled_verdicts.extend(
-            stamp(self.recalled.verdicts[key], about, shown, evaluator_task.sample)
+            stamp(self.known_results.verdicts[key], about, shown, evaluator_task.sample)
             for key, about in zip(keys, evaluator_task.about, strict=True)
         )
         return True
 
     def _is_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
-        """Return whether the material of these names about these responses (ids) equals the recalled material."""
+        """Return whether the material of these names about these responses (ids) equals the known material."""
         return all(
-            self.material[response][name] == self.recalled.material.get((name, response))
+            self.material[response][name] == self.known_results.material.get((name, response))
             for name in names
             for response in responses
         )

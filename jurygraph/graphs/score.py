@@ -10,7 +10,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from jurygraph.decision.decide import compute_rewards
-from jurygraph.graphs.execution import answer_evaluator_tasks, derive_jobs
+from jurygraph.graphs.execution import answer_evaluator_tasks, derive_material
 from jurygraph.graphs.routing import KnownResults, next_work, sort_responses
 from jurygraph.graphs.state import RunContext, ScoreOutput, ScoreState
 from jurygraph.graphs.tracing import group_statistics, write_traces
@@ -24,7 +24,7 @@ BRANCHES: tuple[str, ...] = get_args(Branch)
 
 async def _route(state: ScoreState) -> Command[str]:
     """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
-    survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["recalled"])
+    survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["known_results"])
     wave, responses = state["wave"], state["responses"]
     longest = max((len(response.text) for response in responses), default=0)  # response gates read the whole text
     work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *known), longest)
@@ -33,7 +33,7 @@ async def _route(state: ScoreState) -> Command[str]:
 
 
 async def _derive(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    return {"material": await derive_jobs(state["work"].jobs, state["plan"].survey, runtime.context)}
+    return {"material": await derive_material(state["work"].derivation_tasks, state["plan"].survey, runtime.context)}
 
 
 def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]:
@@ -56,7 +56,7 @@ async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
 
 
 async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    client, known = runtime.context.judge_client, state["recalled"].calls
+    client, known = runtime.context.judge_client, state["known_results"].calls
     return {"traces": write_traces(state, known if client is None else {**known, **client.calls})}
 
 
@@ -69,7 +69,7 @@ _NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Updat
 def initial_state(plan: Plan, responses: Sequence[Response], known_results: KnownResults) -> ScoreState:
     """Return the state from which a group is scored, with the responses in canonical order."""
     return ScoreState(
-        plan=plan, responses=sort_responses(responses), recalled=known_results, wave=0, material=[], verdicts=[]
+        plan=plan, responses=sort_responses(responses), known_results=known_results, wave=0, material=[], verdicts=[]
     )
 
 

@@ -141,7 +141,7 @@ class ScoreState(TypedDict, total=False):
     work: WaveWork
     material: Annotated[list[Material], operator.add]
     verdicts: Annotated[list[RecordedVerdict], operator.add]
-    recalled: KnownResults
+    known_results: KnownResults
     statistics: dict[str, Any]
     rewards: tuple[Reward, ...]
     traces: tuple[Trace, ...]

@@ -48,7 +48,7 @@ class JudgeClient:
     ) -> None:
         self.calls: dict[str, Call] = {}
         self.safety = safety
-        self._manner = RenderOptions(safety.fence, safety.reminder, key)
+        self._render_options = RenderOptions(safety.fence, safety.reminder, key)
         self._gateway = gateway
         self._sink = sink
         self._parameters = parameters
@@ -75,7 +75,7 @@ class JudgeClient:
         `max_tokens`.
         """
         backend, capabilities = self._gateway.backend, self._gateway.backend.capabilities
-        rendered = prompt.render(self._manner, **variables)
+        rendered = prompt.render(self._render_options, **variables)
         request = Request.model_construct(  # all parts are validated already, and validating a schema is slow
             provider=backend.provider,
             endpoint=backend.endpoint,
@@ -91,11 +91,11 @@ class JudgeClient:
         )
         return with_instructions(request) if capabilities.form == "instructed" else request
 
-    def _request_parameters(self, logprobs: bool, room: int) -> dict[str, JsonValue]:
+    def _request_parameters(self, logprobs: bool, max_reply_tokens: int) -> dict[str, JsonValue]:
         """Return the parameters of a request, without log probabilities if the config turns them off."""
         parameters: dict[str, JsonValue] = {
             "temperature": 0.0,
-            "max_tokens": max(self._gateway.limits.max_tokens, room),
+            "max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens),
         }
         if logprobs:
             parameters |= {"logprobs": True, "top_logprobs": self._gateway.backend.capabilities.top_logprobs}
@@ -105,12 +105,12 @@ class JudgeClient:
         return parameters
 
     async def judge(
-        self, request: Request, reply_model: type[T], flaw: "ReplyCheck[T] | None" = None
+        self, request: Request, reply_model: type[T], check: "ReplyCheck[T] | None" = None
     ) -> ParsedReply[T]:
         """Return the reply parsed as `reply_model`; a malformed reply is sent back to the model once for repair.
 
-        So is a reply for which `flaw` returns a message; if its repair is malformed, the first reply counts. A slow
-        `flaw` is a coroutine function, so that the event loop continues.
+        So is a reply for which `check` returns a message; if its repair is malformed, the first reply counts. A slow
+        `check` is a coroutine function, so that the event loop continues.
 
         Raises `Fault`; its `call` is the call with the malformed reply.
         """
@@ -122,7 +122,7 @@ class JudgeClient:
                 self._gateway.drop_from_cache(first.call.id)
                 raise
             return await self._replace_unusable(first, repair_request(request, first.reply, fault), reply_model)
-        message = flaw(judged.value) if flaw else None
+        message = check(judged.value) if check else None
         if isinstance(message, Awaitable):
             message = await message
         if message is None:

@@ -31,26 +31,26 @@ def one(
     )
 
 
-def inputs(cells: Mapping[str, ScoreMatrix]) -> dict[str, ComponentInput]:
+def inputs(matrices: Mapping[str, ScoreMatrix]) -> dict[str, ComponentInput]:
     return {
         name: ComponentInput(questions=(name,), weights=tuple(c.weight.tolist()), total_weight=c.total_weight)
-        for name, c in cells.items()
+        for name, c in matrices.items()
     }
 
 
-def combined(name: str, cells: Mapping[str, ScoreMatrix], **params: Any) -> Any:
+def combined(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> Any:
     combiner = load_combiner(name)
-    return combiner.combine(cells, combiner.freeze(inputs(cells), params))
+    return combiner.combine(matrices, combiner.freeze(inputs(matrices), params))
 
 
-def value(name: str, cells: Mapping[str, ScoreMatrix], **params: Any) -> float:
-    result = combined(name, cells, **params)
+def value(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> float:
+    result = combined(name, matrices, **params)
     assert result.present.tolist() == [True]
     return float(result.value[0])
 
 
-def parts(name: str, cells: Mapping[str, ScoreMatrix], **params: Any) -> dict[str, float]:
-    return {part: float(shown[0]) for part, shown in combined(name, cells, **params).parts.items()}
+def parts(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> dict[str, float]:
+    return {part: float(shown[0]) for part, shown in combined(name, matrices, **params).parts.items()}
 
 
 def edge(parent: str, child: str, kind: str = "strong", retention: float | None = None) -> dict[str, Any]:

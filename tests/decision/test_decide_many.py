@@ -98,7 +98,7 @@ def test_marks_of_other_questions_are_refused() -> None:
     marks = ScoreArrays(
         np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2))
     )
-    with pytest.raises(PlanError, match="2 marks a response for 3 samples of questions: give one for each"):
+    with pytest.raises(PlanError, match="expected 3 scores per response, one for each sample of a question, got 2"):
         compute_rewards_batch(TWO.decision, TWO.survey.questions, marks, COMBINERS)
 
 
@@ -127,8 +127,8 @@ class Narrow(Combiner):
 
     name = "mean"
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        (one,) = cells.values()
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        (one,) = matrices.values()
         ones = np.ones(len(one.value), dtype=np.int64)
         return Component(ones, ones > 0, {"small": ones.astype(np.float32), "true": ones > 0})  # type: ignore[arg-type]
 
@@ -213,8 +213,8 @@ class Broken(Combiner):
     def __init__(self, value: float, part: float) -> None:
         self.value, self.part = value, part
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        rows = len(next(iter(cells.values())).value)
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        rows = len(next(iter(matrices.values())).value)
         return Component(np.full(rows, self.value), np.ones(rows, dtype=np.bool_), {"p": np.full(rows, self.part)})
 
 

@@ -443,8 +443,8 @@ class Doubtful(Combiner):
     has_fixed_weights = False
     needs_all_columns = True
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        value, present = next(iter(cells.values())).mean()
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        value, present = next(iter(matrices.values())).mean()
         return Component(value, present, {})
 
 

@@ -28,7 +28,7 @@ def test_where_no_stakeholder_applies_there_is_no_component() -> None:
 
 
 def test_weights_of_stakeholders_that_do_not_sum_to_1_are_refused() -> None:
-    with pytest.raises(PlanError, match=r"masses that sum to 2\.0; choose masses that sum to 1"):
+    with pytest.raises(PlanError, match=r"weights sum to 2\.0; choose weights that sum to 1"):
         combined("stakeholders", {"a": one(1.0), "b": one(1.0)})
 
 

@@ -295,7 +295,7 @@ def test_material_fails_with_the_cause_of_its_source_material(failed: Failure, m
     measure = Material(name="measure", response="a", status="failed", failure=failed)
     work = with_material(CHAINED, 1, measure)
     assert work.material == [Material(name="half", response="a", status="failed", failure=missing)]
-    assert work.jobs == []
+    assert work.derivation_tasks == []
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_response_that_has_data_is_material_at_once_and_others_are_jobs() -> N
     group = [Response(id="own", text="one", data=["one"]), Response(id="bare", text="one")]
     work, _ = next_work(survey_of(config), 0, group, [], [])
     assert work.material == [Material(name="data", response="own", data=["one"])]
-    assert [(job.derivation.gives, job.response.id) for job in work.jobs] == [("data", "bare")]
+    assert [(job.derivation.gives, job.response.id) for job in work.derivation_tasks] == [("data", "bare")]
 
 
 @pytest.mark.parametrize(

@@ -238,6 +238,8 @@ def planted_reply(mode: str) -> tuple[str, str]:
     return text, finish
 
 
+TEXT_IN_PROCESS = ("gguf", "replay")
+"""Targets of LOCAL that give text; the others give vectors."""
 LOCAL: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
     "gguf": _gguf,
     "replay": _replay,
@@ -249,11 +251,11 @@ LOCAL: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
 KEYS = ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY", "COHERE_API_KEY")
 
 
-async def outcome(inputs: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
+async def outcome(ask: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
     """The kind of the fault that a question ends with; `COUNTED` where there is none."""
     try:
         async with asyncio.timeout(_PATIENCE):
-            await inputs(place, mode)
+            await ask(place, mode)
     except Fault as fault:
         return fault.kind
     except TimeoutError:

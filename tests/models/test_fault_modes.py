@@ -18,7 +18,7 @@ import pytest
 
 from jurygraph.models.embedding import remote
 from tests.models.embedding.server import reading
-from tests.models.fault_targets import COUNTED, KEYS, LOCAL, TARGETS, outcome
+from tests.models.fault_targets import COUNTED, KEYS, LOCAL, TARGETS, TEXT_IN_PROCESS, outcome
 from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body, make_bombs
 from tests.models.server import Answer, Server
 
@@ -41,12 +41,12 @@ def modes_of(name: str) -> list[str]:
     """The modes that are tried on a target."""
     if name in TARGETS:
         return [*HTTP, *(REPLY if TARGETS[name].chat else ())]
-    return list(REPLY if name in ("gguf", "replay") else VECTORS)
+    return list(REPLY if name in TEXT_IN_PROCESS else VECTORS)
 
 
 def not_tried(name: str) -> Mapping[str, str]:
     """The modes that are not tried on a target, each with the reason."""
-    is_chat = name in ("gguf", "replay") or (name in TARGETS and TARGETS[name].chat is not None)
+    is_chat = name in TEXT_IN_PROCESS or (name in TARGETS and TARGETS[name].chat is not None)
     reasons = {} if name in TARGETS else dict.fromkeys(HTTP, _IN_PROCESS)
     if is_chat:
         return reasons | dict.fromkeys(VECTORS, _NO_VECTORS)

@@ -19,7 +19,7 @@ class Contrast(Combiner):
     """Share of the contrasts that score less than the response itself, by the mean of the same evaluators of both.
 
     Inputs come in pairs: `NAME` has questions about the responses, and `NAME-of-…` the same about their contrasts; each
-    pair is weighted by the mass of the first. A tie is not a correct ranking. A pair with an unjudged part counts by
+    pair is weighted by the weight of the first. A tie is not a correct ranking. A pair with an unjudged part counts by
     the rule for unjudged values: 0 for a gain. If no contrast could be made, the component is absent and nothing is
     gained. Figures: the number of judged `pairs`, and the margin of each, in the order of the variants' ids: above 0 if
     it was ranked correctly.
@@ -67,11 +67,11 @@ class Contrast(Combiner):
         for name, (original, contrast) in params["asked"].items():
             _require_same_question(name, by_id[original], by_id[contrast])
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        cell_pairs = [(cells[original], cells[contrast]) for original, contrast in sorted(params["twos"].items())]
-        masses = np.array([original.total_weight for original, _ in cell_pairs])
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in sorted(params["twos"].items())]
+        weights = np.array([original.total_weight for original, _ in cell_pairs])
         width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
-        margin, is_judged, live, fill = _margins(cell_pairs, masses, width)
+        margin, is_judged, live, fill = _margins(cell_pairs, weights, width)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
         count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
         present: Bools = np.greater(count, 0.0)
@@ -98,7 +98,7 @@ def _require_same_question(name: str, original: Question, contrast: Question) ->
 
 
 def _margins(
-    cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]], masses: Floats, width: int
+    cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]], weights: Floats, width: int
 ) -> tuple[Floats, Bools, Bools, Floats]:
     """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
 
@@ -108,14 +108,14 @@ def _margins(
     margin, size = np.zeros((rows, width)), np.zeros((rows, width))
     is_judged, live = np.full((rows, width), True), np.full((rows, width), False)
     fill = np.ones((rows, width))
-    for (original, contrast), mass in zip(cell_pairs, masses, strict=True):
+    for (original, contrast), weight in zip(cell_pairs, weights, strict=True):
         value, exists, judged = (
             _pad_columns(array, width) for array in (contrast.value, contrast.applicable, contrast.judged)
         )
         exists = exists & original.applicable[:, :1]
         both_judged = judged & original.judged[:, :1]
-        margin = margin + np.where(exists, mass * (original.value[:, :1] - value), 0.0)
-        size = size + np.where(exists, mass, 0.0)
+        margin = margin + np.where(exists, weight * (original.value[:, :1] - value), 0.0)
+        size = size + np.where(exists, weight, 0.0)
         is_judged = is_judged & (both_judged | ~exists)
         fill = np.minimum(fill, np.where(exists & ~both_judged, np.where(judged, original.value[:, :1], value), 1.0))
         live = live | exists

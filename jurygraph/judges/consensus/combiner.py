@@ -52,16 +52,16 @@ class ConsensusOfJudges(Combiner):
         matrices = {key: _confusion_matrix(confusions, key) for key in inputs}
         return {"levels": levels, "prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        votes = Votes(cells, params)
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        votes = Votes(matrices, params)
         posterior = votes.posterior()
         has_vote = votes.cast.any(axis=1)
         value = np.where(votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior))
         shares = {f"p({level:g})": posterior[:, index] for index, level in enumerate(params["levels"])}
-        figures = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
-        figures["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
-        parts = {name: matrix.mean()[0] for name, matrix in cells.items()}
-        return Component(value, np.asarray(votes.live.any(axis=1)), parts, figures)
+        diagnostics = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
+        diagnostics["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
+        parts = {name: matrix.mean()[0] for name, matrix in matrices.items()}
+        return Component(value, np.asarray(votes.live.any(axis=1)), parts, diagnostics)
 
 
 def _parse_confusions(value: Any) -> Confusions:

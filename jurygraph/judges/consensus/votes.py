@@ -25,17 +25,17 @@ class Votes:
     with 1 where more is worse.
     """
 
-    def __init__(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
+    def __init__(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
         self.levels = level_values(params)
         self._prior, self._judges = params.get("prior"), params.get("judges")
-        self.live: Bools = _concatenate(matrix.applicable for matrix in cells.values())
-        self.cast: Bools = self.live & _concatenate(matrix.judged for matrix in cells.values())
+        self.live: Bools = _concatenate(matrix.applicable for matrix in matrices.values())
+        self.cast: Bools = self.live & _concatenate(matrix.judged for matrix in matrices.values())
         self.missing: Bools = self.live & ~self.cast
-        filled = _concatenate(matrix.value for matrix in cells.values())
+        filled = _concatenate(matrix.value for matrix in matrices.values())
         self._level = nearest_level(filled, self.levels)
         self._high: Bools = self.missing & (filled >= 0.5)
         self._low: Bools = self.missing & ~self._high
-        self._judge_names = [name for name, matrix in cells.items() for _ in range(matrix.value.shape[1])]
+        self._judge_names = [name for name, matrix in matrices.items() for _ in range(matrix.value.shape[1])]
 
     def posterior(self) -> Floats:
         """Return the probability of each level, [R,K], given the votes that were cast."""

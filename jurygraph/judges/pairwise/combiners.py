@@ -70,8 +70,8 @@ def read_pairs(cells: ScoreMatrix) -> BothOrders:
     second = np.where(judged.T, 1.0 - first.T, first.T)
     has_verdict = there & judged
     judged_in_both = has_verdict & has_verdict.T
-    figures = {"flips": _flip_share(first, second, judged_in_both), "first": _first_share(first, judged_in_both)}
-    return _both_orders(cells, first, second, there, figures)
+    diagnostics = {"flips": _flip_share(first, second, judged_in_both), "first": _first_share(first, judged_in_both)}
+    return _both_orders(cells, first, second, there, diagnostics)
 
 
 def read_lists(cells: ScoreMatrix) -> BothOrders:
@@ -89,19 +89,19 @@ def read_lists(cells: ScoreMatrix) -> BothOrders:
     first, second = (_compare_ranks(value[:, listing], judged[:, listing]) for listing in (0, 1))
     live_rows, judged_rows = np.asarray(live.all(axis=1)), np.asarray(judged.all(axis=1))
     there = live_rows[:, None] & live_rows & ~np.eye(size, dtype=np.bool_)
-    figures = {"flips": _flip_share(first, second, there & judged_rows[:, None] & judged_rows)}
-    return _both_orders(cells, first, second, there, figures)
+    diagnostics = {"flips": _flip_share(first, second, there & judged_rows[:, None] & judged_rows)}
+    return _both_orders(cells, first, second, there, diagnostics)
 
 
 READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {"pairs": read_pairs, "lists": read_lists}
 
 
 def _both_orders(
-    cells: ScoreMatrix, first: Floats, second: Floats, compared: Bools, figures: Mapping[str, Floats]
+    cells: ScoreMatrix, first: Floats, second: Floats, compared: Bools, diagnostics: Mapping[str, Floats]
 ) -> BothOrders:
     """Build `BothOrders`; a cell without a verdict and without an opponent gives the response its value `alone`."""
     alone = np.max(np.where(cells.applicable & ~cells.judged, cells.value, 0.0), axis=1)
-    return BothOrders(first, second, compared, alone, np.asarray(cells.applicable.any(axis=1)), figures)
+    return BothOrders(first, second, compared, alone, np.asarray(cells.applicable.any(axis=1)), diagnostics)
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
@@ -183,8 +183,8 @@ class _ShareCombiner(_ComparisonCombiner):
     def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
         return self.shown
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        (matrix,) = cells.values()
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        (matrix,) = matrices.values()
         orders = READERS[self.shown](matrix)
         value = aggregation.total(orders.outcomes) / np.maximum(orders.opponents, 1.0)
         return _build_component(orders, value, orders.diagnostics)
@@ -231,8 +231,8 @@ class BradleyTerry(_ComparisonCombiner):
         shown: ComparisonForm = params["shown"]
         return shown
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        (matrix,) = cells.values()
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        (matrix,) = matrices.values()
         orders = READERS[params["shown"]](matrix)
         strengths = _strengths(orders, params["prior"])
         own_strength = strengths.diagonal()
@@ -286,5 +286,5 @@ def _strengths(orders: BothOrders, prior: float) -> Floats:
     return np.stack(rows)
 
 
-def _build_component(orders: BothOrders, value: Floats, figures: Mapping[str, Floats]) -> Component:
-    return Component(np.where(orders.opponents > 0, value, orders.uncompared_value), orders.present, {}, figures)
+def _build_component(orders: BothOrders, value: Floats, diagnostics: Mapping[str, Floats]) -> Component:
+    return Component(np.where(orders.opponents > 0, value, orders.uncompared_value), orders.present, {}, diagnostics)

@@ -27,8 +27,8 @@ class ProtocolMean(Mean):
 
     name = "protocol"
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        component = super().combine(cells, params)
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        component = super().combine(matrices, params)
         return replace(component, diagnostics={"R": _to_native_scale(component.value)})
 
 
@@ -67,9 +67,9 @@ class AdaptiveSum(Combiner):
             )
         return {"people": _match_people(inputs[UTILITY].questions, inputs[WEIGHT].questions)}
 
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         people: Sequence[str] = params["people"]
-        judged = _split_by_person(cells[UTILITY], cells[WEIGHT], len(people))
+        judged = _split_by_person(matrices[UTILITY], matrices[WEIGHT], len(people))
         is_live = np.asarray(judged.live.any(axis=1))
         utility = _mean_over_samples(judged.utility, judged.live)
         share = _mean_over_samples(_weight_shares(judged), judged.live)

@@ -54,9 +54,9 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     or where the folder is not empty, and `ConfigError` or `PlanError` where the recipe does not fit.
     """
     _refuse_other_questions(run, config)
-    seats = run.header.evaluators
-    combiners = load_run_combiners(run) if config == run.config else load_combiners(config, seats.values())
-    check_recipe(config, seats)
+    records = run.header.evaluators
+    combiners = load_run_combiners(run) if config == run.config else load_combiners(config, records.values())
+    check_recipe(config, records)
     existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
     if existing is not None:
         existing.close()

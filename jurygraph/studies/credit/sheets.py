@@ -181,11 +181,11 @@ def _criterion_scores(
 
 
 def _make_sheet(
-    task_id: str, rubric: Rubric, spec: ComponentSpec, cells: Mapping[str, ScoreMatrix], scored: list[ScoredResponse]
+    task_id: str, rubric: Rubric, spec: ComponentSpec, matrices: Mapping[str, ScoreMatrix], scored: list[ScoredResponse]
 ) -> RubricSheet:
     params = Gear().freeze(spec.inputs, _edge_params(rubric))
-    p, applies = input_means(cells)
-    weights, names = signed_weights(cells), list(cells)
+    p, applies = input_means(matrices)
+    weights, names = signed_weights(matrices), list(matrices)
     edge_by_ends = {(edge.parent, edge.child): edge for edge in rubric.edges}
     ends = list(zip(params["parents"], params["children"], strict=True))
     return RubricSheet(
@@ -195,13 +195,13 @@ def _make_sheet(
         edges=tuple(edge_by_ends[names[parent], names[child]] for parent, child in ends),
         parents=tuple(params["parents"]),
         children=tuple(params["children"]),
-        graph=gear.compile(len(cells), params["parents"], params["children"]),
+        graph=gear.compile(len(matrices), params["parents"], params["children"]),
         base=tuple(params["retention"]),
         p=p,
-        is_judged=judged_criteria(cells),
+        is_judged=judged_criteria(matrices),
         applied_weights=np.where(applies, weights, 0.0),
         weights=weights,
-        hard={name: _stack_columns(one.combine(cells, params).parts) for name, one in _HARD.items()},
+        hard={name: _stack_columns(one.combine(matrices, params).parts) for name, one in _HARD.items()},
     )
 
 
