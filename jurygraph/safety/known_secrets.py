@@ -10,12 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from jurygraph.errors import ConfigError, JurygraphError, PlanError
 from jurygraph.safety.redaction import MIN_SECRET_LENGTH, Redactor
-from jurygraph.schema import Config, Decision, Survey, Task
+
+if TYPE_CHECKING:
+    from jurygraph.schema import Config, Decision, Survey, Task
 
 _NAME_OF_SECRET = re.compile(
     r".*PASSWORD.*"
@@ -145,7 +147,7 @@ def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
 _REASON = "which a run would keep; read that variable in your own code instead"
 
 
-def refuse_secrets_in_config(config: Config) -> None:
+def refuse_secrets_in_config(config: "Config") -> None:
     """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
     redactor = process_redactor()
     if not redactor.has_secret_in(config.model_dump_json()):
@@ -154,7 +156,7 @@ def refuse_secrets_in_config(config: Config) -> None:
         raise ConfigError(f"{place}: holds the secret of {_variable_name(value)}, {_REASON}")
 
 
-def refuse_secrets_in_plan(task: Task, survey: Survey, decision: Decision, redactor: Redactor) -> None:
+def refuse_secrets_in_plan(task: "Task", survey: "Survey", decision: "Decision", redactor: Redactor) -> None:
     """Raise PlanError if user code put a secret into a question, derivation or component; it names the place.
 
     Nothing is refused where the task itself contains a secret.
@@ -170,7 +172,7 @@ def refuse_secrets_in_plan(task: Task, survey: Survey, decision: Decision, redac
             )
 
 
-def _named_parts(survey: Survey, decision: Decision) -> Iterator[tuple[str, Any]]:
+def _named_parts(survey: "Survey", decision: "Decision") -> Iterator[tuple[str, Any]]:
     yield from ((f"question {part.id!r}", part) for part in survey.questions)
     yield from ((f"material {part.gives!r}", part) for part in survey.derivations)
     yield from ((f"component {part.name!r}", part) for part in decision.specs)

@@ -98,7 +98,7 @@ class Filled(NamedTuple):
     value: float
     met: bool
     judged: bool
-    live: bool
+    applicable: bool
 
 
 def filled(cell: Cell, stated: ComponentInput, rule: str, direction: int, scenario: str) -> Filled:
