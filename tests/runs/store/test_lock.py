@@ -31,7 +31,7 @@ def test_a_lock_that_is_let_go_names_nobody(tmp_path: Path) -> None:
 
 def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
     script = "import sys, os, signal; from pathlib import Path; from jurygraph.runs.store.lock import acquire\n"
-    script += "held = hold(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
+    script += "held = acquire(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "run.lock")], check=False)
     assert "pid" in (tmp_path / "run.lock").read_text(), "it had been held"
     release(acquire(tmp_path / "run.lock"))

@@ -207,7 +207,7 @@ def test_a_re_scored_run_says_where_the_texts_lie(run: Path, tmp_path: Path) -> 
     from tests.runs.workflows.test_rescoring import again
 
     again(run, tmp_path / "other")
-    with pytest.raises(InputError, match=r"contains no texts; erase .*run; erase 't1/r0' in"):
+    with pytest.raises(InputError, match=r"contains no texts; erase 't1/r0' in .*run$"):
         erase(tmp_path / "other", "response", "t1/r0", "")
     erase(run, "response", "t1/r0", "")
     checked(tmp_path / "other")
