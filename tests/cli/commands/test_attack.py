@@ -131,7 +131,7 @@ def test_a_gate_that_holds_is_silent_and_one_that_is_missed_exits_with_1(project
     assert project.attack("--gate", "rate<=0, honest_rate>=1").code == 0
     ended = project.attack("--gate", "high<=0.0001 and n>=1")
     assert ended.code == 1
-    assert "gate missed: high <= 0.0001, but high is 0." in ended.err
+    assert "threshold missed: high <= 0.0001, but high is 0." in ended.err
 
 
 def test_a_gate_is_read_before_anything_is_asked(project: Project, server: Server):
