@@ -99,7 +99,7 @@ class Longer(Broken):
 def test_where_there_is_not_one_answer_for_each_ask_all_of_them_fail(planted: ModuleType, given: Any) -> None:
     for verdict in verdicts_of(planted, lambda self, asks: given):
         assert (verdict.status, verdict.score) == ("failed", None)
-        assert verdict.reason == "expected 3 answers from `answer_all`, one for each ask"
+        assert verdict.reason == "expected 3 answers from `answer_all`, one for each input"
         assert verdict.failure is not None
         assert verdict.failure.cause == "infrastructure"
 

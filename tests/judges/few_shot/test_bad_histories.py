@@ -415,7 +415,7 @@ def test_a_run_that_was_stopped_goes_on_only_with_the_history_that_it_was_planne
         assert server.count == 2
     assert stopped.code != 0
     assert changed.code == 2
-    told = "additional input of evaluator personalized , such as a history, differs from that of the run"
+    told = "additional input of evaluator personalized, such as a history, differs from that of the run"
     assert told in changed.err
     assert "Traceback" not in changed.err + checked.err
     assert restored.code == 0, restored.err

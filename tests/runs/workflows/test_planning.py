@@ -69,7 +69,7 @@ def test_stopped_while_profiles_are_read_it_asks_nothing_again(
             _, said = process.communicate()
         if sign == signal.SIGINT:
             assert process.returncode == 130
-            assert b"nothing was written but 5 replies of the model; run the same command again to continue" in said
+            assert b"nothing was written except 5 replies of the model; run the same command again to continue" in said
         is_held = False
         sit(tmp_path / "stopped" / "run", stopped, uncached)
         assert own.count == TASKS * READS + 1, "but for the one that was under way"

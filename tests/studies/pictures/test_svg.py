@@ -17,7 +17,7 @@ from tests.steps import growth
 from tests.studies.pictures.rubrics import pictures, rubric_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-DRAWN = {"to_svg", "title", "desc", "rect", "g", "text", "path", "circle", "polygon"}
+DRAWN = {"svg", "title", "desc", "rect", "g", "text", "path", "circle", "polygon"}
 
 
 def titles(document: ElementTree.Element) -> Counter[str]:
