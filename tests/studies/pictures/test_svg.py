@@ -29,9 +29,9 @@ def titles(document: ElementTree.Element) -> Counter[str]:
 @given(pictures())
 def test_every_criterion_and_every_edge_is_there_once_whatever_the_texts(picture: Picture) -> None:
     document = ElementTree.fromstring(to_svg(picture))
-    names = [escape_invisible(node.criterion.id) for node in picture.nodes]
-    edges = [f"{names[link.parent]} → {names[link.child]}: {link.label}" for link in picture.links]
-    assert titles(document) == Counter(names + [escape_invisible(edge) for edge in edges])
+    ids = [node.criterion.id for node in picture.nodes]
+    edges = [f"{ids[link.parent]} → {ids[link.child]}: {link.label}" for link in picture.links]
+    assert titles(document) == Counter(map(escape_invisible, ids + edges))
 
 
 @settings(max_examples=at_most(40))
