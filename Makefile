@@ -29,6 +29,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.plain_words
 
 test: lint
 	$(BIN)/python -m pytest $(EVERY_CORE)

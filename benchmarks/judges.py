@@ -4,11 +4,11 @@ from difflib import SequenceMatcher
 from random import Random
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.figure import Figure, at_least, best_of
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.pairwise import bradley_terry
-from jurygraph.judges.few_shot.nearness import Folded
+from jurygraph.judges.few_shot.shown_examples import NormalizedText
 
 GROUP, PRIOR, CLOSE = 16, 0.1, 1e-11
 TEXTS, WORDS = 200, 120
@@ -30,7 +30,7 @@ def _ranking() -> list[Figure]:
     ]
 
 
-def _mm(wins: NDArray[np.float64], prior: float) -> NDArray[np.float64]:
+def _mm(wins: Floats, prior: float) -> Floats:
     """The mode by minorization and maximization (Hunter 2004; Caron & Doucet 2012), as choix's `mm_pairwise` does."""
     compared, gained, strength, moved = wins + wins.T, wins.sum(axis=1) + prior, np.ones(len(wins)), np.inf
     while moved > CLOSE:
@@ -44,9 +44,9 @@ def _near_duplicates() -> list[Figure]:
     drawn = Random(0)
     known = ["".join(drawn.choices("abcdefghij ", k=WORDS * 6)) for _ in range(TEXTS)]
     judged = known[0].upper()
-    folded, own = [Folded(text) for text in known], Folded(judged)
-    assert [one.near(own) for one in folded] == [True, *[False] * (TEXTS - 1)]
-    ours = best_of(lambda: [Folded(text).near(own) for text in known], repeat=5, number=1)
+    folded, own = [NormalizedText(text) for text in known], NormalizedText(judged)
+    assert [one.is_near(own) for one in folded] == [True, *[False] * (TEXTS - 1)]
+    ours = best_of(lambda: [NormalizedText(text).is_near(own) for text in known], repeat=5, number=1)
     plain = best_of(lambda: [_ratio(text, judged) for text in known[:10]], repeat=3, number=1)
     return [
         at_least("near-duplicates against difflib's ratio", plain / 10 / (ours / TEXTS), "times", 5.0),

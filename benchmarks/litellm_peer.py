@@ -15,8 +15,8 @@ from typing import Any
 from unittest.mock import patch
 
 from benchmarks.models import IN_FLIGHT, scored
-from jurygraph import Jury
-from jurygraph.models.asking import Request
+from jurygraph import Jury, Planner
+from jurygraph.models.request import Request
 from jurygraph.sources import read_work
 
 MODEL = "openai/tiny"
@@ -26,7 +26,7 @@ ROUNDS = 5
 async def _requests(tasks: Path) -> list[Request]:
     """What the model is asked about all tasks."""
     with Jury.from_config({"model": MODEL, "evaluators": ["criteria"]}) as jury, read_work(tasks) as work:
-        return [one for task, group in work.pairs() for one in await jury.arequests(task, group)]
+        return [one for task, group in work.pairs() for one in await Planner(jury).aestimate_requests(task, group)]
 
 
 def _call(request: Request) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from itertools import pairwise
 from time import process_time
 
 from benchmarks.figure import Figure, at_most
-from jurygraph import Evaluator, Jury, Response, Task
+from jurygraph import Evaluator, Group, Jury, Response, Task
 from jurygraph.agents.functions import REGISTERED
-from jurygraph.agents.roles import Ask
+from jurygraph.agents.roles import EvaluatorInput
 
 GROUPS, SIZE, ROUNDS = 200, 8, 5
 WAVES = ("first", "second", "third")
@@ -21,7 +21,7 @@ class Constant(Evaluator):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def answer(self, ask: Ask) -> float:
+    async def answer(self, inputs: EvaluatorInput) -> float:
         return 0.5
 
 
@@ -54,7 +54,7 @@ async def _rounds(jury: Jury) -> tuple[float, list[float]]:
     prepared = (process_time() - start) / GROUPS * 1e3
     texts = [f"6 x 7 = {k}. " * 20 for k in range(SIZE)]
     groups = [
-        (task, [Response(id=f"{task.id}/{k}", text=text) for k, text in enumerate(texts)], plan)
+        Group(task, [Response(id=f"{task.id}/{k}", text=text) for k, text in enumerate(texts)], plan)
         for task, plan in zip(tasks, plans, strict=True)
     ]
     gc.collect()

@@ -9,7 +9,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 from benchmarks.figure import Figure, at_least
-from jurygraph import Jury
+from jurygraph import Group, Jury
 from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parent.parent
@@ -33,7 +33,7 @@ async def _scored(jury: Jury) -> tuple[float, float, int]:
     work = read_tasks(TASKS)
     await jury.ascore(*work[0])  # the worker process is up, as it is in a long run
     start, cpu, count = perf_counter(), process_time(), 0
-    groups = [(task, responses, await jury.aprepare(task)) for task, responses in work]
+    groups = [Group(task, responses, await jury.aprepare(task)) for task, responses in work]
     gc.freeze()  # as the command does
     async for traces in jury.ascore_all(groups):
         count += len(traces)

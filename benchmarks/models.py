@@ -20,9 +20,9 @@ import aiohttp
 from benchmarks.figure import Figure, at_least, at_most
 from benchmarks.judging_server import QUOTED, judging
 from benchmarks.peer import python_with
-from jurygraph import Jury
-from jurygraph.models.gateway import size_of
-from jurygraph.runs.making.session import Session
+from jurygraph import Jury, Planner
+from jurygraph.models.gateway import request_size
+from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
 
 QUESTIONS, IN_FLIGHT, GROUP, ROUNDS = 1600, 64, 8, 3
@@ -85,9 +85,9 @@ async def _sent(url: str, tasks: Path) -> list[Figure]:
         }
         with read_work(tasks) as work, Jury.from_config(config) as jury:
             task, group = next(iter(work.pairs()))
-            requests = await jury.arequests(task, group)
+            requests = await Planner(jury).aestimate_requests(task, group)
         texts = ["".join(message.content for message in request.messages) for request in requests]
-        tokens = sum(map(size_of, requests)) / BYTES_A_TOKEN
+        tokens = sum(map(request_size, requests)) / BYTES_A_TOKEN
         figures.append(Figure(f"tokens sent a question: {name}", tokens / (4 * len(group)), "tokens"))
     shared = _shared(texts) / BYTES_A_TOKEN
     figures.append(Figure("... of each call, shared by all calls of its task", shared, "tokens"))
@@ -156,7 +156,11 @@ def _runs(url: str, tasks: Path, *names: str) -> list[Spent]:
 async def scored(model: str, tasks: Path, folder: Path) -> Spent:
     """What it takes to score tasks that are planned already into a run."""
     config = {"model": model, "evaluators": ["criteria"], "calls": {"concurrency": IN_FLIGHT}}
-    with Jury.from_config(config) as jury, read_work(tasks) as work, closing(Session(folder, jury, work)) as session:
+    with (
+        Jury.from_config(config) as jury,
+        read_work(tasks) as work,
+        closing(ScoringSession(folder, jury, work)) as session,
+    ):
         await session.prepare(lambda count: None)
         cpu, wall = process_time(), perf_counter()
         await session.score(lambda count: None)

@@ -7,9 +7,9 @@ Steps are G=8 × 32 prompts. Their rows are simulated and measured; streams draw
 import numpy as np
 
 from benchmarks.figure import Figure, at_least, at_most
+from benchmarks.simulation.run_lengths import Pool, pool, run_lengths
+from benchmarks.simulation.streams import Hack, hacked_steps, three_sd_step
 from jurygraph.agents.data_analyzer import Analyzer, Settings
-from jurygraph.studies.monitor.run_lengths import Pool, pool, run_lengths
-from jurygraph.studies.monitor.simulate import Hack, hacked, three_sd
 
 POOLS, STEPS = 10, 10_000
 STREAMS, LONGEST = 200, 20_000
@@ -45,7 +45,7 @@ def _delays(pools: list[Pool], size: float, after: int) -> list[Figure]:
 def _hacks() -> list[Figure]:
     """Steps from that at which the hack has moved accuracy or length by 3 sd, that one counted as 0."""
     hack = Hack()
-    strong = three_sd(hack)
+    strong = three_sd_step(hack)
     first, named = zip(*(_caught(seed, hack) for seed in range(HACKS)), strict=True)
     return [
         Figure("planted hack, begun at step 101: moved a mean by 3 sd at", strong, "step"),
@@ -58,9 +58,9 @@ def _hacks() -> list[Figure]:
 def _caught(seed: int, hack: Hack) -> tuple[int, int]:
     """The step of the first adverse alert after the hack began, and of the alert that calls it one."""
     analyzer, first = Analyzer(Settings()), 0
-    for step in hacked(seed, hack.begins + 60, hack):
+    for step in hacked_steps(seed, hack.first_step + 60, hack):
         for alert in analyzer.observe(step):
-            if alert.step >= hack.begins and alert.adverse:
+            if alert.step >= hack.first_step and alert.adverse:
                 first = first or alert.step
                 if alert.kind == "hack":
                     return first, alert.step

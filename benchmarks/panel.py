@@ -22,13 +22,12 @@ from benchmarks.figure import Figure, at_most
 from benchmarks.judging_server import QUOTED, judging
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Settings
-from jurygraph.runs.figures.estimate import Load
-from jurygraph.runs.figures.forecast import Forecast
-from jurygraph.runs.making.session import Session
+from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
 from jurygraph.studies.monitor import Watch
-from jurygraph.studies.monitor.stored import by_number, groups, steps
+from jurygraph.studies.monitor.run_steps import analyzer_steps, read_groups, steps_by_number
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
 REVIEWERS, JUDGES, RATED = ("ada", "ben", "cyd"), ("zero-shot", "aggregate", "personalized"), 30
@@ -65,7 +64,7 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
         forecast = asyncio.run(session.forecast(lambda count: None))
     with _session(folder, config) as session:
         spent = asyncio.run(_scored(session))
-        verdicts, whole = session.summary.asked, session.summary.failed + session.summary.unanswered == 0
+        verdicts, whole = session.summary.verdicts, session.summary.failed + session.summary.failed_verdicts == 0
     assert whole, "every question has its verdict, and every response its reward"
     said, sent, first = _expected(forecast), _sent(folder / "run"), min(FIRST, tasks // 2)
     return [
@@ -73,7 +72,7 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
         Figure("... planning, a task", _ms(spent.planning, tasks), "ms CPU"),
         Figure("... scoring, a call", _ms(spent.scoring, sent.calls), "ms CPU"),
         Figure("verdicts a task", verdicts / tasks, "verdicts"),
-        Figure("... of which a model gives", forecast.asked_of_model / tasks, "verdicts"),
+        Figure("... of which a model gives", forecast.model_verdicts / tasks, "verdicts"),
         Figure("calls a task", sent.calls / tasks, "calls"),
         at_most("calls, beside what --dry-run said", abs(sent.calls - said.calls), "calls", 0),
         at_most("input tokens at 4 bytes each, beside it", abs(sent.tokens_in - said.tokens_in), "tokens", 0),
@@ -83,12 +82,12 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
     ]
 
 
-def _sent(run: Path) -> Load:
+def _sent(run: Path) -> CallLoad:
     """The calls of a run, and what the server says that they took."""
     with closing(Run.open(run)) as opened:
         calls = [record.content["call"] for record in opened.ledger.records("call")]
     assert all(call["attempts"] == 1 for call in calls), "nothing was cached, and nothing sent again"
-    return Load(len(calls), sum(call["tokens_in"] for call in calls), sum(call["tokens_out"] for call in calls))
+    return CallLoad(len(calls), sum(call["tokens_in"] for call in calls), sum(call["tokens_out"] for call in calls))
 
 
 def _ms(seconds: float, number: int) -> float:
@@ -100,21 +99,21 @@ def _growth(memory: list[float], first: int) -> float:
 
 
 @contextmanager
-def _session(folder: Path, config: dict[str, Any]) -> Iterator[Session]:
+def _session(folder: Path, config: dict[str, Any]) -> Iterator[ScoringSession]:
     with (
         Jury.from_config(config) as jury,
         read_work(folder / "tasks.jsonl") as work,
-        closing(Session(folder / "run", jury, work)) as session,
+        closing(ScoringSession(folder / "run", jury, work)) as session,
     ):
         yield session
 
 
-def _expected(forecast: Forecast) -> Load:
+def _expected(forecast: Forecast) -> CallLoad:
     assert forecast.model is not None, "a model is asked"
     return forecast.model.expected
 
 
-async def _scored(session: Session) -> Spent:
+async def _scored(session: ScoringSession) -> Spent:
     memory: list[float] = []
     start = process_time()
     await session.prepare(lambda count: None)
@@ -131,7 +130,7 @@ def _resident() -> float:
 def _watched(run: Path, tasks: int) -> float:
     """The Data Analyzer over the run, as `watch` has it."""
     start, watching = process_time(), Watch(Settings(), keep=False)
-    for step in steps(by_number(groups(run, None), A_STEP)):
+    for step in analyzer_steps(steps_by_number(read_groups(run, None), A_STEP)):
         watching.feed(step)
     assert watching.report().steps == tasks // A_STEP, "every step was watched"
     return _ms(process_time() - start, tasks * RESPONSES)

@@ -22,8 +22,8 @@ from benchmarks.figure import Figure, at_most
 from benchmarks.large import peak_memory
 from jurygraph import Evaluator, Jury
 from jurygraph.agents.functions import REGISTERED
-from jurygraph.agents.roles import Ask
-from jurygraph.runs.making.session import Session
+from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
 
 CRITERIA, CHAIN, GROUP, RESPONSES = 10_000, 5_000, 4_096, 10_000
@@ -36,10 +36,10 @@ RUBRIC = {"evaluators": ["by-place"], "rubric": {"aggregation": "gear"}, "reward
 class ByPlace(Evaluator):
     """Scores a criterion by its place in the rubric."""
 
-    name, audience, quick = "by-place", "criterion", True
+    name, audience, runs_inline = "by-place", "criterion", True
 
-    def answer(self, ask: Ask) -> float:
-        return int(str(ask.task.member)[1:]) % 10 / 10
+    def answer(self, inputs: EvaluatorInput) -> float:
+        return int(str(inputs.task.member)[1:]) % 10 / 10
 
 
 def measure(responses: int = RESPONSES) -> Iterator[Figure]:
@@ -137,7 +137,7 @@ def _score(folder: Path, tasks: Iterable[Mapping[str, Any]], config: Mapping[str
     with (
         Jury.from_config(config) as jury,
         read_work(_write(folder / "tasks.jsonl", tasks)) as work,
-        closing(Session(folder / "run", jury, work)) as session,
+        closing(ScoringSession(folder / "run", jury, work)) as session,
     ):
         asyncio.run(both())
     return folder / "run"

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import process_time
 
 from benchmarks.figure import Figure, at_most
-from jurygraph import Jury, Plan, Response, Task
+from jurygraph import Group, Jury
 from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parent.parent
@@ -45,12 +45,12 @@ def _pass(recipe: Path | dict[str, str]) -> float:
 
 
 async def _warm(jury: Jury) -> float:
-    groups = [(task, responses, await jury.aprepare(task)) for task, responses in read_tasks(TASKS)]
+    groups = [Group(task, responses, await jury.aprepare(task)) for task, responses in read_tasks(TASKS)]
     await _scored(jury, groups[:WARM_UP])
     return await _scored(jury, groups[WARM_UP:])
 
 
-async def _scored(jury: Jury, groups: list[tuple[Task, tuple[Response, ...], Plan]]) -> float:
+async def _scored(jury: Jury, groups: list[Group]) -> float:
     gc.collect()
     gc.freeze()  # as the command does
     start, count = process_time(), 0

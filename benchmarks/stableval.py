@@ -17,19 +17,19 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from benchmarks.figure import Figure, at_least, at_most, best_of
 from benchmarks.peer import python_with
+from benchmarks.simulation.calibration import measure_calibration
+from benchmarks.simulation.coverage import CoverageSettings, coverage
+from benchmarks.simulation.figures import MethodFigures
+from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
+from benchmarks.simulation.recovery import recovery
+from benchmarks.simulation.thinning import PUBLISHED_KEPT, measure_thinning
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.studies.simulate import PUBLISHED, Setting
-from jurygraph.studies.simulate.calibration import calibration
-from jurygraph.studies.simulate.coverage import Effort, coverage
-from jurygraph.studies.simulate.measured import Measured
-from jurygraph.studies.simulate.panels import PANELS, Panel, Prior, setting, small_panels
-from jurygraph.studies.simulate.recovery import recovery
-from jurygraph.studies.simulate.thinning import PUBLISHED_KEPT, thinned
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPECTED = ROOT / "tests" / "data" / "stableval" / "synthetic.csv"
@@ -51,7 +51,7 @@ THINNED_SEEDS = range(2000, 2010)
 PANEL_SEEDS = range(200)
 CALIBRATED_SEEDS = range(2000, 2040)
 COVERED_SEEDS = range(2000, 2016)
-EFFORT = Effort(resamples=500, refits=50, population=10_000)
+EFFORT = CoverageSettings(resamples=500, refits=50, population=10_000)
 COVERED_PANELS = (Panel(3, 200), Panel(5, 200), Panel(9, 200))
 STRONGER = {"stableval, prior 2": Prior(2.0, 2.0)}
 
@@ -63,9 +63,9 @@ SUBSETS = 200
 class Rows(NamedTuple):
     """Codes, row by row."""
 
-    item: NDArray[np.intp]
-    annotator: NDArray[np.intp]
-    label: NDArray[np.intp]
+    item: Ints
+    annotator: Ints
+    label: Ints
 
 
 def measure() -> list[Figure]:
@@ -95,7 +95,7 @@ def _tables() -> Iterator[Figure]:
 
 def _thinned() -> Iterator[Figure]:
     for name, kept in PUBLISHED_KEPT.items():
-        found = thinned(PUBLISHED[name], kept, THINNED_SEEDS, JOBS)
+        found = measure_thinning(PUBLISHED[name], kept, THINNED_SEEDS, JOBS)
         for method, paper in zip(METHODS, TABLE_5[name], strict=True):
             yield Figure(f"Table 5: {name}, {method}", found.mean(method, "tau_b"), "tau_b", f"paper {paper:.3f}")
 
@@ -114,7 +114,7 @@ def _panels() -> Iterator[Figure]:
 def _calibration() -> Iterator[Figure]:
     settings = {"default configuration": Setting()}
     settings |= {f"{one.annotators} annotators, {one.items} items": setting(one) for one in PANELS}
-    for name, (error, confidence, accuracy) in calibration(settings, CALIBRATED_SEEDS, JOBS).items():
+    for name, (error, confidence, accuracy) in measure_calibration(settings, CALIBRATED_SEEDS, JOBS).items():
         told = f"{100 * confidence:.1f} %, {100 * accuracy:.1f} %"
         yield Figure(f"ECE, {name} (said, right)", error, "", told)
 
@@ -125,7 +125,7 @@ def _coverage() -> Iterator[Figure]:
         yield from _covered(name, coverage(one, COVERED_SEEDS, EFFORT, JOBS))
 
 
-def _covered(name: str, found: Measured) -> Iterator[Figure]:
+def _covered(name: str, found: MethodFigures) -> Iterator[Figure]:
     for interval in found.methods:
         for figure in found.figures:
             width = "width" in figure
@@ -155,8 +155,8 @@ class Estimate(NamedTuple):
 
     seconds: float
     steps: int
-    prior: NDArray[np.float64]
-    confusion: NDArray[np.float64]
+    prior: Floats
+    confusion: Floats
 
 
 class Peer(NamedTuple):
@@ -200,7 +200,7 @@ def _timed(fit: Callable[[], Consensus], rounds: int) -> tuple[float, Consensus]
     return best_of(lambda: found.append(fit()), repeat=rounds, number=1), found[0]
 
 
-def log_likelihood(rows: Rows, prior: NDArray[np.float64], confusion: NDArray[np.float64]) -> float:
+def log_likelihood(rows: Rows, prior: Floats, confusion: Floats) -> float:
     """Σ_i log Σ_c μ_c Π π_r[c, y], of any estimate."""
     tiny = np.finfo(np.float64).tiny
     joint = np.tile(np.log(prior + tiny), (int(rows.item.max()) + 1, 1))

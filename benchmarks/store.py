@@ -12,15 +12,16 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.figure import Figure, at_least, at_most
-from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.graphs.decide import decide, verdicts_of
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
+from jurygraph.decision.decide import compute_rewards, group_verdicts_by_response
 from jurygraph.graphs.tracing import group_digest, group_statistics
-from jurygraph.runs.closing import close_record
+from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import Extent, Header, Seat
+from jurygraph.runs.store.header import EvaluatorRecord, Extent, Header
 from jurygraph.runs.store.writer import Writer
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Plan
-from jurygraph.sources import FileMark
+from jurygraph.sources import FileDigest
 
 TRACES, SIZE = 100_000, 8
 CONFIG = {
@@ -60,15 +61,16 @@ async def _written(folder: Path) -> tuple[float, float]:
             for number in range(TRACES // SIZE)
         ]
         header = Header(
-            tasks=FileMark(name="made.jsonl", sha256="0" * 64),
+            tasks=FileDigest(name="made.jsonl", sha256="0" * 64),
             config=jury.config,
             evaluators={
-                name: Seat(version=one.version, audience=one.audience) for name, one in jury.evaluators.items()
+                name: EvaluatorRecord(version=one.version, audience=one.audience)
+                for name, one in jury.evaluators.items()
             },
             combiners={name: one.version for name, one in jury.combiners.items()},
-            asked=Extent(tasks=len(tasks), responses=TRACES),
+            extent=Extent(tasks=len(tasks), responses=TRACES),
         )
-        run = Run.create(folder, header, "0" * 32)
+        run = WritableRun.create(folder, header, "0" * 32)
         plans = [await jury.aprepare(task) for task in tasks]
         for task, plan in zip(tasks, plans, strict=True):
             run.add_plan(task, plan)
@@ -79,7 +81,7 @@ async def _written(folder: Path) -> tuple[float, float]:
             groups = [(plan, *_group(plan, jury)) for plan in plans[chunk : chunk + 500]]
             start = perf_counter()
             for plan, traces, responses in groups:
-                last = writer.append(run.drafts(plan, traces, responses))
+                last = writer.append(run.group_drafts(plan, traces, responses))
             last.result()
             seconds += perf_counter() - start
             start = perf_counter()
@@ -88,7 +90,7 @@ async def _written(folder: Path) -> tuple[float, float]:
                     lines.writelines(trace.model_dump_json() + "\n" for trace in traces)
             plain += perf_counter() - start
         writer.close()
-        close_record(run)
+        append_close_record(run)
         run.close()
     return TRACES / seconds, TRACES / plain
 
@@ -101,7 +103,7 @@ def _group(plan: Plan, jury: Jury) -> tuple[list[Trace], list[Response]]:
         for place in range(SIZE)
     ]
     verdicts = [
-        Verdict(
+        RecordedVerdict(
             question=q.id,
             evaluator=q.evaluator,
             version=q.version,
@@ -118,9 +120,9 @@ def _group(plan: Plan, jury: Jury) -> tuple[list[Trace], list[Response]]:
         for score in [draw.random()]
     ]
     names = [response.id for response in responses]
-    rewards = decide(plan.decision, plan.survey.questions, names, verdicts, jury.combiners)
+    rewards = compute_rewards(plan.decision, plan.survey.questions, names, verdicts, jury.combiners)
     mine, statistics = (
-        verdicts_of(plan.survey.questions, names, verdicts),
+        group_verdicts_by_response(plan.survey.questions, names, verdicts),
         group_statistics(plan.survey.questions, ((v.question, v.score) for v in verdicts)),
     )
     digest = group_digest(responses)

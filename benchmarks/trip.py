@@ -11,7 +11,7 @@ from time import process_time
 
 from benchmarks.figure import Figure, at_most, best_of
 from jurygraph import Jury
-from jurygraph.agents.facts.stated import TableStated
+from jurygraph.agents.facts.spec import TableSpec
 from jurygraph.agents.facts.tables import FileTable
 from jurygraph.sources import read_tasks
 
@@ -59,7 +59,7 @@ def _write(path: Path) -> None:
 
 def _looked_up(path: str) -> tuple[float, float, float]:
     """Microseconds of a look-up, and of one in a dictionary; the peak of memory before the dictionary, in MB."""
-    table = FileTable("hotels", TableStated(key=("name", "city"), file=path))
+    table = FileTable("hotels", TableSpec(key=("name", "city"), file=path))
     keys = [(f"Hotel {n}", f"City {n % 5000}") for n in range(0, ROWS, 997)]
 
     async def all_found() -> None:

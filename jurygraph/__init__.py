@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jurygraph.agents.functions import evaluator
-    from jurygraph.agents.judging import InParts, Item, Judging, MetOrNot, OnScale
-    from jurygraph.agents.roles import Ask, Cells, Combiner, Component, Deriver, DeriverAsk, Evaluator
+    from jurygraph.agents.judging import Binary, Item, JudgeEvaluator, PartialCredit, Scale
+    from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+    from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
     from jurygraph.errors import (
         BudgetExceeded,
         ConfigError,
@@ -23,9 +24,13 @@ if TYPE_CHECKING:
         TimeLimitExceeded,
         TraceMismatch,
     )
+    from jurygraph.group import Group
     from jurygraph.jury import Jury
+    from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
+    from jurygraph.runs.run import Run
     from jurygraph.schema import (
+        Condition,
         Config,
         Constraint,
         Criterion,
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
         Message,
         Plan,
         Question,
+        RecordedVerdict,
         Response,
         Reviewer,
         Reward,
@@ -49,49 +55,53 @@ if TYPE_CHECKING:
         Trace,
         Variant,
         Verdict,
-        When,
     )
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Ask",
+    "Binary",
     "BudgetExceeded",
-    "Cells",
     "Combiner",
     "Component",
+    "Condition",
     "Config",
     "ConfigError",
     "Constraint",
     "Criterion",
     "Decision",
     "Deriver",
-    "DeriverAsk",
+    "DeriverInput",
     "Edge",
     "Evaluator",
+    "EvaluatorInput",
     "Evidence",
     "Failure",
     "GraphCycleError",
     "GraphError",
-    "InParts",
+    "Group",
     "InputError",
     "Item",
-    "Judging",
+    "JudgeEvaluator",
     "Jury",
     "JurygraphError",
     "Material",
     "Message",
-    "MetOrNot",
     "ModelError",
-    "OnScale",
+    "PartialCredit",
     "Plan",
     "PlanError",
+    "Planner",
     "Prompt",
     "Question",
+    "RecordedVerdict",
     "Response",
     "Reviewer",
     "Reward",
     "Rubric",
+    "Run",
+    "Scale",
+    "ScoreMatrix",
     "Stakeholder",
     "Survey",
     "Task",
@@ -102,13 +112,23 @@ __all__ = [
     "TraceMismatch",
     "Variant",
     "Verdict",
-    "When",
     "evaluator",
     "read_prompt",
 ]
 
 
-_HOMES = ("errors", "schema", "agents.roles", "agents.functions", "prompts", "agents.judging", "jury")
+_HOMES = (
+    "errors",
+    "schema",
+    "decision.combiner",
+    "agents.roles",
+    "agents.functions",
+    "prompts",
+    "runs.run",
+    "agents.judging",
+    "jury",
+    "planner",
+)
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import JsonValue
 
 from jurygraph.jury import Jury
-from jurygraph.schema import Response, Task, Verdict
+from jurygraph.schema import RecordedVerdict, Response, Task
 
 T = TypeVar("T", Task, Response)
 Group = tuple[Task, Sequence[Response]]
@@ -52,12 +52,12 @@ def check_evaluator(
             first = _verdicts(jury, task, responses)
             verdict_count += len(first)
             _check_each(first, responses)
-            _check_same(first, _verdicts(jury, task, responses), "asked again")
+            _check_same(first, _verdicts(jury, task, responses), "when repeated")
             if _is_response_scope(jury):
                 _check_same(first, _verdicts(jury, task, responses[::-1]), "with the responses in reverse order")
                 one_by_one = [v for r in responses for v in _verdicts(jury, task, [r])]
                 _check_same(first, sorted(one_by_one, key=_sort_key), "with each response alone")
-            reordered = [_reverse_noun_keys(response) for response in responses]
+            reordered = [_reverse_model_keys(response) for response in responses]
             _check_same(
                 first, _verdicts(jury, _reverse_task(task), reordered), "with the task's parts in reverse order"
             )
@@ -65,16 +65,16 @@ def check_evaluator(
             verdicts = _verdicts(jury, task, odd_responses)
             _check_each(verdicts, odd_responses)
             verdict_count += len(verdicts)
-    assert verdict_count, "the evaluator was never asked: give it tasks that have its audience"
+    assert verdict_count, "the evaluator got no question: use tasks with its audience"
     return verdict_count
 
 
-def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[Verdict]:
+def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[RecordedVerdict]:
     traces = jury.score(task, responses)
     return sorted((v for trace in traces for v in trace.verdicts), key=_sort_key)
 
 
-def _sort_key(verdict: Verdict) -> tuple[Any, ...]:
+def _sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:
     return verdict.question, verdict.about, verdict.responses, verdict.sample
 
 
@@ -88,14 +88,14 @@ def _reverse_task(task: Task) -> Task:
     )
     stakeholders = tuple(s.model_copy(update={"constraints": s.constraints[::-1]}) for s in task.stakeholders[::-1])
     changes = {"rubric": rubric, "stakeholders": stakeholders, "reviewers": task.reviewers[::-1]}
-    return _reverse_noun_keys(task.model_copy(update=changes))
+    return _reverse_model_keys(task.model_copy(update=changes))
 
 
-def _reverse_noun_keys(noun: T) -> T:
+def _reverse_model_keys(model: T) -> T:
     """Return a copy with the keys of its facts, data and metadata in reverse order."""
     unordered = ("facts", "data", "metadata")
-    return noun.model_copy(
-        update={n: _reverse_keys(getattr(noun, n)) for n in unordered if n in type(noun).model_fields}
+    return model.model_copy(
+        update={n: _reverse_keys(getattr(model, n)) for n in unordered if n in type(model).model_fields}
     )
 
 
@@ -105,43 +105,43 @@ def _reverse_keys(value: JsonValue) -> JsonValue:
     return [_reverse_keys(item) for item in value] if isinstance(value, list) else value
 
 
-def _check_each(verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
+def _check_each(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:
     _check_bounds(verdicts)
     _check_round_trip(verdicts)
     _check_failures(verdicts, responses)
 
 
-def _check_bounds(verdicts: Sequence[Verdict]) -> None:
+def _check_bounds(verdicts: Sequence[RecordedVerdict]) -> None:
     for verdict in verdicts:
         where = f"{verdict.question} about {verdict.about!r}"
         if verdict.status == "ok":
             assert 0.0 <= (verdict.score or 0.0) <= 1.0, f"{where}: score {verdict.score}"
         else:
             assert verdict.score is None, f"{where}: {verdict.status}, yet it has score {verdict.score}"
-            assert verdict.reason or verdict.failure, f"{where}: {verdict.status} for no stated reason"
+            assert verdict.reason or verdict.failure, f"{where}: {verdict.status} without a reason"
 
 
-def _check_round_trip(verdicts: Sequence[Verdict]) -> None:
+def _check_round_trip(verdicts: Sequence[RecordedVerdict]) -> None:
     for verdict in verdicts:
         try:
-            reread = Verdict.model_validate_json(verdict.model_dump_json())
+            reread = RecordedVerdict.model_validate_json(verdict.model_dump_json())
         except ValueError as error:
             raise AssertionError(f"{verdict.question}: cannot be written and read: {error}") from error
         assert reread.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
 
 
-def _check_same(first: Sequence[Verdict], second: Sequence[Verdict], when: str) -> None:
+def _check_same(first: Sequence[RecordedVerdict], second: Sequence[RecordedVerdict], when: str) -> None:
     assert len(first) == len(second), f"{len(first)} verdicts, but {len(second)} {when}"
     for before, after in zip(first, second, strict=True):
         assert before == after, f"{before.question} about {before.about!r} differs {when}: {_difference(before, after)}"
 
 
-def _difference(first: Verdict, second: Verdict) -> str:
-    changed = [n for n in Verdict.model_fields if getattr(first, n) != getattr(second, n)]
+def _difference(first: RecordedVerdict, second: RecordedVerdict) -> str:
+    changed = [n for n in RecordedVerdict.model_fields if getattr(first, n) != getattr(second, n)]
     return ", ".join(f"{n} {getattr(first, n)!r} / {getattr(second, n)!r}" for n in changed)
 
 
-def _check_failures(verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
+def _check_failures(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:
     """Check that only the response causes failures: an exception inside, or an invalid answer, is a bug."""
     text = {response.id: response.text for response in responses}
     for verdict in verdicts:

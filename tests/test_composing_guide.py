@@ -21,8 +21,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.cli import main
-from jurygraph.models.asking import Reply
-from jurygraph.runs import Run
+from jurygraph.models.request import Reply
+from jurygraph.runs.run import Run
 from tests.models.judging import response_in
 from tests.models.server import Answer, said, serving, status
 
@@ -145,14 +145,14 @@ def test_a_function_gets_the_material_that_it_names(tmp_path: Path) -> None:
     assert short == {"parcel/kind": 1.0, "parcel/stiff": 1.0, "parcel/silent": 0.0}
 
 
-FORMS = {"MetOrNot": jg.MetOrNot(), "OnScale": jg.OnScale(1, 10), "InParts": jg.InParts((1.0, 2.0))}
+FORMS = {"Binary": jg.Binary(), "Scale": jg.Scale(1, 10), "PartialCredit": jg.PartialCredit((1.0, 2.0))}
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> None:
     ((reply, score),) = re.findall(rf"^\| `jg\.{form}\(.*\)` \| `(.*)` \| ([\d.]+): ", PAGE, flags=re.MULTILINE)
-    stated = FORMS[form].noun(compact=False).model_validate_json(reply)
-    assert round(FORMS[form].measured(stated, Reply(text=reply), "item_1").score, 4) == float(score)
+    stated = FORMS[form].reply_model(compact=False).model_validate_json(reply)
+    assert round(FORMS[form].measure(stated, Reply(text=reply), "item_1").score, 4) == float(score)
 
 
 def test_a_reply_is_kept_for_the_same_address_unless_the_config_says_no(tmp_path: Path) -> None:
@@ -343,24 +343,25 @@ MISTAKES = [
         "short.yaml",
     ),
     Mistake(
-        "'sentences.Sentences' is no evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences", "plain.yaml"
+        "'sentences.Sentences' is not an evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences", "plain.yaml"
     ),
     Mistake(
-        "combiner 'weakest.Weakest' breaks: ZeroDivisionError: division by zero; mend it, or name another one",
+        "combiner 'weakest.Weakest' failed: ZeroDivisionError: division by zero; fix it, or use another one",
         "weakest.py",
         "        sides = ",
         "        1 / 0\n        sides = ",
         "weakest.yaml",
     ),
     Mistake(
-        "combiner 'weakest.Weakest' breaks: every array of a component has one number for each response",
+        "combiner 'weakest.Weakest' failed: every array of a component has one number for each response",
         "weakest.py",
         "value = np.min([value for value, _ in sides.values()], axis=0)",
         "value = np.min([value for value, _ in sides.values()], axis=1)",
         "weakest.yaml",
     ),
     Mistake(
-        "components.style.inputs.plain: 'plain' is not asked of task 'parcel'; did you mean 'plain.plain'?",
+        "components.style.inputs.plain: task 'parcel' has no question or evaluator 'plain'; "
+        "did you mean 'plain.plain'?",
         "weakest.yaml",
         "{of: plain.plain}",
         "{of: plain}",
@@ -400,7 +401,7 @@ def test_changed_code_is_refused_by_the_run_that_was_begun_with_the_old(tmp_path
     assert typed(score, folder).code == 0
     copied(tmp_path, "plain.py", '"utilize"', '"utilise"')
     refused = typed(score, folder)
-    message = "plain-run: was begun with other settings: evaluator plain.plain has version "
+    message = "plain-run: was started with other settings: evaluator plain.plain has version "
     assert (refused.code, message in refused.printed, message in PAGE) == (2, True, True)
     assert typed(score.replace("--out", "--branch plain-run --out NEW --out"), folder).code != 0
     branched = "jurygraph score tasks.jsonl --config plain.yaml --branch plain-run --out NEW"
@@ -445,6 +446,6 @@ def test_two_functions_of_one_name_are_told_apart_by_their_paths(tmp_path: Path)
 
 
 def test_a_package_is_not_called_like_another_module(tmp_path: Path) -> None:
-    message = "the package would be called 'email', which is the name of another module already; name another folder"
+    message = "a module named 'email' exists already; name another folder"
     ended = typed("jurygraph init email --template evaluator", tmp_path)
     assert (ended.code, message in ended.printed, message in PAGE) == (2, True, True)

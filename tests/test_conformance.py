@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 import jurygraph as jg
-from jurygraph import Ask, Material, Question, Response, Task, TaskView, Verdict
+from jurygraph import EvaluatorInput, Material, Question, Response, Task, TaskView, Verdict
 from jurygraph.conformance import ODD_TEXTS, check_evaluator
 from jurygraph.graphs import planning
 from tests.models.server import serving, status
@@ -74,8 +74,8 @@ def test_a_model_that_fails_is_told_as_what_it_is() -> None:
 @pytest.mark.parametrize(("audience", "members"), [("task", 1), ("stakeholder", 2), ("criterion", 2), ("reviewer", 2)])
 def test_an_evaluator_of_any_audience_passes(planted: ModuleType, audience: Any, members: int) -> None:
     class Good(jg.Evaluator):
-        def answer(self, ask: Ask) -> float:
-            return length(ask.response)
+        def answer(self, inputs: EvaluatorInput) -> float:
+            return length(inputs.response)
 
     Good.audience = audience
     assert held(planted, Good) == members * (len(RESPONSES) + ODD)
@@ -85,8 +85,8 @@ def test_an_evaluator_of_pairs_passes(planted: ModuleType) -> None:
     class Longer(jg.Evaluator):
         scope = "pair"
 
-        def answer(self, ask: Ask) -> float:
-            first, second = map(length, ask.responses)
+        def answer(self, inputs: EvaluatorInput) -> float:
+            first, second = map(length, inputs.responses)
             return 0.5 if first == second else float(first > second)
 
     assert held(planted, Longer) == 3 * 2 + ODD * (ODD - 1)
@@ -96,9 +96,9 @@ def test_an_evaluator_of_groups_passes(planted: ModuleType) -> None:
     class Share(jg.Evaluator):
         scope = "group"
 
-        def answer(self, ask: Ask) -> Sequence[float]:
-            longest = max(map(length, ask.responses)) or 1.0
-            return [length(r) / longest for r in ask.responses]
+        def answer(self, inputs: EvaluatorInput) -> Sequence[float]:
+            longest = max(map(length, inputs.responses)) or 1.0
+            return [length(r) / longest for r in inputs.responses]
 
     assert held(planted, Share) == len(RESPONSES) + ODD
 
@@ -106,17 +106,17 @@ def test_an_evaluator_of_groups_passes(planted: ModuleType) -> None:
 def test_one_that_abstains_or_blames_the_response_passes(planted: ModuleType) -> None:
     def it(task: TaskView, response: Response) -> Verdict:
         if len(response.text) > 1000:
-            return Verdict.failed("too-long", "over 1,000 characters", cause="response")
-        return Verdict(score=1.0) if "train" in response.text else Verdict.abstained("no means of travel")
+            return Verdict.fail("too-long", "over 1,000 characters", cause="response")
+        return Verdict(score=1.0) if "train" in response.text else Verdict.abstain("no means of travel")
 
     assert held(planted, it) == len(RESPONSES) + ODD
 
 
 def test_one_that_asks_a_model_passes_where_there_is_none(planted: ModuleType) -> None:
     class Judge(jg.Evaluator):
-        asks_model = True
+        uses_model = True
 
-        def answer(self, ask: Ask) -> float:
+        def answer(self, inputs: EvaluatorInput) -> float:
             raise AssertionError("there is no model to ask")
 
     assert held(planted, Judge) == len(RESPONSES) + ODD
@@ -126,14 +126,14 @@ def test_one_that_needs_material_passes_with_its_deriver(planted: ModuleType) ->
     class Words(jg.Deriver):
         gives = "words"
 
-        def derive(self, ask: jg.DeriverAsk) -> Material:
-            return Material(name="words", data=len(ask.response.text.split()))
+        def derive(self, inputs: jg.DeriverInput) -> Material:
+            return Material(name="words", data=len(inputs.response.text.split()))
 
     class Wordy(jg.Evaluator):
         needs = ("words",)
 
-        def answer(self, ask: Ask) -> float:
-            return float(ask.material[0]["words"].data > 3)  # type: ignore[operator]
+        def answer(self, inputs: EvaluatorInput) -> float:
+            return float(inputs.material[0]["words"].data > 3)  # type: ignore[operator]
 
     planted.words = Words  # type: ignore[attr-defined]
     assert held(planted, Wordy, derivers=["planted.words"]) == len(RESPONSES) + ODD
@@ -153,7 +153,7 @@ def test_a_score_that_changes_from_time_to_time_is_caught(planted: ModuleType) -
     def it(task: TaskView, response: Response) -> float:
         return 1 / next(times)
 
-    caught(planted, it, r"planted\.it about 'r\d' differs asked again: score ")
+    caught(planted, it, r"planted\.it about 'r\d' differs when repeated: score ")
 
 
 def test_a_reason_that_changes_from_time_to_time_is_caught(planted: ModuleType) -> None:
@@ -162,7 +162,7 @@ def test_a_reason_that_changes_from_time_to_time_is_caught(planted: ModuleType) 
     def it(task: TaskView, response: Response) -> Verdict:
         return Verdict(score=1.0, reason=f"asked {next(times)} times")
 
-    caught(planted, it, r"differs asked again: reason 'asked \d times'")
+    caught(planted, it, r"differs when repeated: reason 'asked \d times'")
 
 
 def test_a_number_of_verdicts_that_changes_is_caught(planted: ModuleType) -> None:
@@ -172,25 +172,25 @@ def test_a_number_of_verdicts_that_changes_is_caught(planted: ModuleType) -> Non
         def questions(self, view: TaskView) -> list[Question]:
             return [self.question(view, str(i)) for i in range(next(self.plans))]
 
-        def answer(self, ask: Ask) -> float:
+        def answer(self, inputs: EvaluatorInput) -> float:
             return 1.0
 
-    caught(planted, Growing, "3 verdicts, but 6 asked again")
+    caught(planted, Growing, "3 verdicts, but 6 when repeated")
 
 
 class _InCompany(jg.Evaluator):
     """Sees its neighbours by keeping what it is asked at the same time."""
 
     def __init__(self) -> None:
-        self.together: list[Response] = []
+        self.batched: list[Response] = []
 
-    async def answer(self, ask: Ask) -> float:
-        self.together.append(ask.response)
+    async def answer(self, inputs: EvaluatorInput) -> float:
+        self.batched.append(inputs.response)
         await asyncio.sleep(0.001)
-        company = list(self.together)
+        company = list(self.batched)
         await asyncio.sleep(0.001)
-        self.together.clear()
-        return self.score(ask.response, company)
+        self.batched.clear()
+        return self.score(inputs.response, company)
 
     def score(self, response: Response, company: Sequence[Response]) -> float:
         raise NotImplementedError
@@ -208,7 +208,9 @@ def test_a_score_that_depends_on_the_order_of_the_responses_is_caught(
     planted: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine shows every group in one order, so the machine has to be broken first."""
-    monkeypatch.setattr("jurygraph.jury.canonical_order", lambda responses: tuple(r.shown() for r in responses))
+    monkeypatch.setattr(
+        "jurygraph.graphs.score.sort_responses", lambda responses: tuple(r.strip_metadata() for r in responses)
+    )
 
     class First(_InCompany):
         def score(self, response: Response, company: Sequence[Response]) -> float:
@@ -218,14 +220,14 @@ def test_a_score_that_depends_on_the_order_of_the_responses_is_caught(
 
 
 @pytest.mark.parametrize(
-    "first_of", [lambda ask: next(iter(ask.task.facts)), lambda ask: next(iter(ask.response.data))]
+    "first_of", [lambda inputs: next(iter(inputs.task.facts)), lambda inputs: next(iter(inputs.response.data))]
 )
 def test_a_score_that_depends_on_the_order_of_keys_is_caught(
-    planted: ModuleType, first_of: Callable[[Ask], str]
+    planted: ModuleType, first_of: Callable[[EvaluatorInput], str]
 ) -> None:
     class Peeking(jg.Evaluator):
-        def answer(self, ask: Ask) -> float:
-            return float(first_of(ask) in ("towns", "town")) if ask.response.data else 0.0
+        def answer(self, inputs: EvaluatorInput) -> float:
+            return float(first_of(inputs) in ("towns", "town")) if inputs.response.data else 0.0
 
     caught(planted, Peeking, "differs with the task's parts in reverse order: score 1.0 / 0.0")
 
@@ -234,13 +236,13 @@ def test_a_score_that_depends_on_the_order_of_constraints_is_caught(
     planted: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine sorts what a view is about, so the machine has to be broken first."""
-    monkeypatch.setattr(planning, "by_id", tuple)
+    monkeypatch.setattr(planning, "sort_by_id", tuple)
 
     class FirstConstraint(jg.Evaluator):
         audience = "stakeholder"
 
-        def answer(self, ask: Ask) -> float:
-            return float(ask.task.about.constraints[0].id == "z")  # type: ignore[union-attr]
+        def answer(self, inputs: EvaluatorInput) -> float:
+            return float(inputs.task.about.constraints[0].id == "z")  # type: ignore[union-attr]
 
     caught(
         planted, FirstConstraint, r"@ann about 'r\d' differs with the task's parts in reverse order: score 1.0 / 0.0"
@@ -250,7 +252,7 @@ def test_a_score_that_depends_on_the_order_of_constraints_is_caught(
 def test_a_score_that_depends_on_the_order_of_criteria_is_caught(
     planted: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "by_id", tuple)
+    monkeypatch.setattr(planning, "sort_by_id", tuple)
 
     class FirstCriterion(jg.Evaluator):
         audience = "criterion"
@@ -260,8 +262,8 @@ def test_a_score_that_depends_on_the_order_of_criteria_is_caught(
             self.met = getattr(self, "met", -1) + 1
             return [self.question(view, params={"place": self.met % 2})]
 
-        def answer(self, ask: Ask) -> float:
-            return float(ask.question.params["place"])  # type: ignore[arg-type]
+        def answer(self, inputs: EvaluatorInput) -> float:
+            return float(inputs.question.params["place"])  # type: ignore[arg-type]
 
     caught(planted, FirstCriterion, "differs with the task's parts in reverse order: score ")
 
@@ -286,7 +288,7 @@ def test_an_answer_that_is_no_verdict_is_caught(planted: ModuleType) -> None:
 
 
 def test_a_verdict_that_gives_no_reason_for_having_no_score_is_caught(planted: ModuleType) -> None:
-    caught(planted, lambda task, response: Verdict(status="abstained"), "abstained for no stated reason")
+    caught(planted, lambda task, response: Verdict(status="abstained"), "abstained without a reason")
 
 
 def test_a_verdict_that_does_not_survive_writing_is_caught(planted: ModuleType) -> None:
@@ -296,4 +298,4 @@ def test_a_verdict_that_does_not_survive_writing_is_caught(planted: ModuleType) 
 
 
 def test_one_that_is_never_asked_is_caught(planted: ModuleType) -> None:
-    caught(planted, lambda task, response: 1.0, "never asked", groups=[])
+    caught(planted, lambda task, response: 1.0, "got no question", groups=[])

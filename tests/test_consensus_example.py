@@ -97,7 +97,7 @@ def test_the_counts_are_those_of_table_1(found: Fitted) -> None:
         "n_classes": k,
         "unanimous": pytest.approx(agreeing.unanimous, **EXACTLY),
         "pairwise_item_mean": pytest.approx(agreeing.pairwise, **EXACTLY),
-        "duplicate_item_annotator_rows": found.paper.votes.repeated,
+        "duplicate_item_annotator_rows": found.paper.votes.repeated_rows,
     } == found.published["summary"]
 
 
@@ -124,7 +124,7 @@ def test_the_annotators_are_the_published_ones(found: Fitted) -> None:
 
 def test_the_most_ambiguous_items_are_the_published_ones(found: Fitted) -> None:
     """Where several items are equally ambiguous, any of them may be the last of the list."""
-    ambiguity, labels = found.paper.ambiguity(), found.paper.labels()
+    ambiguity, labels = found.paper.ambiguity(), found.paper.likeliest_labels()
     place = {item: one for one, item in enumerate(found.paper.items)}
     top = found.published["top_ambiguous"]
     assert np.sort(ambiguity)[::-1][: len(top)] == pytest.approx([one["ambiguity"] for one in top], **EXACTLY)
@@ -165,7 +165,7 @@ def test_ranks_vary_with_the_annotators_as_published(found: Fitted) -> None:
 
 
 def test_the_published_intervals_are_ten_refits_of_items_that_count_once(found: Fitted) -> None:
-    own = consensus.refit_intervals(found.paper, found.rows.agent, published=True).agents
+    own = consensus.refit_intervals(found.paper, found.rows.agent, as_published=True).agents
     table = "official_ci_B10_seed42_dedup_refit"
     for name, figure in (("score", "score"), ("low", "ci_lower"), ("high", "ci_upper")):
         values = {agent: getattr(one, name) for agent, one in own.items()}
@@ -186,7 +186,7 @@ def test_it_says_that_two_annotators_cannot_be_told_apart_and_that_rows_are_repe
         for name, rows in ((name, ratings(name)) for name in NAMES)
     }
     apart, repeated = (
-        "2 annotators cannot be told apart: 8 free cells for 14 unknowns",
+        "2 annotators are not identifiable: 8 free cells for 14 unknowns",
         "rows that repeat an item and annotator: 519",
     )
     assert [name for name, all_of_it in told.items() if apart in "\n".join(all_of_it)] == ["mslr"]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.registry import OWN_COMBINERS, OWN_DERIVERS, OWN_EVALUATORS
-from jurygraph.cli.boundary import Exit
+from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_DERIVERS, BUILTIN_EVALUATORS
+from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.schema import Config
 
 PAGE = (Path(__file__).parent.parent / "docs" / "reference.md").read_text(encoding="utf-8")
@@ -23,11 +23,11 @@ def listed(head: str) -> list[str]:
 @pytest.mark.parametrize(
     ("head", "there"),
     [
-        ("evaluator", OWN_EVALUATORS),
-        ("deriver", OWN_DERIVERS),
-        ("combiner", OWN_COMBINERS),
+        ("evaluator", BUILTIN_EVALUATORS),
+        ("deriver", BUILTIN_DERIVERS),
+        ("combiner", BUILTIN_COMBINERS),
         ("key", ["preset", *Config.model_fields]),  # a preset is written out before a config is made of it
-        ("code", [str(int(code)) for code in Exit]),
+        ("code", [str(int(code)) for code in ExitCode]),
     ],
 )
 def test_a_table_lists_each_once(head: str, there: list[str]) -> None:

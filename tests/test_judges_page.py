@@ -60,7 +60,7 @@ def test_five_protocols_are_four_calls_and_give_what_the_page_calls_them(tmp_pat
         (trace,) = jury.score(trip(3), [Response(id="a", text=PLAN)])
         assert server.count == 4
     assert set(trace.reward.components) == set(re.findall(r"`([a-z-]+)`", _line("- **A component is R", "If you")))
-    assert all("R" in figures for figures in trace.reward.figures.values())
+    assert all("R" in figures for figures in trace.reward.diagnostics.values())
 
 
 def _line(start: str, end: str) -> str:

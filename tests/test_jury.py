@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.jury import AHEAD, AT_ONCE
+from jurygraph.jury import MAX_CONCURRENT_GROUPS, MAX_WAITING_GROUPS
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.cast import TOLD, jury, response, task, told
 from tests.models import judging
@@ -26,8 +26,8 @@ PROJECT = Path(__file__).parents[1]
 CONFIG = {"evaluators": [told("tone")]}
 
 
-def numbered(n: int) -> tuple[Task, list[Response], jg.Plan | None]:
-    return Task(id=f"t{n}", query="q"), [response(f"r{n}", tone=n / 1000)], None
+def numbered(n: int) -> jg.Group:
+    return jg.Group(Task(id=f"t{n}", query="q"), [response(f"r{n}", tone=n / 1000)])
 
 
 async def gathered(made: jg.Jury, groups: Any) -> list[list[Trace]]:
@@ -46,7 +46,7 @@ def test_a_config_may_be_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
 
 
 def test_a_model_that_cannot_be_reached_is_refused_rather_than_left_unasked() -> None:
-    with pytest.raises(ConfigError, match=r"^model: 'gpt' names nobody; write none, openai-compatible:URL#model, "):
+    with pytest.raises(ConfigError, match=r"^model: 'gpt' is not a model; write none, openai-compatible:URL#model, "):
         jury(told("tone"), model="gpt")
 
 
@@ -140,7 +140,7 @@ class Opens(Evaluator):
     def close(self) -> None:
         self.log.append("close")
 
-    def answer(self, ask: Ask) -> bool:
+    def answer(self, inputs: EvaluatorInput) -> bool:
         self.log.append("answer")
         return True
 
@@ -171,7 +171,7 @@ class Blocks(Evaluator):
 
     asked = threading.Event()
 
-    async def answer(self, ask: Ask) -> float:
+    async def answer(self, inputs: EvaluatorInput) -> float:
         Blocks.asked.set()
         await asyncio.Event().wait()
         return 1.0
@@ -199,23 +199,23 @@ class Counts(Evaluator):
 
     now = most = finished = 0
 
-    async def answer(self, ask: Ask) -> Any:
+    async def answer(self, inputs: EvaluatorInput) -> Any:
         Counts.now += 1
         Counts.most = max(Counts.most, Counts.now)
-        for _ in range(int(ask.response.id[1:]) % 7):
+        for _ in range(int(inputs.response.id[1:]) % 7):
             await asyncio.sleep(0)
         Counts.now -= 1
         Counts.finished += 1
-        return ask.response.data["tone"]  # type: ignore[index,call-overload]
+        return inputs.response.data["tone"]  # type: ignore[index,call-overload]
 
 
 def test_many_groups_are_scored_several_at_once_in_the_order_given() -> None:
     Counts.now = Counts.most = 0
     with jury({"use": f"{__name__}:Counts", "name": "tone"}) as made:
-        results = asyncio.run(gathered(made, (numbered(n) for n in range(3 * AT_ONCE))))
-    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * AT_ONCE)]
-    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * AT_ONCE)]
-    assert 1 < Counts.most <= AT_ONCE
+        results = asyncio.run(gathered(made, (numbered(n) for n in range(3 * MAX_CONCURRENT_GROUPS))))
+    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * MAX_CONCURRENT_GROUPS)]
+    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * MAX_CONCURRENT_GROUPS)]
+    assert 1 < Counts.most <= MAX_CONCURRENT_GROUPS
 
 
 def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
@@ -233,12 +233,12 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
             await results.aclose()  # type: ignore[attr-defined]
         return len(read)
 
-    assert asyncio.run(first()) == AT_ONCE
+    assert asyncio.run(first()) == MAX_CONCURRENT_GROUPS
     assert asyncio.run(gathered(jury(told("tone")), [])) == []
 
 
 def test_a_model_is_asked_as_much_at_once_as_the_config_says_however_small_the_groups() -> None:
-    at_once = AT_ONCE + 8
+    at_once = MAX_CONCURRENT_GROUPS + 8
     everyone, here = asyncio.Event(), 0
 
     def together(body: dict[str, Any], number: int) -> Answer:
@@ -253,7 +253,7 @@ def test_a_model_is_asked_as_much_at_once_as_the_config_says_however_small_the_g
         return answer
 
     groups = [
-        (judging.rubric("kind", name=f"t{n}"), judging.responses(f"{n}", task=f"t{n}"), None) for n in range(at_once)
+        jg.Group(judging.rubric("kind", name=f"t{n}"), judging.responses(f"{n}", task=f"t{n}")) for n in range(at_once)
     ]
     with serving(together) as server:
         made = judging.jury(server.url, concurrency=at_once, timeout=20.0, attempts=1, cache=False)
@@ -273,13 +273,13 @@ class Waits(Evaluator):
 
     others = answered = 0
 
-    async def answer(self, ask: Ask) -> Any:
-        if ask.response.id == "r0":
+    async def answer(self, inputs: EvaluatorInput) -> Any:
+        if inputs.response.id == "r0":
             while Waits.answered < Waits.others:
                 await asyncio.sleep(0.001)
             await turns(1000)
         Waits.answered += 1
-        return ask.response.data["tone"]  # type: ignore[index,call-overload]
+        return inputs.response.data["tone"]  # type: ignore[index,call-overload]
 
 
 async def turns(number: int) -> None:
@@ -294,15 +294,17 @@ def waiting(others: int) -> jg.Jury:
 
 def test_a_slow_group_does_not_hold_up_those_after_it() -> None:
     async def scene() -> list[list[Trace]]:
-        with waiting(others=3 * AT_ONCE) as made:
+        with waiting(others=3 * MAX_CONCURRENT_GROUPS) as made:
             async with asyncio.timeout(60.0):
-                return await gathered(made, (numbered(n) for n in range(3 * AT_ONCE + 1)))
+                return await gathered(made, (numbered(n) for n in range(3 * MAX_CONCURRENT_GROUPS + 1)))
 
-    assert [traces[0].response_id for traces in asyncio.run(scene())] == [f"r{n}" for n in range(3 * AT_ONCE + 1)]
+    assert [traces[0].response_id for traces in asyncio.run(scene())] == [
+        f"r{n}" for n in range(3 * MAX_CONCURRENT_GROUPS + 1)
+    ]
 
 
 def test_no_more_finished_groups_wait_for_a_slow_one_than_memory_is_meant_to_hold() -> None:
-    most, read = AT_ONCE * (1 + AHEAD), 0
+    most, read = MAX_CONCURRENT_GROUPS * (1 + MAX_WAITING_GROUPS), 0
 
     def groups() -> Iterator[Any]:
         nonlocal read
@@ -326,7 +328,7 @@ def test_an_error_in_one_group_surfaces_in_its_place_and_cancels_the_rest() -> N
 
     async def scene() -> set[Any]:
         with jury(told("tone"), f"{__name__}:Blocks", reward={"tone": 1.0}) as made:
-            groups = [(Task(id="none", query="q"), [], None), *(numbered(n) for n in range(5))]
+            groups = [jg.Group(Task(id="none", query="q"), []), *(numbered(n) for n in range(5))]
             with pytest.raises(InputError, match="task 'none' has no responses"):
                 done.extend(await gathered(made, groups))
             return asyncio.all_tasks() - {asyncio.current_task()}
@@ -340,7 +342,7 @@ def test_what_came_before_an_error_is_kept() -> None:
 
     async def scene() -> None:
         with jury(told("tone")) as made:
-            async for traces in made.ascore_all([numbered(1), (task(), [], None), numbered(2)]):
+            async for traces in made.ascore_all([numbered(1), jg.Group(task(), []), numbered(2)]):
                 done.append(traces[0].response_id)
 
     with pytest.raises(InputError):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Jury, Trace
+from jurygraph import Group, Jury, Trace
 from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parents[1]
@@ -28,7 +28,7 @@ def scored(recipe: Path | Mapping[str, Any], tasks: Path) -> tuple[list[Trace], 
             labels[str(response.agent)].append(float(bool(response.metadata["is_correct"])))
 
     async def score(jury: Jury) -> list[Trace]:
-        groups = [(task, responses, await jury.aprepare(task)) for task, responses in work]
+        groups = [Group(task, responses, await jury.aprepare(task)) for task, responses in work]
         return [trace async for traces in jury.ascore_all(groups) for trace in traces]
 
     with Jury.from_config(recipe) as jury:

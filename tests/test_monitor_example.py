@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.studies.monitor.stored import groups
+from jurygraph.studies.monitor.run_steps import read_groups
 from tests.cli.conftest import Ended, called
 
 pytestmark = pytest.mark.slow
@@ -63,7 +63,7 @@ def test_nothing_is_planted_before_the_hack_begins_and_in_the_end_nothing_else_i
 
 def test_the_hack_pays(scored: Path) -> None:
     rewards = defaultdict(list)
-    for group in groups(scored):
+    for group in read_groups(scored):
         for one in group:
             step = one.trace.labels["step"]
             rewards["early" if step < BEGINS else "late" if step > 38 else "between"].append(one.trace.reward.value)

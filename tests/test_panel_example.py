@@ -16,8 +16,8 @@ from examples.panel.build import line
 from examples.panel.scripted_judge import NAME, Unscripted, judging, replied
 from examples.panel.trips import TOWNS
 from jurygraph import Jury, Response, Task, Trace
-from jurygraph.runs import Run
-from jurygraph.schema import Verdict
+from jurygraph.runs.run import Run
+from jurygraph.schema import RecordedVerdict
 from tests.models.server import Server, said, serving, status
 
 ROOT = Path(__file__).parent.parent
@@ -138,7 +138,7 @@ def test_who_is_harder_to_please_weighs_more(whole: Mapping[str, Trace]) -> None
     plan = whole["sandhaven/careful"].plan
     assert plan is not None
     (spec,) = (one for one in plan.decision.specs if one.name == "stakeholders")
-    weights = {name: one.mass for name, one in spec.inputs.items()}
+    weights = {name: one.total_weight for name, one in spec.inputs.items()}
     assert sum(weights.values()) == pytest.approx(1.0)
     assert weights["mara"] > weights["lin"] > weights["oke"]
 
@@ -172,7 +172,7 @@ def test_a_wrong_sum_is_found_and_a_right_one_made_wrong_scores_less(whole: Mapp
 def test_reviewers_differ_and_their_judges_are_fused_by_consensus(whole: Mapping[str, Trace]) -> None:
     said_of = {v.reviewer: v.native for v in whole["sandhaven/lavish"].verdicts if v.evaluator == "personalized"}
     assert said_of == {"hana": 2.0, "ivo": 4.0, "jun": 2.0}
-    figures = whole["sandhaven/lavish"].reward.figures["reviewers"]
+    figures = whole["sandhaven/lavish"].reward.diagnostics["reviewers"]
     assert figures["p(0)"] + figures["p(1)"] == 1.0
 
 
@@ -184,7 +184,7 @@ def test_the_careful_plan_is_the_best_and_talk_the_worst(whole: Mapping[str, Tra
 # What must not matter, and what must stay
 
 
-def nobody_else(verdict: Verdict) -> bool:
+def nobody_else(verdict: RecordedVerdict) -> bool:
     """Whether it says that nobody judges a need which no check decides: so none is forgotten."""
     return verdict.status == "abstained" and "nobody else is asked about it" in verdict.reason
 
@@ -274,7 +274,7 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
 def test_without_a_model_what_abstains_is_shown_and_rewards_are_failed(typed: Typed) -> None:
     done = typed("score", PANEL / "tasks.jsonl", "--out", "run", "--limit", "1")
     assert done.code == 1
-    assert "125 judged + 105 abstained + 0 failed + 0 not applicable = 230 asked" in done.out
+    assert "125 judged + 105 abstained + 0 failed + 0 not applicable = 230 requested" in done.out
     assert "5 of 5 rewards failed" in done.err
     told = typed("explain", "run", "--response", "sandhaven/careful")
     assert "the config's model is none" in told.out
@@ -287,7 +287,7 @@ def test_a_dry_run_says_how_often_the_model_will_be_asked_and_asks_nobody(typed:
     assert judge.count == before
     assert typed(*scoring).code == 0
     assert said_before["model"]["expected"]["calls"] == judge.count - before == ALL_CALLS
-    assert "tasks_to_read" not in said_before
+    assert "tasks_needing_model" not in said_before
 
 
 RECIPES = (

@@ -101,12 +101,25 @@ def written(tmp_path: Path) -> Path:
 
 
 def test_the_evaluator_has_ten_lines_and_works_from_python(written: Path) -> None:
-    (tone,), (script,) = blocks(README, "python"), blocks(TOUR, "python")
+    (tone,), (script, _) = blocks(README, "python"), blocks(TOUR, "python")
     assert len(tone.splitlines()) <= 10
     (written / "use.py").write_text(script, encoding="utf-8")
     kind, blunt = run([sys.executable, "use.py"], written).splitlines()
     assert kind == "kind 1.15 ok {'accuracy': 1.0, 'patient': 0.5}"
     assert blunt == "blunt 0.0 ok {'accuracy': 0.0, 'patient': 0.0}"
+
+
+def test_a_stored_run_is_read_from_python(tmp_path: Path) -> None:
+    for line in ("jurygraph init my-jury", "jurygraph score my-jury/tasks.jsonl --out my-jury/run"):
+        assert line in [*commands(README), *commands(TOUR)]
+        run(words(line), tmp_path)
+    _, script = blocks(TOUR, "python")
+    first, *rewards, query = run([sys.executable, "-c", script], tmp_path).splitlines()
+    shown = run([COMMAND, "show", "my-jury/run", "--json"], tmp_path).splitlines()
+    traces = [json.loads(line) for line in shown]
+    assert first == f"none True {len({trace['task_id'] for trace in traces})}"
+    assert rewards == [f"{one['task_id']} {one['response_id']} {one['reward']['value']}" for one in traces]
+    assert query
 
 
 def test_the_evaluator_tells_the_responses_apart_and_gives_nothing_for_silence(written: Path) -> None:

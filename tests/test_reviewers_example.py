@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.judges.few_shot.nearness import near_duplicate
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
+from jurygraph.judges.few_shot.shown_examples import is_near_duplicate
 from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from tests.cli import conftest as command_line
@@ -58,7 +58,7 @@ class Scored(NamedTuple):
     groups: list[tuple[Task, Response, Trace]]
     bodies: list[dict[str, Any]]
 
-    def verdicts(self, kind: str) -> Iterator[tuple[Task, Response, Verdict]]:
+    def verdicts(self, kind: str) -> Iterator[tuple[Task, Response, RecordedVerdict]]:
         for task, response, trace in self.groups:
             yield from ((task, response, one) for one in trace.verdicts if one.evaluator == kind)
 
@@ -160,8 +160,8 @@ def test_what_agreement_prints_is_what_is_published() -> None:
 def test_without_a_model_every_question_abstains_and_the_command_says_so(tmp_path: Path, run: Command) -> None:
     ended = run(*SCORE, tmp_path / "run")
     assert ended.code == 1
-    assert "0 judged + 90 abstained + 0 failed + 0 not applicable = 90 asked" in ended.out
-    assert "30 of 30 rewards failed: they have no value" in ended.err
+    assert "0 judged + 90 abstained + 0 failed + 0 not applicable = 90 requested" in ended.out
+    assert "30 of 30 rewards failed and have no value" in ended.err
     assert "Of 2997 ratings in ratings.csv.gz, 2997 can be shown, by 3 reviewers." in ended.err
 
 
@@ -201,10 +201,10 @@ def test_show_names_what_was_shown_and_what_was_not_and_why(
     assert (len(shown), any("dropped" in one for one in shown)) == (5, False)
     told = run("show", tmp_path / "run", "--response", "copy").out
     named = ", ".join(f"{one['item']} ({verdict.reviewer}: {one['score']:g})" for one in shown)
-    assert f"shown as examples: {named}\n" in told
+    assert f"examples shown: {named}\n" in told
     why = "it says nearly the same as the judged item"
     assert (dropped["item"], dropped["dropped"]) == (copied.item, why)
-    assert f"not shown: {copied.item} ({verdict.reviewer}: {copied.score:g}), because {why}\n" in told
+    assert f"example not shown: {copied.item} ({verdict.reviewer}: {copied.score:g}), because {why}\n" in told
     assert text not in "".join(examples_in(seen.body) for seen in server.requests)
 
 
@@ -266,7 +266,7 @@ def test_no_prompt_shows_the_judged_pair_nor_one_of_its_group_nor_one_that_says_
         for task, response, verdict in scored.verdicts(kind):
             for one in verdict.examples:
                 assert ratings[one.item, one.reviewer].group != task.group
-                assert one.dropped is not None or not near_duplicate(texts[one.item], response.text)
+                assert one.dropped is not None or not is_near_duplicate(texts[one.item], response.text)
     for body in scored.bodies:
         assert response_in(body) not in examples_in(body)
 

@@ -282,7 +282,7 @@ def test_the_readings_are_verdicts_on_the_scale_and_become_the_rewards_of_gear(
 ) -> None:
     ended = run(*SCORE, tmp_path / "run")
     assert ended.code == 0, ended.err
-    assert "462 judged + 0 abstained + 0 failed + 0 not applicable = 462 asked" in ended.out
+    assert "462 judged + 0 abstained + 0 failed + 0 not applicable = 462 requested" in ended.out
     found = {trace["response_id"]: trace for trace in traces(run, tmp_path / "run")}
     for case in cases:
         trace = found[case.response.id]
@@ -337,7 +337,7 @@ def test_without_a_model_every_question_to_one_abstains_and_the_command_says_so(
     ended = run("score", RUBRIC / "tasks.jsonl.gz", "--config", RUBRIC / "jury.yaml", "--out", tmp_path / "run")
     assert ended.code == 1
     assert "0 judged + 462 abstained" in ended.out
-    assert "60 of 60 rewards failed: they have no value" in ended.err
+    assert "60 of 60 rewards failed and have no value" in ended.err
 
 
 def test_the_template_holds_three_of_the_tasks_with_their_readings(

@@ -87,7 +87,7 @@ class Measured:
 
     def ambiguous(self) -> dict[str, str]:
         """Ambiguity, confidence and likeliest class of each answer."""
-        ambiguity, labels = self._fitted.ambiguity(), self._fitted.labels()
+        ambiguity, labels = self._fitted.ambiguity(), self._fitted.likeliest_labels()
         return {
             str(item): f"{one:.3f} {1 - one:.3f} {label}"
             for item, one, label in zip(self._fitted.items, ambiguity, labels, strict=True)
@@ -106,7 +106,7 @@ class Measured:
         }
 
     def _scores(self) -> dict[str, tuple[float, float, float, int]]:
-        methods = (self._majority, self._fitted.hard(), self._fitted)
+        methods = (self._majority, self._fitted.hard_labels(), self._fitted)
         mv, ds, pec = (one.agent_scores(self._rows.agent, bootstrap=0) for one in methods)
         return {str(one): (mv[one].score, ds[one].score, pec[one].score, pec[one].items) for one in mv}
 

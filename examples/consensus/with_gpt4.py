@@ -40,7 +40,7 @@ def panel(*names: str) -> Panel:
     fitted = consensus.fit(item, annotator, label, n_classes=3)
     agents = {str(one): score for one, score in fitted.agent_scores(agent, prompt=question).items()}
     annotators = {str(one): quality for one, quality in fitted.annotators().items()}
-    return Panel(agents, annotators, len(label), fitted.votes.repeated)
+    return Panel(agents, annotators, len(label), fitted.votes.repeated_rows)
 
 
 def lines(people: Panel, together: Panel) -> Iterator[str]:

@@ -7,8 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-from jurygraph import Trace
-from jurygraph.runs import Run
+from jurygraph import Run, Trace
 from jurygraph.schema import Decision
 
 PAID = 0.1
@@ -25,7 +24,7 @@ def main(folder: str) -> None:
 def lines(task: str, traces: list[Trace], decision: Decision) -> Iterator[str]:
     """A group's weights, and its plans: their rewards calibrated and uniform, and who pays for the fault."""
     (spec,) = decision.specs
-    weights = ", ".join(f"{name} {one.mass:.2f}" for name, one in spec.inputs.items())
+    weights = ", ".join(f"{name} {one.total_weight:.2f}" for name, one in spec.inputs.items())
     yield f"\n{task}, weights: {weights}"
     yield f"  {'plan':<20} {'calibrated':>10} {'uniform':>8}   who pays, and for what"
     reference = next(trace for trace in traces if trace.agent == "reference")
@@ -36,7 +35,7 @@ def lines(task: str, traces: list[Trace], decision: Decision) -> Iterator[str]:
 
 def uniform(trace: Trace) -> float:
     """The reward if everybody weighed the same: the mean utility."""
-    return trace.reward.figures["stakeholders"]["group utility"]
+    return trace.reward.diagnostics["stakeholders"]["group utility"]
 
 
 def utilities(trace: Trace) -> Mapping[str, float]:

@@ -5,14 +5,14 @@ The queries say what the group asks for; here it is divided among its travellers
 
 from typing import Any
 
-from jurygraph.sources.travelplanner.constraints import costs
+from jurygraph.sources.travelplanner.query import cost_terms
 
 Stated = dict[str, Any]
 
 
 def budget(people: int, each: float) -> Stated:
     """A hard limit of what the trip costs a head."""
-    return _hard("budget", f"at most ${each:,.0f} a head", {"sum": costs(people), "per": people, "at_most": each})
+    return _hard("budget", f"at most ${each:,.0f} a head", {"sum": cost_terms(people), "per": people, "at_most": each})
 
 
 def eats(*cuisines: str) -> Stated:

@@ -27,7 +27,7 @@ def read(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
     criterion = task.about
     assert isinstance(criterion, jg.Criterion)
     if (response.id, criterion.id) not in READ:
-        return jg.Verdict.abstained("nobody has read this response for this criterion")
+        return jg.Verdict.abstain("nobody has read this response for this criterion")
     value, reason = READ[response.id, criterion.id]
     low, high = criterion.scale or (0.0, 1.0)
     score = (value - low) / (high - low)

@@ -11,22 +11,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, overload
 
-from pydantic import ValidationError
-
-from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Ask, Evaluator
+from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
-from jurygraph.schema import Audience, Branch, Layer, Question, Scope, TaskView, Verdict, When
+from jurygraph.schema import Audience, Branch, Condition, Layer, Question, Scope, TaskView, Verdict
 from jurygraph.schema.plan import Pairs
 
 MODEL_LAYERS = ("model", "residual")
-SHOWN = {"response": 1, "pair": 2, "group": 1}
-STAMPED = frozenset(
-    ("question", "evaluator", "version", "layer", "subject", "stakeholder", "reviewer", "about", "responses", "sample")
-)
-"""Verdict fields that the framework fills; in the state of a graph the same names hold the graph's input."""
+RESPONSES_BY_SCOPE = {"response": 1, "pair": 2, "group": 1}
 
 
-class Adapted(Evaluator):
+class AdaptedEvaluator(Evaluator):
     """Base class of function and Runnable evaluators: their settings come from the decorator."""
 
     def __init__(
@@ -53,7 +47,7 @@ class Adapted(Evaluator):
         if isinstance(needs, str):
             raise ConfigError(f"needs is the text {needs!r}: write a list of names of material, [{needs!r}]")
         self.needs = tuple(needs)
-        self.asks_model = layer in MODEL_LAYERS and not own_model
+        self.uses_model = layer in MODEL_LAYERS and not own_model
         self._branch = branch or BRANCH_OF_AUDIENCE[audience]
         self._question_fields = dict(question_fields)
 
@@ -64,12 +58,12 @@ class Adapted(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, **self._question_fields)]
 
-    def given(self, params: Mapping[str, Any]) -> None:
+    def set_params(self, params: Mapping[str, Any]) -> None:
         """Set the config's parameters for this evaluator. Raises ConfigError if they do not fit."""
         self.params = dict(params)
 
 
-class FunctionEvaluator(Adapted):
+class FunctionEvaluator(AdaptedEvaluator):
     """A function of `(task, response)`, `(task, first, second)` or `(task, responses)`, depending on its scope.
 
     Needed material and the config's params are passed as keyword arguments. The function may be `async def`.
@@ -84,21 +78,21 @@ class FunctionEvaluator(Adapted):
         """Call the function itself, as if it were not decorated."""
         return self.function(*args, **kwargs)
 
-    def given(self, params: Mapping[str, Any]) -> None:
-        super().given(params)
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        super().set_params(params)
         self._check_signature(params, whole=True)
 
-    def answer(self, ask: Ask) -> Any:
-        responses = (ask.responses,) if self.scope == "group" else ask.responses
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        responses = (inputs.responses,) if self.scope == "group" else inputs.responses
         if self.scope == "response":
-            material: dict[str, Any] = {name: ask.material[0][name] for name in self.needs}
+            material: dict[str, Any] = {name: inputs.material[0][name] for name in self.needs}
         else:
-            material = {name: tuple(materials[name] for materials in ask.material) for name in self.needs}
-        return self.function(ask.task, *responses, **material, **ask.question.params)
+            material = {name: tuple(materials[name] for materials in inputs.material) for name in self.needs}
+        return self.function(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_signature(self, params: Mapping[str, Any], whole: bool) -> None:
         """Raise ConfigError if the function cannot be called so; `whole` unless the config adds some arguments."""
-        positional = [None] * (1 + SHOWN[self.scope])
+        positional = [None] * (1 + RESPONSES_BY_SCOPE[self.scope])
         try:
             signature = inspect.signature(self.function)
             bind = signature.bind if whole else signature.bind_partial
@@ -112,7 +106,7 @@ class FunctionEvaluator(Adapted):
             ) from error
 
 
-class RunnableEvaluator(Adapted):
+class RunnableEvaluator(AdaptedEvaluator):
     """A langchain-core Runnable or compiled LangGraph graph.
 
     Its input is a mapping with `task`, `response` (or `responses` for pairs and groups), `query`, `text` and the needed
@@ -123,16 +117,16 @@ class RunnableEvaluator(Adapted):
         super().__init__(name, version or "1", **settings)
         self.runnable = runnable
 
-    def given(self, params: Mapping[str, Any]) -> None:
+    def set_params(self, params: Mapping[str, Any]) -> None:
         if params:
             raise ConfigError(f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead")
 
-    async def answer(self, ask: Ask) -> Answer | Sequence[Answer]:
-        state: dict[str, Any] = {"task": ask.task, "query": ask.task.query}
+    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        state: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
         if self.scope == "response":
-            state |= {"response": ask.response, "text": ask.response.text, "material": ask.material[0]}
+            state |= {"response": inputs.response, "text": inputs.response.text, "material": inputs.material[0]}
         else:
-            state |= {"responses": ask.responses, "material": ask.material}
+            state |= {"responses": inputs.responses, "material": inputs.material}
         result = await self.runnable.ainvoke(state)
         if self.scope == "group" and isinstance(result, Mapping):
             return [read_answer(verdict) for verdict in result["verdicts"]]
@@ -147,7 +141,7 @@ def read_answer(result: Any) -> Answer:
         return read_answer(result["verdict"])
     if "score" not in result:
         raise ValueError(f"expected `verdict` or `score` in the result, found {sorted(map(str, result))}")
-    return Verdict.model_validate({k: v for k, v in result.items() if k in Verdict.model_fields.keys() - STAMPED})
+    return Verdict.model_validate({k: v for k, v in result.items() if k in Verdict.model_fields})
 
 
 def is_runnable(value: Any) -> bool:
@@ -171,7 +165,7 @@ def source_version(defined: Callable[..., Any]) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 
-def states_version(kind: type, role: type) -> bool:
+def has_own_version(kind: type, role: type) -> bool:
     """Return true if a class, or a base class of it up to `role`, sets its own version, as all of ours do."""
     between = kind.__mro__[: kind.__mro__.index(role)]
     return kind.__module__.startswith("jurygraph.") or any("version" in vars(base) for base in between)
@@ -189,11 +183,11 @@ def adapt(
     needs: Sequence[str] = (),
     own_model: bool | None = None,
     of: str = "submitted",
-    when: When | None = None,
+    when: Condition | None = None,
     pairs: Pairs = "ordered",
     samples: int = 1,
     seed: int = 0,
-) -> Adapted:
+) -> AdaptedEvaluator:
     """Make an evaluator of a function, Runnable or compiled graph.
 
     A Runnable is assumed to bring its own model (layer `model`, used even if the config's model is `none`); a function
@@ -201,7 +195,7 @@ def adapt(
     """
     runnable = is_runnable(target)
     kind: Any = RunnableEvaluator if runnable else FunctionEvaluator
-    adapted: Adapted = kind(
+    adapted: AdaptedEvaluator = kind(
         target,
         name,
         version,
@@ -216,7 +210,7 @@ def adapt(
     return adapted
 
 
-REGISTERED: dict[str, Adapted | None] = {}
+REGISTERED: dict[str, AdaptedEvaluator | None] = {}
 """Evaluators registered by the decorator so far, by name. None for a name that several evaluators share."""
 
 
@@ -243,14 +237,7 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
     return adapted
 
 
-def _origin(adapted: Adapted) -> tuple[str, str | int]:
+def _origin(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
     """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
     target = getattr(adapted, "function", None) or getattr(adapted, "runnable", None)
     return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))
-
-
-def describe(error: ValidationError) -> str:
-    """Return the first validation error in one line."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])

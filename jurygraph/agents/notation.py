@@ -17,45 +17,47 @@ _QUIET.log_errors = False
 
 
 @lru_cache(maxsize=1024)
-def pattern(text: str) -> Any:
+def compile_pattern(text: str) -> Any:
     """Compile an RE2 pattern; matching takes time linear in the text. Raises ValueError."""
     try:
         return re2.compile(text, _QUIET)
     except re2.error as error:
         detail = error.args[0] if error.args else error
         message = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
-        raise ValueError(f"is no RE2 pattern ({message}); RE2 has no look-around and no back references") from None
+        raise ValueError(
+            f"is not a valid RE2 pattern ({message}); RE2 has no look-around and no back references"
+        ) from None
 
 
 @lru_cache(maxsize=1024)
-def path(text: str) -> Any:
+def compile_jsonpath(text: str) -> Any:
     """Compile a JSONPath. Raises ValueError."""
     try:
         return _ENVIRONMENT.compile(text)
     except jsonpath.JSONPathError as error:
-        raise ValueError(f"is no JSONPath ({error}); write one such as $[*].name") from None
+        raise ValueError(f"is not a valid JSONPath ({error}); write one such as $[*].name") from None
 
 
-def path_to(location: tuple[str | int, ...]) -> str:
+def jsonpath_of(location: tuple[str | int, ...]) -> str:
     """Return the JSONPath of a location, normalised as in RFC 9535."""
     return jsonpath.JSONPathNode(value=None, location=location, parent=None, root=None).path()
 
 
-def place(location: Sequence[str | int]) -> tuple[tuple[bool, str | int], ...]:
+def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | int], ...]:
     """Return a sortable key of a location: numbers and names do not compare with each other."""
     return tuple((isinstance(step, str), step) for step in location)
 
 
-def code(dotted: str) -> Any:
+def import_object(dotted: str) -> Any:
     """Import the object at package.module.name or package.module:name. Raises ValueError."""
     module, _, name = dotted.replace(":", ".").rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{dotted!r} cannot be had ({error})") from error
+        raise ValueError(f"{dotted!r} cannot be imported ({error})") from error
 
 
-def require(field: str, text: str, read: Callable[[str], Any]) -> None:
+def require_notation(field: str, text: str, read: Callable[[str], Any]) -> None:
     """Raise ValueError naming the field if `read` cannot parse the text."""
     try:
         read(text)
@@ -64,7 +66,7 @@ def require(field: str, text: str, read: Callable[[str], Any]) -> None:
 
 
 class _Matches(FilterFunction):
-    """The filter functions `match` and `search`. A value that is no text, or an invalid pattern, does not match."""
+    """The filter functions `match` and `search`. A value that is not text, or an invalid pattern, does not match."""
 
     arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012 - as the library declares it
     return_type = ExpressionType.LOGICAL
@@ -76,7 +78,7 @@ class _Matches(FilterFunction):
         if not isinstance(text, str) or not isinstance(regex, str):
             return False
         try:
-            return getattr(pattern(regex), self._method)(text) is not None
+            return getattr(compile_pattern(regex), self._method)(text) is not None
         except ValueError:
             return False
 

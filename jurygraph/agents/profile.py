@@ -10,33 +10,33 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
-from jurygraph.agents.checks.tensions import tensions as shown_by_checks
+from jurygraph.agents.checks.tensions import find_tensions as shown_by_checks
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
+from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import Prompt, load_prompt
-from jurygraph.safety.evidence import Text
-from jurygraph.schema import Noun, Stakeholder, Task
+from jurygraph.safety.evidence import SearchableText
+from jurygraph.schema import FrozenModel, Stakeholder, Task
 from jurygraph.schema.profile import (
     Profiles,
     ProfilesLine,
     ReadConstraint,
     ReadStakeholder,
     ReadTension,
-    in_text_alone,
+    is_text_only,
     with_profiles,
 )
-from jurygraph.schema.task import by_id
-from jurygraph.sources.complaint import shortened
-from jurygraph.sources.profiles import misfits
+from jurygraph.schema.task import sort_by_id
+from jurygraph.sources.profiles import profile_errors
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Consultation
+    from jurygraph.models.judge_client import JudgeClient
 
-MOST = 8
+MAX_CONSTRAINTS = 8
 """The largest number of constraints read from a profile."""
 
 Degree = Literal["low", "usual", "high"]
-DEGREES: Mapping[Degree, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
+DEGREE_VALUES: Mapping[Degree, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
 """The numbers behind the words for α(c) and for the strength of a tension: our reading. The paper fixes α and gives no
 values, and numbers of the model's own would be on another scale in each reply."""
 
@@ -44,7 +44,7 @@ _MAX_LISTED = 64  # above what counts, but still a bound for backends that enfor
 _MAX_SHOWN = 80
 
 
-class StatedConstraint(Noun):
+class ConstraintReply(FrozenModel):
     """A constraint as a model states it."""
 
     quote: Annotated[str, Field(max_length=1000)]
@@ -53,13 +53,13 @@ class StatedConstraint(Noun):
     restrictiveness: Degree
 
 
-class StatedConstraints(Noun):
+class ConstraintsReply(FrozenModel):
     """All that a model states of a profile."""
 
-    constraints: tuple[StatedConstraint, ...] = Field(max_length=_MAX_LISTED)
+    constraints: tuple[ConstraintReply, ...] = Field(max_length=_MAX_LISTED)
 
 
-class StatedTension(Noun):
+class TensionReply(FrozenModel):
     """A tension as a model states it, between two of the names that it was given."""
 
     reason: Annotated[str, Field(max_length=1000)]
@@ -68,10 +68,10 @@ class StatedTension(Noun):
     strength: Degree
 
 
-class StatedTensions(Noun):
+class TensionsReply(FrozenModel):
     """All tensions that a model states."""
 
-    tensions: tuple[StatedTension, ...] = Field(max_length=_MAX_LISTED)
+    tensions: tuple[TensionReply, ...] = Field(max_length=_MAX_LISTED)
 
 
 class _ParsedConstraints(NamedTuple):
@@ -82,21 +82,21 @@ class _ParsedConstraints(NamedTuple):
 
 
 async def read_profiles(
-    task: Task, given_profiles: ProfilesLine | None, consultation: "Consultation | None"
+    task: Task, given_profiles: ProfilesLine | None, consultation: "JudgeClient | None"
 ) -> Profiles | None:
     """Return the parsed profiles of a task: `given_profiles`, and the others as read by the model, if there is one.
 
     Returns None if nothing is read. Raises `InputError` if `given_profiles` does not fit the task, `PlanError` if no
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
-    for misfit in () if given_profiles is None else misfits(task, given_profiles):
+    for misfit in () if given_profiles is None else profile_errors(task, given_profiles):
         raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
-    by_hand = None if given_profiles is None else given_profiles.by_hand()
+    by_hand = None if given_profiles is None else given_profiles.to_profiles()
     named = {stakeholder.id for stakeholder in by_hand.stakeholders} if by_hand else set()
     unread = [
         stakeholder
-        for stakeholder in by_id(task.stakeholders)
-        if in_text_alone(stakeholder) and stakeholder.id not in named
+        for stakeholder in sort_by_id(task.stakeholders)
+        if is_text_only(stakeholder) and stakeholder.id not in named
     ]
     if not unread or consultation is None:
         return by_hand
@@ -118,9 +118,9 @@ def _merge_profiles(by_hand: Profiles | None, read: Profiles) -> Profiles:
 # Constraints
 
 
-async def _read_by_model(task: Task, people: Sequence[Stakeholder], consultation: "Consultation") -> Profiles:
+async def _read_by_model(task: Task, people: Sequence[Stakeholder], consultation: "JudgeClient") -> Profiles:
     """Read each profile by itself with the model. All are read before the first failure is raised."""
-    from jurygraph.models.consultation import each_answered  # imported lazily: only needed with a model
+    from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
 
     results = await each_answered(_read_constraints(task, person, consultation) for person in people)
     read, by, dropped = [], {}, []
@@ -134,27 +134,27 @@ async def _read_by_model(task: Task, people: Sequence[Stakeholder], consultation
 
 
 async def _read_constraints(
-    task: Task, person: Stakeholder, consultation: "Consultation"
+    task: Task, person: Stakeholder, consultation: "JudgeClient"
 ) -> tuple[str, _ParsedConstraints]:
     """Return the reader's name and the parsed constraints of one profile."""
-    prompt, text = load_prompt("profile"), Text(person.profile)
+    prompt, text = load_prompt("profile"), SearchableText(person.profile)
     variables = {"query": _query_text(task), "profile": person.profile}
-    request = consultation.request(prompt, StatedConstraints, variables)
+    request = consultation.request(prompt, ConstraintsReply, variables)
     try:
         judged = await consultation.judge(
-            request, StatedConstraints, lambda reply: _constraint_flaw(sorted_out(reply, text))
+            request, ConstraintsReply, lambda reply: _constraint_flaw(parse_constraints(reply, text))
         )
     except Fault as fault:
         raise _read_error(f"task {task.id!r}: the profile of stakeholder {person.id!r}", fault) from fault
-    return _reader_name(request.model, prompt), sorted_out(judged.value, text)
+    return _reader_name(request.model, prompt), parse_constraints(judged.value, text)
 
 
-def sorted_out(reply: StatedConstraints, text: Text) -> _ParsedConstraints:
+def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> _ParsedConstraints:
     """Accept the first constraints that quote the profile, named by their order, and list problems of the others."""
     kept: list[ReadConstraint] = []
     problems: list[str] = []
     for listed in reply.constraints:
-        passage, words = text.supports(listed.quote), " ".join(listed.text.split())
+        passage, words = text.find_support(listed.quote), " ".join(listed.text.split())
         if not words:
             problems.append(f"a constraint that rests on {_quote(listed.quote)} says nothing")
         elif passage is None:
@@ -163,10 +163,10 @@ def sorted_out(reply: StatedConstraints, text: Text) -> _ParsedConstraints:
             problems.append(f"{_quote(words)} rests on {_quote(listed.quote)}, which {why}")
         elif words.casefold() in {constraint.text.casefold() for constraint in kept}:
             problems.append(f"{_quote(words)} is listed twice")
-        elif len(kept) == MOST:
-            problems.append(f"{_quote(words)} comes after {MOST} others, which is the most")
+        elif len(kept) == MAX_CONSTRAINTS:
+            problems.append(f"{_quote(words)} comes after {MAX_CONSTRAINTS} others, which is the most")
         else:
-            degree = DEGREES[listed.restrictiveness]
+            degree = DEGREE_VALUES[listed.restrictiveness]
             name = f"c{len(kept) + 1}"
             constraint = ReadConstraint(
                 id=name, text=words, kind=listed.kind, restrictiveness=degree, quote=passage.text
@@ -178,7 +178,7 @@ def sorted_out(reply: StatedConstraints, text: Text) -> _ParsedConstraints:
 def _constraint_flaw(parsed: _ParsedConstraints) -> str | None:
     """Return what the repair prompt says about the reply; None if the reply is fine."""
     if parsed.problems:
-        hint = f"list at most {MOST}, each once, and quote for each a clause of the profile letter by letter"
+        hint = f"list at most {MAX_CONSTRAINTS}, each once, and quote for each a clause of the profile letter by letter"
         return f"{'; '.join(parsed.problems)}; {hint}"
     return None if parsed.kept else "no constraint is listed; read the profile again, and list what it says"
 
@@ -193,16 +193,16 @@ def _no_constraints_error(task: Task, person: Stakeholder, problems: Sequence[st
 # Tensions
 
 
-async def _add_tensions(profiles: Profiles, task: Task, consultation: "Consultation") -> Profiles:
+async def _add_tensions(profiles: Profiles, task: Task, consultation: "JudgeClient") -> Profiles:
     """Add the tensions that the model finds among all stakeholders, except for pairs whose checks already show one."""
-    prompt, people = load_prompt("tensions"), by_id(task.stakeholders)
+    prompt, people = load_prompt("tensions"), sort_by_id(task.stakeholders)
     names = {f"stakeholder_{place}": person for place, person in enumerate(people, start=1)}
     people_shown = [{"name": name, "text": "\n".join(_constraint_lines(person))} for name, person in names.items()]
-    request = consultation.request(prompt, StatedTensions, {"query": _query_text(task), "people": people_shown})
+    request = consultation.request(prompt, TensionsReply, {"query": _query_text(task), "people": people_shown})
     try:
-        judged = await consultation.judge(request, StatedTensions, lambda reply: _tension_flaw(reply, names))
+        judged = await consultation.judge(request, TensionsReply, lambda reply: _tension_flaw(reply, names))
     except Fault as fault:
-        raise _read_error(f"task {task.id!r}: what pulls its stakeholders apart", fault) from fault
+        raise _read_error(f"task {task.id!r}: the tensions between its stakeholders", fault) from fault
     kept, problems = _parse_tensions(judged.value, names)
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
     dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
@@ -211,17 +211,19 @@ async def _add_tensions(profiles: Profiles, task: Task, consultation: "Consultat
 
 
 def _constraint_lines(person: Stakeholder) -> Iterator[str]:
-    yield from (f"- {constraint.kind}: {constraint.text or constraint.id}" for constraint in by_id(person.constraints))
+    yield from (
+        f"- {constraint.kind}: {constraint.text or constraint.id}" for constraint in sort_by_id(person.constraints)
+    )
     if not person.constraints:
         yield "(nothing)"
 
 
-def _tension_flaw(reply: StatedTensions, names: Mapping[str, Stakeholder]) -> str | None:
+def _tension_flaw(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> str | None:
     _, problems = _parse_tensions(reply, names)
     return f"{'; '.join(problems)}; the names are {', '.join(names)}" if problems else None
 
 
-def _parse_tensions(reply: StatedTensions, names: Mapping[str, Stakeholder]) -> tuple[list[ReadTension], list[str]]:
+def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> tuple[list[ReadTension], list[str]]:
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
     kept: dict[tuple[str, str], ReadTension] = {}
     problems: list[str] = []
@@ -231,13 +233,13 @@ def _parse_tensions(reply: StatedTensions, names: Mapping[str, Stakeholder]) -> 
         if unknown:
             problems.append(f"{_quote(unknown[0])} is nobody's name")
             continue
-        first, second = by_id((names[listed.one], names[listed.other]))
+        first, second = sort_by_id((names[listed.one], names[listed.other]))
         if first is second:
             problems.append(f"{_quote(listed.one)} is paired with itself")
         elif (first.id, second.id) in kept:
             problems.append(f"the pair of {pair} is listed twice")
         elif not shown_by_checks(first, second):
-            strength, reason = DEGREES[listed.strength], _restore_ids(listed.reason, names)
+            strength, reason = DEGREE_VALUES[listed.strength], _restore_ids(listed.reason, names)
             kept[first.id, second.id] = ReadTension(between=(first.id, second.id), strength=strength, reason=reason)
     return list(kept.values()), problems
 
@@ -254,7 +256,7 @@ def _query_text(task: Task) -> str:
 
 
 def _reader_name(model: str, prompt: Prompt) -> str:
-    return f"{model}, prompt {prompt.id} {prompt.edition}"
+    return f"{model}, prompt {prompt.id} {prompt.full_version}"
 
 
 def _read_error(subject: str, fault: Fault) -> ModelError | BudgetExceeded:
@@ -263,4 +265,4 @@ def _read_error(subject: str, fault: Fault) -> ModelError | BudgetExceeded:
 
 
 def _quote(words: str) -> str:
-    return f"“{shortened(words, _MAX_SHOWN)}”"
+    return f"“{shorten(words, _MAX_SHOWN)}”"

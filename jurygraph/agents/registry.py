@@ -7,61 +7,62 @@ The lookup order is: jurygraph's own, those registered by the decorator, install
 import copy
 import importlib
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
-from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable, source_version, states_version
-from jurygraph.agents.roles import Combiner, Deriver, Evaluator
+from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
+from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiner import Combiner
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.schema import Config, DeriverUse, EvaluatorUse, Seat
-from jurygraph.sources.complaint import nearest_name
+from jurygraph.messages import nearest_name
+from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse
 
-OWN_EVALUATORS = {
+BUILTIN_EVALUATORS = {
     f"maths.{name.lower()}": f"jurygraph.agents.maths.evaluators:{name}"
     for name in ("Accuracy", "Calculation", "Format", "Steps", "Repetition", "Length")
 }
-OWN_EVALUATORS |= {
+BUILTIN_EVALUATORS |= {
     "facts.confirmed": "jurygraph.agents.facts.evaluators:Confirmed",
     "criteria": "jurygraph.agents.judging.criteria:Criteria",
-    "preferences": "jurygraph.agents.judging.preferences:Preferences",
-    "checklist": "jurygraph.agents.judging.checklist:Checklist",
+    "preferences": "jurygraph.agents.judging.criteria:Preferences",
+    "checklist": "jurygraph.agents.judging.criteria:Checklist",
     "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
-    "quality.arithmetic": "jurygraph.agents.quality_assessor.evaluators:Arithmetic",
+    "quality.arithmetic": "jurygraph.agents.quality_assessor.reasoning:Arithmetic",
     "quality.reasoning": "jurygraph.agents.quality_assessor.reasoning:Reasoning",
     "optimizer.efficiency": "jurygraph.agents.data_optimizer.evaluators:Efficiency",
     "optimizer.diversity": "jurygraph.agents.data_optimizer.evaluators:Diversity",
     "similarity": "jurygraph.agents.global_signals.similarity:Similarity",
     "ranker": "jurygraph.agents.global_signals.ranker:Ranker",
 }
-OWN_EVALUATORS |= {
+BUILTIN_EVALUATORS |= {
     name: f"jurygraph.judges.few_shot.constructors:{kind}"
     for name, kind in (("zero-shot", "ZeroShot"), ("aggregate", "Aggregate"), ("personalized", "Personalized"))
 }
-OWN_EVALUATORS |= {
-    "protocols.direct": "jurygraph.judges.protocols.direct:Direct",
+BUILTIN_EVALUATORS |= {
+    "protocols.direct": "jurygraph.judges.protocols.protocol:Direct",
     "protocols.rubric": "jurygraph.judges.protocols.rubric:Rubric",
-    "protocols.checklist": "jurygraph.judges.protocols.checklist:Checklist",
+    "protocols.checklist": "jurygraph.judges.protocols.protocol:Checklist",
     "protocols.decomposed-adaptive": "jurygraph.judges.protocols.decomposed:Adaptive",
     "protocols.decomposed-uniform": "jurygraph.judges.protocols.decomposed:Uniform",
-    "pairwise": "jurygraph.judges.pairwise.pairs:Pairwise",
-    "listwise": "jurygraph.judges.pairwise.lists:Listwise",
+    "pairwise": "jurygraph.judges.pairwise.comparison_judge:Pairwise",
+    "listwise": "jurygraph.judges.pairwise.comparison_judge:Listwise",
 }
-OWN_DERIVERS = {
+BUILTIN_DERIVERS = {
     "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
     "extract": "jurygraph.agents.extraction.deriver:Extract",
     "synthesizer": "jurygraph.agents.data_synthesizer.synthesizer:Synthesizer",
 }
-OWN_COMBINERS = {
-    "mean": "jurygraph.agents.combiners:Mean",
-    "product": "jurygraph.agents.combiners:Product",
-    "flat": "jurygraph.agents.combiners:Flat",
-    "gear": "jurygraph.agents.combiners:Gear",
-    "hard-local": "jurygraph.agents.combiners:HardLocal",
-    "hard-transitive": "jurygraph.agents.combiners:HardTransitive",
-    "stakeholders": "jurygraph.agents.welfare:Stakeholders",
-    "egalitarian": "jurygraph.agents.welfare:Egalitarian",
-    "nash": "jurygraph.agents.welfare:Nash",
+BUILTIN_COMBINERS = {
+    "mean": "jurygraph.decision.combiners:Mean",
+    "product": "jurygraph.decision.combiners:Product",
+    "flat": "jurygraph.decision.combiners:Flat",
+    "gear": "jurygraph.decision.combiners:Gear",
+    "hard-local": "jurygraph.decision.combiners:HardLocal",
+    "hard-transitive": "jurygraph.decision.combiners:HardTransitive",
+    "stakeholders": "jurygraph.decision.combiners:Stakeholders",
+    "egalitarian": "jurygraph.decision.combiners:Egalitarian",
+    "nash": "jurygraph.decision.combiners:Nash",
     "contrast": "jurygraph.agents.data_synthesizer.contrast:Contrast",
     "panel": "jurygraph.judges.panel:Panel",
     "consensus": "jurygraph.judges.consensus.combiner:ConsensusOfJudges",
@@ -78,36 +79,59 @@ ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
-    evaluator = _make_evaluator(_find("evaluator", use.use, OWN_EVALUATORS, REGISTERED), use)
+    evaluator = _make_evaluator(_find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED), use)
     evaluator.name, evaluator.params = use.known_as, use.params
     return evaluator
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
-    deriver = _make_instance("deriver", use.use, _find("deriver", use.use, OWN_DERIVERS, {}), use.params)
+    deriver = _make_instance("deriver", use.use, _find("deriver", use.use, BUILTIN_DERIVERS, {}), use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
-        raise ConfigError(f"{use.use!r} is no deriver: subclass jurygraph.Deriver and say what it `gives`")
+        raise ConfigError(f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`")
     deriver.name, deriver.params = use.known_as, use.params
     return deriver
 
 
+def load_evaluators(config: Config) -> dict[str, Evaluator]:
+    """Return the config's evaluators by name, sorted. Raises ConfigError with the key of a faulty one."""
+    return _load_named("evaluators", load_evaluator, config.evaluators)
+
+
+def load_derivers(config: Config) -> dict[str, Deriver]:
+    """Return the config's derivers by name, sorted. Raises ConfigError with the key of a faulty one."""
+    return _load_named("derivers", load_deriver, config.derivers)
+
+
+def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
+    loaded: dict[str, Any] = {}
+    for place, use in enumerate(uses):
+        try:
+            component = load(use)
+        except ConfigError as error:
+            raise ConfigError(f"{key}[{place}]: {error}") from error.__cause__
+        if component.name in loaded:
+            raise ConfigError(f"{key}: {component.name!r} is listed twice; give one of them a `name` of its own")
+        loaded[component.name] = component
+    return {name: loaded[name] for name in sorted(loaded)}
+
+
 def load_combiner(name: str) -> Combiner:
     """Return the combiner of that name. Raises ConfigError if there is none."""
-    combiner = _make_instance("combiner", name, _find("combiner", name, OWN_COMBINERS, {}), {})
+    combiner = _make_instance("combiner", name, _find("combiner", name, BUILTIN_COMBINERS, {}), {})
     if not isinstance(combiner, Combiner):
-        raise ConfigError(f"{name!r} is no combiner: subclass jurygraph.Combiner")
+        raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
     return combiner
 
 
-def load_combiners(config: Config, seats: Iterable[Seat]) -> dict[str, Combiner]:
+def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[str, Combiner]:
     """Return every combiner that decisions under the config may use, by name: the config's own and its evaluators'.
 
     Raises ConfigError if one does not exist.
     """
     configured: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
     configured |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
-    default_names = ("mean", config.weights.welfare, *(seat.combiner for seat in seats))
+    default_names = ("mean", config.weights.welfare, *(record.combiner for record in records))
     loaded = {name: load_combiner(name) for name in default_names}
     for key, name in configured.items():
         try:
@@ -118,7 +142,7 @@ def load_combiners(config: Config, seats: Iterable[Seat]) -> dict[str, Combiner]
 
 
 def _make_evaluator(target: Any, use: EvaluatorUse) -> Evaluator:
-    if isinstance(target, Adapted):
+    if isinstance(target, AdaptedEvaluator):
         evaluator = copy.copy(target)
     elif is_runnable(target) or inspect.isroutine(target):
         evaluator = adapt(target, use.use)
@@ -127,10 +151,10 @@ def _make_evaluator(target: Any, use: EvaluatorUse) -> Evaluator:
     else:
         type_name = target.__name__ if inspect.isclass(target) else type(target).__name__
         raise ConfigError(
-            f"{use.use!r} is no evaluator: write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, "
-            f"or name a langchain-core Runnable; found {type_name}"
+            f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
+            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {type_name}"
         )
-    evaluator.given(use.params)
+    evaluator.set_params(use.params)
     return evaluator
 
 
@@ -171,7 +195,7 @@ def _check_params(role: str, name: str, kind: type, params: Mapping[str, Any]) -
 def _set_version(instance: Any) -> Any:
     """Give an instance of a user's class without a version of its own one that changes with its module."""
     role = next((role for role in ROLES if isinstance(instance, role)), None)
-    if role is not None and "version" not in vars(instance) and not states_version(type(instance), role):
+    if role is not None and "version" not in vars(instance) and not has_own_version(type(instance), role):
         instance.version = source_version(type(instance))
     return instance
 
@@ -205,10 +229,10 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
     except ModuleNotFoundError as error:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(_unknown_message(role, path, known)) from error
-        raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or mend the module") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or fix the module") from error
     except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
         cause = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; mend the module") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; fix the module") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")

@@ -1,42 +1,33 @@
-"""Base classes of the three roles: derivers prepare material, evaluators score, combiners aggregate.
+"""Base classes of two roles: derivers prepare material and evaluators score; combiners are in `decision`.
 
 `Deriver`   sees one view of the task and one response; returns material, never a score.
 `Evaluator` sees one view of the task and one, two or all responses, masked; returns verdicts.
-`Combiner`  sees numbers only; computes one component of the reward.
 
 Only the router decides which of them run.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from jurygraph import aggregation
-from jurygraph.errors import PlanError
 from jurygraph.schema import (
     Audience,
     Branch,
-    Input,
+    EvaluatorRecord,
     Layer,
     Material,
     Question,
     Response,
     Scope,
-    Seat,
     TaskView,
     Verdict,
 )
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Consultation
+    from jurygraph.models.judge_client import JudgeClient
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Answer = Verdict | float | bool
 Materials = Mapping[str, Material]
 Params = Mapping[str, Any]
@@ -52,11 +43,11 @@ BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class EvaluatorInput:
     """Input of an evaluator.
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
-    one mapping per response, from the name of the needed material to the material. `gateway` gives access to the
+    one mapping per response, from the name of the needed material to the material. `client` gives access to the
     model; None without one.
     """
 
@@ -65,7 +56,7 @@ class Ask:
     responses: tuple[Response, ...]
     material: tuple[Materials, ...]
     sample: int = 0
-    gateway: "Consultation | None" = None
+    client: "JudgeClient | None" = None
 
     @property
     def response(self) -> Response:
@@ -74,30 +65,30 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class DeriverAsk:
+class DeriverInput:
     """Input of a deriver: one view, one response, and the material that the deriver needs.
 
-    `gateway` gives access to the model; None without one.
+    `client` gives access to the model; None without one.
     """
 
     task: TaskView
     response: Response
     material: Materials
-    gateway: "Consultation | None" = None
+    client: "JudgeClient | None" = None
 
 
 class Evaluator(ABC):
     """Base class of evaluators. Set `name` and implement `answer`; everything else has a default.
 
-    `answer` returns a Verdict, a number in [0, 1] or a boolean; for scope `group`, a sequence of them, one per
-    response in the order shown. It may be a coroutine; otherwise it runs in a thread, or, if the evaluator is `quick`
-    (microseconds, no waiting), in the event loop itself. An exception becomes a failed verdict.
-    An evaluator that is `together` receives all its inputs at once in `answer_all`, to make fewer model calls.
-    An evaluator with `reads_data` sees the data that a deriver of material `data` extracted from the response, if any.
-    An evaluator with `asks_model` abstains if the config's model is `none`. `params` come from the config, which sets
-    them after `__init__` received them; they are part of every question, so other params give another question.
-    `combiner` and `shares` describe how the evaluator's questions form a component of their own. `rests_on` names what
-    the questions depend on besides the params; a run then keeps it fixed (see `Seat`).
+    `answer` returns a Verdict, a number in [0, 1] or a boolean; for scope `group`, a sequence of them, one per response
+    in the order shown. It may be a coroutine; otherwise it runs in a thread, or, if the evaluator is `runs_inline`
+    (microseconds, no waiting), in the event loop itself. An exception becomes a failed verdict. An evaluator that is
+    `batched` receives all its inputs at once in `answer_all`, to make fewer model calls. An evaluator with `reads_data`
+    sees the data that a deriver of material `data` extracted from the response, if any. An evaluator with `uses_model`
+    abstains if the config's model is `none`. `params` come from the config, which sets them after `__init__` received
+    them; they are part of every question, so other params give another question. `combiner` and `shares` describe how
+    the evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
+    params; a run then keeps it fixed (see `EvaluatorRecord`).
     """
 
     name: str
@@ -105,15 +96,15 @@ class Evaluator(ABC):
     audience: Audience = "task"
     layer: Layer = "check"
     scope: Scope = "response"
-    asks_model: bool = False
-    together: bool = False
-    quick: bool = False
+    uses_model: bool = False
+    batched: bool = False
+    runs_inline: bool = False
     reads_data: bool = False
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
     combiner: str = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
-    rests_on: str = ""
+    depends_on: str = ""
 
     @property
     def branch(self) -> Branch:
@@ -121,14 +112,14 @@ class Evaluator(ABC):
         return BRANCH_OF_AUDIENCE[self.audience]
 
     @property
-    def seat(self) -> Seat:
+    def record(self) -> EvaluatorRecord:
         """Return the record of this evaluator that a run stores."""
-        return Seat(
+        return EvaluatorRecord(
             version=self.version,
             audience=self.audience,
             combiner=self.combiner,
             shares=dict(self.shares),
-            rests_on=self.rests_on,
+            depends_on=self.depends_on,
         )
 
     @property
@@ -167,12 +158,12 @@ class Evaluator(ABC):
         return Question.model_validate(defaults | fields)
 
     @abstractmethod
-    def answer(self, ask: Ask) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
+    def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
         """Return the verdict on the question."""
 
-    async def answer_all(self, asks: Sequence[Ask]) -> Sequence[Any]:
-        """Return the verdicts on all inputs, in the order of `asks`; called if the evaluator is `together`."""
-        raise NotImplementedError(f"evaluator {self.name!r} is `together`, and has no `answer_all`")
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Any]:
+        """Return the verdicts on all inputs, in the order of `batch`; called if the evaluator is `batched`."""
+        raise NotImplementedError(f"evaluator {self.name!r} is `batched`, and has no `answer_all`")
 
     def open(self) -> None:
         """Prepare for the first question. Called once before it; start slow resources here."""
@@ -181,31 +172,31 @@ class Evaluator(ABC):
         """Release resources. Called when the jury is closed; may be called more than once."""
 
 
-class Together(Evaluator):
+class BatchEvaluator(Evaluator):
     """Base class of evaluators that answer all their inputs in one batch: implement `answer_all`."""
 
-    together = True
+    batched = True
 
-    async def answer(self, ask: Ask) -> Answer:
-        (verdict,) = await self.answer_all([ask])
+    async def answer(self, inputs: EvaluatorInput) -> Answer:
+        (verdict,) = await self.answer_all([inputs])
         return verdict
 
     @abstractmethod
-    async def answer_all(self, asks: Sequence[Ask]) -> Sequence[Verdict]:
-        """Return the verdicts on all inputs, in the order of `asks`."""
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Verdict]:
+        """Return the verdicts on all inputs, in the order of `batch`."""
 
 
 class Deriver(ABC):
     """Base class of derivers, which make material from one response for evaluators that list it in `needs`.
 
-    Evaluators of variants name it in `of` instead. `params` come from the config, as for an evaluator; `asks_model` and
+    Evaluators of variants name it in `of` instead. `params` come from the config, as for an evaluator; `uses_model` and
     `reads_data` mean the same as there. Material `data` replaces the response's own data for those that read data.
     """
 
     name: str
     version: str = "1"
     gives: str
-    asks_model: bool = False
+    uses_model: bool = False
     reads_data: bool = False
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
@@ -215,85 +206,5 @@ class Deriver(ABC):
         return self.params
 
     @abstractmethod
-    def derive(self, ask: DeriverAsk) -> Material | Awaitable[Material]:
+    def derive(self, inputs: DeriverInput) -> Material | Awaitable[Material]:
         """Return the material, under the name in `gives`. May be a coroutine; otherwise it runs in a thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
-
-    `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
-    `judged` [R,Q], also false if a gate stopped the response before it was judged; `live` [R,Q], false if a question
-    does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `mass` is the weight
-    of the whole input among the component's inputs.
-    """
-
-    value: Floats
-    met: Bools
-    judged: Bools
-    live: Bools
-    weight: Floats
-    mass: float = 1.0
-
-    def mean(self) -> tuple[Floats, Bools]:
-        """Return the mean over the live columns by |weight| [R], and a mask [R] of the rows with any live column."""
-        size = np.where(self.live, np.abs(self.weight), 0.0)
-        total = aggregation.total(size)
-        has_live: Bools = np.greater(total, 0.0)
-        return aggregation.total(size * self.value) / np.where(has_live, total, 1.0), has_live
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
-
-    `figures` [R] are reported with the component but are not parts of it; NaN means there is nothing to report.
-    """
-
-    value: Floats
-    present: Bools
-    parts: Mapping[str, Floats]
-    figures: Mapping[str, Floats] = field(default_factory=dict)
-
-
-class Combiner(ABC):
-    """Base class of combiners: compute one component from cells, with arithmetic that gives the same bits everywhere.
-
-    `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers,
-    an order); its result is all that `combine` receives besides the cells. With `keeps_columns` every opponent or
-    sample has its own column. If `fixes_weights` is false, the weights come from a judge, and the reward says so. If
-    `across` is true, a row also depends on other rows, so a value missing in one may change all.
-    """
-
-    name: ClassVar[str]
-    version: str = "1"
-    keeps_columns: ClassVar[bool] = False
-    fixes_weights: ClassVar[bool] = True
-    across: ClassVar[bool] = False
-
-    def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
-        """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
-
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
-        if params:
-            raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}; leave it out")
-        return {}
-
-    @abstractmethod
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        """Return the component of every response.
-
-        If every question looks at one response only, each row is computed from that row only: other responses in the
-        group or in a re-scored run do not change it.
-        """
-
-    def bounds(
-        self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
-    ) -> tuple[Floats, Floats]:
-        """Return the least and greatest component [R], from cells with every unjudged value at 0 and at 1.
-
-        Correct for a combiner that never decreases when a cell increases; other combiners override it.
-        """
-        return self.combine(low, params).value, self.combine(high, params).value

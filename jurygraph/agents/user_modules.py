@@ -26,7 +26,7 @@ from typing import Any
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
 
-CODE_IN_PARAMS = ("choice", "functions", "tools")
+CODE_PARAMS = ("choice", "functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
 _DOTTED = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
@@ -71,7 +71,7 @@ class _Hook:
         return _FolderFinder(path, self.allowed)
 
 
-def allow_modules_beside(*configs: Config, folder: Path) -> bool:
+def allow_modules_in_folder(*configs: Config, folder: Path) -> bool:
     """Allow importing the modules that configs name and that lie in `folder`; return true if there are any.
 
     The folder replaces an earlier one. Raises `ConfigError`, naming the key, if a module has the name of one that can
@@ -81,7 +81,7 @@ def allow_modules_beside(*configs: Config, folder: Path) -> bool:
     _forget_other_folders(home)
     files = FileFinder(home, *_LOADERS)
     named: set[str] = set()
-    for key, name in (named_code for config in configs for named_code in code_named_by(config)):
+    for key, name in (named_code for config in configs for named_code in modules_named_in(config)):
         spec = files.find_spec(name)
         if spec is not None:
             _require_free_name(key, name, spec)
@@ -102,7 +102,7 @@ def _allow(home: str, named: set[str]) -> None:
         hook.allowed |= named
 
 
-def code_named_by(config: Config) -> Iterator[tuple[str, str]]:
+def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the keys of a config that name code by a dotted path, each with the name of its outermost module."""
     for key, path in _paths(config):
         match = _DOTTED.fullmatch(path) if isinstance(path, str) else None
@@ -116,7 +116,7 @@ def _paths(config: Config) -> Iterator[tuple[str, Any]]:
     for role in ("evaluators", "derivers"):
         for place, use in enumerate(getattr(config, role)):
             yield f"{role}[{place}]", use.use
-            for param in CODE_IN_PARAMS:
+            for param in CODE_PARAMS:
                 paths = use.params.get(param)
                 for dotted_path in paths.values() if isinstance(paths, dict) else [paths]:
                     yield f"{role}[{place}]", dotted_path
@@ -151,7 +151,7 @@ def _require_free_name(key: str, name: str, spec: ModuleSpec) -> None:
     owner = (
         "a module of Python itself" if name in sys.stdlib_module_names else f"an installed module ({existing.origin})"
     )
-    problem = f"{module_file} beside the config has the name of {owner}, which would be imported in its place"
+    problem = f"{module_file} next to the config has the same name as {owner}, which would be imported in its place"
     raise ConfigError(f"{key}: {problem}; rename {module_file}, and name it so in the config")
 
 

@@ -17,6 +17,6 @@ cannot be aggregated raises `PlanError`, which is a `ValueError`.
 """
 
 from jurygraph.aggregation import agreement, consensus, flat, fusion, gear, pairwise, stakeholders, voting
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation.arrays import total
 
 __all__ = ["agreement", "consensus", "flat", "fusion", "gear", "pairwise", "stakeholders", "total", "voting"]

@@ -2,26 +2,32 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation import _enumeration, _topology
-from jurygraph.aggregation._inputs import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    booleans,
-    indices,
-    one_or_many,
-    shaped,
-    share,
-    unit,
+from jurygraph.aggregation.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    as_booleans,
+    as_indices,
+    as_probability,
+    as_unit_interval,
+    check_shape,
+    check_vector_or_matrix,
 )
-from jurygraph.errors import GraphError
+from jurygraph.errors import GraphCycleError, GraphError
 
+Edge = tuple[int, int]
+# Per criterion, in topological order: its index and its (parent, λ) pairs.
+Conditionals = Sequence[tuple[int, Sequence[tuple[int, float]]]]
 MODES = ("local", "transitive")
 ROWS_AT_ONCE = 2048  # keeps the work array in the cache, and small enough for malloc to reuse its memory
+MAX_CRITERIA = 20
+STATES_PER_BATCH = 1 << 22  # 32 MiB of float64
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,15 +45,15 @@ class Graph:
     """
 
     n: int
-    parents: IndexArray
-    children: IndexArray
+    parents: Ints
+    children: Ints
     order: tuple[int, ...]
     # (criterion, ((parent, edge as passed to `compile`), ...)) in topological order
     _incoming: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = field(repr=False)
 
     def marginals(
         self, p: ArrayLike, retention: ArrayLike, judged: ArrayLike | None = None, positive: ArrayLike | None = None
-    ) -> FloatArray:
+    ) -> Floats:
         """Return q_i = p_i Π_j (q_j + (1 - q_j) λ_ji), computed in topological order: Eq. 12 of GEAR.
 
         Args:
@@ -74,22 +80,22 @@ class Graph:
             q[block] = self._propagate(rows[block], factors, known if known is None else known[block], credit)
         return q.reshape(scores.shape)
 
-    def exact_marginals(self, p: ArrayLike, retention: ArrayLike) -> FloatArray:
+    def exact_marginals(self, p: ArrayLike, retention: ArrayLike) -> Floats:
         """Return P(z_i = 1) by enumerating the joint distribution: Eqs. 9 and 10 of GEAR.
 
         It has 2^C states, so at most 20 criteria are possible; more raise `GraphError`. Arguments, result and other
         errors are those of `marginals`.
         """
-        if self.n > _enumeration.LARGEST:
-            raise GraphError(f"{self.n} criteria have too many states to enumerate: {_enumeration.LARGEST} at most")
+        if self.n > MAX_CRITERIA:
+            raise GraphError(f"{self.n} criteria have too many states to enumerate: {MAX_CRITERIA} at most")
         scores = self._scores(p)
         factors = self._factors(retention)
         conditionals = [(i, [(j, factors[edge]) for j, edge in incoming]) for i, incoming in self._incoming]
-        return _enumeration.enumerated(np.atleast_2d(scores), conditionals).reshape(scores.shape)
+        return _enumerate_marginals(np.atleast_2d(scores), conditionals).reshape(scores.shape)
 
-    def hard(
+    def hard_gating(
         self, p: ArrayLike, mode: str = "local", met: ArrayLike | None = None, threshold: float = 0.5
-    ) -> FloatArray:
+    ) -> Floats:
         """Return p where the gate is open and 0 where it is shut: deterministic gating (GEAR's baseline "Hard").
 
         A criterion's gate is open when every parent's own decision holds (`local`, the paper's baseline) and, if
@@ -119,9 +125,7 @@ class Graph:
                     gate[..., child] &= gate[..., parent]
         return np.where(gate, scores, 0.0)
 
-    def _propagate(
-        self, p: FloatArray, factors: list[float], known: BoolArray | None, credit: list[float]
-    ) -> FloatArray:
+    def _propagate(self, p: Floats, factors: list[float], known: Bools | None, credit: list[float]) -> Floats:
         q = np.array(p.T, order="C")  # one contiguous row a criterion
         factor = np.empty(q.shape[1])
         for child, incoming in self._incoming:
@@ -133,13 +137,13 @@ class Graph:
                 np.multiply(q[child], factor, out=q[child])
         return q.T
 
-    def _scores(self, p: ArrayLike) -> FloatArray:
-        scores = unit("p", p, GraphError)
-        one_or_many("p", scores, self.n, GraphError)
+    def _scores(self, p: ArrayLike) -> Floats:
+        scores = as_unit_interval("p", p, GraphError)
+        check_vector_or_matrix("p", scores, self.n, GraphError)
         return scores
 
     def _factors(self, retention: ArrayLike) -> list[float]:
-        factors = unit("retention", retention, GraphError)
+        factors = as_unit_interval("retention", retention, GraphError)
         if factors.shape != self.parents.shape:
             raise GraphError(
                 f"retention has shape {factors.shape} for {self.parents.size} edges: every edge needs its own factor"
@@ -147,24 +151,24 @@ class Graph:
         return [float(factor) for factor in factors]
 
     def _unjudged_parents(
-        self, scores: FloatArray, judged: ArrayLike | None, positive: ArrayLike | None
-    ) -> tuple[BoolArray | None, list[float]]:
+        self, scores: Floats, judged: ArrayLike | None, positive: ArrayLike | None
+    ) -> tuple[Bools | None, list[float]]:
         """Return which parents were judged, [R, C], and the value that an unjudged parent takes for each child, [C]."""
         if judged is None and positive is None:
             return None, []
         if judged is None or positive is None:
             raise GraphError("judged and positive belong together: give both or neither")
-        known, signs = booleans("judged", judged, GraphError), booleans("positive", positive, GraphError)
-        shaped("judged", known, (self.n,), scores.shape, error=GraphError)
-        shaped("positive", signs, (self.n,), error=GraphError)
+        known, signs = as_booleans("judged", judged, GraphError), as_booleans("positive", positive, GraphError)
+        check_shape("judged", known, (self.n,), scores.shape, error=GraphError)
+        check_shape("positive", signs, (self.n,), error=GraphError)
         return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(signs, 0.0, 1.0).tolist()
 
 
-def _parent_decisions(scores: FloatArray, met: ArrayLike | None, threshold: float) -> BoolArray:
+def _parent_decisions(scores: Floats, met: ArrayLike | None, threshold: float) -> Bools:
     if met is None:
-        return scores >= share("threshold", threshold, GraphError)
-    decisions = booleans("met", met, GraphError)
-    shaped("met", decisions, scores.shape, error=GraphError)
+        return scores >= as_probability("threshold", threshold, GraphError)
+    decisions = as_booleans("met", met, GraphError)
+    check_shape("met", decisions, scores.shape, error=GraphError)
     return decisions
 
 
@@ -184,14 +188,14 @@ def compile_graph(n: int, parents: ArrayLike, children: ArrayLike, names: Sequen
     """
     if n < 1:
         raise GraphError(f"a rubric graph of {n} criteria has nothing to aggregate")
-    heads, tails = indices("parents", parents, n, GraphError), indices("children", children, n, GraphError)
+    heads, tails = as_indices("parents", parents, n, GraphError), as_indices("children", children, n, GraphError)
     if heads.size != tails.size:
         raise GraphError(f"{heads.size} parents but {tails.size} children: an edge has one of each")
     if names is not None and len(names) != n:
         raise GraphError(f"{len(names)} names for {n} criteria")
     edges = list(zip(heads.tolist(), tails.tolist(), strict=True))
-    _topology.refuse_repeats(edges, names)
-    order = _topology.topological_order(n, edges, names)
+    _check_edges(edges, names)
+    order = _topological_order(n, edges, names)
     incoming: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     canonical = sorted(range(len(edges)), key=lambda edge: (edges[edge][1], edges[edge][0]))
     for edge in canonical:
@@ -206,7 +210,97 @@ def compile_graph(n: int, parents: ArrayLike, children: ArrayLike, names: Sequen
     )
 
 
-def _read_only(ends: IndexArray, canonical: list[int]) -> IndexArray:
+def _read_only(ends: Ints, canonical: list[int]) -> Ints:
     ends = ends[np.array(canonical, dtype=np.intp)]
     ends.setflags(write=False)
     return ends
+
+
+def _check_edges(edges: Sequence[Edge], names: Sequence[str] | None) -> None:
+    """Refuse an edge from a criterion to itself, and a second edge between the same two criteria, of any kind."""
+    seen: dict[Edge, int] = {}
+    for index, (parent, child) in enumerate(edges):
+        if parent == child:
+            raise GraphError(f"edge {index} leads from criterion {_node_name(parent, names)} to itself")
+        if (parent, child) in seen:
+            pair = f"{_node_name(parent, names)} -> {_node_name(child, names)}"
+            raise GraphError(f"edges {seen[parent, child]} and {index} are both {pair}: a pair has one edge at most")
+        seen[parent, child] = index
+
+
+def _topological_order(n: int, edges: Sequence[Edge], names: Sequence[str] | None) -> tuple[int, ...]:
+    """Return the topological order by Kahn's algorithm, smallest index first, independent of the order of edges."""
+    children: list[list[int]] = [[] for _ in range(n)]
+    waiting = [0] * n
+    for parent, child in edges:
+        children[parent].append(child)
+        waiting[child] += 1
+    ready = [i for i in range(n) if not waiting[i]]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        node = heappop(ready)
+        order.append(node)
+        for child in children[node]:
+            waiting[child] -= 1
+            if not waiting[child]:
+                heappush(ready, child)
+    if len(order) < n:
+        _refuse_cycle([i for i in range(n) if waiting[i]], edges, names)
+    return tuple(order)
+
+
+def _refuse_cycle(remaining: list[int], edges: Sequence[Edge], names: Sequence[str] | None) -> NoReturn:
+    """Raise GraphCycleError naming one cycle.
+
+    Each remaining node has a parent that remains, so following parents always reaches a cycle.
+    """
+    remaining_nodes = set(remaining)
+    parent_of = {
+        child: parent
+        for parent, child in sorted(edges, reverse=True)
+        if parent in remaining_nodes and child in remaining_nodes
+    }
+    node = remaining[0]
+    for _ in remaining:
+        node = parent_of[node]
+    cycle_nodes = [node]
+    while (parent := parent_of[cycle_nodes[-1]]) != node:
+        cycle_nodes.append(parent)
+    cycle_nodes.reverse()
+    start = cycle_nodes.index(min(cycle_nodes))
+    cycle = cycle_nodes[start:] + cycle_nodes[: start + 1]
+    raise GraphCycleError(cycle, names=list(names) if names else None)
+
+
+def _node_name(node: int, names: Sequence[str] | None) -> str:
+    return names[node] if names else str(node)
+
+
+def _enumerate_marginals(p: Floats, conditionals: Conditionals) -> Floats:
+    """Return P(z_i = 1) under Π_i P(z_i | z_parents), [R, C], for p [R, C]; each response has 2^C states.
+
+    The joint distribution grows by one criterion at a time, in topological order: criteria that come later sum to 1 and
+    are left out.
+    """
+    q = np.empty(p.shape)
+    rows = max(1, STATES_PER_BATCH >> p.shape[1])
+    for start in range(0, len(p), rows):
+        q[start : start + rows] = _enumerate_rows(p[start : start + rows], conditionals)
+    return q
+
+
+def _enumerate_rows(p: Floats, conditionals: Conditionals) -> Floats:
+    q = np.empty(p.shape)
+    joint = np.ones((len(p), 1))
+    bit: dict[int, int] = {}
+    for criterion, parents in conditionals:
+        support = np.ones(joint.shape[1])
+        states = np.arange(joint.shape[1])
+        for parent, retention in parents:
+            support *= np.where(states >> bit[parent] & 1, 1.0, retention)
+        holds = joint * (p[:, criterion, None] * support)
+        q[:, criterion] = holds.sum(axis=1)
+        bit[criterion] = len(bit)
+        joint = np.concatenate((joint - holds, holds), axis=1)
+    return q

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation.arrays import total
 from jurygraph.errors import PlanError
 
 __all__ = ["Classification", "classification", "cohen_kappa"]

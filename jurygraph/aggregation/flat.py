@@ -3,13 +3,22 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray
-from jurygraph.aggregation._utility import normalised_utility
+from jurygraph.aggregation.arrays import (
+    Floats,
+    as_booleans,
+    as_finite,
+    as_floats,
+    as_unit_interval,
+    check_shape,
+    check_vector_or_matrix,
+    total,
+)
+from jurygraph.errors import GraphError
 
 __all__ = ["reward"]
 
 
-def reward(p: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> np.float64 | FloatArray:
+def reward(p: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> np.float64 | Floats:
     """Return R = Σ w p / Σ_{w>0} w: Eq. 14 of GEAR with q = p. See `gear.reward`.
 
     Args:
@@ -26,3 +35,38 @@ def reward(p: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> n
             criterion with a positive weight.
     """
     return normalised_utility("p", p, weights, live)
+
+
+def normalised_utility(
+    name: str, scores: ArrayLike, weights: ArrayLike, applicable: ArrayLike | None = None
+) -> np.float64 | Floats:
+    """Return Σ w s / Σ_{w>0} w over the live criteria; `name` is the caller's name for the scores in error messages."""
+    w = as_finite("weights", weights, GraphError)
+    check_shape("weights", w, (w.size,), error=GraphError)
+    s = as_floats(name, scores, GraphError)
+    check_vector_or_matrix(name, s, w.size, GraphError)
+    gains = np.maximum(w, 0.0)
+    if applicable is not None:
+        mask = as_booleans("live", applicable, GraphError)
+        check_shape("live", mask, w.shape, s.shape, error=GraphError)
+        # Scores of criteria that are not live are not read, so NaN is allowed there.
+        s, gains = np.where(mask, s, 0.0), np.where(mask, gains, 0.0)
+    return _quotient(as_unit_interval(name, s, GraphError) * w, gains)
+
+
+def _quotient(earned: Floats, gains: Floats) -> np.float64 | Floats:
+    with np.errstate(over="ignore"):
+        reward: np.float64 | Floats = total(earned) / _check_denominator(total(gains))
+    if not np.isfinite(reward).all():
+        raise GraphError("the weights differ too much in size: the reward is not a finite number")
+    return reward
+
+
+def _check_denominator(denominator: np.float64 | Floats) -> np.float64 | Floats:
+    """Return Σ_{w>0} w; refuse a sum of 0 or infinity."""
+    if np.equal(denominator, 0.0).any():
+        where = f"is live for response {int(np.argmin(denominator))}" if np.ndim(denominator) else "is there"
+        raise GraphError(f"no criterion with a positive weight {where}: the reward has no denominator")
+    if np.isinf(denominator).any():
+        raise GraphError("the positive weights sum to infinity")
+    return denominator

@@ -12,14 +12,13 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, finite, shaped, share, unit
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation.arrays import Floats, as_finite, as_probability, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
 __all__ = ["collaborative", "disagreement", "format_gate", "precision_shaping", "repetition_control"]
 
 
-def collaborative(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> np.float64 | FloatArray:
+def collaborative(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> np.float64 | Floats:
     """Return R = Σ_k w_k r_k, summed in the order of the components' sorted names: Eq. 3 of MACRM.
 
     Args:
@@ -42,7 +41,7 @@ def precision_shaping(
     auxiliary: Collection[str],
     fraction: float,
     threshold: float = 0.5,
-) -> np.float64 | FloatArray:
+) -> np.float64 | Floats:
     """Return Eq. 3 of MACRM with only a fraction of the auxiliary components where the answer is wrong (our reading).
 
     Args:
@@ -57,42 +56,44 @@ def precision_shaping(
         The new reward, a scalar or [R].
 
     Raises:
-        PlanError: as for `collaborative`, an auxiliary name that is no component, or a value outside [0, 1].
+        PlanError: as for `collaborative`, an auxiliary name that is not a component, or a value outside [0, 1].
     """
     scores = _scores(components, weights)
     names = set(auxiliary)
     if names - scores.keys():
         raise PlanError(f"auxiliary names {_join_names(names - scores.keys())}, which no component has")
-    accuracies = unit("accuracy", accuracy)
-    shaped("accuracy", accuracies, next(iter(scores.values())).shape)
-    is_wrong = accuracies < share("threshold", threshold)
-    factor = np.where(is_wrong, share("fraction", fraction), 1.0)
+    accuracies = as_unit_interval("accuracy", accuracy)
+    check_shape("accuracy", accuracies, next(iter(scores.values())).shape)
+    is_wrong = accuracies < as_probability("threshold", threshold)
+    factor = np.where(is_wrong, as_probability("fraction", fraction), 1.0)
     return _signed_sum({name: score * factor if name in names else score for name, score in scores.items()}, weights)
 
 
-def format_gate(r: ArrayLike, fmt: ArrayLike, threshold: float) -> np.float64 | FloatArray:
+def format_gate(r: ArrayLike, fmt: ArrayLike, threshold: float) -> np.float64 | Floats:
     """Return 0 where the format score is below the threshold, else r (our reading of MACRM's format rule).
 
     r (finite) and fmt (in [0, 1]) have the same shape, scalar or [R]; threshold is in [0, 1]. Raises PlanError for
     anything else. A reward below 0 becomes 0 as well, so use the gate where rewards are at least 0.
     """
     rewards, formats = _check_pair(r, "fmt", fmt)
-    gated: FloatArray = np.where(formats < share("threshold", threshold), 0.0, rewards)
+    gated: Floats = np.where(formats < as_probability("threshold", threshold), 0.0, rewards)
     return gated[()]
 
 
-def repetition_control(r: ArrayLike, repetition: ArrayLike, threshold: float) -> np.float64 | FloatArray:
+def repetition_control(r: ArrayLike, repetition: ArrayLike, threshold: float) -> np.float64 | Floats:
     """Return r (1 - R_rep) where R_rep is above the threshold, else r (our reading of MACRM's repetition rule).
 
     r (finite) and repetition (in [0, 1]) have the same shape, scalar or [R]; threshold is in [0, 1]. Raises PlanError
     for anything else. A reward below 0 moves towards 0 as well, so use the rule where rewards are at least 0.
     """
     rewards, repeated = _check_pair(r, "repetition", repetition)
-    controlled: FloatArray = np.where(repeated > share("threshold", threshold), rewards * (1.0 - repeated), rewards)
+    controlled: Floats = np.where(
+        repeated > as_probability("threshold", threshold), rewards * (1.0 - repeated), rewards
+    )
     return controlled[()]
 
 
-def disagreement(components: ArrayLike) -> np.float64 | FloatArray:
+def disagreement(components: ArrayLike) -> np.float64 | Floats:
     """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
 
     The sum over pairs is computed from the gaps between neighbours in sorted order: the k-th gap separates k values
@@ -116,7 +117,7 @@ def disagreement(components: ArrayLike) -> np.float64 | FloatArray:
     return total(gaps * (lower * (m - lower) * 2.0 / (m * (m - 1))))
 
 
-def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, FloatArray]:
+def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, Floats]:
     """Return the components in canonical order, after checking their names against the weights."""
     if not components:
         raise PlanError("there is no component: a reward needs one at least")
@@ -124,29 +125,29 @@ def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -
         raise PlanError(f"no component for the weights of {_join_names(weights.keys() - components.keys())}")
     if components.keys() - weights.keys():
         raise PlanError(f"no weight for the components {_join_names(components.keys() - weights.keys())}")
-    scores = {name: finite(name, components[name]) for name in sorted(components)}
+    scores = {name: as_finite(name, components[name]) for name in sorted(components)}
     first, *others = scores
     for name in others:
-        shaped(name, scores[name], scores[first].shape)
+        check_shape(name, scores[name], scores[first].shape)
     if scores[first].ndim > 1:
         raise PlanError(f"{first} has shape {scores[first].shape}: a scalar or [R] is needed")
     return scores
 
 
-def _signed_sum(scores: Mapping[str, FloatArray], weights: Mapping[str, float]) -> np.float64 | FloatArray:
+def _signed_sum(scores: Mapping[str, Floats], weights: Mapping[str, float]) -> np.float64 | Floats:
     result = np.zeros(next(iter(scores.values())).shape)
     for name, score in scores.items():
-        weight = finite(f"weights[{name!r}]", weights[name])
-        shaped(f"weights[{name!r}]", weight, ())
+        weight = as_finite(f"weights[{name!r}]", weights[name])
+        check_shape(f"weights[{name!r}]", weight, ())
         result = result + weight * score
     return result[()]
 
 
-def _check_pair(r: ArrayLike, name: str, score: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    rewards, scores = finite("r", r), unit(name, score)
+def _check_pair(r: ArrayLike, name: str, score: ArrayLike) -> tuple[Floats, Floats]:
+    rewards, scores = as_finite("r", r), as_unit_interval(name, score)
     if rewards.ndim > 1:
         raise PlanError(f"r has shape {rewards.shape}: a scalar or [R] is needed")
-    shaped(name, scores, rewards.shape)
+    check_shape(name, scores, rewards.shape)
     return rewards, scores
 
 

@@ -15,9 +15,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray, numbers
 from jurygraph.aggregation._rubric_graph import Graph, compile_graph
-from jurygraph.aggregation._utility import normalised_utility
+from jurygraph.aggregation.arrays import Floats, Ints, as_floats
+from jurygraph.aggregation.flat import normalised_utility
 from jurygraph.errors import GraphError
 
 __all__ = [
@@ -38,7 +38,7 @@ BASE_RETENTION: Mapping[str, float] = MappingProxyType({"weak": 0.6, "strong": 0
 compile = compile_graph  # noqa: A001 - read as `gear.compile`; the builtin is not used here
 
 
-def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float] | None = None) -> FloatArray:
+def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float] | None = None) -> Floats:
     """Return λ = base^κ for each edge: Eqs. 6 and 17 of GEAR; the power is our reading of the missing Eq. 17.
 
     κ = 0 gives 1 for every kind, activation included (0^0 = 1), and so exactly the flat reward; a larger κ suppresses
@@ -65,9 +65,7 @@ def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float
     return np.array([float(table[kind]) ** kappa for kind in kinds])
 
 
-def edges(
-    ids: Sequence[str], triples: Iterable[tuple[str, str, str]]
-) -> tuple[IndexArray, IndexArray, tuple[str, ...]]:
+def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[Ints, Ints, tuple[str, ...]]:
     """Convert edges between ids to edges between indices.
 
     Args:
@@ -75,7 +73,7 @@ def edges(
         triples: (parent's id, child's id, kind) [E].
 
     Returns:
-        parents [E], children [E] and kinds [E], in the order of `triples`, for `compile` and `retention`.
+        parents [E], children [E] and kinds [E], in the order of `edges`, for `compile` and `retention`.
 
     Raises:
         GraphError: a repeated id, or an edge with an unknown id or kind, from a criterion to itself, or between two
@@ -85,7 +83,7 @@ def edges(
     if len(index_of) < len(ids):
         raise GraphError(f"criterion {next(i for i in ids if list(ids).count(i) > 1)} is there twice")
     kind_of_edge: dict[tuple[str, str], str] = {}
-    for parent, child, kind in triples:
+    for parent, child, kind in edges:
         _refuse_edge(parent, child, kind, index_of, kind_of_edge)
         kind_of_edge[parent, child] = kind
     parents = np.array([index_of[parent] for parent, _ in kind_of_edge], dtype=np.intp)
@@ -93,7 +91,7 @@ def edges(
     return parents, children, tuple(kind_of_edge.values())
 
 
-def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> FloatArray:
+def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
     """Return dependency-adjusted event scores q, computed in one pass: Eq. 12 of GEAR.
 
     The result is exact where the parents of a criterion and of all its ancestors are independent (for instance with at
@@ -116,7 +114,7 @@ def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: 
     return compile_graph(_count_criteria(p), parents, children).marginals(p, retention)
 
 
-def exact_marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> FloatArray:
+def exact_marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
     """Return the same marginals by enumerating the joint distribution: Eqs. 9 and 10 of GEAR; 20 criteria at most.
 
     Arguments, result and errors are those of `marginals`. Each response has 2^C states: use it for checks, not for
@@ -132,7 +130,7 @@ def hard(
     mode: str = "local",
     met: ArrayLike | None = None,
     threshold: float = 0.5,
-) -> FloatArray:
+) -> Floats:
     """Return p where every parent holds, else 0: deterministic gating, GEAR's baseline. See `Graph.hard`.
 
     Args:
@@ -146,10 +144,10 @@ def hard(
     Raises:
         GraphError: as for `marginals`, or an unknown mode.
     """
-    return compile_graph(_count_criteria(p), parents, children).hard(p, mode, met, threshold)
+    return compile_graph(_count_criteria(p), parents, children).hard_gating(p, mode, met, threshold)
 
 
-def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | FloatArray:
+def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
     """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR.
 
     Args:
@@ -167,7 +165,7 @@ def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | FloatArray:
 
 
 def _count_criteria(p: ArrayLike) -> int:
-    scores = numbers("p", p, GraphError)
+    scores = as_floats("p", p, GraphError)
     if not scores.ndim:
         raise GraphError("p is a single number: [C] or [R, C] is needed")
     return int(scores.shape[-1])
@@ -176,7 +174,7 @@ def _count_criteria(p: ArrayLike) -> int:
 def _refuse_unknown_kinds(kinds: Iterable[str]) -> None:
     for kind in kinds:
         if kind not in BASE_RETENTION:
-            raise GraphError(f"{kind!r} is no kind of edge: {', '.join(BASE_RETENTION)} are")
+            raise GraphError(f"{kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
 
 
 def _refuse_edge(
@@ -187,7 +185,7 @@ def _refuse_edge(
         if end not in index_of:
             raise GraphError(f"{shown}: there is no criterion {end}")
     if kind not in BASE_RETENTION:
-        raise GraphError(f"{shown}: {kind!r} is no kind of edge: {', '.join(BASE_RETENTION)} are")
+        raise GraphError(f"{shown}: {kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
     if parent == child:
         raise GraphError(f"{shown}: it leads from a criterion to itself")
     if (parent, child) in kind_of_edge:

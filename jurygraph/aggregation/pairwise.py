@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import BoolArray, FloatArray, nonnegative, shaped, unit
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation.arrays import Bools, Floats, as_nonnegative, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
 __all__ = [
@@ -35,7 +34,7 @@ LEAST, MOST = 1e-6, 1e6
 _TIE = 0.5
 
 
-def outcomes(first: ArrayLike, second: ArrayLike) -> FloatArray:
+def outcomes(first: ArrayLike, second: ArrayLike) -> Floats:
     """Return 1 where the response is preferred in both orders, 0 where the other one is, else 0.5.
 
     So a flip counts as a tie, and so does a preference in one order with a tie in the other.
@@ -52,25 +51,25 @@ def outcomes(first: ArrayLike, second: ArrayLike) -> FloatArray:
     return np.where(is_win, 1.0, np.where(is_loss, 0.0, 0.5))
 
 
-def flips(first: ArrayLike, second: ArrayLike) -> BoolArray:
+def flips(first: ArrayLike, second: ArrayLike) -> Bools:
     """Return where each order prefers another response; arguments and errors as for `outcomes`."""
     first, second = _check_preferences(first, second)
     return np.asarray(((first > _TIE) & (second < _TIE)) | ((first < _TIE) & (second > _TIE)))
 
 
 class Position(NamedTuple):
-    """Position bias over many comparisons: `pairs` = `consistent` + `flips` + `wavering`.
+    """Position bias over many comparisons: `pairs` = `consistent` + `flips` + `half_ties`.
 
     `consistent` counts pairs with the same result in both orders, and `ties` those of them that are a tie in both;
-    `wavering` counts pairs that are a tie in one order only. `toward_first` and `toward_second` are the flips in favour
-    of the response shown first, or second. `decided` counts the verdicts, two for each pair, that prefer a response,
-    and `first` those of them that prefer the response shown first.
+    `half_ties` counts pairs that are a tie in one order only. `toward_first` and `toward_second` are the flips in
+    favour of the response shown first, or second. `decided` counts the verdicts, two for each pair, that prefer a
+    response, and `first` those of them that prefer the response shown first.
     """
 
     pairs: int
     consistent: int
     ties: int
-    wavering: int
+    half_ties: int
     flips: int
     toward_first: int
     toward_second: int
@@ -97,7 +96,7 @@ def position(first: ArrayLike, second: ArrayLike) -> Position:
         pairs=first.size,
         consistent=first.size - flipped - wavering,
         ties=_count(tied_first & tied_second),
-        wavering=wavering,
+        half_ties=wavering,
         flips=flipped,
         toward_first=_count(toward_first),
         toward_second=_count(toward_second),
@@ -109,9 +108,9 @@ def position(first: ArrayLike, second: ArrayLike) -> Position:
 class Strengths(NamedTuple):
     """Strength of each response, [n], of mean 1; the number of rounds; and whether one more would change none."""
 
-    strength: FloatArray
+    strength: Floats
     rounds: int
-    settled: bool
+    converged: bool
 
 
 def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
@@ -137,10 +136,10 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
     Raises:
         PlanError: no square matrix, an entry below 0 or above `MOST`, a win over oneself, or a prior out of range.
     """
-    win_counts = nonnegative("wins", wins)
-    shaped("wins", win_counts, (len(win_counts), len(win_counts)) if win_counts.ndim else (0, 0))
+    win_counts = as_nonnegative("wins", wins)
+    check_shape("wins", win_counts, (len(win_counts), len(win_counts)) if win_counts.ndim else (0, 0))
     if win_counts.diagonal().any():
-        raise PlanError("wins has a number on its diagonal: nobody is compared with itself")
+        raise PlanError("wins has a number on its diagonal: no response is compared with itself")
     if not LEAST <= prior <= MOST:
         raise PlanError(f"prior is {prior}: a number from {LEAST:g} to {MOST:g} is needed")
     if (win_counts > MOST).any():
@@ -157,7 +156,7 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
     return Strengths(strength, rounds, settled)
 
 
-def _newton_step(compared: FloatArray, wins_with_prior: FloatArray, strength: FloatArray, prior: float) -> FloatArray:
+def _newton_step(compared: Floats, wins_with_prior: Floats, strength: Floats, prior: float) -> Floats:
     """Return Newton's step in log p.
 
     A step of at most 0.5 in each coordinate always leads uphill (self-concordance, Bach 2010).
@@ -169,7 +168,7 @@ def _newton_step(compared: FloatArray, wins_with_prior: FloatArray, strength: Fl
     return _solve(curvature, slope)
 
 
-def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
+def _solve(matrix: Floats, right: Floats) -> Floats:
     """Return x with matrix x = right, by elimination row by row.
 
     The matrix is diagonally dominant, so no rows are exchanged.
@@ -186,11 +185,11 @@ def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return x
 
 
-def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    one, other = unit("first", first), unit("second", second)
-    shaped("second", other, one.shape)
+def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    one, other = as_unit_interval("first", first), as_unit_interval("second", second)
+    check_shape("second", other, one.shape)
     return one, other
 
 
-def _count(where: BoolArray) -> int:
+def _count(where: Bools) -> int:
     return int(np.count_nonzero(where))

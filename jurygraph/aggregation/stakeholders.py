@@ -11,20 +11,19 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, finite, nonnegative, one_or_many, shaped
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation.arrays import Floats, as_finite, as_nonnegative, check_shape, check_vector_or_matrix, total
 from jurygraph.errors import PlanError
 
 __all__ = ["difficulty", "gini", "group_utility", "jain", "minimum", "reward", "sacrifice", "weights"]
 
 SUM_TOLERANCE = 1e-9
 
-Restrictiveness = Sequence[ArrayLike] | FloatArray
+Restrictiveness = Sequence[ArrayLike] | Floats
 
 
 def difficulty(
     hard: Restrictiveness, soft: Restrictiveness, conflict: ArrayLike, gamma: float = 0.5, beta: float = 0.5
-) -> FloatArray:
+) -> Floats:
     """Return d_i = Σ_hard α + γ Σ_soft α + β s_i: Eq. 9 of DecompR.
 
     Args:
@@ -45,26 +44,26 @@ def difficulty(
     for name, discount in (("gamma", gamma), ("beta", beta)):
         if not 0.0 < discount < 1.0:
             raise PlanError(f"{name} is {discount}: a number strictly between 0 and 1 is needed")
-    tension = nonnegative("conflict", conflict)
-    shaped("conflict", tension, (tension.size,))
+    tension = as_nonnegative("conflict", conflict)
+    check_shape("conflict", tension, (tension.size,))
     hard_sum, soft_sum = _sum_restrictiveness("hard", hard), _sum_restrictiveness("soft", soft)
-    shaped("hard", hard_sum, tension.shape)
-    shaped("soft", soft_sum, tension.shape)
+    check_shape("hard", hard_sum, tension.shape)
+    check_shape("soft", soft_sum, tension.shape)
     return hard_sum + gamma * soft_sum + beta * tension
 
 
-def _sum_restrictiveness(name: str, restrictiveness: Restrictiveness) -> FloatArray:
+def _sum_restrictiveness(name: str, restrictiveness: Restrictiveness) -> Floats:
     """Return Σ α for each stakeholder, from lists of α or from sums."""
     rows = list(restrictiveness)
     if not rows or all(np.ndim(row) == 0 for row in rows):
-        return nonnegative(name, rows)
+        return as_nonnegative(name, rows)
     for i, row in enumerate(rows):
         if np.ndim(row) != 1:
-            raise PlanError(f"{name}[{i}] is no list of α, but other stakeholders have one: give lists or sums for all")
-    return np.array([total(nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(rows)])
+            raise PlanError(f"{name}[{i}] is not a list of α, but others have one: give lists or sums for all")
+    return np.array([total(as_nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(rows)])
 
 
-def weights(d: ArrayLike, temperature: float = 5.0) -> FloatArray:
+def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:
     """Return w_i = exp(d_i/τ) / Σ_j exp(d_j/τ): Eq. 10 of DecompR.
 
     Computed once, when a plan is made, with one `math.exp` for each stakeholder, because NumPy's exp differs by CPU.
@@ -79,7 +78,7 @@ def weights(d: ArrayLike, temperature: float = 5.0) -> FloatArray:
     Raises:
         PlanError: no stakeholder, a difficulty that is not finite, or a τ that is not above 0.
     """
-    hardness = finite("d", d)
+    hardness = as_finite("d", d)
     if hardness.ndim != 1 or not hardness.size:
         raise PlanError(f"d has shape {hardness.shape}: one number for each of at least one stakeholder is needed")
     if not temperature > 0.0:
@@ -90,7 +89,7 @@ def weights(d: ArrayLike, temperature: float = 5.0) -> FloatArray:
     return powers / total(powers)
 
 
-def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | FloatArray:
+def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | Floats:
     """Return R = Σ w û: Eq. 2 of DecompR.
 
     Args:
@@ -103,17 +102,17 @@ def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | FloatArray:
     Raises:
         PlanError: weights that are negative or do not sum to 1, values that are not finite, or shapes that do not fit.
     """
-    shares = nonnegative("w", w)
-    shaped("w", shares, (shares.size,))
+    shares = as_nonnegative("w", w)
+    check_shape("w", shares, (shares.size,))
     summed = total(shares)
     if not np.abs(summed - 1.0) <= SUM_TOLERANCE:
         raise PlanError(f"w sums to {summed}: weights of stakeholders sum to 1")
-    utilities = finite("u", u)
-    one_or_many("u", utilities, shares.size)
+    utilities = as_finite("u", u)
+    check_vector_or_matrix("u", utilities, shares.size)
     return total(utilities * shares)
 
 
-def sacrifice(solo: ArrayLike, joint: ArrayLike) -> FloatArray:
+def sacrifice(solo: ArrayLike, joint: ArrayLike) -> Floats:
     """Return (U_solo - U_joint) / U_solo, the relative loss by sharing: the relative form of Eq. 8, as in Table 4.
 
     Args:
@@ -126,55 +125,55 @@ def sacrifice(solo: ArrayLike, joint: ArrayLike) -> FloatArray:
     Raises:
         PlanError: values that are not finite, a solo utility that is not above 0, or shapes that do not fit.
     """
-    solo_utility, joint_utility = finite("solo", solo), finite("joint", joint)
-    shaped("joint", joint_utility, solo_utility.shape)
+    solo_utility, joint_utility = as_finite("solo", solo), as_finite("joint", joint)
+    check_shape("joint", joint_utility, solo_utility.shape)
     if not (solo_utility > 0.0).all():
-        raise PlanError("solo holds a utility that is not above 0: what nobody has cannot be lost")
+        raise PlanError("solo has a utility that is not above 0, so a relative loss is undefined")
     return (solo_utility - joint_utility) / solo_utility
 
 
-def group_utility(u: ArrayLike) -> np.float64 | FloatArray:
+def group_utility(u: ArrayLike) -> np.float64 | Floats:
     """Return the mean utility of the group; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
-    utilities = _check_members(finite("u", u))
-    average_member: np.float64 | FloatArray = total(utilities) / utilities.shape[-1]
+    utilities = _check_members(as_finite("u", u))
+    average_member: np.float64 | Floats = total(utilities) / utilities.shape[-1]
     return average_member
 
 
-def minimum(u: ArrayLike) -> np.float64 | FloatArray:
+def minimum(u: ArrayLike) -> np.float64 | Floats:
     """Return the utility of the worst-off member; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
     # + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
-    worst: np.float64 | FloatArray = np.min(_check_members(finite("u", u)), axis=-1) + 0.0
+    worst: np.float64 | Floats = np.min(_check_members(as_finite("u", u)), axis=-1) + 0.0
     return worst
 
 
-def gini(u: ArrayLike) -> np.float64 | FloatArray:
+def gini(u: ArrayLike) -> np.float64 | Floats:
     """Return the Gini coefficient Σ_ij |u_i - u_j| / (2 n Σ u), in [0, 1): 0 if all utilities are equal (also all 0).
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R]. It depends on the zero point of the scale.
     """
-    utilities = _check_members(nonnegative("u", u))
+    utilities = _check_members(as_nonnegative("u", u))
     gaps = total(total(np.abs(utilities[..., :, None] - utilities[..., None, :])))
     return _divide(gaps, 2.0 * utilities.shape[-1] * total(utilities), empty=0.0)
 
 
-def jain(u: ArrayLike) -> np.float64 | FloatArray:
+def jain(u: ArrayLike) -> np.float64 | Floats:
     """Return Jain's fairness index (Σ u)² / (n Σ u²), in [1/n, 1]: 1 if all utilities are equal (also all 0).
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R].
     """
-    utilities = _check_members(nonnegative("u", u))
+    utilities = _check_members(as_nonnegative("u", u))
     summed = total(utilities)
     return _divide(summed * summed, utilities.shape[-1] * total(utilities * utilities), empty=1.0)
 
 
-def _check_members(u: FloatArray) -> FloatArray:
+def _check_members(u: Floats) -> Floats:
     if u.ndim not in (1, 2) or not u.shape[-1]:
         raise PlanError(f"u has shape {u.shape}: [n] or [R, n] with at least one member is needed")
     return u
 
 
-def _divide(part: np.float64 | FloatArray, whole: np.float64 | FloatArray, empty: float) -> np.float64 | FloatArray:
+def _divide(part: np.float64 | Floats, whole: np.float64 | Floats, empty: float) -> np.float64 | Floats:
     """Return part / whole, and `empty` where the whole is 0."""
     is_empty = np.equal(whole, 0.0)
-    shares: FloatArray = np.where(is_empty, empty, part / np.where(is_empty, 1.0, whole))
+    shares: Floats = np.where(is_empty, empty, part / np.where(is_empty, 1.0, whole))
     return shares[()]

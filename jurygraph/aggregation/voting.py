@@ -3,10 +3,8 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from jurygraph.aggregation._inputs import FloatArray
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation.arrays import Bools, Floats, total
 
 __all__ = ["Majority", "strict_majority"]
 
@@ -14,23 +12,23 @@ __all__ = ["Majority", "strict_majority"]
 class Majority(NamedTuple):
     """The winning values [R] (0.0 where none won), and where a value won, [R]."""
 
-    value: FloatArray
-    decided: NDArray[np.bool_]
+    value: Floats
+    decided: Bools
 
 
-def strict_majority(value: FloatArray, cast: NDArray[np.bool_], seats: NDArray[np.bool_]) -> Majority:
+def strict_majority(value: Floats, has_vote: Bools, requested: Bools) -> Majority:
     """Return the value that more than half of the seats voted for; a tie or too many abstentions decide nothing.
 
-    An abstaining judge votes for no value but keeps the seat: one vote left of three is no majority (our reading of the
+    An abstaining judge still counts in the size: one vote left of three is no majority (our reading of the
     majority over seeds in "Aggregate vs. Personalized Judges").
 
     Args:
         value: the votes, [R,K].
-        cast: where a vote was cast, [R,K].
-        seats: which judges were to vote, [R,K].
+        has_vote: where a vote was cast, [R,K].
+        requested: which judges were to vote, [R,K].
     """
-    voted = cast & seats
-    half = np.asarray(total(np.where(seats, 0.5, 0.0)))
+    voted = has_vote & requested
+    half = np.asarray(total(np.where(requested, 0.5, 0.0)))
     winner, decided = np.zeros(len(value)), np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):
         vote = value[:, column]

@@ -1,5 +1,5 @@
 """The command line: `jurygraph COMMAND`. Results go to standard output, everything else to standard error."""
 
-from jurygraph.cli.boundary import main
+from jurygraph.cli.entry_point import main
 
 __all__ = ["main"]

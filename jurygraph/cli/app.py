@@ -1,33 +1,84 @@
-"""All commands by name. Heavy modules are imported only when a command runs."""
+"""All commands by name. The module of a command is imported when the command is first needed."""
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
-from jurygraph.cli import (
-    annotating,
-    attacking,
-    auditing,
-    checking,
-    comparing,
-    consensus,
-    drawing,
-    importing,
-    migrating,
-    presetting,
-    profiling,
-    project,
-    prompting,
-    reading,
-    rescoring,
-    scoring,
-    studying,
-    watching,
-)
-from jurygraph.cli.text import out
+from jurygraph.cli.render.text import print_result
+
+
+class CommandEntry(NamedTuple):
+    """Where a command is defined in `jurygraph.cli.commands`, and the first sentence of its help."""
+
+    module: str
+    attribute: str
+    summary: str
+
+
+COMMANDS = {
+    "init": CommandEntry("init", "init", "Create a small project that runs as it is."),
+    "doctor": CommandEntry("doctor", "doctor", "Check models, keys, extras and write access."),
+    "profiles": CommandEntry("profiles", "profiles", "Read profiles in text as constraints, with a model."),
+    "annotate": CommandEntry("annotate", "annotate", "Annotate which criteria depend on which (GEAR), with a model."),
+    "score": CommandEntry("score", "score", "Score responses and store every reward with its full trace."),
+    "show": CommandEntry("show", "show", "Show the rewards of a run, or the full trace of a response."),
+    "explain": CommandEntry("show", "explain", "Explain a reward in plain sentences."),
+    "verify": CommandEntry("audit", "verify", "Verify a run: its records, texts, rewards and seal."),
+    "rescore": CommandEntry(
+        "rescore", "rescore", "Compute a run's rewards again from its verdicts, without a request."
+    ),
+    "compare": CommandEntry("compare", "compare", "Compare two runs: rewards, paired tests, flipped verdicts."),
+    "consensus": CommandEntry(
+        "consensus", "consensus", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."
+    ),
+    "watch": CommandEntry("watch", "watch", "Watch a run's rewards, and alert when they are being gamed."),
+    "attack": CommandEntry("attack", "attack", "Attack the config's judge, and measure its false positives."),
+    "seal": CommandEntry("audit", "seal", "Verify a closed run and sign its head, into seal.json."),
+    "close": CommandEntry("audit", "close", "Close a run, so that nothing more is scored into it."),
+    "erase": CommandEntry("audit", "erase", "Erase texts for good."),
+    "export": CommandEntry("show", "export", "Export a run in another format."),
+    "graph": CommandEntry("draw", "graph", "Draw a state machine, or the rubric graph of a task."),
+    "schema": CommandEntry("draw", "schema", "Print the JSON Schema of tasks, responses, config or trace."),
+    "preset": CommandEntry("preset", "preset", "List the presets, or print one as a config."),
+    "import": CommandEntry("import_data", "import_tasks", "Convert a file of another project to TASKS or RATINGS."),
+    "prompts": CommandEntry("prompts", "prompts", "List, show or render the prompts of models."),
+    "study": CommandEntry("study", "study", "Apply the measurements of the papers to runs."),
+}
+
+
+class _LazyGroup(TyperGroup):
+    """A group that imports a command when it is first needed, and lists all commands without importing them."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # None until it is loaded
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command by its name; None if there is none."""
+        if cmd_name in COMMANDS and self.commands[cmd_name] is None:
+            self.commands[cmd_name] = _load_command(cmd_name, COMMANDS[cmd_name])
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the names and summaries of the commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
+
+
+def _load_command(name: str, entry: CommandEntry) -> Any:
+    target = getattr(import_module(f"jurygraph.cli.commands.{entry.module}"), entry.attribute)
+    if isinstance(target, typer.Typer):
+        return typer.main.get_group(target)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    single.command(name)(target)
+    return typer.main.get_command(single)
+
 
 app = typer.Typer(
     name="jurygraph",
+    cls=_LazyGroup,
     help="Rewards from judges, checks and people that can be trusted, explained and defended.",
     no_args_is_help=True,
     add_completion=False,
@@ -40,7 +91,7 @@ def _print_version(requested: bool) -> None:
     if requested:
         from importlib.metadata import version
 
-        out(f"jurygraph {version('jurygraph')}")
+        print_result(f"jurygraph {version('jurygraph')}")
         raise typer.Exit
 
 
@@ -51,32 +102,3 @@ def _options(
     ] = False,
 ) -> None:
     """Rewards from judges, checks and people that can be trusted, explained and defended."""
-
-
-for command in (
-    project.init,
-    checking.doctor,
-    profiling.profiles,
-    annotating.annotate,
-    scoring.score,
-    reading.show,
-    reading.explain,
-    auditing.verify,
-    rescoring.rescore,
-    comparing.compare,
-    consensus.consensus,
-    watching.watch,
-    attacking.attack,
-    auditing.seal,
-    auditing.close,
-    auditing.erase,
-    migrating.migrate,
-    reading.export,
-    drawing.graph,
-    drawing.schema,
-    presetting.preset,
-):
-    app.command()(command)
-app.command("import")(importing.import_tasks)
-app.add_typer(prompting.prompts)
-app.add_typer(studying.study)

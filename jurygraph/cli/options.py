@@ -11,31 +11,35 @@ TasksFile = Annotated[
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.", show_default=False)]
 NewRun = Annotated[Path, typer.Option("-o", "--out", metavar="RUN2", help="Folder of the new run.", show_default=False)]
 ConfigFile = Annotated[
-    Path | None, typer.Option(metavar="F", help="Config.", show_default="jury.yaml beside TASKS, or here")
+    Path | None,
+    typer.Option(metavar="F", help="Config.", show_default="jury.yaml next to TASKS, or in the current folder"),
 ]
 ModelName = Annotated[str | None, typer.Option(metavar="M", help="Model, instead of the config's.", show_default=False)]
 EdgesFrom = Annotated[
     str | None,
     typer.Option(metavar="GRAPHS", help="TASKS file with reviewed rubric graphs.", show_default=False),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; send and write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Estimate the requests; send and write nothing.")]
 FilesOutside = Annotated[
-    bool, typer.Option("--allow-files-outside", help="Let tasks name table files outside their folder.")
+    bool, typer.Option("--allow-files-outside", help="Allow table files outside the folder of the tasks.")
 ]
 MaxCost = Annotated[
-    float | None, typer.Option(min=0, metavar="C", help="US dollars to spend on a model.", show_default=False)
+    float | None,
+    typer.Option(min=0, metavar="C", help="Maximum cost of model requests in US dollars.", show_default=False),
 ]
 MaxCalls = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Requests to send to a model.", show_default=False)
+    int | None, typer.Option(min=0, metavar="N", help="Maximum number of model requests.", show_default=False)
 ]
 Conditions = Annotated[
     list[str] | None,
-    typer.Option("--gate", metavar="TEXT", help="Conditions on the figures; a missed one exits 1.", show_default=False),
+    typer.Option(
+        "--gate", metavar="TEXT", help="Conditions on the statistics; exit code 1 if one is missed.", show_default=False
+    ),
 ]
-Resamples = Annotated[int, typer.Option(min=1, metavar="N", help="Draws of the bootstrap.")]
+Resamples = Annotated[int, typer.Option(min=1, metavar="N", help="Number of bootstrap resamples.")]
 PlotFile = Annotated[
     Path | None,
-    typer.Option("--plot", metavar="F", help="Draw it: .svg, .png, .pdf (extra `plot`).", show_default=False),
+    typer.Option("--plot", metavar="F", help="Write a plot: .svg, .png, .pdf (extra `plot`).", show_default=False),
 ]
 OutFile = Annotated[
     str | None, typer.Option("-o", "--out", metavar="F", help="File to write.", show_default="standard output")

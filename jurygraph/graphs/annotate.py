@@ -4,6 +4,7 @@ roles → candidate pairs by role → a model's answers about the pairs → vali
 state can hold a response.
 """
 
+from functools import cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -11,38 +12,47 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
 from jurygraph.agents.graph_annotator.annotator import Annotator
-from jurygraph.agents.graph_annotator.answers import CheckedRoles
-from jurygraph.agents.graph_annotator.candidates import candidates
 from jurygraph.agents.graph_annotator.domains import load_domain
-from jurygraph.agents.graph_annotator.graph import cut, elected, frozen, turned_down, unanswered
-from jurygraph.agents.graph_annotator.projection import project
-from jurygraph.agents.graph_annotator.standing import Standing, standing
+from jurygraph.agents.graph_annotator.graph import (
+    elect_edges,
+    freeze_graph,
+    projection_rejections,
+    rejected_edges,
+    unanswered_pairs,
+)
+from jurygraph.agents.graph_annotator.known_graph import KnownGraph, known_graph
+from jurygraph.agents.graph_annotator.validation import CheckedRoles, candidate_pairs
+from jurygraph.agents.graph_annotator.voting import project
 from jurygraph.errors import GraphCycleError, PlanError
-from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, Roster
+from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric, Task
 
-AnnotateGraph = CompiledStateGraph[AnnotateState, Roster, AnnotateInput, AnnotateOutput]
+AnnotateGraph = CompiledStateGraph[AnnotateState, RunContext, AnnotateInput, AnnotateOutput]
 Update = dict[str, Any]
 
 
-async def _roles(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
+async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     rubric = _rubric(state)
-    known = _check_standing(state["task"], rubric, state.get("reviewed"))
+    known = _read_known_graph(state["task"], rubric, state.get("reviewed"))
     unknown = [criterion.id for criterion in rubric.criteria if criterion.id not in known.roles]
     assigned = await _annotator(state, runtime.context).roles(unknown) if unknown else CheckedRoles()
-    return {"standing": known, "given": assigned, "roles": dict(sorted({**known.roles, **assigned.roles}.items()))}
+    return {
+        "known_graph": known,
+        "assigned_roles": assigned,
+        "roles": dict(sorted({**known.roles, **assigned.roles}.items())),
+    }
 
 
 async def _candidates(state: AnnotateState) -> Update:
-    pairs = candidates(state["roles"])
-    return {"candidates": len(pairs), "asked": state["standing"].still_to_ask(pairs)}
+    pairs = candidate_pairs(state["roles"])
+    return {"candidates": len(pairs), "requested_pairs": state["known_graph"].open_pairs(pairs)}
 
 
-async def _edges(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
-    if not state["asked"]:
+async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
+    if not state["requested_pairs"]:
         return {"batches": [], "source": None}
     annotator, config = _annotator(state, runtime.context), _annotation_config(runtime.context)
-    batches = await annotator.edges(state["asked"], state["roles"], config.batch, config.votes)
+    batches = await annotator.edges(state["requested_pairs"], state["roles"], config.batch, config.votes)
     return {"batches": batches, "source": annotator.source}
 
 
@@ -51,41 +61,43 @@ async def _validate(state: AnnotateState) -> Update:
     if source is None:
         return {"proposed": [], "rejected": [], "unanswered": []}
     return {
-        "proposed": elected(batches, source),
-        "rejected": list(turned_down(batches, source)),
-        "unanswered": list(unanswered(batches)),
+        "proposed": elect_edges(batches, source),
+        "rejected": list(rejected_edges(batches, source)),
+        "unanswered": list(unanswered_pairs(batches)),
     }
 
 
-async def _project(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
-    rubric, known, assigned = _rubric(state), state["standing"], state["given"]
-    projected = project([*state["proposed"], *known.found, *known.cut], known.by_hand)
+async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
+    rubric, known, assigned = _rubric(state), state["known_graph"], state["assigned_roles"]
+    projected = project(
+        [*state["proposed"], *known.annotated_edges, *known.projected_out_edges], known.hand_written_edges
+    )
     record = Annotation(
         domain=_prompt_domain(state, runtime.context),
         candidates=state["candidates"],
         roles=assigned.roles,
         unassigned=assigned.unassigned,
         seen={},
-        rejected=(*state["rejected"], *cut(projected)),
+        rejected=(*state["rejected"], *projection_rejections(projected)),
         unanswered=tuple(state["unanswered"]),
     )
-    return {"rubric": frozen(state["task"], rubric, known, state["asked"], projected.kept, record)}
+    return {"rubric": freeze_graph(state["task"], rubric, known, state["requested_pairs"], projected.kept, record)}
 
 
-def _check_standing(task: Task, rubric: Rubric, reviewed: Rubric | None) -> Standing:
+def _read_known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None) -> KnownGraph:
     try:
-        return standing(task, rubric, reviewed)
+        return known_graph(task, rubric, reviewed)
     except GraphCycleError as error:
         error.args = (f"task {task.id!r}: {error}; leave out one of these edges",)
         raise
 
 
-def _prompt_domain(state: AnnotateState, roster: Roster) -> str:
+def _prompt_domain(state: AnnotateState, context: RunContext) -> str:
     """Return the domain in the annotator's latest prompt: the recorded one where nothing new was requested."""
-    record, assigned = state["standing"].record, state["given"]
-    if record is not None and not (state["asked"] or assigned.roles or assigned.unassigned):
+    record, assigned = state["known_graph"].record, state["assigned_roles"]
+    if record is not None and not (state["requested_pairs"] or assigned.roles or assigned.unassigned):
         return record.domain
-    return load_domain(_annotation_config(roster).domain).name
+    return load_domain(_annotation_config(context).domain).name
 
 
 def _rubric(state: AnnotateState) -> Rubric:
@@ -95,20 +107,25 @@ def _rubric(state: AnnotateState) -> Rubric:
     return rubric
 
 
-def _annotation_config(roster: Roster) -> AnnotationConfig:
-    return roster.config.annotation or AnnotationConfig()
+def _annotation_config(context: RunContext) -> AnnotationConfig:
+    return context.config.annotation or AnnotationConfig()
 
 
-def _annotator(state: AnnotateState, roster: Roster) -> Annotator:
-    if roster.gateway is None:
+def _annotator(state: AnnotateState, context: RunContext) -> Annotator:
+    if context.judge_client is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
-    return Annotator(state["task"], _rubric(state), load_domain(_annotation_config(roster).domain), roster.gateway)
+    return Annotator(
+        state["task"], _rubric(state), load_domain(_annotation_config(context).domain), context.judge_client
+    )
 
 
+@cache
 def build() -> AnnotateGraph:
     """Return the compiled graph: roles → candidates → edges → validate → project."""
-    graph = StateGraph(AnnotateState, context_schema=Roster, input_schema=AnnotateInput, output_schema=AnnotateOutput)
+    graph = StateGraph(
+        AnnotateState, context_schema=RunContext, input_schema=AnnotateInput, output_schema=AnnotateOutput
+    )
     graph.add_node("roles", _roles)
     graph.add_node("candidates", _candidates)
     graph.add_node("edges", _edges)

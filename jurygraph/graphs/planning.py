@@ -1,12 +1,13 @@
-"""The steps of the prepare graph from a task to its survey, as pure functions of the task and the roster."""
+"""The steps of the prepare graph from a task to its survey, as pure functions of the task and the context."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiner import as_plan_error
 from jurygraph.errors import PlanError
-from jurygraph.graphs.routing import DATA, GATED_LAYERS, GROUP_OF_ONE, SUBMITTED
-from jurygraph.graphs.taking import told_of
+from jurygraph.graphs.routing import DATA
+from jurygraph.messages import nearest_name
 from jurygraph.schema import (
     Audience,
     Criterion,
@@ -21,9 +22,9 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
-from jurygraph.schema.safety import STOPS
-from jurygraph.schema.task import by_id
-from jurygraph.sources.complaint import nearest_name
+from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.safety import GATED_LAYERS, GROUP_OF_ONE, WORST_CASE_GATES
+from jurygraph.schema.task import sort_by_id
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
@@ -31,9 +32,9 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
     members: dict[Audience, Sequence[Stakeholder | Criterion | Reviewer | None]] = {
         "task": (None,),
         "everyone": (None,),
-        "stakeholder": by_id(task.stakeholders),
-        "criterion": by_id(task.rubric.criteria if task.rubric else ()),
-        "reviewer": by_id([Reviewer(id=name) for name in task.reviewers]),
+        "stakeholder": sort_by_id(task.stakeholders),
+        "criterion": sort_by_id(task.rubric.criteria if task.rubric else ()),
+        "reviewer": sort_by_id([Reviewer(id=name) for name in task.reviewers]),
     }
     return tuple(
         _make_view(task, audience, member) for audience in sorted(set(audiences)) for member in members[audience]
@@ -53,7 +54,7 @@ def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | 
         id=task.id,
         audience=audience,
         about=about,
-        people=tuple(map(_without_weights, by_id(task.stakeholders))) if audience == "everyone" else (),
+        people=tuple(map(_without_weights, sort_by_id(task.stakeholders))) if audience == "everyone" else (),
         query=task.query,
         reference=task.reference,
         facts=task.facts,
@@ -64,7 +65,7 @@ def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | 
 
 def _without_weights(person: Stakeholder) -> Stakeholder:
     """Return the stakeholder with equal restrictiveness for all constraints, sorted by id."""
-    constraints = tuple(c.model_copy(update={"restrictiveness": 1.0}) for c in by_id(person.constraints))
+    constraints = tuple(c.model_copy(update={"restrictiveness": 1.0}) for c in sort_by_id(person.constraints))
     return person.model_copy(update={"constraints": constraints})
 
 
@@ -101,13 +102,13 @@ def list_questions(
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
     views: Sequence[TaskView],
-    given: Collection[str] = (),
+    available: Collection[str] = (),
 ) -> tuple[Question, ...]:
     """Return all questions in the order of their ids; `when`, `samples` and `of` of the config override the
     evaluator's.
 
-    `given` are the names of the material that derivers produce. A standby question is left out where another question
-    covers the same member and subject. Raises PlanError for a question that is repeated or invalid.
+    `available` are the names of the material that derivers produce. A standby question is left out where another
+    question covers the same member and subject. Raises PlanError for a question that is repeated or invalid.
     """
     questions: dict[str, Question] = {}
     for name, evaluator in evaluators.items():
@@ -115,12 +116,12 @@ def list_questions(
         for view in views:
             if view.audience != evaluator.audience:
                 continue
-            with told_of(f"evaluator {name!r}"):
+            with as_plan_error(f"evaluator {name!r}"):
                 evaluator_questions = evaluator.questions(view)
             for question in evaluator_questions:
                 if question.id in questions:
-                    raise PlanError(f"two questions have the id {question.id!r}: tell them apart by their subjects")
-                needs = _required_material(question.needs, evaluator.reads_data and DATA in given)
+                    raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
+                needs = _required_material(question.needs, evaluator.reads_data and DATA in available)
                 if uses[name].of is not None and needs:
                     raise PlanError(_describe_unseen_variants(name, needs))
                 configured = question.model_copy(update={**changes, "needs": needs})
@@ -134,7 +135,7 @@ def list_questions(
 
 def _describe_unseen_variants(name: str, needs: Sequence[str]) -> str:
     """Return the message for an evaluator of variants that would see only material derived from the response itself."""
-    reason = f"rests on material {needs[0]!r}, which is made of the response itself"
+    reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
     return f"evaluator {name!r} {reason}, so that it sees no variant; leave `of` out, or ask one that reads the text"
 
 
@@ -148,14 +149,14 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
             f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
             "`self.question` of that view"
         )
-    if question.id == GROUP_OF_ONE or question.id in STOPS:
-        raise PlanError(f"no question is called {question.id!r}, which marks why none is asked: `name` it otherwise")
+    if question.id == GROUP_OF_ONE or question.id in WORST_CASE_GATES:
+        raise PlanError(f"no question may be called {question.id!r}, the name of skipped ones; set another `name`")
     if question.of != SUBMITTED and question.scope != "response":
         raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")
     return question
 
 
-def survey_of(
+def build_survey(
     views: Sequence[TaskView],
     derivations: Sequence[Derivation],
     questions: Sequence[Question],
@@ -183,7 +184,7 @@ def _waves(derivations: Sequence[Derivation], questions: Sequence[Question]) -> 
     except CycleError as error:
         cycle = " -> ".join(node.partition(":")[2] for node in error.args[1])
         raise PlanError(
-            f"these wait for each other, so none can be asked: {cycle}; leave out one `when`, `needs` or `of` of them"
+            f"these wait for each other, so none can run: {cycle}; leave out one `when`, `needs` or `of` of them"
         ) from error
     return tuple(
         Wave(
@@ -216,5 +217,5 @@ def _unknown_source(node: str, source: str, nodes: Iterable[str]) -> str:
     if kind == "material":
         problem = f"needs material {name!r}, which no deriver gives{hint or '; list one that does under `derivers`'}"
     else:
-        problem = f"waits for question {name!r}, which nobody asks{hint or '; there are ' + ', '.join(same_kind)}"
+        problem = f"waits for question {name!r}, which no evaluator asks{hint or '; there are ' + ', '.join(same_kind)}"
     return f"{node.partition(':')[2]!r} {problem}"

@@ -1,6 +1,6 @@
 """Routing: the next work of a group, as a pure function of the plan, the group, and the verdicts so far.
 
-A wave of the survey becomes slots for evaluators and jobs for derivers, by branch. Where staged screening (`when`), a
+A wave of the survey becomes tasks for evaluators and derivers, by branch. Where staged screening (`when`), a
 failed deriver or a group of one excludes a question for a response, a verdict is settled here without a judgement.
 """
 
@@ -9,40 +9,36 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
-from typing import Any
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
-from jurygraph.safety.gates import Gated, gated
+from jurygraph.safety.gates import GateResult, stopping_gate
 from jurygraph.schema import (
-    Audience,
     Call,
+    Condition,
     Criterion,
     Derivation,
     Failure,
     Material,
     Question,
+    RecordedVerdict,
     Response,
     Status,
     Survey,
     TaskView,
     Verdict,
-    When,
 )
-from jurygraph.schema.safety import NO_VARIANT
-from jurygraph.schema.task import words_of
+from jurygraph.schema.plan import SUBMITTED, question_identity
+from jurygraph.schema.safety import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT
+from jurygraph.schema.task import query_text
 
-GROUP_OF_ONE = "group-of-one"
-SUBMITTED = "submitted"
 DATA = "data"
 """Material of this name is used as the data of a response that has none, where an evaluator needs data."""
 NOT_DERIVED = Failure(cause="infrastructure", kind="material", message="it was not derived")
-GATED_LAYERS = ("model", "residual")
-"""Layers whose questions get their verdict from a gate that stops a response."""
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class EvaluatorTask:
     """One judgement to make.
 
     It has the responses shown, their material, and the ids of the submitted responses that the verdicts are about.
@@ -56,7 +52,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DerivationTask:
     """One derivation for one response."""
 
     derivation: Derivation
@@ -64,44 +60,45 @@ class Job:
     material: Materials
 
 
-Shown = tuple[str, str, tuple[str, ...], int]
+VerdictKey = tuple[str, str, tuple[str, ...], int]
 """Key of a verdict: question id, id of the response it is about, ids of the responses as shown, and sample."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class KnownResults:
     """Known results of a group, which are reused: verdicts, material by (name, response id), calls by id.
 
     Only verdicts on responses that were shown are reused: those settled without a judgement are settled again. A
     verdict or material that depends on other material is reused only if that material is still the same.
     """
 
-    verdicts: Mapping[Shown, Verdict]
+    verdicts: Mapping[VerdictKey, RecordedVerdict]
     material: Mapping[tuple[str, str], Material]
     calls: Mapping[str, Call] = field(default_factory=dict)
 
 
-NOTHING = Recalled({}, {})
+NO_KNOWN_RESULTS = KnownResults({}, {})
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """The work of a wave: slots by branch, jobs, and verdicts and material that were settled without a judgement."""
+class WaveWork:
+    """The work of a wave: evaluator tasks by branch, derivation_tasks, and verdicts and material settled without a
+    judgement."""
 
-    slots: dict[str, list[Slot]] = field(default_factory=dict)
-    jobs: list[Job] = field(default_factory=list)
-    settled: list[Verdict] = field(default_factory=list)
+    evaluator_tasks: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
+    derivation_tasks: list[DerivationTask] = field(default_factory=list)
+    settled_verdicts: list[RecordedVerdict] = field(default_factory=list)
     material: list[Material] = field(default_factory=list)
 
     @property
     def branches(self) -> list[str]:
         """Return the nodes that have work."""
-        return (["derive"] if self.jobs else []) + sorted(self.slots)
+        return (["derive"] if self.derivation_tasks else []) + sorted(self.evaluator_tasks)
 
 
-def canonical_order(responses: Iterable[Response]) -> tuple[Response, ...]:
+def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
     """Return the group ordered by content: digest of text and data, then id. Labels and agents are removed."""
-    return tuple(sorted((r.shown() for r in responses), key=lambda r: (r.content_digest, r.id)))
+    return tuple(sorted((r.strip_metadata() for r in responses), key=lambda r: (r.content_digest, r.id)))
 
 
 def next_work(
@@ -109,11 +106,11 @@ def next_work(
     wave: int,
     responses: Sequence[Response],
     material: Sequence[Material],
-    verdicts: Sequence[Verdict],
-    recalled: Recalled = NOTHING,
-) -> tuple[Work, int]:
+    verdicts: Sequence[RecordedVerdict],
+    known_results: KnownResults = NO_KNOWN_RESULTS,
+) -> tuple[WaveWork, int]:
     """Return the work of the first wave from `wave` on that has any, and the number of the wave after it."""
-    collector = _WorkCollector(survey, responses, material, verdicts, recalled)
+    collector = _WorkCollector(survey, responses, material, verdicts, known_results)
     while wave < len(survey.waves) and not collector.work.branches:
         collector.add(wave)
         wave += 1
@@ -128,18 +125,18 @@ class _WorkCollector:
         survey: Survey,
         responses: Sequence[Response],
         material: Sequence[Material],
-        verdicts: Sequence[Verdict],
-        recalled: Recalled,
+        verdicts: Sequence[RecordedVerdict],
+        known_results: KnownResults,
     ) -> None:
         self.survey = survey
         self.responses = responses
-        self.recalled = recalled
-        self.work = Work()
+        self.known_results = known_results
+        self.work = WaveWork()
         self.material: dict[str, dict[str, Material]] = defaultdict(dict)
         for item in material:
             self.material[item.response][item.name] = item
         self.verdicts = verdicts
-        self.gated: dict[tuple[str, str, str | None], Gated | None] = {}
+        self.gated: dict[tuple[str, str, str | None], GateResult | None] = {}
         self.mirrored = {q.id for q in survey.questions if q.scope == "pair" and q.pairs == "unordered"}
 
     def add(self, wave: int) -> None:
@@ -155,20 +152,22 @@ class _WorkCollector:
     def _route_derivation(self, derivation: Derivation) -> None:
         for response in self.responses:
             failure = self._missing_material(response, derivation.needs)
-            settled = self.recalled.material.get((derivation.gives, response.id))
+            settled = self.known_results.material.get((derivation.gives, response.id))
             if derivation.gives == DATA and response.data is not None:
                 settled = Material(name=DATA, response=response.id, data=response.data)
             elif failure is not None:
                 settled = Material(name=derivation.gives, response=response.id, status="failed", failure=failure)
             elif settled is None or not self._is_unchanged(derivation.needs, [response.id]):
                 shown = self._with_data(response, response, derivation.needs)
-                self.work.jobs.append(Job(derivation, shown, self._select_material(response, derivation.needs)))
+                self.work.derivation_tasks.append(
+                    DerivationTask(derivation, shown, self._select_material(response, derivation.needs))
+                )
                 continue
             self.work.material.append(settled)
             self.material[response.id][derivation.gives] = settled
 
     def _route_question(self, question: Question) -> None:
-        stamp = stamps(question, self.survey.views[question.view])
+        stamp = make_stamp(question, self.survey.views[question.view])
         outcomes = {r.id: self._exclusion_verdict(question, r) for r in self.responses}
         askable = [r for r in self.responses if outcomes[r.id] is None]
         if question.scope != "response" and len(askable) == 1:
@@ -176,11 +175,11 @@ class _WorkCollector:
                 [outcome for outcome in outcomes.values() if outcome is not None]
             )
             askable = []
-        self.work.settled.extend(
+        self.work.settled_verdicts.extend(
             stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
         )
-        slots = [
-            Slot(
+        evaluator_tasks = [
+            EvaluatorTask(
                 question,
                 tuple(self._with_data(r, owner, question.needs) for r, owner in zip(shown, owners, strict=True)),
                 tuple(self._select_material(r, question.needs) for r in owners),
@@ -190,27 +189,29 @@ class _WorkCollector:
             for shown, owners, about in self._list_combinations(question, askable)
             for sample in range(question.samples)
         ]
-        unsettled = [slot for slot in slots if not self._recall(slot, stamp)]
+        unsettled = [evaluator_task for evaluator_task in evaluator_tasks if not self._recall(evaluator_task, stamp)]
         if unsettled:
-            self.work.slots.setdefault(question.branch, []).extend(unsettled)
+            self.work.evaluator_tasks.setdefault(question.branch, []).extend(unsettled)
 
-    def _recall(self, slot: Slot, stamp: "Stamp") -> bool:
-        """Settle the slot with recalled verdicts, under the present identity; return False if any is missing."""
-        question, shown = slot.question, tuple(r.id for r in slot.responses)
-        keys = [(question.id, about, shown, slot.sample) for about in slot.about]
-        owners = shown if question.of == SUBMITTED else slot.about
-        if not all(key in self.recalled.verdicts for key in keys) or not self._is_unchanged(rests_on(question), owners):
+    def _recall(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
+        """Settle the task with known verdicts, under the present identity; return False if any is missing."""
+        question, shown = evaluator_task.question, tuple(r.id for r in evaluator_task.responses)
+        keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
+        owners = shown if question.of == SUBMITTED else evaluator_task.about
+        if not all(key in self.known_results.verdicts for key in keys) or not self._is_unchanged(
+            required_material(question), owners
+        ):
             return False
-        self.work.settled.extend(
-            stamp(self.recalled.verdicts[key], about, shown, slot.sample)
-            for key, about in zip(keys, slot.about, strict=True)
+        self.work.settled_verdicts.extend(
+            stamp(self.known_results.verdicts[key], about, shown, evaluator_task.sample)
+            for key, about in zip(keys, evaluator_task.about, strict=True)
         )
         return True
 
     def _is_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
-        """Return whether the material of these names about these responses (ids) equals the recalled material."""
+        """Return whether the material of these names about these responses (ids) equals the known material."""
         return all(
-            self.material[response][name] == self.recalled.material.get((name, response))
+            self.material[response][name] == self.known_results.material.get((name, response))
             for name in names
             for response in responses
         )
@@ -238,7 +239,7 @@ class _WorkCollector:
         stopped = self._gate_verdict(question, response)
         if stopped is not None:
             return stopped
-        failure = self._missing_material(response, rests_on(question))
+        failure = self._missing_material(response, required_material(question))
         if failure is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
@@ -246,7 +247,7 @@ class _WorkCollector:
             return self._verdict_without_variants(question, response)
         return None if question.when is None else self._screening_verdict(question.when, response)
 
-    def _gate_verdict(self, question: Question, response: Response) -> Verdict | None:
+    def _gate_verdict(self, question: Question, response: Response) -> RecordedVerdict | None:
         """Return the verdict of a gate that stops the response: no merit and all faults are found in it.
 
         It comes before screening and material, so that a response cannot avoid such a question by lacking something.
@@ -254,16 +255,16 @@ class _WorkCollector:
         if question.layer not in GATED_LAYERS or not self.survey.gates:
             return None
         view = self.survey.views[question.view]
-        query = words_of(view.query)
+        query = query_text(view.query)
         key = response.id, query, view.reference
         if key not in self.gated:
-            self.gated[key] = gated(response.text, self.survey.gates, query=query, reference=view.reference)
+            self.gated[key] = stopping_gate(response.text, self.survey.gates, query=query, reference=view.reference)
         result = self.gated[key]
         if result is None:
             return None
         return _worst_verdict(view, result.gate, result.reason)
 
-    def _screening_verdict(self, when: When, response: Response) -> Verdict | None:
+    def _screening_verdict(self, when: Condition, response: Response) -> RecordedVerdict | None:
         """Return None if the question is to be judged, else the verdict that replaces its judgement."""
         verdicts = list(self._verdicts_on(when.question, response))
         judged = [v for v in verdicts if v.status == "ok"]
@@ -279,12 +280,12 @@ class _WorkCollector:
             return None
         return _skip_question(when, f"{when.question} is {value:g}, and {when.op} {when.threshold:g} is asked for")
 
-    def _verdicts_on(self, question: str, response: Response) -> Iterable[Verdict]:
+    def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
         """Return the verdicts on a question about a response.
 
         A verdict on an unordered pair is mirrored for the second response.
         """
-        for verdict in (*self.verdicts, *self.work.settled):
+        for verdict in (*self.verdicts, *self.work.settled_verdicts):
             if verdict.question == question:
                 if verdict.about == response.id:
                     yield verdict
@@ -292,7 +293,7 @@ class _WorkCollector:
                     score = None if verdict.score is None else 1.0 - verdict.score
                     yield verdict.model_copy(update={"score": score, "native": None})
 
-    def _verdict_without_variants(self, question: Question, response: Response) -> Verdict:
+    def _verdict_without_variants(self, question: Question, response: Response) -> RecordedVerdict:
         """Return the verdict for a response without variants, which gains nothing from having none."""
         reason = (
             self.material[response.id][question.of].note or f"material {question.of!r} holds no variant to ask about"
@@ -320,41 +321,33 @@ class _WorkCollector:
         return {name: self.material[response.id][name] for name in needs}
 
 
-def rests_on(question: Question) -> tuple[str, ...]:
+def required_material(question: Question) -> tuple[str, ...]:
     """Return the names of the material that a question depends on."""
     return question.needs if question.of == SUBMITTED else (*question.needs, question.of)
 
 
-def identity_of(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:
-    """Return the fields that identify the question and its member in every verdict."""
-    return {
-        "question": question.id,
-        "evaluator": question.evaluator,
-        "version": question.version,
-        "layer": question.layer,
-        "subject": question.subject,
-        "stakeholder": member if audience == "stakeholder" else None,
-        "reviewer": member if audience == "reviewer" else None,
-    }
+Stamp = Callable[[Verdict, str, tuple[str, ...], int], RecordedVerdict]
+_BLANK = RecordedVerdict.model_construct()
 
 
-Stamp = Callable[[Verdict, str, tuple[str, ...], int], Verdict]
+def make_stamp(question: Question, view: TaskView) -> Stamp:
+    """Return a function that turns a verdict into a recorded one: `(verdict, about, responses shown, sample)`.
 
+    It adds the question's identity, which replaces that of a verdict recalled from another run.
+    """
+    identity = question_identity(question, view.audience, view.member)
 
-def stamps(question: Question, view: TaskView) -> Stamp:
-    """Return a function that adds the question's identity to a verdict: `(verdict, about, responses shown, sample)`."""
-    identity = identity_of(question, view.audience, view.member)
-
-    def stamp(verdict: Verdict, about: str, responses: tuple[str, ...], sample: int) -> Verdict:
-        return verdict.model_copy(update={**identity, "about": about, "responses": responses, "sample": sample})
+    def stamp(verdict: Verdict, about: str, responses: tuple[str, ...], sample: int) -> RecordedVerdict:
+        shown = {"about": about, "responses": responses, "sample": sample}
+        return _BLANK.model_copy(update={**vars(verdict), **identity, **shown})
 
     return stamp
 
 
-def _worst_verdict(view: TaskView, gate: str, reason: str) -> Verdict:
+def _worst_verdict(view: TaskView, gate: str, reason: str) -> RecordedVerdict:
     """Return the verdict for a judgement that the response itself prevented: all faults and no merit."""
     is_penalty = isinstance(view.about, Criterion) and view.about.weight < 0
-    return Verdict(score=float(is_penalty), met=is_penalty, gated_by=gate, reason=reason)
+    return RecordedVerdict(score=float(is_penalty), met=is_penalty, gated_by=gate, reason=reason)
 
 
 def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
@@ -364,31 +357,33 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
     """
     missing = next((other for other in others if other.status not in ("not_applicable", "ok")), None)
     if missing is None:
-        return Verdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason="there is nothing to compare with")
-    return Verdict.failed("group", "there is nothing left to compare with: the others could not be asked about")
+        reason = "there is nothing to compare with"
+        return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason=reason)
+    return Verdict.fail("group", "there is nothing left to compare with: the others could not be asked about")
 
 
-def _skip_question(when: When, reason: str) -> Verdict:
-    return Verdict(status="not_applicable", gated_by=when.question, reason=reason)
+def _skip_question(when: Condition, reason: str) -> RecordedVerdict:
+    return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
 
 
-def _verdict_without_gate(when: When, verdicts: Sequence[Verdict]) -> Verdict:
+def _verdict_without_gate(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
     """Return an unjudged verdict, with the cause of its unjudged gate, so that the question is not hidden."""
     failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"
     if any(v.status == "failed" for v in verdicts) or not verdicts:
         cause = failures[0].cause if failures else "infrastructure"
         failure = Failure(cause=cause, kind="gate", message=reason)
-        return Verdict(status="failed", gated_by=when.question, failure=failure, reason=reason)
-    return Verdict(status="abstained", gated_by=when.question, failure=failures[0] if failures else None, reason=reason)
+        return RecordedVerdict(status="failed", failure=failure, gated_by=when.question, reason=reason)
+    cause_of_gate = failures[0] if failures else None
+    return RecordedVerdict(status="abstained", failure=cause_of_gate, gated_by=when.question, reason=reason)
 
 
-def _measure(verdict: Verdict, when: When) -> float | None:
+def _measure(verdict: Verdict, when: Condition) -> float | None:
     value = verdict.score if when.on == "score" else verdict.native
     return None if value is None or isinstance(value, str) else float(value)
 
 
-def _reduce(values: Sequence[float], when: When) -> float:
+def _reduce(values: Sequence[float], when: Condition) -> float:
     if when.reduce == "mean":
         return float(aggregation.total(sorted(values))) / len(values)
     if when.reduce == "median":
@@ -405,5 +400,5 @@ _PASSES: Mapping[str, Callable[[float, float], bool]] = {
 }
 
 
-def _passes(value: float, when: When) -> bool:
+def _passes(value: float, when: Condition) -> bool:
     return _PASSES[when.op](value, when.threshold)

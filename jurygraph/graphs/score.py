@@ -1,7 +1,7 @@
 """The score graph, run once for a task's group of responses: route ⇄ branches, then statistics → decide → trace."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from langgraph.graph import END, START, StateGraph
@@ -9,37 +9,37 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from jurygraph.graphs.answering import answer_slots, derive_jobs
-from jurygraph.graphs.decide import decide
-from jurygraph.graphs.routing import next_work
-from jurygraph.graphs.state import Roster, ScoreOutput, ScoreState
+from jurygraph.decision.decide import compute_rewards
+from jurygraph.graphs.execution import answer_evaluator_tasks, derive_material
+from jurygraph.graphs.routing import KnownResults, next_work, sort_responses
+from jurygraph.graphs.state import RunContext, ScoreOutput, ScoreState
 from jurygraph.graphs.tracing import group_statistics, write_traces
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Branch
+from jurygraph.schema import Branch, Plan, Response
 
-ScoreGraph = CompiledStateGraph[ScoreState, Roster, ScoreState, ScoreOutput]
+ScoreGraph = CompiledStateGraph[ScoreState, RunContext, ScoreState, ScoreOutput]
 Update = dict[str, Any]
 BRANCHES: tuple[str, ...] = get_args(Branch)
 
 
 async def _route(state: ScoreState) -> Command[str]:
     """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
-    survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["recalled"])
+    survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["known_results"])
     wave, responses = state["wave"], state["responses"]
     longest = max((len(response.text) for response in responses), default=0)  # response gates read the whole text
     work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *known), longest)
-    update = {"work": work, "wave": wave, "verdicts": work.settled, "material": work.material}
+    update = {"work": work, "wave": wave, "verdicts": work.settled_verdicts, "material": work.material}
     return Command(goto=work.branches or ["statistics"], update=update)
 
 
-async def _derive(state: ScoreState, runtime: Runtime[Roster]) -> Update:
-    return {"material": await derive_jobs(state["work"].jobs, state["plan"].survey, runtime.context)}
+async def _derive(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
+    return {"material": await derive_material(state["work"].derivation_tasks, state["plan"].survey, runtime.context)}
 
 
-def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]:
-    async def answer(state: ScoreState, runtime: Runtime[Roster]) -> Update:
-        slots = state["work"].slots[branch]
-        return {"verdicts": await answer_slots(slots, state["plan"].survey, runtime.context)}
+def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]:
+    async def answer(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
+        evaluator_tasks = state["work"].evaluator_tasks[branch]
+        return {"verdicts": await answer_evaluator_tasks(evaluator_tasks, state["plan"].survey, runtime.context)}
 
     return answer
 
@@ -49,29 +49,36 @@ async def _statistics(state: ScoreState) -> Update:
     return {"statistics": group_statistics(state["plan"].survey.questions, scored)}
 
 
-async def _decide(state: ScoreState, runtime: Runtime[Roster]) -> Update:
+async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
     plan, names = state["plan"], [r.id for r in state["responses"]]
-    rewards = decide(plan.decision, plan.survey.questions, names, state["verdicts"], runtime.context.combiners)
+    rewards = compute_rewards(plan.decision, plan.survey.questions, names, state["verdicts"], runtime.context.combiners)
     return {"rewards": rewards}
 
 
-async def _trace(state: ScoreState, runtime: Runtime[Roster]) -> Update:
-    gateway, known = runtime.context.gateway, state["recalled"].calls
-    return {"traces": write_traces(state, known if gateway is None else {**known, **gateway.calls})}
+async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
+    client, known = runtime.context.judge_client, state["known_results"].calls
+    return {"traces": write_traces(state, known if client is None else {**known, **client.calls})}
 
 
-_NODES: Mapping[str, Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]] = {
+_NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]] = {
     "derive": _derive,
     **{branch: _answer_node(branch) for branch in BRANCHES},
 }
 
 
-async def ask_directly(start: ScoreState, roster: Roster) -> None:
+def initial_state(plan: Plan, responses: Sequence[Response], known_results: KnownResults) -> ScoreState:
+    """Return the state from which a group is scored, with the responses in canonical order."""
+    return ScoreState(
+        plan=plan, responses=sort_responses(responses), known_results=known_results, wave=0, material=[], verdicts=[]
+    )
+
+
+async def answer_questions(start: ScoreState, context: RunContext) -> None:
     """Ask every question that the compiled graph asks about a group, and compute no rewards.
 
     A dry run records requests only, and the bookkeeping of the graph engine would take most of its time.
     """
-    state, runtime = start.copy(), Runtime(context=roster)
+    state, runtime = start.copy(), Runtime(context=context)
     while True:
         _add(state, cast(Update, (await _route(state)).update))
         steps = [_NODES[step] for step in state["work"].branches]
@@ -89,7 +96,7 @@ def _add(state: ScoreState, update: Update) -> None:
 
 def build() -> ScoreGraph:
     """Return the compiled graph: every branch has an edge back to `route`, which chooses the next nodes."""
-    graph = StateGraph(ScoreState, context_schema=Roster, output_schema=ScoreOutput)
+    graph = StateGraph(ScoreState, context_schema=RunContext, output_schema=ScoreOutput)
     graph.add_node("route", _route, destinations=("derive", *BRANCHES, "statistics"))
     graph.add_node("derive", _derive)
     for branch in BRANCHES:

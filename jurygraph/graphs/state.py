@@ -2,47 +2,50 @@
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from jurygraph.agents.graph_annotator.answers import CheckedRoles
-from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.standing import Standing
-from jurygraph.agents.graph_annotator.voting import Batch, Source
-from jurygraph.agents.roles import Combiner, Deriver, Evaluator
-from jurygraph.graphs.routing import Recalled, Work
+from jurygraph.agents.graph_annotator.known_graph import KnownGraph
+from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
+from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
+from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiner import Combiner
+from jurygraph.graphs.routing import KnownResults, WaveWork
+from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Config,
     Decision,
     Edge,
+    EvaluatorRecord,
     Material,
     Plan,
+    RecordedVerdict,
     RejectedEdge,
     Response,
     Reward,
     Rubric,
-    Seat,
     Survey,
     Task,
     TaskView,
     Trace,
-    Unanswered,
-    Verdict,
+    UnansweredPair,
 )
 from jurygraph.schema.profile import Profiles, ProfilesLine
 from jurygraph.schema.rubric import Role
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Consultation
+    from jurygraph.models.gateway import Gateway
+    from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import CallSink
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class RunContext:
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
-    `gateway` is the client for the model, None without one. `secrets` are known in addition to those of the
+    `judge_client` is the client for the model, None without one. `secrets` are known in addition to those of the
     environment.
     """
 
@@ -50,8 +53,17 @@ class Roster:
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
-    gateway: "Consultation | None" = None
+    judge_client: "JudgeClient | None" = None
     secrets: tuple[str, ...] = ()
+
+    def with_model(self, gateway: "Gateway | None", sink: "CallSink | None" = None) -> "RunContext":
+        """Return the context of one graph run, whose client sends requests to `gateway` and keeps replies in `sink`."""
+        if gateway is None:
+            return self
+        from jurygraph.models.judge_client import JudgeClient  # imported lazily: only needed with a model
+
+        client = JudgeClient(gateway, self.config.calls.parameters, self.config.safety, project_key(), sink)
+        return replace(self, judge_client=client)
 
     @property
     def redactor(self) -> Redactor:
@@ -59,21 +71,21 @@ class Roster:
         return process_redactor(self.secrets)
 
     @property
-    def seats(self) -> dict[str, Seat]:
+    def evaluator_records(self) -> dict[str, EvaluatorRecord]:
         """Return the record of each evaluator that a run stores, by name."""
-        return {name: evaluator.seat for name, evaluator in self.evaluators.items()}
+        return {name: evaluator.record for name, evaluator in self.evaluators.items()}
 
 
 class PrepareState(TypedDict, total=False):
     """The prepare graph's state. It has no field that could hold a response.
 
     `task` is the original task, and after its `profiles` were read the task with their constraints and tensions;
-    `digest` is that of the original. `stated` are the profiles as a PROFILES file gives them. `rubric` is the task's
+    `digest` is that of the original. `profiles_line` has the profiles of a PROFILES file. `rubric` is the task's
     rubric with its annotated graph, None where it was not annotated.
     """
 
     task: Task
-    stated: ProfilesLine | None
+    profiles_line: ProfilesLine | None
     digest: str
     profiles: Profiles | None
     rubric: Rubric | None
@@ -101,16 +113,16 @@ class AnnotateInput(TypedDict, total=False):
 class AnnotateState(AnnotateInput, total=False):
     """The annotate graph's state. It has no field that could hold a response."""
 
-    standing: Standing
-    given: CheckedRoles
+    known_graph: KnownGraph
+    assigned_roles: CheckedRoles
     roles: dict[str, Role]
     candidates: int
-    asked: tuple[Pair, ...]
+    requested_pairs: tuple[Pair, ...]
     batches: list[Batch]
-    source: Source | None
+    source: EdgeSource | None
     proposed: list[Edge]
     rejected: list[RejectedEdge]
-    unanswered: list[Unanswered]
+    unanswered: list[UnansweredPair]
     rubric: Rubric
 
 
@@ -126,10 +138,10 @@ class ScoreState(TypedDict, total=False):
     plan: Plan
     responses: tuple[Response, ...]
     wave: int
-    work: Work
+    work: WaveWork
     material: Annotated[list[Material], operator.add]
-    verdicts: Annotated[list[Verdict], operator.add]
-    recalled: Recalled
+    verdicts: Annotated[list[RecordedVerdict], operator.add]
+    known_results: KnownResults
     statistics: dict[str, Any]
     rewards: tuple[Reward, ...]
     traces: tuple[Trace, ...]

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import aggregation
-from jurygraph.graphs.decide import verdicts_of
 from jurygraph.graphs.state import ScoreState
-from jurygraph.schema import Call, Material, Question, Response, Trace, Verdict, digest_of
+from jurygraph.schema import Call, Material, Question, RecordedVerdict, Response, Trace, digest_of
+from jurygraph.schema.trace import group_verdicts_by_response
 
 
 def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
     `calls` are the calls, by id, that the group's verdicts and material may refer to.
     """
     plan, responses = state["plan"], state["responses"]
-    verdicts = verdicts_of(plan.survey.questions, [r.id for r in responses], state["verdicts"])
+    verdicts = group_verdicts_by_response(plan.survey.questions, [r.id for r in responses], state["verdicts"])
     material: dict[str, list[Material]] = defaultdict(list)
     for item in state["material"]:
         material[item.response].append(item)
@@ -58,14 +58,14 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
     )
 
 
-def _referenced_calls(calls: Mapping[str, Call], users: Iterable[Verdict | Material]) -> tuple[Call, ...]:
+def _referenced_calls(calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]) -> tuple[Call, ...]:
     """Return the calls that verdicts and material refer to, with the calls they repair or are repaired by."""
     users = list(users)
     referenced = {user.call for user in users if user.call in calls}
     referenced |= {
         user.shrinkage.call
         for user in users
-        if isinstance(user, Verdict) and user.shrinkage and user.shrinkage.call in calls
+        if isinstance(user, RecordedVerdict) and user.shrinkage and user.shrinkage.call in calls
     }
     referenced |= {calls[name].repairs for name in referenced if name is not None}
     referenced |= {call.id for call in calls.values() if call.repairs is not None and call.repairs in referenced}

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.combiners import Mean
-from jurygraph.agents.roles import Cells, Component
+from jurygraph.decision.combiner import Component, ScoreMatrix
+from jurygraph.decision.combiners import Mean
 
 
 class Panel(Mean):
@@ -25,19 +25,19 @@ class Panel(Mean):
 
     name = "panel"
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        mean = super().combine(cells, params)
-        means = [replace(matrix, live=matrix.live & matrix.judged).mean() for matrix in cells.values()]
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        mean = super().combine(matrices, params)
+        means = [replace(matrix, applicable=matrix.applicable & matrix.judged).mean() for matrix in matrices.values()]
         value = np.stack([value for value, _ in means], axis=1)
         has_score = np.stack([present for _, present in means], axis=1)
         distance = np.abs(value[:, :, None] - value[:, None, :])
-        is_pair = has_score[:, :, None] & has_score[:, None, :] & ~np.eye(len(cells), dtype=np.bool_)
+        is_pair = has_score[:, :, None] & has_score[:, None, :] & ~np.eye(len(matrices), dtype=np.bool_)
         pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
-        figures = {
+        diagnostics = {
             "disagreement": aggregation.total(aggregation.total(np.where(is_pair, distance, 0.0)))
             / np.maximum(pairs, 1.0),
             "lowest": np.where(has_score.any(axis=1), np.where(has_score, value, 1.0).min(axis=1), 0.0),
             "highest": np.where(has_score, value, 0.0).max(axis=1),
         }
-        parts = {name: matrix.mean()[0] for name, matrix in cells.items()}
-        return Component(mean.value, mean.present, parts, figures)
+        parts = {name: matrix.mean()[0] for name, matrix in matrices.items()}
+        return Component(mean.value, mean.present, parts, diagnostics)

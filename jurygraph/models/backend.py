@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jurygraph.models.asking import Form, Reply, Request
+from jurygraph.models.request import Form, Reply, Request
 
 
 @dataclass(frozen=True, slots=True)

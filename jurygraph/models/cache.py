@@ -1,9 +1,10 @@
 """The cache of replies, shared by all runs: it saves money, and no result depends on it.
 
-Nothing is ever evicted. Only JSON is written, and only JSON is read, so that a planted pickle is never loaded
-(CVE-2025-69872). Each reply is stored in an envelope with a schema version and a SHA-256 over its key and content:
+Nothing is ever evicted. Only JSON is written, by diskcache's JSON disk, and only JSON is read, so that a planted pickle
+is never loaded (CVE-2025-69872). Each reply is stored with a schema version and a SHA-256 over its key
+and content:
 
-    {"version":1,"sha256":"…","stored":[{"text":"…","finish":"stop"},0.00012]}
+    {"version": 1, "sha256": "…", "stored": "[{\\"text\\":\\"…\\",\\"finish\\":\\"stop\\"},0.00012]"}
 
 The hash detects damage, not forgery; to prevent forgery, no other user may have write access to the folder.
 """
@@ -11,11 +12,11 @@ The hash detects damage, not forgery; to prevent forgery, no other user may have
 import logging
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import diskcache  # type: ignore[import-untyped]
@@ -23,7 +24,7 @@ from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW  # type:
 from pydantic import TypeAdapter, ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.models.asking import Reply
+from jurygraph.models.request import Reply
 from jurygraph.schema.task import NonNegative
 from jurygraph.sources.files import create_private_file
 
@@ -43,21 +44,19 @@ _SETTINGS = {
     "sqlite_mmap_size": 0,  # mapped memory grows with the file, while most lookups are misses
     "sqlite_cache_size": 1024,  # pages of 4 kB for each thread that reads or writes; the default is 8192
     "disk_min_file_size": 2**31 - 1,
+    "disk_compress_level": 0,  # replies can be found in the file, so that an erasure can be checked from outside
 }
-_HEAD = f'{{"version":{SCHEMA_VERSION},"sha256":"'.encode()
-_MIDDLE = b'","stored":'
-_START = len(_HEAD) + 2 * sha256().digest_size + len(_MIDDLE)
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
 
 
-class Stored(NamedTuple):
+class CachedReply(NamedTuple):
     """A reply, and its cost in US dollars when it was billed; None if that is not known."""
 
     reply: Reply
     cost: NonNegative | None
 
 
-_CONTENT = TypeAdapter(Stored)
+_CONTENT = TypeAdapter(CachedReply)
 
 
 def default_folder() -> Path:
@@ -99,16 +98,16 @@ class Cache:
             hint = f"delete it if it is damaged, or {_FOLDER_HINT}"
             raise InputError(f"{self.folder}: cannot be used as a cache ({error}); {hint}") from None
 
-    def get(self, key: str) -> Stored | None:
+    def get(self, key: str) -> CachedReply | None:
         """Return the stored reply to a request; None if there is none that can be trusted."""
         try:
             value = self._rows.get(key)
             return None if value is None else _CONTENT.validate_json(_open_envelope(key, value))
         except (sqlite3.Error, ValueError) as error:
-            self._log_once(f"a stored reply is of no use ({_describe_error(error)}); the model is asked again")
+            self._log_once(f"a stored reply is unusable ({_describe_error(error)}); the model is called again")
             return None
 
-    def put(self, replies: Mapping[str, Stored]) -> None:
+    def put(self, replies: Mapping[str, CachedReply]) -> None:
         """Store replies together, and replace those already there.
 
         The next run pays again for a reply that cannot be stored.
@@ -130,9 +129,10 @@ class Cache:
             self._rows.close()
             self._log_once(f"a reply of no use could not be taken out ({_describe_error(error)})")
 
-    def _to_envelope(self, key: str, stored: Stored) -> bytes | None:
+    def _to_envelope(self, key: str, stored: CachedReply) -> dict[str, Any] | None:
         try:
-            return _seal_envelope(key, _CONTENT.dump_json(stored, exclude_defaults=True))
+            content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
+            return {"version": SCHEMA_VERSION, "sha256": _digest(key, content), "stored": content}
         except ValueError as error:
             self._log_unstored(error)
             return None
@@ -147,9 +147,7 @@ class Cache:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _log_once(self, message: str) -> None:
@@ -175,16 +173,16 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
             return _erase_rows(rows, keys, holds)
     except sqlite3.Error as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"
-        raise InputError(f"{folder}: the cache could not be searched and written anew ({error}); {hint}") from None
+        raise InputError(f"{folder}: the cache could not be searched and rewritten ({error}); {hint}") from None
 
 
 def _erase_rows(connection: sqlite3.Connection, keys: Collection[str], holds: Callable[[bytes], bool]) -> int:
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("BEGIN IMMEDIATE")
     rows = connection.execute(
-        "SELECT rowid, key, CASE WHEN length(value) <= ? THEN value END FROM Cache", (_MAX_SEARCHED,)
+        "SELECT rowid, key, mode, filename, CASE WHEN length(value) <= ? THEN value END FROM Cache", (_MAX_SEARCHED,)
     )
-    deleted = [(row,) for row, key, value in rows if key in keys or type(value) is not bytes or holds(value)]
+    deleted = [(row,) for row, key, *stored in rows if key in keys or _is_unusable_or(holds, *stored)]
     connection.executemany("DELETE FROM Cache WHERE rowid = ?", deleted)
     connection.execute("COMMIT")
     for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
@@ -194,15 +192,25 @@ def _erase_rows(connection: sqlite3.Connection, keys: Collection[str], holds: Ca
     return len(deleted)
 
 
+def _is_unusable_or(holds: Callable[[bytes], bool], mode: object, filename: object, value: object) -> bool:
+    try:
+        return holds(_Disk("", 0, 0).fetch(mode, filename, value, read=False)["stored"].encode())
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return True
+
+
 class _UnusableRow(ValueError):
     """A row that this module did not write, or that was changed."""
 
 
-class _Disk(diskcache.Disk):  # type: ignore[misc]
-    """Keep keys as text and values as bytes in the database itself: nothing is pickled, and no other file is used."""
+class _Disk(diskcache.JSONDisk):  # type: ignore[misc]
+    """A JSON disk that neither unpickles a planted row, nor reads or deletes the file that it names.
 
-    def __init__(self, directory: str, **settings: object) -> None:
-        super().__init__(directory)
+    Keys stay plain text: packed by another version of zlib, a key might not be found.
+    """
+
+    def __init__(self, directory: str, min_file_size: int, compress_level: int, **_unknown: object) -> None:
+        super().__init__(directory, compress_level, min_file_size=min_file_size)
 
     def put(self, key: object) -> tuple[str, bool]:
         if type(key) is not str:
@@ -211,18 +219,16 @@ class _Disk(diskcache.Disk):  # type: ignore[misc]
 
     def get(self, key: object, raw: object) -> str:
         if not raw or type(key) is not str:
-            raise _UnusableRow("its key is no text")
+            raise _UnusableRow("its key is not text")
         return key
 
-    def store(self, value: object, read: bool, key: object = None) -> tuple[int, int, None, bytes]:
-        if read or type(value) is not bytes:
-            raise TypeError(f"a value of the cache is bytes, not {type(value).__name__}")
-        return 0, MODE_RAW, None, value
-
-    def fetch(self, mode: object, filename: object, value: object, read: bool) -> bytes:
+    def fetch(self, mode: object, filename: object, value: object, read: bool) -> Any:
         if mode != MODE_RAW or filename is not None or type(value) is not bytes:
             raise _UnusableRow("it was written by something else")
-        return value
+        try:
+            return super().fetch(mode, filename, value, read)
+        except (zlib.error, ValueError, RecursionError):
+            raise _UnusableRow("it is damaged") from None
 
     def remove(self, file_path: object) -> None:
         """Do nothing: a planted row may name any file of the user's."""
@@ -251,30 +257,31 @@ def _prepare_folder(folder: Path) -> None:
         create_private_file(database, _FOLDER_HINT)  # SQLite gives its log file the same mode
         _refuse_shared(database, database.lstat())
     except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{folder}: is no folder but a file, or lies in one; {_FOLDER_HINT}") from None
+        raise InputError(f"{folder}: is a file, or lies in one; {_FOLDER_HINT}") from None
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); {_FOLDER_HINT}") from None
 
 
 def _refuse_shared(path: Path, state: os.stat_result) -> None:
     if state.st_uid != os.geteuid():
-        raise InputError(f"{path}: belongs to somebody else, who could plant replies in the cache; {_FOLDER_HINT}")
+        raise InputError(f"{path}: belongs to another user, who could plant replies in the cache; {_FOLDER_HINT}")
     if state.st_mode & 0o022:
         hint = f"`chmod go-w` it if they have not, or {_FOLDER_HINT}"
         raise InputError(f"{path}: may be written by others, who could plant replies in the cache; {hint}")
 
 
-def _seal_envelope(key: str, content: bytes) -> bytes:
-    seal = sha256(f"{SCHEMA_VERSION} {key}\n".encode() + content).hexdigest()
-    return b"".join((_HEAD, seal.encode(), _MIDDLE, content, b"}"))
+def _digest(key: str, content: str) -> str:
+    return sha256(f"{SCHEMA_VERSION} {key}\n{content}".encode()).hexdigest()
 
 
-def _open_envelope(key: str, value: bytes) -> bytes:
+def _open_envelope(key: str, value: Any) -> str:
     """Return the content of an envelope. Raises `_UnusableRow` if it was changed."""
-    content = value[_START:-1]
-    if value == _seal_envelope(key, content):
-        return content
-    raise _UnusableRow("it is damaged" if value.startswith(_HEAD) else "it is of another schema version")
+    if not isinstance(value, dict) or value.get("version") != SCHEMA_VERSION:
+        raise _UnusableRow("it is of another schema version")
+    content = value.get("stored")
+    if not isinstance(content, str) or value.get("sha256") != _digest(key, content):
+        raise _UnusableRow("it is damaged")
+    return content
 
 
 def _describe_error(error: Exception) -> str:
@@ -282,5 +289,5 @@ def _describe_error(error: Exception) -> str:
     if isinstance(error, _UnusableRow):
         return str(error)
     if isinstance(error, ValidationError):
-        return "it is no reply"
+        return "it is not a reply"
     return getattr(error, "sqlite_errorname", type(error).__name__)

@@ -105,7 +105,7 @@ class CircuitBreaker:
                 turn.set_result(True)
                 return
 
-    def end(self, attempt: "Attempt", error: BaseException | None) -> bool:
+    def record_end(self, attempt: "Attempt", error: BaseException | None) -> bool:
         """Record how an attempt ended; return whether it is to be repeated because of an outage."""
         if attempt.is_probe and attempt.outage == self.outages:
             self._probing = False
@@ -166,7 +166,7 @@ class CircuitBreaker:
         """Fail all waiting requests, and later ones until the server answers."""
         self._given_up = True
         log.warning(
-            "the model server has not answered for %.0f s: what it is asked fails from here on, until it answers",
+            "the model server has not answered for %.0f s: requests fail until it answers",
             _now() - self._since,
         )
         self._fail_waiting()
@@ -189,7 +189,7 @@ class CircuitBreaker:
                 turn.set_result(False)
 
     def _outage_fault(self) -> Fault:
-        advice = "see to the server, and have it asked again; calls.outage.wait says how long one is waited for"
+        advice = "check the server and repeat the request; calls.outage.wait sets the maximum wait"
         return Fault("outage", f"the model server has not answered for {_now() - self._since:.0f} s; {advice}")
 
 
@@ -207,7 +207,7 @@ class Attempt:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
-        return self._breaker.end(self, error)
+        return self._breaker.record_end(self, error)
 
 
 def _is_evidence(error: BaseException, until: float | None) -> bool:

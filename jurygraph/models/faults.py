@@ -22,22 +22,25 @@ malformed     response        no      the reply does not match the requested for
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+
+from pydantic_core import from_json
 
 from jurygraph.errors import ModelError
 from jurygraph.schema import Cause, Failure
 
 T = TypeVar("T")
 
-RETRIED = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
-BY_RESPONSE = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
+RETRYABLE = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
+RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
 """Kinds that the judged response may have provoked."""
 
 OUT_OF_FUNDS = frozenset({"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"})
 """Providers' error codes, with a 429 or another 4xx, for which a retry cannot help."""
 
-BROKEN_OFF = ("abort", "error")
+ABORTED = ("abort", "error")
 """Finish reasons of SGLang, vLLM and OpenRouter for a reply that the server, not the model, ended."""
 
 _BY_STATUS = {
@@ -53,13 +56,27 @@ _BY_STATUS = {
 }
 _MAX_MESSAGE = 500
 
+MAX_ERROR_BYTES = 64 << 10
+"""Most bytes of an error's body that are read; the rest is ignored."""
+
+_MAX_PARSED = 1 << 20
+_OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
+_OVERFLOW_MESSAGES = re.compile(
+    r"(?:maximum|model's|available) (?:context|model|prompt|input|allowed|allowed input) (?:length|size)"
+    r"|exceeds?(?: the)? context window",
+    re.IGNORECASE,
+)
+"""Messages of OpenAI, vLLM, SGLang, llama.cpp and llama-cpp-python about a request longer than the context."""
+
+_REFUSAL_CODES = {"content_filter", "content_policy_violation", "data_inspection_failed"}
+
 
 def kind_of_status(status: int) -> str:
     """Return the kind of fault for an HTTP status of 400 or more, without regard to its message."""
     return _BY_STATUS.get(status, "server" if status >= 500 else "rejected")
 
 
-def too_late() -> "Fault":
+def deadline_fault() -> "Fault":
     """Return the fault of a request after the deadline of its group."""
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
@@ -74,13 +91,13 @@ async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: 
             return await turn
     except TimeoutError:
         withdraw()
-        raise too_late() from None
+        raise deadline_fault() from None
     except asyncio.CancelledError:
         withdraw()
         raise
 
 
-def chain(error: BaseException) -> Iterator[BaseException]:
+def exception_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes and contexts, from the last to the first.
 
     Suppressed contexts are included; each error is yielded once, even in a cycle.
@@ -109,14 +126,63 @@ class Fault(ModelError):
     @property
     def cause(self) -> Cause:
         """`response` if the response may have provoked the fault, else `infrastructure`."""
-        return "response" if self.kind in BY_RESPONSE else "infrastructure"
+        return "response" if self.kind in RESPONSE_KINDS else "infrastructure"
 
     @property
-    def again(self) -> bool:
+    def is_retryable(self) -> bool:
         """True if a retry of the same request may succeed."""
-        return self.kind in RETRIED
+        return self.kind in RETRYABLE
 
     @property
     def failure(self) -> Failure:
         """The fault in the form of a verdict's failure."""
         return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_MAX_MESSAGE])
+
+
+class ServerError(NamedTuple):
+    """A server's error: its codes, its message, and a status if the body has one.
+
+    llama.cpp and OpenRouter may put an error with its status into a body of status 200.
+    """
+
+    words: frozenset[str]
+    message: str
+    status: int | None = None
+
+
+def parse_error(content: bytearray) -> ServerError:
+    """Parse the error in the body of a reply.
+
+    A body that is no JSON, or too large for an error, is itself the message.
+    """
+    if len(content) > _MAX_PARSED:
+        return ServerError(frozenset(), _to_one_line(content[:MAX_ERROR_BYTES].decode(errors="replace")))
+    try:
+        body = from_json(content)
+    except ValueError:
+        return ServerError(frozenset(), _to_one_line(content.decode(errors="replace")))
+    error = body.get("error") or body if isinstance(body, dict) else body
+    if not isinstance(error, dict):
+        return ServerError(frozenset(), _to_one_line(str(error)))
+    code = error.get("code")
+    words = frozenset(word.lower() for word in (code, error.get("type")) if isinstance(word, str))
+    status = code if type(code) is int and 400 <= code < 600 else None
+    return ServerError(words, _to_one_line(str(error.get("message") or error.get("detail") or error)), status)
+
+
+def _to_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def error_kind(status: int, complaint: ServerError) -> str:
+    """Return the kind of fault for a status and an error."""
+    if complaint.words & OUT_OF_FUNDS:
+        return "unauthorised"
+    kind = kind_of_status(status)
+    if kind != "rejected":
+        return kind
+    if complaint.words & _REFUSAL_CODES:
+        return "refused"
+    if complaint.words & _OVERFLOW_CODES or _OVERFLOW_MESSAGES.search(complaint.message):
+        return "overflowed"
+    return "rejected"

@@ -10,27 +10,25 @@ from functools import partial
 from time import monotonic
 from typing import NamedTuple
 
-from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Backend
-from jurygraph.models.budget import Budget, Reservation
-from jurygraph.models.cache import Cache, Stored
+from jurygraph.models.budget import Budget, Price, Reservation, cost, max_cost, reply_limit
+from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.circuit_breaker import Attempt, CircuitBreaker
-from jurygraph.models.faults import Fault, too_late
-from jurygraph.models.limiter import Limiter, Turn
-from jurygraph.models.prices import Price, cost, most, reply_limit
+from jurygraph.models.faults import Fault, deadline_fault
+from jurygraph.models.limiter import Limiter, RequestSlot
 from jurygraph.models.recording import Recorder
-from jurygraph.models.retries import RetryPolicy, attempted
-from jurygraph.models.sink import Answered, CallSink, Nowhere
+from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request, Token
+from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Call, canonical
+from jurygraph.schema import Call, canonical_json
 
 _UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
 """Kinds of faults after which the provider charges nothing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """Limits of requests to a model: times in seconds, for one attempt and for a whole group of responses."""
 
     timeout: float = 60.0
@@ -40,22 +38,18 @@ class Limits:
 
 
 class Gateway:
-    """Sends requests to one model. Created anywhere, used in one event loop at a time; `close` it there.
-
-    Replies are kept in `sink` before they are used.
-    """
+    """Sends requests to one model. Created anywhere, used in one event loop at a time; `close` it there."""
 
     def __init__(
         self,
         backend: Backend,
         limiter: Limiter,
-        limits: Limits,
+        limits: RequestLimits,
         *,
         price: Price | None = None,
         breaker: CircuitBreaker | None = None,
         budget: Budget | None = None,
         cache: Cache | None = None,
-        sink: CallSink | None = None,
         recorder: Recorder | None = None,
         redactor: Redactor | None = None,
     ) -> None:
@@ -66,29 +60,29 @@ class Gateway:
         self._breaker = breaker or CircuitBreaker()
         self.price = price
         self._cache = cache
-        self.sink: CallSink = sink or Nowhere()
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
-        self._pending: dict[str, asyncio.Task[Answered]] = {}
-        self._unstored: dict[str, Stored] = {}
+        self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
+        self._unstored: dict[str, CachedReply] = {}
 
-    async def ask(self, request: Request, until: float | None = None) -> Answered:
-        """Return the reply to a request, from the store, the cache or the model. Raises `Fault`.
+    async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
+        """Return the reply to a request, from the sink, the cache or the model. Raises `Fault`.
 
-        Equal concurrent requests are sent once. `until` is a time of the running loop. The deadline of one caller does
+        A reply is kept in `sink` before it is returned. Equal concurrent requests with the same sink are sent once.
+        `until` is a time of the running loop. The deadline of one caller does
         not end the equal request of another.
         """
-        key = request.digest
+        key = request.digest, id(sink)
         while (pending := self._pending.get(key)) is not None:
             try:
                 async with asyncio.timeout_at(until):
                     return await asyncio.shield(pending)
             except TimeoutError:
-                raise too_late() from None
+                raise deadline_fault() from None
             except Fault as fault:
                 if fault.kind != "deadline":
                     raise
-        task = self._pending[key] = asyncio.create_task(self._resolve(request, until))
+        task = self._pending[key] = asyncio.create_task(self._resolve(request, until, sink))
         task.add_done_callback(partial(self._on_done, key))
         return await asyncio.shield(task)
 
@@ -97,18 +91,18 @@ class Gateway:
         """Return whether replies are kept for other runs too."""
         return self._cache is not None
 
-    def known(self, request: Request) -> bool:
-        """Return whether the reply is already stored, so that nothing is sent."""
+    def is_stored(self, request: Request, sink: CallSink | None = None) -> bool:
+        """Return whether the reply is in the sink or the cache, so that nothing is sent."""
         key = request.digest
-        return self.sink.find(key) is not None or (self._cache is not None and self._cache.get(key) is not None)
+        return _find_call(sink, key) is not None or (self._cache is not None and self._cache.get(key) is not None)
 
-    def forget(self, key: str) -> None:
+    def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
         self._unstored.pop(key, None)
         if self._cache is not None:
             self._cache.drop(key)
 
-    async def settle(self) -> None:
+    async def wait_for_pending(self) -> None:
         """Wait for requests under way: they are paid for, and their replies are kept."""
         while self._pending:
             await asyncio.gather(*self._pending.values(), return_exceptions=True)
@@ -126,36 +120,41 @@ class Gateway:
         if self._recorder is not None:
             self._recorder.close()
 
-    def _on_done(self, key: str, done: "asyncio.Task[Answered]") -> None:
+    def _on_done(self, key: tuple[str, int], done: "asyncio.Task[AnsweredCall]") -> None:
         del self._pending[key]
         if not done.cancelled():
             done.exception()  # mark the error as retrieved: the callers may have been cancelled
 
-    async def _resolve(self, request: Request, until: float | None) -> Answered:
+    async def _resolve(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
-        answered = await self._find_stored(request) or await self._request_model(request, until)
+        answered = await self._find_stored(request, sink) or await self._request_model(request, until, sink)
         if self._recorder is not None:
             self._recorder.add(request, answered.reply, answered.call.cost)
         return answered
 
-    async def _find_stored(self, request: Request) -> Answered | None:
+    async def _find_stored(self, request: Request, sink: CallSink | None) -> AnsweredCall | None:
         key = request.digest
-        known = self.sink.find(key)
+        known = _find_call(sink, key)
         if known is not None:
             return known
         stored = self._cache.get(key) if self._cache else None
         if stored is None:
             return None
         reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
-        answered = Answered(reply, _build_call(request, reply, stored.cost, cache_hit=True, attempts=0))
-        await self.sink.keep(self._redact_request(request), answered)
+        answered = AnsweredCall(reply, _build_call(request, reply, stored.cost, cache_hit=True, attempts=0))
+        await self._keep(request, answered, sink)
         return answered
 
-    async def _request_model(self, request: Request, until: float | None) -> Answered:
-        start, sent, repeats = monotonic(), 0, 0
-        load = _Load(size_of(request), reply_limit(request.parameters, self.limits.max_tokens))
+    async def _keep(self, request: Request, answered: AnsweredCall, sink: CallSink | None) -> None:
+        """Store a call in the sink, without secrets; it is durable when this returns."""
+        if sink is not None:
+            await sink.store(self._redact_request(request), answered)
 
-        async def once() -> Answered:
+    async def _request_model(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
+        start, sent, repeats = monotonic(), 0, 0
+        load = _Load(request_size(request), reply_limit(request.parameters, self.limits.max_tokens))
+
+        async def once() -> AnsweredCall:
             nonlocal sent, repeats
             while True:  # repeat attempts that end in an outage of the server
                 async with self._limiter.turn(load.tokens, until) as turn:
@@ -165,40 +164,41 @@ class Gateway:
                         reply = self._redact_reply(await self._send(request, load, turn, until))
                         cost_of_call = cost(self.price, reply.tokens_in, reply.tokens_out)
                         call = _build_call(request, reply, cost_of_call, attempts=sent, latency=monotonic() - start)
-                        answered = Answered(reply, call)
+                        answered = AnsweredCall(reply, call)
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
-                        await self.sink.keep(self._redact_request(request), answered)
+                        await self._keep(request, answered, sink)
                         return answered
                     repeats += not attempt.is_probe
 
         try:
-            answered, _ = await attempted(once, self.limits.retries, until)
+            answered, _ = await call_with_retries(once, self.limits.retries, until)
         except Fault as fault:
             raise self._redact_fault(fault) from None
         if not self._unstored:
             asyncio.get_running_loop().call_soon(self._store_replies)
-        self._unstored[request.digest] = Stored(answered.reply, answered.call.cost)
+        self._unstored[request.digest] = CachedReply(answered.reply, answered.call.cost)
         return answered
 
     def _redact_fault(self, fault: Fault) -> Fault:
         """Return a fault without secrets that a server may have echoed, and without the errors that caused it."""
-        clean = Fault(fault.kind, self.redactor.text(str(fault)), fault.retry_after)
+        clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
         clean.attempts = fault.attempts
         return clean
 
     def _redact_request(self, request: Request) -> Request:
         """Return a request without secrets, to be stored. It was sent with them, and its digest includes them."""
-        if not any(self.redactor.finds(message.content) for message in request.messages):
+        if not any(self.redactor.has_secret_in(message.content) for message in request.messages):
             return request
         messages = [
-            message.model_copy(update={"content": self.redactor.text(message.content)}) for message in request.messages
+            message.model_copy(update={"content": self.redactor.redact_text(message.content)})
+            for message in request.messages
         ]
         return request.model_copy(update={"messages": tuple(messages)})
 
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed, in text and tokens."""
         texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
-        changed = {name: clean for name, text in texts.items() if (clean := self.redactor.text(text)) != text}
+        changed = {name: clean for name, text in texts.items() if (clean := self.redactor.redact_text(text)) != text}
         if not changed and not self._finds_in_tokens(reply.tokens):
             return reply
         return reply.model_copy(update={**changed, "tokens": ()})
@@ -208,9 +208,11 @@ class Gateway:
             (token.text for token in tokens),
             (alternative for token in tokens for alternative, _ in token.others),
         )
-        return bool(tokens) and (self.redactor.finds("".join(texts)) or self.redactor.finds("\n".join(alternatives)))
+        return bool(tokens) and (
+            self.redactor.has_secret_in("".join(texts)) or self.redactor.has_secret_in("\n".join(alternatives))
+        )
 
-    async def _admit(self, turn: Turn, until: float | None, may_repeat: bool) -> Attempt:
+    async def _admit(self, turn: RequestSlot, until: float | None, may_repeat: bool) -> Attempt:
         """Return permission to send, once the circuit breaker admits the request.
 
         The request keeps its turn while it waits. This cannot deadlock: the next request to probe the server has a
@@ -219,10 +221,10 @@ class Gateway:
         try:
             return await self._breaker.admit(until, may_repeat)
         except Fault:
-            self._limiter.used(turn, 0)  # nothing is sent
+            self._limiter.charge_tokens(turn, 0)  # nothing is sent
             raise
 
-    async def _send(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reply:
+    async def _send(self, request: Request, load: "_Load", turn: RequestSlot, until: float | None) -> Reply:
         """Make one attempt within the limits; its possible cost is reserved before it is sent."""
         with await self._reserve(request, load, turn, until) as reserved:
             try:
@@ -233,25 +235,25 @@ class Gateway:
                 if fault.kind == "too-large":
                     reserved.settle_unbounded()
                 if fault.kind == "rate-limit":
-                    self._limiter.throttled(turn, fault.retry_after)
+                    self._limiter.report_throttled(turn, fault.retry_after)
                 raise
             reserved.settle(cost(self.price, reply.tokens_in, reply.tokens_out))
         if reply.tokens_in is not None and reply.tokens_out is not None:
-            self._limiter.used(turn, reply.tokens_in + reply.tokens_out)
-        self._limiter.served(turn)
+            self._limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
+        self._limiter.report_success(turn)
         return reply
 
-    async def _reserve(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reservation:
+    async def _reserve(self, request: Request, load: "_Load", turn: RequestSlot, until: float | None) -> Reservation:
         """Reserve the highest cost of an attempt, while there is time to make it."""
         try:
             _time_left(self.limits.timeout, until)
             async with asyncio.timeout_at(until):
                 return await self.budget.reserve_when_free(
-                    most(self.price, load.size, len(request.messages), load.longest)
+                    max_cost(self.price, load.size, len(request.messages), load.longest)
                 )
         except (Fault, TimeoutError) as error:
-            self._limiter.used(turn, 0)  # nothing is sent
-            raise too_late() if isinstance(error, TimeoutError) else error from None
+            self._limiter.charge_tokens(turn, 0)  # nothing is sent
+            raise deadline_fault() if isinstance(error, TimeoutError) else error from None
 
     def _store_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
@@ -276,10 +278,14 @@ class _Load(NamedTuple):
         return self.size // _BYTES_PER_TOKEN + self.longest
 
 
-def size_of(request: Request) -> int:
+def _find_call(sink: CallSink | None, key: str) -> AnsweredCall | None:
+    return None if sink is None else sink.find(key)
+
+
+def request_size(request: Request) -> int:
     """Return the bytes of all that the model reads: its messages, and a schema that a provider may add to them."""
     schema = request.answer if request.form == "native" else None
-    return size_of_messages(request) + (0 if schema is None else len(canonical(schema)))
+    return size_of_messages(request) + (0 if schema is None else len(canonical_json(schema)))
 
 
 def size_of_messages(request: Request) -> int:
@@ -292,7 +298,7 @@ def _time_left(timeout: float, until: float | None) -> float:
         return timeout
     left = until - asyncio.get_running_loop().time()
     if left <= 0:
-        raise too_late()
+        raise deadline_fault()
     return min(timeout, left)
 
 

@@ -11,7 +11,7 @@ from functools import partial
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import wait_for_turn
-from jurygraph.models.retry_after import LONGEST
+from jurygraph.models.retries import MAX_WAIT
 
 log = logging.getLogger(__name__)
 
@@ -24,12 +24,12 @@ _LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the 
 
 
 @dataclass(slots=True, eq=False)
-class Turn:
+class RequestSlot:
     """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge."""
 
     number: int
     tokens: int
-    given: "asyncio.Future[None]"
+    granted: "asyncio.Future[None]"
 
 
 class Limiter:
@@ -48,48 +48,48 @@ class Limiter:
         self._tokens = _RateLimit("tokens_per_minute", tokens_per_minute)
         self._held_until = self._logged_until = -math.inf
         self._granted = 0
-        self._running: set[Turn] = set()
-        self._waiting: deque[Turn] = deque()
+        self._running: set[RequestSlot] = set()
+        self._waiting: deque[RequestSlot] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
-    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[RequestSlot]:
         """Wait for a turn to send a request of about this many tokens, and hold it while the context is open.
 
         Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop.
         """
-        turn = Turn(0, tokens, self._running_loop().create_future())
+        turn = RequestSlot(0, tokens, self._running_loop().create_future())
         self._waiting.append(turn)
         self._grant_turns()
-        await wait_for_turn(turn.given, until, partial(self._withdraw, turn))  # returns at once if already granted
+        await wait_for_turn(turn.granted, until, partial(self._withdraw, turn))  # returns at once if already granted
         try:
             yield turn
         finally:
             self._running.discard(turn)
             self._grant_turns()
 
-    def used(self, turn: Turn, tokens: int) -> None:
+    def charge_tokens(self, turn: RequestSlot, tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
         self._tokens.charge(_now(), tokens - turn.tokens)
         turn.tokens = tokens
         self._grant_turns()
 
-    def throttled(self, turn: Turn, retry_after: float | None = None) -> None:
+    def report_throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
         """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
-        If the provider asks for more than `LONGEST`, there is no hold: each request gets the error and fails. Call it
+        If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
         while the turn is open, else another request is sent before the hold.
         """
-        is_halved = self._window.throttled(turn.number, self._granted)
-        if retry_after is None or retry_after > LONGEST:
+        is_halved = self._window.record_throttling(turn.number, self._granted)
+        if retry_after is None or retry_after > MAX_WAIT:
             self._hold(HOLD if is_halved else 0.0)  # a burst of refusals is held once
         else:
             self._hold(retry_after)
 
-    def served(self, turn: Turn) -> None:
+    def report_success(self, turn: RequestSlot) -> None:
         """Report a successful reply."""
-        self._window.served(turn.number)
+        self._window.record_success(turn.number)
         self._grant_turns()
 
     def _hold(self, seconds: float) -> None:
@@ -98,7 +98,7 @@ class Limiter:
         self._held_until = max(self._held_until, until)
         if min(seconds, until - self._logged_until) > _LOG_THRESHOLD:
             self._logged_until = until
-            log.warning("no request is sent for %.0f s: the provider refused one (429) and asks for it", seconds)
+            log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         """Return the running loop. Turns of an earlier loop are discarded, since they ended with it."""
@@ -116,7 +116,7 @@ class Limiter:
             self._timer = None
         while self._waiting and len(self._running) < self._window.size:
             first = self._waiting[0]
-            if not first.given.cancelled():
+            if not first.granted.cancelled():
                 time = max(self._held_until, self._requests.time_for(1), self._tokens.time_for(first.tokens))
                 if time > _now():
                     self._timer = asyncio.get_running_loop().call_at(time, self._grant_turns)
@@ -124,14 +124,14 @@ class Limiter:
                 self._start(first)
             self._waiting.popleft()
 
-    def _start(self, turn: Turn) -> None:
+    def _start(self, turn: RequestSlot) -> None:
         self._charge(1, turn.tokens)
         turn.number = self._granted
         self._granted += 1
         self._running.add(turn)
-        turn.given.set_result(None)
+        turn.granted.set_result(None)
 
-    def _withdraw(self, turn: Turn) -> None:
+    def _withdraw(self, turn: RequestSlot) -> None:
         """Withdraw a turn that was cancelled before or just after it was granted; nothing was sent."""
         if turn in self._running:
             self._running.remove(turn)
@@ -181,7 +181,7 @@ class _Window:
         self._first_counted = 0
         self._successes = 0
 
-    def throttled(self, number: int, following: int) -> bool:
+    def record_throttling(self, number: int, following: int) -> bool:
         """Halve and return True, unless the turn is older than the last halving.
 
         `following` is the next turn's number.
@@ -191,7 +191,7 @@ class _Window:
         self.size, self._first_counted, self._successes = max(1, self.size // 2), following, 0
         return True
 
-    def served(self, number: int) -> None:
+    def record_success(self, number: int) -> None:
         """Count a successful reply."""
         if number >= self._first_counted:
             self._successes += 1

@@ -9,10 +9,11 @@ import re
 from bisect import bisect_right
 from codecs import getincrementaldecoder
 from collections.abc import Collection, Sequence
-from itertools import accumulate, count
-from typing import NamedTuple
+from itertools import accumulate, chain, count
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from jurygraph.models.asking import Reply, Token
+from jurygraph.models.request import Reply, Token
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACES = " \t\n\r"
@@ -20,6 +21,8 @@ _JSON = json.JSONDecoder()
 _MAX_UNSEEN = 0.05
 """Largest error of a probability, if one of the two words is not among the alternatives."""
 
+_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
+_ROUNDING = 1e-3
 _VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
 
 
@@ -34,33 +37,54 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
     probability to the word that is not among them; and if the tokens do not spell the text. They may spell more around
     it: a server removes fences and thoughts from the text.
     """
-    offset = place_of(reply.text, path) if reply.tokens else None
+    offset = offset_of(reply.text, path) if reply.tokens else None
     if offset is None or not reply.text.startswith(("true", "false"), offset):
         return None
     alternatives = _alternatives_at(reply, offset)
-    return (
-        None if alternatives is None else _positive_share(alternatives.candidates, alternatives.least, "true", "false")
-    )
+    return None if alternatives is None else _share_of_true(alternatives)
 
 
-def p_yes(reply: Reply) -> float | None:
-    """Return the probability in [0, 1] of yes, if the whole reply is yes or no or, truncated, a prefix of it.
+def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
+    """Read log probabilities in OpenAI's format: every token of a text, or none if one cannot be read.
 
-    Computed as in `p_true`, in upper or lower case. None for any other reply.
+    With a gap they would spell another text.
     """
-    word = reply.text.strip(_SPACES).removesuffix(".").lower()
-    if not word or not ("yes".startswith(word) or "no".startswith(word)):
-        return None
-    offset = _skip_space(reply.text, 0)
-    alternatives = _alternatives_at(reply, offset)
-    if alternatives is None:
-        return None
-    return _positive_share(
-        [(rest.lower(), logprob) for rest, logprob in alternatives.candidates], alternatives.least, "yes", "no"
+    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(entries, list):
+        return ()
+    read = [token for token in map(_token, entries) if token is not None]
+    if len(read) < len(entries):
+        return ()
+    texts = [token for token, _ in read]
+    if text not in "".join(texts):
+        texts = token_texts([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
+    indices = value_token_indices(text, texts)
+    return tuple(
+        Token.model_construct(text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ())
+        for index, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
     )
 
 
-def spelled(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
+def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    top = entry.get("top_logprobs")
+    others = [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
+    return tuple(sorted(others, key=itemgetter(1), reverse=True))
+
+
+def _token(entry: Any) -> tuple[str, float] | None:
+    """Return a token and its log probability, which is at most 0; None if there is no such pair."""
+    if not isinstance(entry, dict):
+        return None
+    text: Any = entry.get("token")
+    number: Any = entry.get("logprob")
+    if not isinstance(text, str) or not isinstance(number, (float, int)) or not number <= _ROUNDING:
+        return None
+    if _LEAST_LOGPROB <= number <= 0.0:
+        return text, float(number)
+    return text, 0.0 if number > 0.0 else _LEAST_LOGPROB
+
+
+def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
     """Return the texts of tokens from their bytes: a character that is split belongs to the token in which it ends.
 
     The texts are returned unchanged if a token has no bytes, or if the bytes are not UTF-8.
@@ -74,10 +98,10 @@ def spelled(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
     return texts if texts and len(texts) == len(tokens) else [text for text, _ in tokens]
 
 
-def telling(text: str, tokens: Sequence[str]) -> Collection[int]:
+def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     """Return the indices of a reply's tokens at which a JSON value begins, or the characters of a string value.
 
-    Returns all indices if the text is no JSON object or list, or if the tokens do not spell it.
+    Returns all indices if the text is not a JSON object or list, or if the tokens do not spell it.
     """
     ends = list(accumulate(map(len, tokens)))
     before = "".join(tokens).rfind(text)
@@ -88,7 +112,7 @@ def telling(text: str, tokens: Sequence[str]) -> Collection[int]:
     return {bisect_right(ends, start) for start in starts}
 
 
-def place_of(text: str, path: Sequence[str | int]) -> int | None:
+def offset_of(text: str, path: Sequence[str | int]) -> int | None:
     """Return the offset in characters at which the value at `path` begins in a JSON text; None if there is none."""
     try:
         offset = _skip_space(text, 0)
@@ -164,22 +188,20 @@ def _token_at(tokens: Sequence[Token], offset: int) -> tuple[Token, int]:
     return next((token, end - len(token.text)) for token, end in zip(tokens, ends, strict=True) if offset < end)
 
 
-def _positive_share(
-    candidates: Sequence[tuple[str, float]], least: float, positive: str, negative: str
-) -> float | None:
-    """Return the share of the positive word among the two; None if no candidate begins either.
+def _share_of_true(alternatives: _Alternatives) -> float | None:
+    """Return the share of `true` among the two words; None if no candidate begins either.
 
     A word without a candidate may have at most the probability of the least likely candidate.
     """
-    positives = [logprob for text, logprob in candidates if _is_word_start(text, positive)]
-    negatives = [logprob for text, logprob in candidates if _is_word_start(text, negative)]
-    if not positives and not negatives:
+    sides = [
+        [logprob for text, logprob in alternatives.candidates if _is_word_start(text, word)]
+        for word in ("true", "false")
+    ]
+    if not any(sides):
         return None
-    top = max(
-        positives + negatives
-    )  # subtracted, so that the exponential of the likeliest neither overflows nor vanishes
-    yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in (positives, negatives))
-    missing = 0.0 if positives and negatives else math.exp(least - top)
+    top = max(chain.from_iterable(sides))  # subtracted, so that the largest exponential neither overflows nor vanishes
+    yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in sides)
+    missing = 0.0 if all(sides) else math.exp(alternatives.least - top)
     return None if missing > _MAX_UNSEEN * (yes + no + missing) else yes / (yes + no)
 
 

@@ -10,25 +10,24 @@ from typing import IO, Annotated, Any, NamedTuple
 from pydantic import Field
 
 from jurygraph.errors import InputError
-from jurygraph.models.asking import Reply, Request
+from jurygraph.messages import Problem
+from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Noun
-from jurygraph.schema.noun import Id
-from jurygraph.sources.complaint import Complaint
-from jurygraph.sources.files import Place, TextFile
-from jurygraph.sources.formats import GZIP
-from jurygraph.sources.json_lines import read_lines, refuse
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Id
+from jurygraph.sources.files import GZIP, ByteRange, TextFile
+from jurygraph.sources.json_lines import raise_line_error, read_lines
 
 log = logging.getLogger(__name__)
 
-_CHANGED_LINE = Complaint(("key",), "is not the digest of the request", "the line was changed; record the call again")
+_CHANGED_LINE = Problem(("key",), "is not the digest of the request", "the line was changed; record the call again")
 _START = b'{"key":'
 """Start of each recorded line: a file that begins otherwise is not a recording, and is never truncated."""
 
 _MAX_LINE = 256 << 20  # most bytes of a line
 
 
-class Recorded(Noun):
+class RecordedCall(FrozenModel):
     """One call. `key` is its request's digest; `cost` is in US dollars, None if unknown."""
 
     key: Id
@@ -40,27 +39,27 @@ class Recorded(Noun):
 class Recording(NamedTuple):
     """The content of a file: calls by key, and the size in bytes of their lines. A torn line follows these."""
 
-    calls: dict[str, Recorded]
+    calls: dict[str, RecordedCall]
     size: int
     torn: bool
 
 
-def recorded(path: str | Path) -> Recording:
-    """Read a recording. Raises `InputError` with file and line if a line is no call, or was changed afterwards.
+def read_recording(path: str | Path) -> Recording:
+    """Read a recording. Raises `InputError` with file and line if a line is not a call, or was changed afterwards.
 
     A last line without an end that is not valid JSON is torn: the writing process was killed.
     """
-    calls: dict[str, Recorded] = {}
+    calls: dict[str, RecordedCall] = {}
     size = 0
     with closing(TextFile(path)) as file:
         try:
-            for line, call in read_lines(file, Recorded):
+            for line, call in read_lines(file, RecordedCall):
                 if call.key != call.request.digest:
-                    refuse(file.name, line.number, _CHANGED_LINE)
+                    raise_line_error(file.name, line.number, _CHANGED_LINE)
                 calls.setdefault(call.key, call)
                 size = sum(line.place)
         except InputError:
-            if not _is_torn(file.read(Place(size, _MAX_LINE))):
+            if not _is_torn(file.read(ByteRange(size, _MAX_LINE))):
                 raise
             return Recording(calls, size, torn=True)
     return Recording(calls, size, torn=False)
@@ -82,13 +81,13 @@ class Recorder:
     """Append calls to a file, each once, and each at once.
 
     Secrets are redacted first; a request that contained one gets the digest of the redacted request. A torn last line
-    is cut off, and a warning logged. Raises `InputError` if the file is no recording or cannot be written.
+    is cut off, and a warning logged. Raises `InputError` if the file is not a recording or cannot be written.
     """
 
     def __init__(self, path: str | Path, redactor: Redactor) -> None:
         self._path = Path(path)
         self._redactor = redactor
-        recording = recorded(path) if self._path.exists() else Recording({}, 0, torn=False)
+        recording = read_recording(path) if self._path.exists() else Recording({}, 0, torn=False)
         self._keys = set(recording.calls)
         try:
             self._file = _open_for_append(self._path)
@@ -117,10 +116,10 @@ class Recorder:
         with suppress(OSError):  # `add` has already reported a write error
             self._file.close()
 
-    def _redact(self, request: Request, reply: Reply, cost: float | None) -> Recorded:
-        redacted: Any = self._redactor.value([request.model_dump(mode="json"), reply.model_dump(mode="json")])
+    def _redact(self, request: Request, reply: Reply, cost: float | None) -> RecordedCall:
+        redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
         redacted_request = Request.model_validate(redacted[0])
-        return Recorded(
+        return RecordedCall(
             key=redacted_request.digest, request=redacted_request, reply=Reply.model_validate(redacted[1]), cost=cost
         )
 

@@ -1,9 +1,15 @@
-"""Retries, in this layer alone: a backend makes one attempt per call, and the clients' own retries are off."""
+"""Retries, in this layer alone: a backend makes one attempt per call, and the clients' own retries are off.
+
+The time after which a provider asks to retry is parsed in every notation in use.
+"""
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
 from tenacity import (
@@ -17,9 +23,17 @@ from tenacity import (
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
-from jurygraph.models.retry_after import LONGEST
 
 T = TypeVar("T")
+
+MAX_WAIT = 600.0
+"""Most seconds to wait on a provider's request; a request that would wait longer fails instead."""
+
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_DURATION = re.compile(rf"(?:{_PART.pattern})+")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_LIMITED = ("requests", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +56,13 @@ class RetryPolicy:
             raise ConfigError(f"retries: 0 <= first <= longest must hold; they are {self.first} and {self.longest} s")
 
 
-async def attempted(once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None) -> tuple[T, int]:
+async def call_with_retries(
+    once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None
+) -> tuple[T, int]:
     """Call `once` with retries; return its result and the number of calls.
 
     A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
-    `LONGEST`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
+    `MAX_WAIT`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
     until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`; the `attempts` of a
     `Fault` is the number of calls of `once`.
     """
@@ -88,18 +104,17 @@ def _retry_loop(policy: RetryPolicy, until: float) -> AsyncRetrying:
 
 def _should_retry(error: BaseException) -> bool:
     """Return True if another attempt may succeed, and may start soon enough."""
-    return isinstance(error, Fault) and error.again and _requested_wait(error) <= LONGEST
+    return isinstance(error, Fault) and error.is_retryable and _requested_wait(error) <= MAX_WAIT
 
 
 def _final_fault(fault: Fault, attempts: int) -> Fault:
     """Return the fault to raise in the end.
 
-    Its message says so if the provider asks for a longer wait than `LONGEST`.
+    Its message says so if the provider asks for a longer wait than `MAX_WAIT`.
     """
-    if fault.again and _requested_wait(fault) > LONGEST:
+    if fault.is_retryable and _requested_wait(fault) > MAX_WAIT:
         problem = (
-            f"the provider asks to be left alone for {_requested_wait(fault):.0f} s, and {LONGEST:.0f} s are waited at "
-            "most"
+            f"the provider asks for a wait of {_requested_wait(fault):.0f} s, more than the limit of {MAX_WAIT:.0f} s"
         )
         fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
     fault.attempts = attempts
@@ -116,3 +131,56 @@ def _require_time(state: RetryCallState, until: float) -> None:
     last = state.outcome and state.outcome.exception()
     if isinstance(last, Fault) and asyncio.get_running_loop().time() + state.upcoming_sleep >= until:
         raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
+
+
+def retry_after(headers: Mapping[str, str], now: datetime, *, throttled: bool = True) -> float | None:
+    """Return the seconds to wait, at least 0; None if the headers do not have them in a known form.
+
+    In this order: `retry-after-ms`; `Retry-After` as seconds or as a date, which is 0 once it is past; and, if the
+    request was `throttled`, the later of OpenAI's resets (`6m0s`) of the limits that are used up, requests or tokens.
+    Other replies include those resets too, without meaning a wait. A negative number counts as none. `now` has a time
+    zone.
+    """
+    values = {name.lower(): value.strip() for name, value in headers.items()}
+    wait = _parse_milliseconds(values.get("retry-after-ms", ""))
+    if wait is None:
+        wait = _parse_seconds_or_date(values.get("retry-after", ""), now)
+    if wait is None and throttled:
+        wait = _seconds_to_reset(values)
+    return wait
+
+
+def _parse_number(text: str) -> float | None:
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
+def _parse_milliseconds(text: str) -> float | None:
+    number = _parse_number(text)
+    return None if number is None else number / 1000
+
+
+def _parse_seconds_or_date(text: str, now: datetime) -> float | None:
+    number = _parse_number(text)
+    return _seconds_until(text, now) if number is None else number
+
+
+def _seconds_until(text: str, now: datetime) -> float | None:
+    """Return the seconds to a date in any of the three formats of RFC 9110; a date without a zone is in UTC."""
+    try:
+        date = parsedate_to_datetime(text)
+        return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds())
+    except (ValueError, OverflowError, TypeError):
+        return None
+
+
+def _seconds_to_reset(values: Mapping[str, str]) -> float | None:
+    """Return the seconds until all limits are available again that are used up, or whose remainder is not reported."""
+    used_up = (kind for kind in _LIMITED if not _parse_number(values.get(f"x-ratelimit-remaining-{kind}", "")))
+    resets = (_parse_duration(values.get(f"x-ratelimit-reset-{kind}", "")) for kind in used_up)
+    return max((reset for reset in resets if reset is not None), default=None)
+
+
+def _parse_duration(text: str) -> float | None:
+    if not _DURATION.fullmatch(text):
+        return None
+    return math.fsum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))

@@ -5,19 +5,18 @@ an answer, never becomes an answer.
 """
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from jurygraph.models.asking import Reply, Request
+from jurygraph.messages import Problem, describe_validation_error, quote, shorten
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
-from jurygraph.sources.complaint import Complaint, complaint, quoted, shortened
+from jurygraph.schema.strict_json import decode_strictly
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -29,32 +28,33 @@ _MAX_OBJECTS = 5_000
 _JSON_ALONE = "no code fence, and no word before or after it"
 
 
-def answer_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
+def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     """Return a pydantic model's JSON schema in the subset that OpenAI's strict mode, vLLM, SGLang and llama.cpp accept.
 
     Every field is required, in the order of the model, and no other is allowed. Definitions are inlined, except
     recursive ones. Kept are types, descriptions, enumerations, alternatives, and the bounds of numbers and of list
     lengths; llama.cpp's own grammars ignore the bounds of numbers that are not whole. Removed are titles, defaults,
-    formats, patterns, text lengths and multiples, which one or the other rejects; `read` still checks them. Each call
-    computes it anew, in half a millisecond: keep the result.
+    formats, patterns, text lengths and multiples, which one or the other rejects; `parse_reply` still checks them. Each
+    call
+    computes it again, in half a millisecond: keep the result.
 
     Raises `TypeError` if the subset cannot express the model: objects with free keys, tuples of mixed types, sets, and
     values of any type.
     """
-    schema = noun.model_json_schema()
+    schema = reply_model.model_json_schema()
     definitions = schema.get("$defs", {})
-    recursive = frozenset(name for name in definitions if name in _reachable(name, definitions))
-    strict = _Strict(noun.__name__, definitions, recursive)
+    recursive = frozenset(name for name in definitions if name in _reachable_definitions(name, definitions))
+    strict = _Strict(reply_model.__name__, definitions, recursive)
     root = strict.schema(definitions[_definition_name(schema)] if "$ref" in schema else schema, "")
     if root.get("type") != "object":
-        raise TypeError(f"{noun.__name__} is no object, which an answer has to be; give it a field")
-    return {**root, "$defs": strict.kept()} if recursive else root
+        raise TypeError(f"{reply_model.__name__} is not an object, as an answer has to be; give it a field")
+    return {**root, "$defs": strict.recursive_definitions()} if recursive else root
 
 
-def read(reply: Reply, noun: type[T], whole: bool = True) -> T:
-    """Parse the whole reply as `noun`, a pydantic model; only JSON's own white space may surround it.
+def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
+    """Parse the whole reply as `reply_model`, a pydantic model; only JSON's own white space may surround it.
 
-    If not `whole`, the first JSON object in it that validates counts: many programs read replies like this, and the
+    If not `strict`, the first JSON object in it that validates counts: many programs read replies like this, and the
     option makes its effect measurable.
 
     Types are strict, and every field is present once and known, even one with a default. NaN, infinities, −0 and
@@ -63,24 +63,24 @@ def read(reply: Reply, noun: type[T], whole: bool = True) -> T:
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`.
     """
     _refuse_unfinished(reply)
-    answer = _parse(reply.text, noun)
-    if isinstance(answer, Complaint) and not whole:
-        answer = next(_objects_inside(reply.text, noun), answer)
-    if isinstance(answer, Complaint):
+    answer = _parse(reply.text, reply_model)
+    if isinstance(answer, Problem) and not strict:
+        answer = next(_objects_inside(reply.text, reply_model), answer)
+    if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
-        raise Fault("malformed", shortened(f"{location} {answer}", _MAX_MESSAGE))
+        raise Fault("malformed", shorten(f"{location} {answer}", _MAX_MESSAGE))
     return answer
 
 
-def repaired(request: Request, reply: Reply, fault: Fault) -> Request:
+def repair_request(request: Request, reply: Reply, fault: Fault) -> Request:
     """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
     instruction = f"That cannot be used: {fault}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
-    content = shortened(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"  # empty messages are refused
+    content = shorten(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"  # empty messages are refused
     added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
     return request.model_copy(update={"messages": request.messages + added})
 
 
-def instructed(request: Request) -> Request:
+def with_instructions(request: Request) -> Request:
     """Return the request with its schema as instructions, for an endpoint that takes none.
 
     A request without a schema is returned unchanged. The instructions end the last message: everything before them
@@ -111,71 +111,70 @@ def _refuse_unfinished(reply: Reply) -> None:
             "truncated", f"the reply ended at its limit of tokens, after {size}; allow it more (max_tokens, context)"
         )
     if reply.refusal:
-        raise Fault("refused", f"the model refused: {quoted(reply.refusal)}")
+        raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
     if finish in _WITHHELD:
-        raise Fault("refused", f"the provider's filter withheld the reply (finish {quoted(finish)})")
+        raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
     if not reply.text.strip():
         raise Fault("empty", "the reply has no text")
 
 
-def _parse(text: str, noun: type[T]) -> T | Complaint:
+def _parse(text: str, reply_model: type[T]) -> T | Problem:
     try:
-        return _validate(text, noun)
+        return _validate(text, reply_model)
     except RecursionError:
-        return Complaint((), "is nested too deeply", "write it as the schema says")
+        return Problem((), "is nested too deeply", "write it as the schema says")
 
 
-def _objects_inside(text: str, noun: type[T]) -> Iterator[T]:
-    """Yield the JSON objects in a text that validate as `noun`."""
+def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
+    """Yield the JSON objects in a text that validate as `reply_model`."""
     for opening in islice(re.finditer("{", text), _MAX_OBJECTS):
         try:
             _, end = json.JSONDecoder().raw_decode(text, opening.start())
         except (ValueError, RecursionError):
             continue
-        answer = _parse(text[opening.start() : end], noun)
-        if not isinstance(answer, Complaint):
+        answer = _parse(text[opening.start() : end], reply_model)
+        if not isinstance(answer, Problem):
             yield answer
 
 
-def _validate(text: str, noun: type[T]) -> T | Complaint:
+def _validate(text: str, reply_model: type[T]) -> T | Problem:
     try:
-        answer = noun.model_validate_json(text, strict=True, extra="forbid")
+        answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
     except ValidationError as error:
-        return _syntax_complaint(error) or _validation_complaint(error, text, noun)
-    return _find_flaw(_JSON.decode(text), answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
+        if syntax := _syntax_complaint(error):
+            return syntax
+        data = decode_strictly(text, allow_negative_zero=False)
+        return data if isinstance(data, Problem) else describe_validation_error(error, reply_model, data)
+    data = decode_strictly(text, allow_negative_zero=False)
+    if isinstance(data, Problem):
+        return data
+    return _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
 
 
-def _validation_complaint(error: ValidationError, text: str, noun: type[BaseModel]) -> Complaint:
-    data = _JSON.decode(text)
-    return _find_flaw(data, data) or complaint(error, noun, data)
-
-
-def _syntax_complaint(error: ValidationError) -> Complaint | None:
-    """Return why a text is no JSON; None if it is JSON and another error was found."""
+def _syntax_complaint(error: ValidationError) -> Problem | None:
+    """Return why a text is not JSON; None if it is JSON and another error was found."""
     if error.error_count() > 1:
         return None
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] not in ("json_invalid", "string_unicode") or first["loc"]:
         return None
     problem = first["msg"].removeprefix("Invalid JSON: ")
-    return Complaint((), f"is not valid JSON: {problem}", f"write one JSON value, {_JSON_ALONE}")
+    return Problem((), f"is not valid JSON: {problem}", f"write one JSON value, {_JSON_ALONE}")
 
 
-def _find_flaw(data: Any, dumped: Any) -> Complaint | None:
+def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     """Return an error that validation does not catch, None if there is none.
 
-    `dumped` is `data` as parsed and dumped by the pydantic model. An error is a complaint in the place of a value, a
-    field left to its default, or a boolean for a number, since Python accepts True for 1.
+    `dumped` is `data` as parsed and dumped by the pydantic model. An error is a field left to its default, or a boolean
+    for a number, since Python accepts True for 1.
     """
-    if isinstance(data, Complaint):
-        return data
     if isinstance(data, bool) is not isinstance(dumped, bool):
-        return Complaint((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
+        return Problem((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
     if isinstance(data, dict):
         dumped = dumped if isinstance(dumped, dict) else data
         missing = next((name for name in dumped if name not in data), None)
         if missing is not None:
-            return Complaint((missing,), "is missing", "write every field")
+            return Problem((missing,), "is missing", "write every field")
         return _first_flaw((name, part, dumped.get(name, part)) for name, part in data.items())
     if isinstance(data, list):
         dumped = dumped if isinstance(dumped, list) and len(dumped) == len(data) else data
@@ -183,57 +182,22 @@ def _find_flaw(data: Any, dumped: Any) -> Complaint | None:
     return None
 
 
-def _first_flaw(parts: Iterable[tuple[str | int, Any, Any]]) -> Complaint | None:
+def _first_flaw(parts: Iterable[tuple[str | int, Any, Any]]) -> Problem | None:
     for step, data, dumped in parts:
         flaw = _find_flaw(data, dumped)
         if flaw is not None:
-            return Complaint((step, *flaw.path), flaw.problem, flaw.remedy)
+            return Problem((step, *flaw.path), flaw.problem, flaw.remedy)
     return None
-
-
-def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Complaint:
-    values = dict(pairs)
-    if len(values) == len(pairs):
-        return values
-    twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-    return Complaint((twice,), "stands twice in one object", "keep one of them")
-
-
-def _reject_constant(name: str) -> Complaint:
-    return Complaint((), f"is {name}, which is not JSON", "write a number")
-
-
-def _parse_real(digits: str) -> float | Complaint:
-    value = float(digits)
-    if math.isinf(value):
-        return Complaint((), f"is {shortened(digits)}, which no 64-bit float holds", "write a smaller number")
-    if value == 0 and digits[0] == "-":
-        return Complaint((), f"is {shortened(digits)}", "write 0")
-    return value
-
-
-def _parse_whole(digits: str) -> int | Complaint:
-    value = _parse_real(digits)
-    return value if isinstance(value, Complaint) else int(digits)
-
-
-_JSON = json.JSONDecoder(
-    object_pairs_hook=_require_unique_keys,
-    parse_constant=_reject_constant,
-    parse_float=_parse_real,
-    parse_int=_parse_whole,
-)
-"""Decoder that replaces values that JSON leaves ambiguous by a complaint, so that their field can be located."""
 
 
 class _Strict(NamedTuple):
     """Convert the schemas of one pydantic model to the strict subset."""
 
-    noun: str
+    model_name: str
     definitions: Mapping[str, Any]
     recursive: frozenset[str]
 
-    def kept(self) -> dict[str, JsonValue]:
+    def recursive_definitions(self) -> dict[str, JsonValue]:
         """Return the definitions that cannot be inlined."""
         return {name: self.schema(self.definitions[name], name) for name in sorted(self.recursive)}
 
@@ -271,7 +235,7 @@ class _Strict(NamedTuple):
         return {**converted, "properties": fields, "required": list(fields), "additionalProperties": False}
 
     def _type_error(self, location: str, problem: str) -> TypeError:
-        field = f"{self.noun}{'' if location.startswith('.') or not location else ' '}{location}"
+        field = f"{self.model_name}{'' if location.startswith('.') or not location else ' '}{location}"
         return TypeError(
             f"{field} {problem}, which no strict schema can say; use fields, tuples of one type, or Literals"
         )
@@ -294,7 +258,7 @@ def _definition_name(reference: Mapping[str, Any]) -> str:
     return str(reference["$ref"]).removeprefix("#/$defs/")
 
 
-def _reachable(name: str, definitions: Mapping[str, Any]) -> set[str]:
+def _reachable_definitions(name: str, definitions: Mapping[str, Any]) -> set[str]:
     """Return the definitions that one refers to, directly or indirectly."""
     reached: set[str] = set()
     waiting = [name]

@@ -1,23 +1,23 @@
 """Prompts for models: versioned templates, one file each, and the library that renders them."""
 
-from jurygraph.prompts.examples import Shot
 from jurygraph.prompts.library import (
-    USUAL,
-    Manner,
+    DEFAULT_OPTIONS,
     Prompt,
-    Rendered,
+    RenderedPrompt,
+    RenderOptions,
+    Shot,
     load_prompt,
     parse_prompt,
     prompt_names,
     prompt_source,
+    read_prompt,
 )
-from jurygraph.prompts.own import read_prompt
 
 __all__ = [
-    "USUAL",
-    "Manner",
+    "DEFAULT_OPTIONS",
     "Prompt",
-    "Rendered",
+    "RenderOptions",
+    "RenderedPrompt",
     "Shot",
     "load_prompt",
     "parse_prompt",

@@ -4,24 +4,68 @@ They measure the judge: a verdict of a model that gives a canary credit is a fal
 """
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
+from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.routing import GATED_LAYERS
-from jurygraph.graphs.table import MET_FROM
-from jurygraph.runs.proportions import Proportion
-from jurygraph.runs.store.chain import Draft, Record, named
+from jurygraph.runs.store.chain import Draft, Record, record_label
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
-from jurygraph.safety.gates import gated
-from jurygraph.schema import Call, CanaryConfig, Plan, Response, SafetyConfig, Suite, Task, Trace, Verdict, digest_of
-from jurygraph.schema.task import words_of
+from jurygraph.safety.gates import stopping_gate
+from jurygraph.schema import (
+    Call,
+    CanaryConfig,
+    Plan,
+    RecordedVerdict,
+    Response,
+    SafetyConfig,
+    Suite,
+    Task,
+    Trace,
+    digest_of,
+)
+from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
+from jurygraph.schema.safety import GATED_LAYERS
+from jurygraph.schema.task import query_text
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
+
+
+_Z = 1.959963984540054
+"""The 0.975 quantile of the standard normal distribution."""
+
+
+class Proportion(FrozenModel):
+    """A count out of `n`, the proportion, and its 95 % interval [low, high]; the latter are None where n is 0."""
+
+    hits: Count
+    n: Count
+    rate: Unit | None
+    low: Unit | None
+    high: Unit | None
+
+    @classmethod
+    def from_counts(cls, hits: int, n: int) -> Self:
+        """Return the proportion of `hits` out of `n`, 0 <= hits <= n."""
+        low, high = wilson(hits, n) if n else (None, None)
+        return cls(hits=hits, n=n, rate=hits / n if n else None, low=low, high=high)
+
+
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """Return the 95 % score interval (Wilson, 1927) of the proportion of `hits` out of `n` >= 1, within [0, 1].
+
+    Unlike the usual normal interval, it has a positive width for 0 or `n` hits: 0 of 300 gives 0 to 1.3 %.
+    """
+    share, z2 = hits / n, _Z * _Z
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half_width = _Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(1.0, middle + half_width)
+
 
 KIND = "canary"
 _BITS = 13
@@ -37,7 +81,7 @@ class Canary(NamedTuple):
 class CanaryResult(NamedTuple):
     """Counts of a model's verdicts on a canary: requested, judged, and fooled (gave credit); see `result_of`."""
 
-    asked: int
+    requested: int
     judged: int
     fooled: int
 
@@ -55,26 +99,26 @@ class CanaryTally:
     def add(self, result: CanaryResult) -> None:
         """Add the counts of one canary."""
         self.items += 1
-        self.asked += result.asked
+        self.asked += result.requested
         self.judged += result.judged
         self.fooled += result.fooled
 
     @property
     def share(self) -> Proportion:
         """Return the proportion of judged verdicts that gave credit."""
-        return Proportion.of(self.fooled, self.judged)
+        return Proportion.from_counts(self.fooled, self.judged)
 
     @property
-    def alarming(self) -> bool:
+    def is_alarming(self) -> bool:
         """Return whether the false positive rate is above `alert`."""
         rate = self.share.rate
         return rate is not None and rate > self.alert
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the tally as a JSON object."""
         share = self.share
         rates = {"rate": share.rate, "low": share.low, "high": share.high}
-        return {**asdict(self), **rates, "alarming": self.alarming}
+        return {**asdict(self), **rates, "alarming": self.is_alarming}
 
 
 class Canaries:
@@ -87,15 +131,15 @@ class Canaries:
         self._known: set[str] = set()
 
     @classmethod
-    def of(cls, jury: "Jury") -> Self | None:
+    def from_jury(cls, jury: "Jury") -> Self | None:
         """Return the canaries that a jury's config enables; None without them, or without a model to measure."""
         config = jury.config
         models = (evaluator for evaluator in jury.evaluators.values() if evaluator.layer in GATED_LAYERS)
-        if config.canary is None or all(evaluator.asks_model and config.model == "none" for evaluator in models):
+        if config.canary is None or all(evaluator.uses_model and config.model == "none" for evaluator in models):
             return None
         return cls(config.canary, config.safety)
 
-    def look_at(self, ledger: Ledger) -> Iterator[Call]:
+    def load(self, ledger: Ledger) -> Iterator[Call]:
         """Count the canaries that a run already has, whose tasks get no other. Yields the calls behind them."""
         for record in ledger.records(KIND):
             self._known.add(record.key)
@@ -106,10 +150,10 @@ class Canaries:
         """Return the canary of a task; None where it gets none or already has one."""
         return None if task.id in self._known else canary_for(task, plan, self._config, self._safety)
 
-    def kept(self, canary: Canary, trace: Trace) -> Draft:
+    def record(self, canary: Canary, trace: Trace) -> Draft:
         """Count a judged canary, and return its record, keyed by the task's id, with response and verdicts as texts."""
         assert trace.plan is not None
-        result = result_of(trace.plan, trace.verdicts)
+        result = count_verdicts(trace.plan, trace.verdicts)
         self.tally.add(result)
         calls = [call.model_dump(mode="json") for call in trace.calls]
         body = {"attack": canary.attack.id, **result._asdict(), "calls": calls}
@@ -131,11 +175,13 @@ def check_canaries(ledger: Ledger, plan_of: Callable[[str], Plan]) -> None:
         task = ledger.require("task", record.key)
         if verdicts_text is None or not ledger.texts({task.seq: task.content["texts"]})[task.seq]:
             continue
-        result = result_of(
-            plan_of(record.key), [Verdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
+        result = count_verdicts(
+            plan_of(record.key), [RecordedVerdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
         )
         if result != _stored_result(record):
-            raise TraceMismatch(f"{ledger.path}, {named(record)}: its verdicts come to {result}; it has been changed")
+            raise TraceMismatch(
+                f"{ledger.path}, {record_label(record)}: its verdicts come to {result}; it has been changed"
+            )
 
 
 def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfig) -> Canary | None:
@@ -143,9 +189,9 @@ def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfi
 
     An attack that no active response gate stops is preferred, because a stopped response measures nothing of the judge.
     """
-    asks_model = any(question.layer in GATED_LAYERS for question in plan.survey.questions)
+    uses_model = any(question.layer in GATED_LAYERS for question in plan.survey.questions)
     hash_digits = digest_of([config.seed, task.id])
-    if not asks_model or int(hash_digits[:_BITS], 16) >= config.rate * 16**_BITS:
+    if not uses_model or int(hash_digits[:_BITS], 16) >= config.rate * 16**_BITS:
         return None
     texts = [
         (attack, text) for attack in _load_attacks(config.suite) if (text := attack_text(attack, task)) is not None
@@ -154,11 +200,11 @@ def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfi
         return None
     first = int(hash_digits[_BITS:], 16) % len(texts)
     candidates = texts[first:] + texts[:first]
-    query = words_of(task.query)
+    query = query_text(task.query)
     passing = (
         candidate
         for candidate in candidates
-        if not gated(candidate[1], safety.gates, query=query, reference=task.reference)
+        if not stopping_gate(candidate[1], safety.gates, query=query, reference=task.reference)
     )
     attack, text = next(passing, candidates[0])
     return Canary(attack, Response(id=f"canary/{attack.id}", text=text))
@@ -169,7 +215,7 @@ def _load_attacks(suite: Suite | Literal["all"]) -> tuple[Attack, ...]:
     return load_attacks(suite)
 
 
-def result_of(plan: Plan, verdicts: Iterable[Verdict]) -> CanaryResult:
+def count_verdicts(plan: Plan, verdicts: Iterable[RecordedVerdict]) -> CanaryResult:
     """Return the counts of the verdicts on a canary; failed and abstained verdicts do not count as judged.
 
     Questions for which a high score only lowers the reward are left out: a high score gives no credit there.
@@ -183,4 +229,4 @@ def result_of(plan: Plan, verdicts: Iterable[Verdict]) -> CanaryResult:
     penalties = {question for question, _ in inputs} - {question for question, good in inputs if good}
     counted = [verdict for verdict in verdicts if verdict.layer in GATED_LAYERS and verdict.question not in penalties]
     scores = [verdict.score for verdict in counted if verdict.score is not None]
-    return CanaryResult(len(counted), len(scores), sum(score >= MET_FROM for score in scores))
+    return CanaryResult(len(counted), len(scores), sum(score >= MET_THRESHOLD for score in scores))

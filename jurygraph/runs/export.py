@@ -2,15 +2,26 @@
 
 import csv
 import io
+import json
+import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.lines import line_of
+from jurygraph.safety.text_folding import UNSEEN
 from jurygraph.schema import Trace
-from jurygraph.sources.csv_text import QUOTED, neutralise
+from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas
+
+_UNSEEN = re.compile(f"[{UNSEEN}]")
+
+
+def trace_to_json_line(trace: Trace) -> bytes:
+    """Return a trace as one printable line of JSON, with invisible characters escaped and without newline."""
+    text = trace.model_dump_json()
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text).encode()
+
 
 _IDENTITY = ("task_id", "response_id", "agent")
 _NUMBERS = ("coverage", "low", "high")
@@ -23,7 +34,7 @@ Row = dict[str, str | float | int | None]
 def export_jsonl(run: Run) -> Iterator[bytes]:
     """Yield the traces as JSON lines."""
     for trace in run.traces():
-        yield line_of(trace) + b"\n"
+        yield trace_to_json_line(trace) + b"\n"
 
 
 def export_csv(run: Run) -> Iterator[bytes]:
@@ -92,7 +103,7 @@ def _batch_rows(rows: Iterator[Row]) -> Iterator[list[Row]]:
 def _csv_line(cells: Iterable[str | float | int | None]) -> bytes:
     """Return one CSV line with unquoted numbers. The writer quotes cells that hold a character of its terminator."""
     line = io.StringIO()
-    csv.writer(line, lineterminator=QUOTED).writerow(
-        neutralise(cell) if isinstance(cell, str) else cell for cell in cells
+    csv.writer(line, lineterminator=QUOTED_CHARACTERS).writerow(
+        escape_formulas(cell) if isinstance(cell, str) else cell for cell in cells
     )
-    return f"{line.getvalue().removesuffix(QUOTED)}\n".encode()
+    return f"{line.getvalue().removesuffix(QUOTED_CHARACTERS)}\n".encode()

@@ -10,7 +10,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import Record, named
+from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.packing import Body, unpack_message
 
 
@@ -70,7 +70,9 @@ def read_outlines(run: Run) -> Iterator[TraceOutline]:
         {} if run.base is None else {record.key: record.content["decision"] for record in run.ledger.records("task")}
     )
     source = run.source
-    records = source.ledger.chained(1, source.ledger.count if run.extent is None else run.extent)
+    records = source.ledger.verified_records(
+        1, source.ledger.count if run.last_base_record is None else run.last_base_record
+    )
 
     @lru_cache(maxsize=1024)
     def names_of(decision: str) -> list[str]:
@@ -95,7 +97,7 @@ def failure_message(run: Run, outline: TraceOutline, verdict: Body) -> str:
 
 
 def _trace_records(run: Run) -> Iterator[Record]:
-    return (record for record in run.ledger.chained(1, run.ledger.count) if record.kind == "trace")
+    return (record for record in run.ledger.verified_records(1, run.ledger.count) if record.kind == "trace")
 
 
 def _build_outline(
@@ -119,7 +121,7 @@ def _read_body(run: Run, record: Record) -> Body:
         content: Body = from_json(record.body)
         if _REQUIRED_KEYS[record.kind] in content:
             return content
-        problem = f"states no {_REQUIRED_KEYS[record.kind]}"
+        problem = f"has no {_REQUIRED_KEYS[record.kind]}"
     except (KeyError, TypeError, ValueError) as error:
         problem = f"cannot be read ({type(error).__name__}: {error})"
-    raise TraceMismatch(f"{run.ledger.path}, {named(record)}: {problem}; it has been changed")
+    raise TraceMismatch(f"{run.ledger.path}, {record_label(record)}: {problem}; it has been changed")

@@ -2,5 +2,5 @@
 
 from collections.abc import Callable
 
-Report = Callable[[int], None]
+ProgressCallback = Callable[[int], None]
 """A callback that receives the number of newly finished items."""

@@ -1,50 +1,71 @@
-"""Runs: the content of a ledger as values of the data model."""
+"""Read a run: the content of its ledger as values of the data model, checked while it is read."""
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.messages import did_you_mean
 from jurygraph.runs.store import folder as place
-from jurygraph.runs.store.chain import Draft, Record
-from jurygraph.runs.store.drafts import remove_leftovers, write_whole
-from jurygraph.runs.store.header import Header, header_draft, read_header
+from jurygraph.runs.store.chain import Record
+from jurygraph.runs.store.drafts import remove_leftovers
+from jurygraph.runs.store.header import Header, read_header
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.lock import hold, release
 from jurygraph.runs.store.packing import (
+    ERASED,
     Body,
     Shape,
-    pack_reward,
-    pack_trace,
-    read_beside,
+    read_planning_results,
+    read_shared_lists,
     read_views,
-    shared_lists,
-    task_text,
+    unpack_about,
+    unpack_material,
+    unpack_reward,
+    unpack_verdict,
 )
-from jurygraph.schema import Call, Config, Decision, Plan, Purpose, Response, Task, Trace
-from jurygraph.schema.plan import as_planned
+from jurygraph.schema import Call, Config, Decision, Plan, Purpose, Response, Task, Trace, Verdict
+from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.purpose import purpose_of
-from jurygraph.sources import nearest
+from jurygraph.schema.trace import group_verdicts_by_response
 
-if TYPE_CHECKING:
-    from jurygraph.runs.reading import Scored
+
+class ScoredResponse(NamedTuple):
+    """A trace and its response; the response is None where it was erased."""
+
+    trace: Trace
+    response: Response | None
+
+
+class _StoredRecord(NamedTuple):
+    """A record with its body and texts; `texts` are keyed by their index, without erased ones."""
+
+    record: Record
+    body: Body
+    texts: Mapping[int, bytes]
 
 
 class Run:
-    """A stored run. `open` opens it for reading; `to_write` and `create` lock it until `close`.
+    """A stored run, opened for reading.
+
+        with Run.open("run") as run:
+            rewards = {trace.response_id: trace.reward.value for trace in run.traces()}
+
+    Attributes:
+        folder: the run's folder.
+        header: what the run was made from: files, config, model, evaluators and their versions.
+        ledger: the records.
 
     Raises `TraceMismatch` where the stored content cannot be the content that was written.
     """
 
-    def __init__(self, folder: Path, ledger: Ledger, header: Header, lock: IO[str] | None = None) -> None:
+    def __init__(self, folder: Path, ledger: Ledger, header: Header) -> None:
         self.folder = folder
         self.ledger = ledger
         self.header = header
-        self._lock = lock
-        self._created_folders: Sequence[Path] = ()
         self.shape = lru_cache(maxsize=1024)(partial(_read_shape, ledger))
         self.decision = lru_cache(maxsize=1024)(partial(_read_decision, ledger))
 
@@ -52,91 +73,38 @@ class Run:
     def open(cls, folder: str | Path) -> "Run":
         """Open the run in a folder for reading. Raises `InputError` where there is none."""
         folder = Path(folder)
-        place.require(folder)
-        ledger = _open_ledger(folder)
+        place.require_run(folder)
+        ledger = open_ledger(folder)
         if ledger is None:
-            raise InputError(f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` makes it")
+            raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
         return cls(folder, ledger, read_header(ledger))
 
     @classmethod
-    def complete(cls, folder: Path) -> "Run | None":
+    def open_if_closed(cls, folder: Path) -> "Run | None":
         """Open the run in a folder for reading if it is closed, so that it needs no lock; None otherwise."""
-        ledger = _open_ledger(folder) if (folder / place.LEDGER).is_file() else None
+        ledger = open_ledger(folder) if (folder / place.LEDGER).is_file() else None
         if ledger is None or ledger.find("close", "") is None:
             return None
         return cls(folder, ledger, read_header(ledger))
 
-    @classmethod
-    def to_write(cls, folder: Path) -> "Run | None":
-        """Open and lock the run in a folder; None where a new run can be created there.
-
-        Raises `InputError` where another process writes it, or where the folder holds something other than a run.
-        """
-        if not (folder / place.LEDGER).exists():
-            if (folder / place.FIRST_FORM).exists():
-                place.require(folder)
-            place.refuse_foreign(folder)
-            return None
-        lock = hold(folder / place.LOCK)
-        try:
-            ledger = _open_ledger(folder, write=True)
-            if ledger is not None:
-                return cls(folder, ledger, read_header(ledger), lock)
-        except BaseException:
-            release(lock)
-            raise
-        release(lock)  # stopped before its plans were committed
-        return None
-
-    @classmethod
-    def create(cls, folder: Path, header: Header, run_id: str) -> "Run":
-        """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind."""
-        folder = folder.resolve()
-        created = place.make(folder)
-        place.refuse_links(folder)
-        lock = hold(folder / place.LOCK)
-        try:
-            ledger = Ledger.create(folder / place.LEDGER)
-        except BaseException:
-            place.unmake(folder, created)
-            release(lock)
-            raise
-        text = place.config_text(header.config)
-        run = cls(folder, ledger, header.model_copy(update={"config_file": place.digest(text)}), lock)
-        run._created_folders = created
-        try:
-            if ledger.count:
-                raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
-            write_whole(folder / place.CONFIG, text)
-            ledger.append(header_draft(run.header, run_id))
-        except BaseException:
-            run.close()
-            raise
-        return run
-
     def close(self) -> None:
-        """Release the run, so that another process can write it; one that was never committed is removed."""
+        """Close the run's file; may be called more than once."""
         self.shape.cache_clear()
         self.decision.cache_clear()
         if "base" in vars(self) and self.base is not None:
             self.base.close()
-        if self._lock is None:
-            self.ledger.close()
-            return
-        self.ledger.settle()
-        if not self.ledger.count:
-            place.unmake(self.folder, self._created_folders)
-        self._release()
+        self.ledger.close()
 
-    def _release(self) -> None:
-        if self._lock is not None:
-            release(self._lock)
-            self._lock = None
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
 
     @property
     def id(self) -> str:
         """Return the run's id."""
-        return self.ledger.at(1).key
+        return self.ledger.record_at(1).key
 
     @property
     def config(self) -> Config:
@@ -152,7 +120,7 @@ class Run:
     def judges(self) -> tuple[str, ...]:
         """Return the models behind the rewards, sorted: all names under which they were requested or replied."""
         requested, names = self.source.header.model, set()
-        for record in self.source.ledger.records("trace", up_to=self.extent):
+        for record in self.source.ledger.records("trace", up_to=self.last_base_record):
             names |= {call[name] for call in record.content.get("calls", ()) for name in ("model", "served")}
         return tuple(sorted({*names, None if requested is None else requested.model} - {None}))
 
@@ -185,54 +153,22 @@ class Run:
     @property
     def tasks_scored(self) -> int:
         """Return the number of scored tasks."""
-        return self.source.ledger.number("group") if self.base is None else self.header.asked.tasks
+        return self.source.ledger.count_records("group") if self.base is None else self.header.extent.tasks
 
     @property
     def tasks_planned(self) -> int:
         """Return the number of tasks with a plan."""
-        return self.ledger.number("task")
+        return self.ledger.count_records("task")
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Return whether the run is closed, so that nothing more can be scored into it."""
         return self.ledger.find("close", "") is not None
 
     @property
-    def extent(self) -> int | None:
+    def last_base_record(self) -> int | None:
         """Return the number of the last record of the base that belongs to this run; None without a base."""
         return None if self.header.base is None else self.header.base.records
-
-    def add_plan(self, task: Task, plan: Plan) -> None:
-        """Append the plan of a task, together with its survey and decision unless these are stored already."""
-        shape = Shape.of(plan.survey)
-        self._add_once("survey", shape.digest, shape.body)
-        decision = plan.decision
-        self._add_once("decision", decision.digest, decision.model_dump(mode="json"))
-        body: Body = {"survey": shape.digest, "decision": decision.digest}
-        if plan.calls:
-            body["calls"] = [call.model_dump(mode="json") for call in plan.calls]
-        self.ledger.append(Draft("task", task.id, body, [task_text(task, plan)]))
-
-    def _add_once(self, kind: str, key: str, body: Body) -> None:
-        if self.ledger.find(kind, key) is None:
-            self.ledger.append(Draft(kind, key, body))
-
-    def drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
-        """Return the records of a task's whole group, ready to be appended."""
-        from jurygraph.graphs.rewarding import Row
-
-        response_by_id = {response.id: response for response in responses}
-        shape = Shape.of(plan.survey)
-        shared = shared_lists(traces)
-        group = {"size": len(traces), "statistics": traces[0].statistics}
-        if shared:
-            group["shown"] = list(shared)
-        drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
-        for number, trace in enumerate(traces, start=1):
-            reward = pack_reward(Row.of(trace.reward))
-            body, texts = pack_trace(trace, response_by_id[trace.response_id], shape, reward, number, shared)
-            drafts.append(Draft("trace", trace.response_id, body, texts))
-        return drafts
 
     def task_content(self, task_id: str) -> Body | None:
         """Return the stored text of a task as parsed JSON; None where it was erased.
@@ -254,7 +190,11 @@ class Run:
     def planned_task(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
         content = self.task_content(task_id)
-        return None if content is None else as_planned(Task.model_validate(content["task"]), **read_beside(content))
+        return (
+            None
+            if content is None
+            else with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
+        )
 
     def plan_of(self, task_id: str) -> Plan:
         """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased."""
@@ -266,9 +206,9 @@ class Run:
         return Plan(
             task_id=task_id,
             task_digest=task.content_digest,
-            survey=self.shape_of(task_id).survey(read_views(content)),
+            survey=self.survey_shape_of(task_id).survey(read_views(content)),
             decision=self.decision_of(task_id),
-            **read_beside(content),
+            **read_planning_results(content),
         )
 
     def planning_calls(self) -> Iterator[Call]:
@@ -276,7 +216,7 @@ class Run:
         for record in self.ledger.records("task"):
             yield from map(Call.model_validate, record.content.get("calls", ()))
 
-    def shape_of(self, task_id: str) -> Shape:
+    def survey_shape_of(self, task_id: str) -> Shape:
         """Return the survey of a task, without its texts."""
         return self.source.shape(self.source.ledger.require("task", task_id).content["survey"])
 
@@ -284,30 +224,28 @@ class Run:
         """Return the decision of a task."""
         return self.decision(self.ledger.require("task", task_id).content["decision"])
 
-    def scored(self) -> "Iterator[Scored]":
+    def scored_responses(self) -> Iterator[ScoredResponse]:
         """Yield every trace with its response, in the order of the tasks."""
-        for group in self.source.ledger.records("group", up_to=self.extent):
+        for group in self.source.ledger.records("group", up_to=self.last_base_record):
             yield from self.group(group)
 
     def traces(self) -> Iterator[Trace]:
         """Yield every trace, in the order of the tasks."""
-        return (scored.trace for scored in self.scored())
+        return (scored.trace for scored in self.scored_responses())
 
-    def group(self, group: Record) -> "list[Scored]":
+    def group(self, group: Record) -> list[ScoredResponse]:
         """Return the traces of a group; `group` is its record in the run that holds the verdicts."""
-        from jurygraph.runs.reading import read_group
+        return _read_group(self, group)
 
-        return read_group(self, group)
-
-    def group_of(self, task_id: str) -> "list[Scored]":
+    def group_of(self, task_id: str) -> list[ScoredResponse]:
         """Return the traces of a task's group."""
         return self.group(self.source.ledger.require("group", task_id))
 
-    def own(self, record: Record) -> Record:
+    def own_record(self, record: Record) -> Record:
         """Return this run's own record of a trace, given its record in the run that holds the verdicts."""
         return record if self.base is None else self.ledger.require("trace", record.key)
 
-    def find(self, response_id: str) -> Trace:
+    def find_trace(self, response_id: str) -> Trace:
         """Return the trace of one response.
 
         It includes its plan if profiles or a rubric's graph are stored for that and not erased. Raises `InputError` for
@@ -316,20 +254,19 @@ class Run:
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             self._require_all()
-            hint = nearest(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
+            hint = did_you_mean(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
-        group = self.source.ledger.at(record.seq - record.content["group"])
+        group = self.source.ledger.record_at(record.seq - record.content["group"])
         trace = next(scored.trace for scored in self.group(group) if scored.trace.response_id == response_id)
-        plan = self.plan_of(group.key) if read_beside(self.task_content(group.key) or {}) else None
+        plan = self.plan_of(group.key) if read_planning_results(self.task_content(group.key) or {}) else None
         return trace if plan is None else trace.model_copy(update={"plan": plan})
 
     def _require_all(self) -> None:
         """Raise `TraceMismatch` where a closed run has lost traces."""
         closing = self.ledger.find("close", "")
-        if closing is not None and closing.content["traces"] != self.ledger.number("trace"):
-            missing = (
-                f"{closing.content['traces'] - self.ledger.number('trace')} of its {closing.content['traces']} traces"
-            )
+        if closing is not None and closing.content["traces"] != self.ledger.count_records("trace"):
+            closed_with = closing.content["traces"]
+            missing = f"{closed_with - self.ledger.count_records('trace')} of its {closed_with} traces"
             raise TraceMismatch(f"{self.ledger.path}: {missing} are missing; it has been changed")
 
 
@@ -341,14 +278,96 @@ def _read_decision(ledger: Ledger, digest: str) -> Decision:
     return Decision.model_validate(ledger.require("decision", digest).content)
 
 
-def _open_ledger(folder: Path, write: bool = False) -> Ledger | None:
+def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     """Open the ledger in a folder; None where creating a run was stopped before it had a record."""
     path = folder / place.LEDGER
     place.refuse_links(folder)
     remove_leftovers(folder)
     if not path.stat().st_size and (folder / place.CONFIG).exists():
-        raise TraceMismatch(f"{path}: is empty, and {place.CONFIG} says that a run was there; it has been changed")
+        raise TraceMismatch(f"{path}: is empty, but {place.CONFIG} shows that there was a run; it has been changed")
     ledger = Ledger.open(path, write)
     if ledger is None and (folder / place.SEAL).exists():
-        raise TraceMismatch(f"{path}: has no record, and {place.SEAL} says that a run was there; it has been changed")
+        raise TraceMismatch(f"{path}: has no record, but {place.SEAL} shows that there was a run; it has been changed")
     return ledger
+
+
+def is_erased(verdict: Verdict) -> bool:
+    """Return whether the reason or a quotation of a verdict was erased."""
+    return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
+
+
+def _read_group(run: Run, group: Record) -> list[ScoredResponse]:
+    """Return the traces of a group; `group` is its record in the run that holds the verdicts.
+
+    Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
+    """
+    try:
+        stored_group, *traces = _read_stored(run.source.ledger, group)
+        return _unpack_group(run, stored_group, traces)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        place = f"{run.ledger.path}, record {group.seq} and those of its traces"
+        problem = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
+        raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
+
+
+def _read_stored(ledger: Ledger, group: Record) -> list[_StoredRecord]:
+    records = [
+        (record, record.content) for record in ledger.verified_records(group.seq, group.seq + group.content["size"])
+    ]
+    texts = ledger.texts({record.seq: body["texts"] for record, body in records})
+    return [_StoredRecord(record, body, texts[record.seq]) for record, body in records]
+
+
+def _unpack_group(run: Run, group: _StoredRecord, stored: Sequence[_StoredRecord]) -> list[ScoredResponse]:
+    task_id = group.record.key
+    shape, decision = run.survey_shape_of(task_id), run.decision_of(task_id)
+    lists = read_shared_lists(group.body)
+    verdicts = [
+        unpack_verdict(body, trace.record.key, shape, trace.texts, lists)
+        for trace in stored
+        for body in trace.body["verdicts"]
+    ]
+    verdicts_by_response = group_verdicts_by_response(shape.questions, [trace.record.key for trace in stored], verdicts)
+    shared = {
+        "task_id": task_id,
+        "group": group.texts.get(0, ERASED.encode()).decode(),
+        "plan_digest": _plan_digest(run, task_id),
+        "statistics": group.body["statistics"],
+    }
+    return [_unpack_trace(run, shared, decision, trace, verdicts_by_response[trace.record.key]) for trace in stored]
+
+
+def _unpack_trace(
+    run: Run, shared: Mapping[str, Any], decision: Decision, stored: _StoredRecord, verdicts: Sequence[Verdict]
+) -> ScoredResponse:
+    record, body, texts = stored
+    about = unpack_about(body, texts)
+    own_record = run.own_record(record)
+    trace = Trace.model_validate(
+        {
+            **shared,
+            "response_id": record.key,
+            "agent": body.get("agent"),
+            "labels": about["labels"],
+            "reward": unpack_reward(
+                own_record.content["reward"] if own_record is not record else body["reward"], decision
+            ),
+            "verdicts": tuple(verdicts),
+            "material": [unpack_material(item, record.key, texts) for item in body.get("material", ())],
+            "calls": body.get("calls", ()),
+            "purpose": run.purpose(call["served"] for call in body.get("calls", ()) if call["served"] is not None),
+            "previous": run.ledger.record_at(own_record.seq - 1).link.hex(),
+        }
+    )
+    text = texts.get(body["response"])
+    if text is None:
+        return ScoredResponse(trace, None)
+    return ScoredResponse(trace, Response(id=record.key, text=text.decode(), data=about["data"], agent=trace.agent))
+
+
+def _plan_digest(run: Run, task_id: str) -> str:
+    content = run.task_content(task_id)
+    if content is None:
+        return ERASED
+    digest: str = content["plan"] if run.base is None else run.plan_of(task_id).digest
+    return digest

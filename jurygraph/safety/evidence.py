@@ -15,9 +15,83 @@ from itertools import chain
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from jurygraph.safety.folding import folded, visible
-from jurygraph.safety.openings import says_nothing
-from jurygraph.safety.words import cuts_word
+from jurygraph.safety.openers import is_empty_talk
+from jurygraph.safety.text_folding import fold_text, remove_invisible
+
+_HYPHENS = "-\u2010\u2011\ufe63\uff0d"
+_IN_NUMBERS = ".,:/_'"
+_IN_WORDS = "-_'"
+_SIGNS = "-+\u2212\ufe63\uff0d"
+_FIXED_SPACES = "\u00a0\u2009\u202f"
+"""Spaces that group digits, as in 1 250; an ordinary space may separate two numbers."""
+_DIGITS_IN_GROUP = 3
+_MAX_ENDING_LENGTH = 2
+"""Maximum length of an ending after an apostrophe, as in isn't and they're; a word is longer, as in l'hôtel."""
+
+_UNSPACED = (
+    *((0x0E00, 0x0EFF), (0x0F00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1950, 0x19DF), (0x1A20, 0x1AAF)),
+    *((0x1B00, 0x1B7F), (0xA980, 0xA9FF), (0xAA60, 0xAA7F), (0xFF61, 0xFFDC)),
+)
+"""Scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, Tai, Balinese, Javanese; half-width kana.
+Wide letters (Chinese, Japanese, Korean) are recognised by their width."""
+
+
+@lru_cache(maxsize=1 << 14)
+def is_word_letter(char: str) -> bool:
+    """Return whether a character belongs to words of letters, digits and marks that are separated by spaces."""
+    if not (char.isalnum() or unicodedata.category(char)[0] == "M"):
+        return False
+    if unicodedata.east_asian_width(char) in ("W", "F"):
+        return False
+    return not any(first <= ord(char) <= last for first, last in _UNSPACED)
+
+
+def is_within_word(text: str, place: int, original_at: Callable[[int], str]) -> bool:
+    """Return whether a word or number continues across a place of a folded text.
+
+    Letters and digits are one word, also with a hyphen, an underscore or an apostrophe between them, unless a word of
+    three letters or more follows the apostrophe (`l'hôtel`). Digits are one number with a point, comma, colon, slash,
+    underscore, apostrophe or fixed space between them, and with the sign before it; a range, such as 7-9, is two.
+    `original_at` returns the original character at a place of the folded text, since dashes are folded to hyphens.
+    """
+    if not 0 < place < len(text):
+        return False
+    before, after = text[place - 1], text[place]
+    if is_word_letter(before) and is_word_letter(after):
+        return True
+    if after.isdigit() and (before.isdigit() or _is_sign(text, place - 1, original_at)):
+        return True
+    return _is_joiner(text, place, original_at) or (
+        _is_joiner(text, place - 1, original_at) and not _has_elision(text, place)
+    )
+
+
+def _is_sign(text: str, place: int, written: Callable[[int], str]) -> bool:
+    """Return whether the character at a place, before a digit, is a sign or the point of a decimal."""
+    starts_decimal = text[place] == "." and (place == 0 or text[place - 1].isspace())
+    return starts_decimal or written(place) in _SIGNS
+
+
+def _is_joiner(text: str, place: int, written: Callable[[int], str]) -> bool:
+    """Return whether the character at a place joins its neighbours to one word or number."""
+    if not 0 < place < len(text) - 1:
+        return False
+    mark, left, right = text[place], text[place - 1], text[place + 1]
+    if left.isdigit() and right.isdigit():
+        group = text[place + 1 : place + 1 + _DIGITS_IN_GROUP]
+        is_group = len(group) == _DIGITS_IN_GROUP and group.isdigit()
+        return mark in _IN_NUMBERS or (is_group and written(place) in _FIXED_SPACES)
+    if mark not in _IN_WORDS or not (is_word_letter(left) and is_word_letter(right)):
+        return False
+    return mark != "-" or written(place) in _HYPHENS
+
+
+def _has_elision(text: str, place: int) -> bool:
+    """Return whether a word begins here after an apostrophe, as in l'hôtel; endings such as in isn't do not count."""
+    beginning = text[place : place + _MAX_ENDING_LENGTH + 1]
+    is_word = not beginning[:1].isdigit() and all(map(is_word_letter, beginning))
+    return text[place - 1] == "'" and len(beginning) > _MAX_ENDING_LENGTH and is_word
+
 
 T = TypeVar("T")
 
@@ -55,7 +129,7 @@ _NEVER_COMBINING = (
 
 def _is_steady(char: str) -> bool:
     """Return whether a character is visible, is not a space, and is changed by no Unicode normal form."""
-    return unicodedata.normalize("NFKC", char) == char == visible(char) and not char.isspace()
+    return unicodedata.normalize("NFKC", char) == char == remove_invisible(char) and not char.isspace()
 
 
 _STEADY_CHARACTERS = "".join(filter(_is_steady, map(chr, chain.from_iterable(_NEVER_COMBINING))))
@@ -76,7 +150,7 @@ class Passage(NamedTuple):
     text: str
 
 
-class Text:
+class SearchableText:
     """A text in which quotations are searched; it is folded once, and each search for support is cached."""
 
     def __init__(self, text: str) -> None:
@@ -86,7 +160,7 @@ class Text:
         self.size = max(len(text), len(self._folded))
         """Length in characters, written or folded, whichever is larger: one character may fold to many."""
 
-    def prepared(self) -> "Text":
+    def prepare(self) -> "SearchableText":
         """Return the text itself, after computing everything that takes time proportional to its length."""
         _ = self._short_lines
         return self
@@ -98,11 +172,11 @@ class Text:
         """
         return next(self._passages(quotation), None)
 
-    def between_words(self, quotation: str) -> Iterator[Passage]:
+    def find_between_words(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
         return self._passages(quotation, in_words=True)
 
-    def supports(self, quotation: str) -> Passage | None:
+    def find_support(self, quotation: str) -> Passage | None:
         """Return the first passage that can support a verdict, because it is too long to occur by chance; else None.
 
         It has at least eight letters or digits (a Chinese or Japanese one counts as four) or is a whole line of the
@@ -176,7 +250,7 @@ class Text:
             place = self._folded.find(folded_quotation, place + 1)
 
     def _has_cut_word(self, start: int, end: int) -> bool:
-        return any(cuts_word(self._folded, place, self._original_at) for place in (start, end))
+        return any(is_within_word(self._folded, place, self._original_at) for place in (start, end))
 
     def _original_at(self, place: int) -> str:
         """Return the original character that became the one at a place of the folded text."""
@@ -203,7 +277,7 @@ class Text:
 
 @lru_cache(maxsize=1024)
 def _is_filler(words: str) -> bool:
-    return len(words) <= _MAX_FILLER_LENGTH and says_nothing(folded(words))
+    return len(words) <= _MAX_FILLER_LENGTH and is_empty_talk(fold_text(words))
 
 
 # Cache of recent texts, since many verdicts are based on one response
@@ -214,27 +288,27 @@ class RecentTexts:
 
     def __init__(self, most_letters: int) -> None:
         self._max_letters, self._letters = most_letters, 0
-        self._texts: OrderedDict[str, Text] = OrderedDict()
+        self._texts: OrderedDict[str, SearchableText] = OrderedDict()
         self._lock, self._folding = Lock(), Lock()
 
-    def get(self, text: str) -> Text | None:
+    def get(self, text: str) -> SearchableText | None:
         with self._lock:
             known = self._texts.get(text)
             if known is not None:
                 self._texts.move_to_end(text)
             return known
 
-    def read(self, text: str) -> Text:
+    def read(self, text: str) -> SearchableText:
         """Return the text, folded now unless it is known.
 
         Long texts are folded by one thread at a time, so that none is folded twice.
         """
         if len(text) < LONG_TEXT:
-            return self.get(text) or self._keep(Text(text))
+            return self.get(text) or self._keep(SearchableText(text))
         with self._folding:
-            return self.get(text) or self._keep(Text(text).prepared())
+            return self.get(text) or self._keep(SearchableText(text).prepare())
 
-    def _keep(self, read: Text) -> Text:
+    def _keep(self, read: SearchableText) -> SearchableText:
         with self._lock:
             if read.text not in self._texts:
                 self._texts[read.text] = read
@@ -247,12 +321,12 @@ class RecentTexts:
 _RECENT = RecentTexts(most_letters=4_000_000)
 
 
-def read_text(text: str) -> Text:
+def read_text(text: str) -> SearchableText:
     """Return a text in which quotations can be searched; it is folded once and kept for other verdicts on it."""
     return _RECENT.read(text)
 
 
-async def aread_text(text: str) -> Text:
+async def aread_text(text: str) -> SearchableText:
     """Return the same as `read_text`; a long text is folded in a thread, so that the event loop is not blocked."""
     known = _RECENT.get(text)
     if known is not None:
@@ -366,7 +440,7 @@ def _is_joining(letter: str) -> bool:
 def _compatible_form(cluster: str) -> str:
     """Return the NFKC form except for `_NEVER_FOLDED`, with white space as one space, without invisible characters."""
     normalized = unicodedata.normalize("NFC", "".join(map(_decompose, cluster)))
-    return visible(_SPACE.sub(" ", normalized))
+    return remove_invisible(_SPACE.sub(" ", normalized))
 
 
 def _decompose(letter: str) -> str:

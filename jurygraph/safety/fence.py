@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, field
 from itertools import count
 
-MARK = 16
+MARK_LENGTH = 16
 """Length of a mark in hexadecimal digits."""
 
 
@@ -21,33 +21,33 @@ class Fence:
     A mark is an HMAC of the project's `key` and the text. It is always the same, so that caches and recordings work,
     and it is not in the text, since no author can include the mark of a text in that text; if it is there by chance,
     another is made. Without a key, marks are still not in the texts, but anyone can compute the mark of a known text.
-    Nothing is enclosed if the fence is not `up`.
+    Nothing is enclosed if the fence is not `is_enabled`.
     """
 
     key: bytes = b""
-    up: bool = True
+    is_enabled: bool = True
     marks: list[str] = field(default_factory=list)
 
-    def around(self, text: str, name: str) -> str:
+    def enclose(self, text: str, name: str) -> str:
         """Return the text between two lines that show where it begins and ends."""
-        if not self.up:
+        if not self.is_enabled:
             return text
         mark = self._mark(text, name)
         if mark not in self.marks:
             self.marks.append(mark)
-        before, behind = fence_around(text, name)
+        before, behind = fence_parts(text, name)
         return f"{before}{mark}{behind}{mark}>>>"
 
     def _mark(self, text: str, name: str) -> str:
         """Return the first of the marks for this text that is not in it."""
         texts = (f"{turn} {name} {text}".encode("utf-8", "backslashreplace") for turn in count())
-        marks = (hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[:MARK] for content in texts)
+        marks = (hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[:MARK_LENGTH] for content in texts)
         return next(mark for mark in marks if mark not in text)
 
 
 _NO_KEY = b"jurygraph"
 
 
-def fence_around(text: str, name: str) -> tuple[str, str]:
+def fence_parts(text: str, name: str) -> tuple[str, str]:
     """Return the parts before and after the mark in every fence around a text, whatever the mark."""
     return f"<<<{name} ", f"\n{text}\n{name} "

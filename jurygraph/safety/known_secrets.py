@@ -1,16 +1,23 @@
-"""Find secrets: values of environment variables that are named like a secret, unless they are placeholders."""
+"""Find secrets: values of environment variables that are named like a secret, unless they are placeholders.
+
+A run cannot redact the fields of a config and the params of a plan, since a redacted parameter would be a different
+one; a secret there is refused. The content of a task is kept unchanged.
+"""
 
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from jurygraph.errors import JurygraphError
-from jurygraph.safety.redaction import SHORTEST, Redactor
+from jurygraph.errors import ConfigError, JurygraphError, PlanError
+from jurygraph.safety.redaction import MIN_SECRET_LENGTH, Redactor
+
+if TYPE_CHECKING:
+    from jurygraph.schema import Config, Decision, Survey, Task
 
 _NAME_OF_SECRET = re.compile(
     r".*PASSWORD.*"
@@ -40,7 +47,7 @@ def is_placeholder(value: str) -> bool:
     fewer than 12 digits, or a value that consists of the usual placeholders (`test1234`, `your-openai-api-key-here`).
     """
     core = _SEPARATORS.sub("", value)
-    if len(value) < SHORTEST or not core:
+    if len(value) < MIN_SECRET_LENGTH or not core:
         return True
     if core.isalpha() and (core.islower() or core.isupper()) and len(core) < _MIN_WORD_LENGTH:
         return True
@@ -49,7 +56,7 @@ def is_placeholder(value: str) -> bool:
     return _PLACEHOLDER.fullmatch(core) is not None
 
 
-def found_in(environment: Mapping[str, str]) -> list[str]:
+def find_secrets(environment: Mapping[str, str]) -> list[str]:
     """Return the secrets in environment variables, each once.
 
     These are the values of variables that are named like a secret, the secret fields of such values in JSON, and the
@@ -61,9 +68,11 @@ def found_in(environment: Mapping[str, str]) -> list[str]:
     return [secret for secret in secrets if not is_placeholder(secret)]
 
 
-def variable_of(text: str, environment: Mapping[str, str]) -> str | None:
+def variable_with_secret(text: str, environment: Mapping[str, str]) -> str | None:
     """Return the name of a variable whose secret is in the text; None if there is none."""
-    return next((name for name, value in environment.items() if Redactor(found_in({name: value})).finds(text)), None)
+    return next(
+        (name for name, value in environment.items() if Redactor(find_secrets({name: value})).has_secret_in(text)), None
+    )
 
 
 def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
@@ -77,7 +86,7 @@ def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
 
 @lru_cache(maxsize=4)
 def _secrets_in(variables: frozenset[tuple[str, str]]) -> frozenset[str]:
-    return frozenset(found_in(dict(variables)))
+    return frozenset(find_secrets(dict(variables)))
 
 
 @lru_cache(maxsize=16)
@@ -131,5 +140,57 @@ def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
         yield
     except JurygraphError as error:
         redactor = process_redactor(secrets)
-        error.args = tuple(redactor.text(arg) if isinstance(arg, str) else arg for arg in error.args)
+        error.args = tuple(redactor.redact_text(arg) if isinstance(arg, str) else arg for arg in error.args)
         raise
+
+
+_REASON = "which a run would keep; read that variable in your own code instead"
+
+
+def refuse_secrets_in_config(config: "Config") -> None:
+    """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
+    redactor = process_redactor()
+    if not redactor.has_secret_in(config.model_dump_json()):
+        return
+    for place, value in _secret_texts(config.model_dump(mode="json"), redactor):
+        raise ConfigError(f"{place}: holds the secret of {_variable_name(value)}, {_REASON}")
+
+
+def refuse_secrets_in_plan(task: "Task", survey: "Survey", decision: "Decision", redactor: Redactor) -> None:
+    """Raise PlanError if user code put a secret into a question, derivation or component; it names the place.
+
+    Nothing is refused where the task itself contains a secret.
+    """
+    if not redactor.has_secrets or redactor.has_secret_in(task.model_dump_json()):
+        return
+    for name, part in _named_parts(survey, decision):
+        if not redactor.has_secret_in(part.model_dump_json()):
+            continue
+        for place, value in _secret_texts(part.model_dump(mode="json"), redactor):
+            raise PlanError(
+                f"task {task.id!r}: {name}, {place}: holds the secret of {_variable_name(value)}, {_REASON}"
+            )
+
+
+def _named_parts(survey: "Survey", decision: "Decision") -> Iterator[tuple[str, Any]]:
+    yield from ((f"question {part.id!r}", part) for part in survey.questions)
+    yield from ((f"material {part.gives!r}", part) for part in survey.derivations)
+    yield from ((f"component {part.name!r}", part) for part in decision.specs)
+
+
+def _variable_name(value: str) -> str:
+    return variable_with_secret(value, os.environ) or "the model's key"
+
+
+def _secret_texts(value: Any, redactor: Redactor, place: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the place of each text that holds a secret, such as `params.key` or `evaluators[0].use`, and the text."""
+    if isinstance(value, str):
+        if redactor.has_secret_in(value):
+            yield place, value
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _secret_texts(name, redactor, place or "a name")
+            yield from _secret_texts(inner, redactor, f"{place}.{name}" if place else name)
+    elif isinstance(value, Sequence):
+        for number, inner in enumerate(value):
+            yield from _secret_texts(inner, redactor, f"{place}[{number}]")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-SHORTEST = 8
+MIN_SECRET_LENGTH = 8
 """Minimum number of characters of a secret: shorter values occur in texts by chance."""
 
 REDACTED = "[redacted]"
@@ -66,7 +66,7 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        usable = dict.fromkeys(secret for secret in secrets if len(secret) >= SHORTEST)
+        usable = dict.fromkeys(secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH)
         self._forms: dict[bytes, _Form] = {}
         written: set[bytes] = set()
         simple: list[bytes] = []
@@ -86,36 +86,36 @@ class Redactor:
         """True if there is anything to redact."""
         return self._written is not None
 
-    def finds(self, text: str | bytes) -> bool:
+    def has_secret_in(self, text: str | bytes) -> bool:
         """Return whether a text contains a secret in any form; JSON counts as text, whatever its escapes."""
         if self._written is None:
             return False
         raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
-        return self._finds(raw.replace(_MARK, _BARRIER))
+        return self._finds_secret(raw.replace(_MARK, _BARRIER))
 
-    def text(self, value: str) -> str:
+    def redact_text(self, value: str) -> str:
         """Return the text with each secret replaced by `[redacted]`."""
         if self._written is None:
             return value
         raw = value.encode("utf-8", "surrogatepass")  # a text may contain lone surrogates
         barred = raw.replace(_MARK, _BARRIER)
-        if not self._finds(barred):
+        if not self._finds_secret(barred):
             return value
         while spans := self._spans(barred):
             barred = _replace_spans(barred, spans)
         return barred.replace(_BARRIER, _MARK).decode("utf-8", "surrogatepass")
 
-    def value(self, value: "JsonValue") -> "JsonValue":
+    def redact_json(self, value: "JsonValue") -> "JsonValue":
         """Return a JSON value with all its strings redacted, including field names."""
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if isinstance(value, dict):
-            return {self.text(name): self.value(inner) for name, inner in value.items()}
+            return {self.redact_text(name): self.redact_json(inner) for name, inner in value.items()}
         if isinstance(value, list):
-            return [self.value(inner) for inner in value]
+            return [self.redact_json(inner) for inner in value]
         return value
 
-    def _finds(self, raw: bytes) -> bool:
+    def _finds_secret(self, raw: bytes) -> bool:
         if self._folded.search(fold(raw)) or (self._simple is not None and self._simple.search(raw)):
             return True
         return any(self._folded.search(fold(text)) or self._written.search(text) for text in _unescape(raw))
@@ -139,7 +139,7 @@ class Redactor:
                 yield _extend_span(raw, start, end, self._forms[match.group()])
 
 
-def fits_redacted(redacted: str, text: str) -> bool:
+def is_possible_source(redacted: str, text: str) -> bool:
     """Return whether a redacted text may come from a text, that is, has the same pieces in order, with gaps between."""
     first, *others = redacted.split(REDACTED)
     if not others or not text.startswith(first):
@@ -164,7 +164,7 @@ def _is_distinctive(folded: bytes) -> bool:
 
     It must have at least 8 of them, 5 of them different, and both letters and digits or 12 of one kind.
     """
-    if len(folded) < SHORTEST or len(set(folded)) < _MIN_DISTINCT:
+    if len(folded) < MIN_SECRET_LENGTH or len(set(folded)) < _MIN_DISTINCT:
         return False
     if folded.isdigit():
         return len(folded) >= _LONG_NUMBER

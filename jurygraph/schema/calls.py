@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
-from jurygraph.schema.noun import Flag, Id, Noun, Positive
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, Positive
 from jurygraph.schema.task import NonNegative
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -24,18 +24,18 @@ _LIMITS = ("max_tokens", "max_completion_tokens")
 
 def _check_variable_name(name: str) -> str:
     if not _VARIABLE.fullmatch(name):  # the message leaves the value out: it may be the key itself
-        raise ValueError("is no name of an environment variable (in capitals); name the one that holds the key")
+        raise ValueError("is not a name of an environment variable (in capitals); name the one that holds the key")
     return name
 
 
-class Price(Noun):
-    """What a model's tokens cost: US dollars for a million."""
+class Price(FrozenModel):
+    """Prices of a model's tokens, in US dollars per million."""
 
     input: NonNegative
     output: NonNegative
 
 
-class OutageConfig(Noun):
+class OutageConfig(FrozenModel):
     """When requests wait for a model server that does not answer, and for how long.
 
     `after` is the number of failures in a row (no connection, no answer in time, 5xx) that count as an outage, `wait`
@@ -46,15 +46,15 @@ class OutageConfig(Noun):
     wait: Positive = 300.0
 
 
-class CallsConfig(Noun):
-    """How the model is asked, and within which limits; times are in seconds.
+class CallsConfig(FrozenModel):
+    """Settings of the calls to a model: parameters, limits and prices; times are in seconds.
 
-    `parameters` go to the provider as they are (temperature is 0 unless given). `form` says how replies are held to
-    their schema where the endpoint is not as it is usually. `timeout` is for one attempt of at most `attempts`,
-    `deadline` for all that a group of responses needs. `outage` says how long requests wait for a server that does not
-    answer. `context` is how many tokens a gguf model reads and writes for
-    one request. `key` names the environment variable that holds the key of an OpenAI-compatible server. `cache` is
-    whether replies are kept for other runs, `record` a file for `replay:`.
+    `parameters` go to the provider unchanged (temperature is 0 unless given). `form` sets how replies are held to their
+    schema where the endpoint differs from the usual. `timeout` applies to each of at most `attempts`, `deadline` to
+    everything that a group of responses needs. `outage` sets how long requests wait for a server that does not answer.
+    `context` is the number of tokens that a gguf model reads and writes for one request. `key` names the environment
+    variable with the key of an OpenAI-compatible server. `cache` keeps replies for other runs; `record` is a file for
+    `replay:`.
     """
 
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
@@ -102,6 +102,6 @@ def _check_limits(limits: Mapping[str, JsonValue]) -> None:
     """Check the token limits, from which the highest possible cost of a reply is computed."""
     for name, limit in limits.items():
         if limit is not None and (type(limit) is not int or limit < 1):
-            raise ValueError(f"`{name}` is no whole number of tokens from 1 on; write one")
+            raise ValueError(f"`{name}` is not a whole number of tokens from 1 on; write one")
     if limits.get("max_tokens", 1) is None and limits.get("max_completion_tokens") is None:
         raise ValueError("`max_tokens` is null, and nothing else limits a reply; write `max_completion_tokens` too")

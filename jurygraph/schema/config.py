@@ -7,8 +7,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.schema.calls import CallsConfig
-from jurygraph.schema.noun import Flag, Id, LongId, Noun, Number, Positive, Unit
-from jurygraph.schema.plan import Fold, Gate, Gated, GroupRule, Rule, When
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, Unit
+from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
 from jurygraph.schema.purpose import PurposeConfig
 from jurygraph.schema.safety import CanaryConfig, SafetyConfig
 from jurygraph.schema.task import NonNegative
@@ -19,7 +19,7 @@ Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Names of the combiners that aggregate utilities."""
 
 
-class NamedNoun(Noun):
+class NamedModel(FrozenModel):
     """A model that may be written as a bare string, the value of its first field; other fields have their defaults."""
 
     @model_validator(mode="before")
@@ -32,7 +32,7 @@ class NamedNoun(Noun):
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
 
 
-class _PluginUse(NamedNoun):
+class _PluginUse(NamedModel):
     """An evaluator or deriver of the config; a bare name means `{use: name}`."""
 
     use: Id
@@ -46,12 +46,13 @@ class _PluginUse(NamedNoun):
 
 
 class EvaluatorUse(_PluginUse):
-    """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override what it says itself.
+    """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override its own settings.
 
-    `of` names the material whose variants it is asked about instead of the responses, and stands in its name then.
+    `of` names the material whose variants it judges instead of the responses; its default name then ends with
+    `-of-` and this material.
     """
 
-    when: When | None = None
+    when: Condition | None = None
     samples: Annotated[int, Field(strict=True, ge=1)] | None = None
     of: Id | None = None
 
@@ -66,35 +67,34 @@ class DeriverUse(_PluginUse):
     """A deriver by dotted path or entry point."""
 
 
-class InputConfig(NamedNoun):
-    """What enters a component: the questions of an evaluator, or one question by its id (`of`).
+class InputConfig(NamedModel):
+    """An input of a component: the questions of an evaluator, or one question by its id (`of`).
 
-    Of reviewers' judges those are heard that are `confident` enough: as the `panel` says, unless it is stated here.
+    Verdicts of reviewers' judges with a confidence below `confident` are discarded; the default is that of `panel`.
     """
 
     of: LongId
-    reduce: Fold | None = "mean"
+    reduce: Reduction | None = "mean"
     confident: Unit | None = None
-    mass: Positive = 1.0
-    gated: Gated | None = None
+    total_weight: Positive = 1.0
+    gated: SkippedRule | None = None
 
 
-class ComponentConfig(Noun):
-    """A component of one's own: a combiner over named inputs."""
+class ComponentConfig(FrozenModel):
+    """A component that the config defines: a combiner over named inputs."""
 
     combiner: Id = "mean"
     inputs: dict[Id, InputConfig] = Field(min_length=1)
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class WeightsConfig(Noun):
-    """How stakeholders are weighed (DecompR Eqs. 9-10): `fixed` takes the weights given, scaled to sum to 1.
+class WeightsConfig(FrozenModel):
+    """The weights of stakeholders (DecompR Eqs. 9-10); `fixed` gives the weights, scaled to sum to 1.
 
-    `layers` shares each utility û_i between the layers that are asked, and inside one its questions count alike;
-    without it all questions do. A violated hard constraint caps û_i at `cap` times the mean of the hard ones. `welfare`
-    is how utilities become one number: Σ w û (`stakeholders`); `egalitarian`, which gives no more than the least û
-    where one lies below the `floor`; or their product (`nash`). `gated` says what a stakeholder's question counts that
-    its `when` left out.
+    `layers` divides each utility û_i between the layers of its questions; inside a layer all questions count alike.
+    Without `layers`, all questions count alike. A violated hard constraint caps û_i at `cap` times the mean of the hard
+    ones. `welfare` makes one number of the utilities: Σ w û (`stakeholders`); `egalitarian`, at most the least û if one
+    is below the `floor`; or their product (`nash`). `gated` says how a question skipped by its `when` counts.
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
@@ -106,7 +106,7 @@ class WeightsConfig(Noun):
     cap: Unit = 0.5
     welfare: Welfare = "stakeholders"
     floor: Unit = 0.5
-    gated: Gated | None = None
+    gated: SkippedRule | None = None
 
     @model_validator(mode="after")
     def _require_weights_exactly_when_fixed(self) -> Self:
@@ -115,28 +115,31 @@ class WeightsConfig(Noun):
         return self
 
 
-class RubricConfig(Noun):
-    """How a rubric's criteria become one component (GEAR); `gated`: what a criterion counts that was left out."""
+class RubricConfig(FrozenModel):
+    """The aggregation of a rubric's criteria (GEAR); `gated` says how a criterion skipped by `when` counts."""
 
     aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
     kappa: NonNegative = 1.0
-    gated: Gated | None = None
+    gated: SkippedRule | None = None
 
 
-class PanelConfig(Noun):
-    """How the verdicts of reviewers' judges become a component: those given with less than `confidence` are discarded,
-    and of what is left of one question, asked several times, more than half must say the same (Aggregate vs.
-    Personalized Judges). `gated` says what a question counts that its `when` left out.
+class PanelConfig(FrozenModel):
+    """The aggregation of verdicts of reviewers' judges (Aggregate vs. Personalized Judges).
+
+    Verdicts with less than `confidence` are discarded. `reduce` folds the samples of a question: with `majority`, more
+    than half of all samples must remain and agree. `gated` says how a question skipped by its `when` counts.
     """
 
     confidence: Unit = 0.8
-    reduce: Fold = "majority"
-    gated: Gated | None = None
+    reduce: Reduction = "majority"
+    gated: SkippedRule | None = None
 
 
-class AnnotationConfig(Noun):
-    """That plans annotate rubrics without edges (GEAR, Appendix A): by an annotator that is told of a `domain`, one of
-    ours or a text file of one's own; `batch` pairs of criteria in a request, each asked about `votes` times.
+class AnnotationConfig(FrozenModel):
+    """The annotation of rubrics without edges while planning (GEAR, Appendix A).
+
+    `domain` is a description for the annotator, built-in or a text file. Each request has a `batch` of pairs of
+    criteria, and each pair is asked about `votes` times.
     """
 
     domain: Id = "generic"
@@ -144,8 +147,8 @@ class AnnotationConfig(Noun):
     batch: Annotated[int, Field(strict=True, ge=1, le=64)] = 12
 
 
-class FailureConfig(Noun):
-    """What an unjudged question does to the reward, and how many failures make a run inconclusive."""
+class FailureConfig(FrozenModel):
+    """The effect of unjudged questions on the reward, and the share of failures that makes a run inconclusive."""
 
     rule: Rule = "conservative"
     min_coverage: Unit = 0.8
@@ -153,8 +156,8 @@ class FailureConfig(Noun):
     group_rule: GroupRule | None = None
 
 
-class Config(Noun):
-    """A jury. Unknown keys are refused; `reward` may be left out when there is one component."""
+class Config(FrozenModel):
+    """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component."""
 
     version: Literal[1] = 1
     purpose: PurposeConfig = PurposeConfig()
@@ -163,7 +166,7 @@ class Config(Noun):
     derivers: tuple[DeriverUse, ...] = ()
     components: dict[Id, ComponentConfig] = Field(default_factory=dict)
     reward: dict[Id, Number] = Field(default_factory=dict)
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[RewardGate, ...] = ()
     scale: Positive = 1.0
     clip: tuple[Number, Number] | None = None
     weights: WeightsConfig = WeightsConfig()

@@ -1,24 +1,26 @@
 """Plans: everything that is fixed before a response is seen, namely the questions and how their answers count."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
-from jurygraph.schema.noun import Count, Flag, Id, LongId, Noun, Number, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Unit
 from jurygraph.schema.profile import Profiles, with_profiles
 from jurygraph.schema.rubric import Rubric
 from jurygraph.schema.safety import ResponseGate
-from jurygraph.schema.task import Task, TaskView
+from jurygraph.schema.task import Audience, Task, TaskView
 from jurygraph.schema.verdict import Call, Layer
 
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
-Fold = Literal["mean", "min", "max", "majority"]
-Gated = Literal["missing", "zero"]
+Reduction = Literal["mean", "min", "max", "majority"]
+SkippedRule = Literal["missing", "zero"]
+SUBMITTED = "submitted"
+"""Value of `Question.of` where the submitted responses are judged, not variants."""
 
 
-class When(Noun):
+class Condition(FrozenModel):
     """Ask a question only where another one's verdicts about the same response pass a threshold."""
 
     question: LongId
@@ -28,13 +30,13 @@ class When(Noun):
     on: Literal["score", "native"] = "score"
 
 
-class Question(Noun):
+class Question(FrozenModel):
     """One question about every response (or pair, or group) of the task.
 
     `view` is the digest of the TaskView that the evaluator sees. `of` names the material whose variants are judged
     instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each pair
     once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is used
-    only where no other question covers the same member of its audience and the same subject.
+    only if no other question covers the same member of its audience and the same subject.
     """
 
     id: LongId
@@ -45,9 +47,9 @@ class Question(Noun):
     branch: Branch = "checks"
     layer: Layer = "check"
     scope: Scope = "response"
-    of: Id = "submitted"
+    of: Id = SUBMITTED
     needs: tuple[Id, ...] = ()
-    when: When | None = None
+    when: Condition | None = None
     pairs: Pairs = "ordered"
     samples: Annotated[int, Field(strict=True, ge=1)] = 1
     seed: Count = 0
@@ -55,7 +57,7 @@ class Question(Noun):
     standby: Flag = Field(default=False, exclude_if=lambda standby: not standby)
 
 
-class Derivation(Noun):
+class Derivation(FrozenModel):
     """The part of one deriver in a survey: it makes the material `gives` from the material that it `needs`."""
 
     gives: Id
@@ -66,18 +68,18 @@ class Derivation(Noun):
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class Wave(Noun):
+class Wave(FrozenModel):
     """Work that can run at the same time: names of material to derive and ids of questions to answer."""
 
     materials: tuple[Id, ...] = ()
     questions: tuple[LongId, ...] = ()
 
 
-class Survey(Noun):
-    """All questions about a task, with their evaluators and material. `views` are keyed by their digests.
+class Survey(FrozenModel):
+    """All questions about a task, with the material that they need. `views` are keyed by their digests.
 
-    `gates` are response gates: for a response that they stop, they answer the questions of layers model and residual
-    without a model.
+    `gates` are response gates: if one stops a response, its questions of layers model and residual get the worst
+    verdict without a model call.
     """
 
     views: dict[str, TaskView]
@@ -87,27 +89,27 @@ class Survey(Noun):
     gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
 
 
-class Input(Noun):
-    """The questions whose verdicts enter a combiner, each with its weight.
+class ComponentInput(FrozenModel):
+    """The questions whose verdicts are an input of a combiner, each with its weight.
 
     `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
     `majority` this is the value of more than half of them; without a majority the question counts as abstained. A
-    verdict whose judge is less confident than `confident`, in [0, 1], counts as abstained as well. `gated` decides
-    if a verdict that staged screening left out counts as missing or as zero.
+    verdict with a confidence below `confident`, in [0, 1], counts as abstained as well. `gated` says if a verdict
+    skipped by staged screening counts as missing or as zero.
     """
 
     questions: tuple[LongId, ...]
     weights: tuple[Number, ...]
-    reduce: Fold | None = "mean"
+    reduce: Reduction | None = "mean"
     confident: Unit = Field(default=0.0, exclude_if=lambda confident: confident == 0.0)
-    mass: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
-    gated: Gated = "missing"
+    total_weight: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
+    gated: SkippedRule = "missing"
 
 
-class Spec(Noun):
+class ComponentSpec(FrozenModel):
     """One component of the reward: its combiner, its inputs, and its signed weight.
 
-    `direction` is -1 where a higher component means a lower reward: an unjudged cell is then filled in the opposite
+    `direction` is -1 if a higher component means a lower reward: an unjudged cell is then filled in the opposite
     direction, for example with 1 instead of 0 as the worst case.
     """
 
@@ -116,26 +118,26 @@ class Spec(Noun):
     direction: Literal[1, -1] = 1
     combiner: Id
     version: str
-    inputs: dict[str, Input]
+    inputs: dict[str, ComponentInput]
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
     @field_validator("inputs")
     @classmethod
-    def _sort_by_name(cls, inputs: dict[str, Input]) -> dict[str, Input]:
+    def _sort_by_name(cls, inputs: dict[str, ComponentInput]) -> dict[str, ComponentInput]:
         """Sort inputs by name, because params may refer to inputs by position and a store may reorder keys."""
         return dict(sorted(inputs.items()))
 
 
-class FormatGate(Noun):
-    """The reward is 0 where the component lies below a threshold (MACRM, our reading of F)."""
+class FormatGate(FrozenModel):
+    """The reward is 0 if the component is below a threshold (MACRM, our reading of F)."""
 
     kind: Literal["format"] = "format"
     component: Id = "format"
     below: Unit
 
 
-class PrecisionShaping(Noun):
-    """The auxiliary components count a fraction of their weight where the answer is wrong (MACRM, our reading)."""
+class PrecisionShaping(FrozenModel):
+    """The auxiliary components count a fraction of their weight if the answer is wrong (MACRM, our reading)."""
 
     kind: Literal["precision"] = "precision"
     component: Id = "accuracy"
@@ -144,24 +146,24 @@ class PrecisionShaping(Noun):
     fraction: Unit
 
 
-class RepetitionControl(Noun):
-    """The reward is multiplied by 1 - R_rep where repetition lies above a threshold (MACRM, our reading)."""
+class RepetitionControl(FrozenModel):
+    """The reward is multiplied by 1 - R_rep if repetition is above a threshold (MACRM, our reading)."""
 
     kind: Literal["repetition"] = "repetition"
     component: Id = "repetition"
     above: Unit
 
 
-Gate = Annotated[FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")]
+RewardGate = Annotated[FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")]
 Rule = Literal["conservative", "gear", "strict"]
 GroupRule = Literal["drop-criterion"]
 
 
-class Decision(Noun):
+class Decision(FrozenModel):
     """The rules by which verdicts become a reward: weights, combiners, gates, scale, clip and the failure rule."""
 
-    specs: tuple[Spec, ...]
-    gates: tuple[Gate, ...] = ()
+    specs: tuple[ComponentSpec, ...]
+    gates: tuple[RewardGate, ...] = ()
     scale: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
     clip: tuple[Number, Number] | None = None
     rule: Rule = "conservative"
@@ -170,13 +172,13 @@ class Decision(Noun):
     weights_fixed: Flag = True
 
     @property
-    def counting(self) -> tuple[Spec, ...]:
+    def counting_specs(self) -> tuple[ComponentSpec, ...]:
         """Return the specs that can change a reward: those with a weight other than 0, and those that a gate reads."""
         gates = {gate.component for gate in self.gates}
         return tuple(spec for spec in self.specs if spec.weight != 0 or spec.name in gates)
 
 
-class Plan(Noun):
+class Plan(FrozenModel):
     """A survey and a decision, frozen from the task alone and reused for every response to it.
 
     `task_digest` is the digest of the original task, with unordered parts sorted. `profiles` are the constraints and
@@ -194,11 +196,24 @@ class Plan(Noun):
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
 
 
-def with_graph(task: Task, rubric: Rubric | None) -> Task:
+def with_rubric_graph(task: Task, rubric: Rubric | None) -> Task:
     """Return the task with the annotated rubric; unchanged where `rubric` is None."""
     return task if rubric is None else task.model_copy(update={"rubric": rubric})
 
 
-def as_planned(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:
+def with_planning_results(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:
     """Return the task that its plan was made from: with the constraints read from profiles and the rubric's graph."""
-    return with_graph(with_profiles(task, profiles), rubric)
+    return with_rubric_graph(with_profiles(task, profiles), rubric)
+
+
+def question_identity(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:
+    """Return the fields of a recorded verdict that identify its question and the member of its audience."""
+    return {
+        "question": question.id,
+        "evaluator": question.evaluator,
+        "version": question.version,
+        "layer": question.layer,
+        "subject": question.subject,
+        "stakeholder": member if audience == "stakeholder" else None,
+        "reviewer": member if audience == "reviewer" else None,
+    }

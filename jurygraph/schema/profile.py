@@ -4,10 +4,10 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from jurygraph.schema.noun import Id, Noun
+from jurygraph.schema.frozen_model import FrozenModel, Id
 from jurygraph.schema.task import Constraint, Stakeholder, Task, Tension
 
-FILE = "file"
+READ_FROM_FILE = "file"
 """The value of `Profiles.by` for a profile that was read from a PROFILES file instead of by a model."""
 
 
@@ -30,7 +30,7 @@ class ReadStakeholder(Stakeholder):
     constraints: tuple[ReadConstraint, ...] = Field(min_length=1)
 
 
-class Profiles(Noun):
+class Profiles(FrozenModel):
     """The constraints and tensions read from a task's profiles, frozen into its plan and sorted by id.
 
     `by` is the reader of each stakeholder's profile: a model and its prompt, or `file`. `tensions_by` is the reader of
@@ -45,7 +45,7 @@ class Profiles(Noun):
     dropped: tuple[str, ...] = Field(default=(), exclude=True, repr=False)
 
 
-class ProfilesLine(Noun):
+class ProfilesLine(FrozenModel):
     """One line of a PROFILES file: the constraints and tensions of a task's profiles.
 
     A `profile` in it is the text that was read. Without `tensions`, the tensions are left open: a model determines
@@ -65,15 +65,15 @@ class ProfilesLine(Noun):
                 raise ValueError(f"{problem}; give each stakeholder one entry")
         return self
 
-    def by_hand(self) -> Profiles:
+    def to_profiles(self) -> Profiles:
         """Return the profiles as frozen into a plan: sorted by id, without the profile texts."""
         people = tuple(sorted(map(_sort_without_profile, self.stakeholders), key=lambda item: item.id))
-        tensions = (item.ordered for item in self.tensions or ())
+        tensions = (item.sorted_by_id for item in self.tensions or ())
         return Profiles(
             stakeholders=people,
-            by={item.id: FILE for item in people},
+            by={item.id: READ_FROM_FILE for item in people},
             tensions=tuple(sorted(tensions, key=lambda item: (item.between, item.strength, item.reason))),
-            tensions_by=None if self.tensions is None else FILE,
+            tensions_by=None if self.tensions is None else READ_FROM_FILE,
         )
 
 
@@ -82,7 +82,7 @@ def _sort_without_profile(read: ReadStakeholder) -> ReadStakeholder:
     return read.model_copy(update={"profile": "", "constraints": constraints})
 
 
-def in_text_alone(person: Stakeholder) -> bool:
+def is_text_only(person: Stakeholder) -> bool:
     """Return whether a stakeholder has a profile in text and no constraints."""
     return bool(person.profile) and not person.constraints
 

@@ -6,7 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from jurygraph.schema.noun import Flag, Id, Noun
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, Positive
+from jurygraph.schema.task import Audience
 
 Kind = Literal["reward", "evaluation"]
 
@@ -20,10 +21,11 @@ _EDITION = re.compile(rf"[-@:](?:{_DATE}|0\d\d|preview|latest|free|v\d+(?::\d+)?
 """The suffix of a model's name that gives its date, revision or edition."""
 
 
-class PurposeConfig(Noun):
-    """What the rewards are for. Those of an `evaluation` are not trained on; `reward_judges` names the models that gave
-    the rewards in training, and may be empty where none did. A judge that is one of them is refused, unless
-    `same_judge` says `allow`; the traces say so then.
+class PurposeConfig(FrozenModel):
+    """The purpose of the rewards. Rewards of an `evaluation` are not for training.
+
+    `reward_judges` names the models that gave the rewards in training; empty if no model did. A judge that is one of
+    them is refused, unless `same_judge` is `allow`; the traces then record it.
     """
 
     kind: Kind = "reward"
@@ -45,9 +47,12 @@ class PurposeConfig(Noun):
         return self
 
 
-class Purpose(Noun):
-    """What a trace's reward is for, where that is not training: the judge that was asked, those that gave the rewards
-    in training, and whether it is one of them."""
+class Purpose(FrozenModel):
+    """The purpose of a trace's reward, if not training.
+
+    `judge` is the model used, `reward_judges` those that gave the rewards in training, and `same_judge` is true if it
+    is one of them.
+    """
 
     kind: Kind
     judge: str | None
@@ -55,10 +60,10 @@ class Purpose(Noun):
     same_judge: Flag
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return a description of the purpose."""
         trained = f"rewards of {', '.join(self.reward_judges)}" if self.reward_judges else "rewards of no model"
-        same = ", which is one of them: that was asked for" if self.same_judge else ""
+        same = ", which is one of them (allowed by the config)" if self.same_judge else ""
         return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"
 
 
@@ -70,11 +75,11 @@ def purpose_of(config: PurposeConfig, judge: str | None, served: Iterable[str] =
     if config.kind == "reward":
         return None
     reward_judges, judge_names = config.reward_judges or (), {judge, *served} - {None}
-    same = any(same_model(str(name), reward_judge) for name in judge_names for reward_judge in reward_judges)
+    same = any(is_same_model(str(name), reward_judge) for name in judge_names for reward_judge in reward_judges)
     return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
 
 
-def same_model(name: str, other_name: str) -> bool:
+def is_same_model(name: str, other_name: str) -> bool:
     """Return whether two names mean the same model, regardless of vendor, date and edition."""
     return _base_name(name) == _base_name(other_name)
 
@@ -85,3 +90,18 @@ def _base_name(name: str) -> str:
     while (shorter := _EDITION.sub("", bare)) != bare:
         bare = shorter
     return bare
+
+
+class EvaluatorRecord(FrozenModel):
+    """An evaluator's version and audience, and how its questions form a component of their own.
+
+    `combiner` is the combiner of that component. `shares` are the weights of its questions by the first part of their
+    subject, up to a slash; when empty, all questions weigh the same. `depends_on` is the digest of further inputs of
+    its questions, such as a history that it read; empty without any.
+    """
+
+    version: str
+    audience: Audience
+    combiner: Id = Field(default="mean", exclude_if=lambda combiner: combiner == "mean")
+    shares: dict[Id, Positive] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
+    depends_on: str = Field(default="", exclude_if=lambda depends_on: not depends_on)

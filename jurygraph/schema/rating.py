@@ -1,16 +1,20 @@
-"""Ratings and votes by people: a score, or a label (a number or a word), that a person gave to an item."""
+"""Ratings and votes by people: a score, or a label (a number or a word), that a person gave to an item.
 
-from typing import Annotated
+And the confusion matrices of annotators that are learned from them, which later plans can use.
+"""
 
-from pydantic import StringConstraints
+import math
+from typing import Annotated, Literal, Self
 
-from jurygraph.schema.noun import Id, LongId, Noun, Number
+from pydantic import Field, StringConstraints, model_validator
+
+from jurygraph.schema.frozen_model import FrozenModel, Id, LongId, Number, Unit
 
 Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """A class label: a number or a word."""
 
 
-class Rated(Noun):
+class RatedItem(FrozenModel):
     """A rated item, or the output of an agent for it."""
 
     item: Id
@@ -22,7 +26,7 @@ class Rated(Noun):
         return self.item if self.agent is None else f"{self.item}_{self.agent}"
 
 
-class Rating(Rated):
+class Rating(RatedItem):
     """A score by a reviewer, in the units of its dimension."""
 
     reviewer: Id
@@ -35,16 +39,53 @@ class Rating(Rated):
     time: str | Number | None = None
 
 
-class Labelled(Rated):
+class LabelledItem(RatedItem):
     """An item and its label; None without one."""
 
     label: Label | None
 
 
-class Vote(Labelled):
+class Vote(LabelledItem):
     """A label by an annotator; None is an abstention. Items that share a prompt or the like have the same `group`."""
 
     annotator: Id
     dimension: Id | None = None
     domain: Id | None = None
     group: LongId | None = None
+
+
+FORM: Literal["jurygraph-consensus/1"] = "jurygraph-consensus/1"
+_ROUNDING = 1e-9
+
+
+class Confusions(FrozenModel):
+    """The class shares and confusion matrices of a fitted consensus, without its items.
+
+    `classes` [K] are sorted from low to high, and `prior` [K] are their shares. `annotators` holds a matrix [K][K] by
+    name: the share of items of the row's class that the annotator labels with the column's class. Each row sums to 1.
+    """
+
+    format: Literal["jurygraph-consensus/1"] = FORM
+    classes: tuple[Label, ...] = Field(min_length=2)
+    prior: tuple[Unit, ...]
+    annotators: dict[Id, tuple[tuple[Unit, ...], ...]] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _check_shapes(self) -> Self:
+        expected = len(self.classes)
+        if len(set(self.classes)) < expected:
+            raise ValueError("`classes` names one twice; name each once, from low to high")
+        _check_shares("`prior`", self.prior, expected)
+        for name, rows in self.annotators.items():
+            if len(rows) != expected:
+                raise ValueError(f"`annotators.{name}` has {len(rows)} rows; give each of the {expected} classes one")
+            for place, row in enumerate(rows):
+                _check_shares(f"`annotators.{name}[{place}]`", row, expected)
+        return self
+
+
+def _check_shares(field: str, shares: tuple[float, ...], expected: int) -> None:
+    if len(shares) != expected:
+        raise ValueError(f"{field} has {len(shares)} shares; give each of the {expected} classes one")
+    if abs(math.fsum(shares) - 1.0) > _ROUNDING:
+        raise ValueError(f"{field} sums to {math.fsum(shares)}; shares of all classes sum to 1")

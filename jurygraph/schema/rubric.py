@@ -4,25 +4,34 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.names import meant, refuse_repeated, shown_name
-from jurygraph.schema.noun import Count, Id, Noun, Number, Positive, Unit
+from jurygraph.schema.frozen_model import (
+    Count,
+    FrozenModel,
+    Id,
+    Number,
+    Positive,
+    Unit,
+    quote_name,
+    require_unique,
+    suggest_name,
+)
 
 Role = Literal["core", "additional", "penalty", "applicability"]
 Kind = Literal["weak", "strong", "activation"]
 
 
-class Part(Noun):
-    """One part of a criterion that gives partial credit, and what it weighs beside the others."""
+class Part(FrozenModel):
+    """One part of a criterion with partial credit, with its weight among the parts."""
 
     text: str
     weight: Positive = 1.0
 
 
-class Criterion(Noun):
-    """One line of a rubric. A negative weight makes it a penalty: its score says that the violation is there.
+class Criterion(FrozenModel):
+    """One criterion of a rubric. A negative weight makes it a penalty: its score is that of the violation.
 
-    It is met or not; or to a degree on a `scale`, of which `anchors` describe values or ranges ("7-8"); or as far as
-    its `parts` are met.
+    A criterion is binary, or scored on a `scale`, of which `anchors` describe values or ranges ("7-8"), or scored by
+    its `parts`.
     """
 
     id: Id
@@ -45,22 +54,22 @@ class Criterion(Noun):
             raise ValueError("`anchors` describe values of a `scale`, and there is none; add one, or leave them out")
         return self
 
-    def says_what(self, other: "Criterion") -> bool:
+    def has_same_content(self, other: "Criterion") -> bool:
         """Return whether another criterion has the same text, parts and sign; the sizes of the weights may differ."""
-        return self.stated == other.stated
+        return self.content == other.content
 
     @property
-    def stated(self) -> list[JsonValue]:
+    def content(self) -> list[JsonValue]:
         """Return its text, the texts of its parts, and whether its weight is positive."""
         return [self.text, [part.text for part in self.parts], self.weight > 0]
 
 
-class Edge(Noun):
-    """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides the one of its kind.
+class Edge(FrozenModel):
+    """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides the default of its kind.
 
-    The rest says why there is an edge, and decides nothing: of one that a person wrote, the `reason` at most; of one
-    that an annotator found, how sure it was, how many of its samples said so (`votes`: for it, and of all), which
-    `model` it was, and the digest of what it was told (`prompt`).
+    The other fields explain the edge and have no effect on rewards. An edge written by a person has at most a `reason`.
+    An edge from an annotator has its `confidence`, the `votes` (samples for it, all samples), the `model`, and the
+    digest of the `prompt`.
     """
 
     parent: Id
@@ -74,11 +83,11 @@ class Edge(Noun):
     prompt: str = Field(default="", exclude_if=lambda prompt: not prompt)
 
 
-class RejectedEdge(Noun):
-    """Something that an annotator said and that is no edge, as it said it, and `why` it is none.
+class RejectedEdge(FrozenModel):
+    """An edge that an annotator proposed and that is not in the graph; `why` is the reason.
 
-    `stage` is what rejected it: the check of each answer, the vote among several, or the projection that leaves no
-    cycle.
+    `stage` is the step that rejected it: the check of each answer, the vote among several answers, or the projection
+    that removes cycles.
     """
 
     stage: Literal["check", "vote", "projection"]
@@ -92,20 +101,20 @@ class RejectedEdge(Noun):
     why: str
 
 
-class Unanswered(Noun):
-    """A pair of which an annotator was asked and gave no answer, and `why`. It bears no edge, and is asked again."""
+class UnansweredPair(FrozenModel):
+    """A pair of criteria for which the annotator gave no answer, and `why`. It has no edge and is asked again."""
 
     parent: Id
     child: Id
     why: str
 
 
-class Annotation(Noun):
-    """How a rubric's graph came about: what an annotator saw, and what of its answers bears no edge.
+class Annotation(FrozenModel):
+    """The record of how an annotator made a rubric's graph: its input, and the answers that give no edge.
 
-    `seen` has a digest of what it saw of each criterion: a pair of which neither changed is not asked about again.
-    `roles` are those that it gave; a criterion may say otherwise, and has none where it is `unassigned`, of which the
-    reason is told. `candidates` are the pairs that can bear an edge by their roles.
+    `seen` has the digest of each criterion as it was shown: a pair of unchanged criteria is not asked about again.
+    `roles` are the annotator's; a role in the criterion itself overrides them. `unassigned` has the reason for each
+    criterion without a role. `candidates` is the number of pairs that can have an edge given their roles.
     """
 
     domain: str
@@ -114,13 +123,13 @@ class Annotation(Noun):
     unassigned: dict[Id, str] = Field(default_factory=dict)
     seen: dict[Id, str]
     rejected: tuple[RejectedEdge, ...] = ()
-    unanswered: tuple[Unanswered, ...] = ()
+    unanswered: tuple[UnansweredPair, ...] = ()
 
 
-class Rubric(Noun):
-    """Criteria, and the edges that stop credit from flowing past an unmet prerequisite.
+class Rubric(FrozenModel):
+    """Criteria, and edges that give no credit beyond an unmet prerequisite.
 
-    `annotation` tells how the edges came about, where an annotator was asked; it decides nothing.
+    `annotation` records how an annotator made the edges, if one did; it has no effect on rewards.
     """
 
     criteria: tuple[Criterion, ...] = Field(min_length=1)
@@ -130,18 +139,18 @@ class Rubric(Noun):
     @model_validator(mode="after")
     def _check_edges(self) -> Self:
         known = {c.id for c in self.criteria}
-        refuse_repeated("criterion", "criteria[{}].id", [c.id for c in self.criteria])
+        require_unique("criterion", "criteria[{}].id", [c.id for c in self.criteria])
         joined: set[tuple[str, str]] = set()
         for place, edge in enumerate(self.edges):
             for end, name in (("parent", edge.parent), ("child", edge.child)):
                 if name not in known:
-                    problem = f"`edges[{place}].{end}` names {shown_name(name)}, which is no criterion"
-                    raise ValueError(f"{problem}; {meant(name, known)}")
+                    problem = f"`edges[{place}].{end}` names {quote_name(name)}, which is not a criterion"
+                    raise ValueError(f"{problem}; {suggest_name(name, known)}")
             if edge.parent == edge.child:
-                problem = f"`edges[{place}]` joins {shown_name(edge.parent)} to itself"
+                problem = f"`edges[{place}]` joins {quote_name(edge.parent)} to itself"
                 raise ValueError(f"{problem}; name two criteria, or leave it out")
             if (edge.parent, edge.child) in joined:
-                pair = f"{shown_name(edge.parent)} -> {shown_name(edge.child)}"
+                pair = f"{quote_name(edge.parent)} -> {quote_name(edge.child)}"
                 raise ValueError(f"`edges[{place}]` joins {pair} again; keep one of them")
             joined.add((edge.parent, edge.child))
         return self

@@ -4,13 +4,16 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from jurygraph.schema.noun import Count, Flag, Noun, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Unit
 
 ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
+GROUP_OF_ONE = "group-of-one"
+GATED_LAYERS = ("model", "residual")
+"""Layers whose questions get their verdict from a gate that stops a response."""
 NO_VARIANT = "no-variant"
 """Marks questions about the variants of a response for which no variant could be made."""
-STOPS: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
+WORST_CASE_GATES: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
 """The names under which a question gets the worst answer without its evaluator, because of the response itself."""
 
 
@@ -22,11 +25,11 @@ Suite = Literal["master-keys", "null", "injection", "reference"]
 """The four suites of attacks by responses on their judge."""
 
 
-class CanaryConfig(Noun):
-    """Known-bad responses mixed into a run, so that it tells by itself whether its judge can be fooled.
+class CanaryConfig(FrozenModel):
+    """Known-bad responses mixed into a run, to measure if its judge can be fooled.
 
-    `rate` is the share of the tasks to which one is given, of which attacks (`suite`), and chosen by `seed`. Where more
-    of the verdicts on them give credit than `alert`, the run says so.
+    `rate` is the share of tasks that get one, from the attacks of `suite`, chosen by `seed`. The run reports it if more
+    than the share `alert` of the verdicts on them give credit.
     """
 
     rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]
@@ -35,13 +38,12 @@ class CanaryConfig(Noun):
     alert: Unit = 0.05
 
 
-class SafetyConfig(Noun):
-    """Defences of a judge. Taking one down is for measuring what it does (`jurygraph attack`).
+class SafetyConfig(FrozenModel):
+    """Defences of a judge. Disable one only to measure its effect (`jurygraph attack`).
 
-    `fence` sets what others wrote between marks that they cannot forge; `reminder` says what is asked behind the
-    response again, and not before it alone; `whole_reply` counts a reply as a whole or not at all, where else the first
-    JSON object in it would do; `evidence` gives no credit that rests on no quotation from the response. `gates` stop
-    responses of which a model need not be asked.
+    `fence` puts texts by others between marks that they cannot forge. `reminder` repeats the question after the
+    response. `whole_reply` accepts or rejects a reply as a whole; without it, the first JSON object in the reply
+    counts. `evidence` gives no credit without a quotation from the response. `gates` stop responses that need no model.
     """
 
     fence: Flag = True

@@ -7,28 +7,27 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.names import meant, refuse_repeated, shown_name
-from jurygraph.schema.noun import Id, Noun, digest_of
+from jurygraph.schema.frozen_model import FrozenModel, Id, digest_of, quote_name, require_unique, suggest_name
 from jurygraph.schema.rubric import Criterion, Rubric
 
 Audience = Literal["task", "everyone", "stakeholder", "criterion", "reviewer"]
 NonNegative = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
 
-class Message(Noun):
+class Message(FrozenModel):
     """One message of a query given as a chat."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
 
 
-def words_of(query: str | tuple[Message, ...]) -> str:
+def query_text(query: str | tuple[Message, ...]) -> str:
     """Return the text of a query; the messages of a chat are joined by line breaks."""
     return query if isinstance(query, str) else "\n".join(message.content for message in query)
 
 
-class Constraint(Noun):
-    """Something a stakeholder needs (`hard`) or wishes (`soft`); `restrictiveness` is DecompR's α(c)."""
+class Constraint(FrozenModel):
+    """A need (`hard`) or a wish (`soft`) of a stakeholder; `restrictiveness` is DecompR's α(c)."""
 
     id: Id
     text: str = ""
@@ -37,8 +36,8 @@ class Constraint(Noun):
     check: dict[str, JsonValue] | None = None
 
 
-class Stakeholder(Noun):
-    """Somebody whose utility counts: a profile in text, and its constraints."""
+class Stakeholder(FrozenModel):
+    """A person whose utility counts: a profile in text, and constraints."""
 
     id: Id
     profile: str = ""
@@ -46,12 +45,12 @@ class Stakeholder(Noun):
 
     @model_validator(mode="after")
     def _require_unique_constraints(self) -> Self:
-        refuse_repeated("constraint", "constraints[{}].id", [c.id for c in self.constraints])
+        require_unique("constraint", "constraints[{}].id", [c.id for c in self.constraints])
         return self
 
 
-class Tension(Noun):
-    """Two stakeholders whose wishes pull apart, and how strongly; sums to DecompR's s_i."""
+class Tension(FrozenModel):
+    """Two stakeholders with conflicting wishes; the strengths add up to DecompR's s_i."""
 
     between: tuple[Id, Id]
     strength: NonNegative = 1.0
@@ -59,19 +58,19 @@ class Tension(Noun):
     @model_validator(mode="after")
     def _require_two_stakeholders(self) -> Self:
         if self.between[0] == self.between[1]:
-            member = shown_name(self.between[0])
+            member = quote_name(self.between[0])
             raise ValueError(f"`between` names {member} twice; name two stakeholders, or leave the tension out")
         return self
 
     @property
-    def ordered(self) -> Self:
+    def sorted_by_id(self) -> Self:
         """Return the tension with its two stakeholders sorted by id."""
         first, second = sorted(self.between)
         return self.model_copy(update={"between": (first, second)})
 
 
-class Reviewer(Noun):
-    """A person who gives verdicts, known by a pseudonym."""
+class Reviewer(FrozenModel):
+    """A person who rates responses, identified by a pseudonym."""
 
     id: Id
 
@@ -79,13 +78,13 @@ class Reviewer(Noun):
 Named = TypeVar("Named", Stakeholder, Criterion, Reviewer, Constraint)
 
 
-def by_id(things: Iterable[Named]) -> tuple[Named, ...]:
+def sort_by_id(things: Iterable[Named]) -> tuple[Named, ...]:
     """Return things sorted by id, because the order in a file must not matter."""
     return tuple(sorted(things, key=lambda thing: thing.id))
 
 
-class Task(Noun):
-    """One task. It never holds responses, so nothing computed from it can depend on one."""
+class Task(FrozenModel):
+    """One task. It has no field for responses, so nothing computed from it can depend on one."""
 
     id: Id
     query: str | tuple[Message, ...]
@@ -100,28 +99,30 @@ class Task(Noun):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        refuse_repeated("stakeholder", "stakeholders[{}].id", [s.id for s in self.stakeholders])
-        refuse_repeated("reviewer", "reviewers[{}]", self.reviewers)
+        require_unique("stakeholder", "stakeholders[{}].id", [s.id for s in self.stakeholders])
+        require_unique("reviewer", "reviewers[{}]", self.reviewers)
         known = {s.id for s in self.stakeholders}
         for place, tension in enumerate(self.tensions):
             for end, member in enumerate(tension.between):
                 if member not in known:
-                    problem = f"`tensions[{place}].between[{end}]` names {shown_name(member)}, which is no stakeholder"
-                    raise ValueError(f"{problem}; {meant(member, known)}")
+                    problem = f"`tensions[{place}].between[{end}]` names {quote_name(member)}"
+                    raise ValueError(f"{problem}, which is not a stakeholder; {suggest_name(member, known)}")
         return self
 
     @cached_property
     def content_digest(self) -> str:
         """Digest of the task that does not depend on the order of its unordered parts in a file."""
-        people = (s.model_copy(update={"constraints": by_id(s.constraints)}) for s in by_id(self.stakeholders))
+        people = (
+            s.model_copy(update={"constraints": sort_by_id(s.constraints)}) for s in sort_by_id(self.stakeholders)
+        )
         rubric = self.rubric
         if rubric is not None:
             edges = tuple(sorted(rubric.edges, key=lambda e: (e.parent, e.child)))
-            rubric = rubric.model_copy(update={"criteria": by_id(rubric.criteria), "edges": edges})
+            rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria), "edges": edges})
         ordered = {
             "stakeholders": tuple(people),
             "tensions": tuple(
-                sorted((tension.ordered for tension in self.tensions), key=lambda t: (t.between, t.strength))
+                sorted((tension.sorted_by_id for tension in self.tensions), key=lambda t: (t.between, t.strength))
             ),
             "rubric": rubric,
             "reviewers": tuple(sorted(self.reviewers)),
@@ -138,7 +139,7 @@ _MEMBERS: dict[Audience, type] = {
 }
 
 
-class TaskView(Noun):
+class TaskView(FrozenModel):
     """The part of a task that is shown for one member of an audience: the task itself, and this member only.
 
     `about` is the stakeholder, criterion or reviewer of the view; None for the view of the whole task. `people` are all
@@ -168,11 +169,11 @@ class TaskView(Noun):
         return None if self.about is None else self.about.id
 
 
-class Response(Noun):
-    """One response to a task: what an agent wrote (`text`) and gave as structured `data`.
+class Response(FrozenModel):
+    """One response to a task: an agent's `text`, and its structured `data`.
 
-    `labels` and `metadata` hold what is known of it. Neither they nor the agent's name are shown to an evaluator:
-    what is to be judged belongs in `text` or `data`.
+    `labels` and `metadata` are facts about the response. They and the agent's name are not shown to evaluators: put
+    everything that evaluators judge into `text` or `data`.
     """
 
     id: Id
@@ -182,7 +183,7 @@ class Response(Noun):
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
-    def shown(self) -> "Response":
+    def strip_metadata(self) -> "Response":
         """Return the response as evaluators see it: its id, text and data, without agent, labels and metadata.
 
         The data is a copy, so that an evaluator cannot change the original.
@@ -198,7 +199,7 @@ class Response(Noun):
 
 
 class TaskLine(Task):
-    """One line of a TASKS file: a task and, unless they are given apart, its responses."""
+    """One line of a TASKS file: a task and, unless they are in a file of their own, its responses."""
 
     responses: tuple[Response, ...] = ()
 

@@ -1,19 +1,20 @@
 """The results: a reward with all its terms, and a trace with everything that led to it."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.schema.noun import Count, Flag, Noun, Number, Unit, digest_of
-from jurygraph.schema.plan import Plan
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
+from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.purpose import Purpose
-from jurygraph.schema.verdict import Call, Material, Verdict
+from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
 
-class Term(Noun):
-    """One summand: the component's value as it counted, times its signed weight."""
+class Term(FrozenModel):
+    """One summand of a reward: the component's value times its signed weight."""
 
     name: str
     weight: Number
@@ -21,8 +22,8 @@ class Term(Noun):
     contribution: Number | None
 
 
-class Counts(Noun):
-    """What became of every verdict that was asked for; the four add up to `asked`."""
+class Counts(FrozenModel):
+    """The numbers of verdicts by outcome; the four add up to `total`."""
 
     judged: Count = 0
     abstained: Count = 0
@@ -30,25 +31,25 @@ class Counts(Noun):
     not_applicable: Count = 0
 
     @property
-    def asked(self) -> int:
+    def total(self) -> int:
         """Return the total of the four counts."""
         return self.judged + self.abstained + self.failed + self.not_applicable
 
 
-class Adjustment(Noun):
-    """What a gate, the scale or the clip changed, in the order applied."""
+class Adjustment(FrozenModel):
+    """A change of the reward by a gate, the scale or the clip, in the order applied."""
 
     name: str
     before: Number
     after: Number
 
 
-class Reward(Noun):
-    """A pure function of the decision and the group's verdicts.
+class Reward(FrozenModel):
+    """The reward of a response: a pure function of the decision and the group's verdicts.
 
-    `value` is None when `status` is failed; `partial` is what the judged part alone would give; `range` bounds what
-    the unjudged part could make of it; `notes` say why the reward is degraded or failed. By component, `parts` are
-    what it is made of, and `figures` what is told beside it and counts nothing.
+    `value` is None if `status` is failed. `partial` is the value of the judged part alone, and `range` bounds the
+    values that the unjudged part could lead to. `notes` are the reasons for a degraded or failed reward. By component,
+    `parts` are its parts, and `diagnostics` are numbers about it that have no effect.
     """
 
     value: Number | None
@@ -60,17 +61,17 @@ class Reward(Noun):
     terms: tuple[Term, ...]
     counts: Counts
     parts: dict[str, dict[str, Number]] = Field(default_factory=dict)
-    figures: dict[str, dict[str, Number]] = Field(default_factory=dict, exclude_if=lambda figures: not figures)
+    diagnostics: dict[str, dict[str, Number]] = Field(default_factory=dict, exclude_if=lambda figures: not figures)
     adjustments: tuple[Adjustment, ...] = ()
     weights_fixed: Flag = True
     notes: tuple[str, ...] = ()
 
 
-class Trace(Noun):
-    """One response's reward and all that led to it. `purpose` says what the reward is for, if not to train on.
+class Trace(FrozenModel):
+    """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
-    `digest` covers everything but `previous`, which chains the records of a run, and the calls' latencies. A trace
-    read back whose digest does not match its content is refused with `TraceMismatch`.
+    `digest` covers all fields except `previous`, which chains the records of a run, and the calls' latencies. A trace
+    with a digest that does not match its content is refused with `TraceMismatch`.
     """
 
     task_id: str
@@ -80,7 +81,7 @@ class Trace(Noun):
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     plan_digest: str
     reward: Reward
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[RecordedVerdict, ...]
     calls: tuple[Call, ...] = ()
     material: tuple[Material, ...] = ()
     statistics: dict[str, JsonValue] = Field(default_factory=dict)
@@ -107,3 +108,16 @@ class Trace(Noun):
                 f"trace of response {trace.response_id!r} has digest {trace.digest}, not {value['digest']}"
             )
         return trace
+
+
+def group_verdicts_by_response(
+    questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
+) -> dict[str, list[RecordedVerdict]]:
+    """Return each response's verdicts, in canonical order; one on an unordered pair belongs to both responses."""
+    mirrored = {q.id for q in questions if q.scope == "pair" and q.pairs == "unordered"}
+    by_response: dict[str, list[RecordedVerdict]] = {name: [] for name in responses}
+    for verdict in sorted(verdicts, key=lambda v: (v.question, v.about, v.responses, v.sample)):
+        by_response[verdict.about].append(verdict)
+        if verdict.question in mirrored and verdict.responses:
+            by_response[verdict.responses[1]].append(verdict)
+    return by_response

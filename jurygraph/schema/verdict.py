@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.noun import Count, Flag, Id, LongId, Noun, Number, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Unit
 from jurygraph.schema.task import Response
 
 Layer = Literal["fact", "check", "model", "residual", "human"]
@@ -12,18 +12,18 @@ Status = Literal["ok", "abstained", "failed", "not_applicable"]
 Cause = Literal["response", "infrastructure"]
 
 
-class Failure(Noun):
-    """Why a judgement is missing. `response`: the response may have provoked it; else it is our own trouble."""
+class Failure(FrozenModel):
+    """The reason why a judgement is missing. The cause is `response` if the response may have provoked it."""
 
     cause: Cause
     kind: Id
     message: str = ""
 
 
-class Evidence(Noun):
-    """A quotation, where it stands (offsets in characters), and whether it was found there.
+class Evidence(FrozenModel):
+    """A quotation, its offsets in characters, and whether it was found there.
 
-    `of` is the place in derived data, as a JSONPath, that rests on it.
+    `of` is the place in derived data, as a JSONPath, that the quotation supports.
     """
 
     quote: str
@@ -34,10 +34,10 @@ class Evidence(Noun):
     of: str | None = Field(default=None, exclude_if=lambda of: of is None)
 
 
-class ExampleUse(Noun):
-    """An example from somebody's history, as a judge was to be shown it: shown, or `dropped` for the reason given.
+class ExampleUse(FrozenModel):
+    """An example from a reviewer's history, shown to a judge, or `dropped` for the reason given.
 
-    `fingerprint` is the digest of all that the example says, which itself stays in the history.
+    `fingerprint` is the digest of the whole example, which itself stays in the history.
     """
 
     item: LongId
@@ -47,10 +47,10 @@ class ExampleUse(Noun):
     dropped: str | None = Field(default=None, exclude_if=lambda dropped: dropped is None)
 
 
-class Shrinkage(Noun):
-    """How far a verdict was drawn to what another judge says: score = (1 - weight) own + weight toward.
+class Shrinkage(FrozenModel):
+    """How far a score was shrunk toward another judge's: score = (1 - weight) own + weight toward.
 
-    `examples` are those that the other judge was to be shown.
+    `examples` are those chosen for the other judge.
     """
 
     weight: Unit
@@ -59,12 +59,52 @@ class Shrinkage(Noun):
     examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
 
 
-class Verdict(Noun):
-    """One judgement: an estimate in [0, 1], or the reason why there is none.
+class Verdict(FrozenModel):
+    """One judgement as an evaluator returns it: a score in [0, 1], or the reason why there is none.
 
-    An evaluator gives `score`, `reason`, `native` and the like; the machine stamps who was asked about what
-    (`question` to `sample`). `score` is a number exactly when `status` is `ok`. `examples` are those that the judge was
-    to be shown, and `shrinkage` says how far the score was drawn to another judge's.
+    `score` is a number exactly if `status` is `ok`. `native` is the judge's own value, on `scale`. `call` is the id of
+    the model call. `examples` are those chosen for the judge, shown or dropped, and `shrinkage` says how far the score
+    was shrunk toward another judge's.
+    """
+
+    score: Unit | None = None
+    met: Flag | None = None
+    native: Flag | Number | str | None = None
+    scale: tuple[Number, Number] | None = None
+    confidence: Unit | None = None
+    status: Status = "ok"
+    failure: Failure | None = None
+    reason: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    call: str | None = None
+    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
+    shrinkage: Shrinkage | None = Field(default=None, exclude_if=lambda shrinkage: shrinkage is None)
+
+    @model_validator(mode="after")
+    def _check_status(self) -> Self:
+        if (self.status == "ok") != (self.score is not None):
+            raise ValueError(f"a verdict has a score exactly when it is ok, not {self.score} when {self.status}")
+        if self.status == "failed" and self.failure is None:
+            raise ValueError("a failed verdict needs a `failure`")
+        return self
+
+    @classmethod
+    def abstain(cls, reason: str) -> Self:
+        """Return a verdict of a judge that cannot decide."""
+        return cls(status="abstained", reason=reason)
+
+    @classmethod
+    def fail(cls, kind: str, message: str, cause: Cause = "infrastructure") -> Self:
+        """Return a verdict for a judgement that could not be made."""
+        failure = Failure(cause=cause, kind=kind, message=message)
+        return cls(status="failed", failure=failure, reason=message)
+
+
+class VerdictIdentity(FrozenModel):
+    """The identity of a recorded verdict: its question, its evaluator, and the responses judged.
+
+    `about` is the id of the response that the verdict belongs to. `responses` are the ids of all responses shown, in
+    order; empty if the evaluator was not called.
     """
 
     question: str = ""
@@ -77,52 +117,28 @@ class Verdict(Noun):
     about: str = ""
     responses: tuple[str, ...] = ()
     sample: Count = 0
-    score: Unit | None = None
-    met: Flag | None = None
-    native: Flag | Number | str | None = None
-    scale: tuple[Number, Number] | None = None
-    confidence: Unit | None = None
-    status: Status = "ok"
-    failure: Failure | None = None
+
+
+class RecordedVerdict(Verdict, VerdictIdentity):
+    """A verdict as traces contain it: the evaluator's judgement, with the fields that jurygraph adds.
+
+    `gated_by` names the response gate or the question that kept the evaluator from being called.
+    """
+
     gated_by: str | None = None
-    reason: str = ""
-    evidence: tuple[Evidence, ...] = ()
-    call: str | None = None
-    supersedes: str | None = None
-    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
-    shrinkage: Shrinkage | None = Field(default=None, exclude_if=lambda shrinkage: shrinkage is None)
-
-    @model_validator(mode="after")
-    def _check_status(self) -> Self:
-        if (self.status == "ok") != (self.score is not None):
-            raise ValueError(f"a verdict has a score exactly when it is ok, not {self.score} when {self.status}")
-        if self.status == "failed" and self.failure is None:
-            raise ValueError("a failed verdict says in `failure` why")
-        return self
-
-    @classmethod
-    def abstained(cls, reason: str) -> "Verdict":
-        """Return a verdict of a judge that cannot decide."""
-        return cls(status="abstained", reason=reason)
-
-    @classmethod
-    def failed(cls, kind: str, message: str, cause: Cause = "infrastructure") -> "Verdict":
-        """Return a verdict for a judgement that could not be made."""
-        failure = Failure(cause=cause, kind=kind, message=message)
-        return cls(status="failed", failure=failure, reason=message)
 
 
-class Variant(Noun):
-    """A response made from another one by a stated edit."""
+class Variant(FrozenModel):
+    """A response made from another one by a recorded edit."""
 
     response: Response
     edit: JsonValue = None
 
 
-class Material(Noun):
-    """What a deriver made of one response: structured data or variants of it. Never a score.
+class Material(FrozenModel):
+    """The result of a deriver for one response: structured data or variants. Never a score.
 
-    `note` says what is to be known of how it was made, such as what was left out.
+    `note` says how it was made, for example what was left out.
     """
 
     name: Id
@@ -142,11 +158,11 @@ class Material(Noun):
         return self
 
 
-class Call(Noun):
-    """One request to a model, as it was made and billed. `cost` is None when the price is not known.
+class Call(FrozenModel):
+    """One request to a model, as sent and billed. `cost` is None if the price is unknown.
 
-    With `cache_hit` nothing was billed, and `cost` is what it cost once. `repairs` is the id of the call whose reply
-    was malformed.
+    With `cache_hit` nothing was billed, and `cost` is that of the original call. `repairs` is the id of the call whose
+    reply was malformed.
     """
 
     id: Id

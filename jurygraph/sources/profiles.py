@@ -7,75 +7,39 @@ import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from jurygraph.errors import InputError
+from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Task
 from jurygraph.schema.profile import Profiles, ProfilesLine
-from jurygraph.sources.complaint import Complaint, nearest, quoted
-from jurygraph.sources.files import FileMark, Line, Place, TextFile, temporary_room
-from jurygraph.sources.json_lines import read_again, read_lines, refuse
-from jurygraph.sources.tasks import Work
+from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error
+from jurygraph.sources.tasks import TaskSource
 
 
-class ProfilesFile:
-    """A PROFILES file, validated as a whole; a line is read again when its task is processed. Open until `close`."""
+class ProfilesFile(TaskKeyedFile[ProfilesLine]):
+    """A PROFILES file. Raises `InputError` also for a line whose task is not in the work."""
 
-    def __init__(self, path: str | Path, work: Work) -> None:
-        """Validate the file.
+    def __init__(self, path: str | Path, work: TaskSource) -> None:
+        self._work = work
+        super().__init__(path, ProfilesLine, "task", "keep one of the two")
 
-        Raises `InputError` with file, line and field, also for a line whose task is not in the work.
-        """
-        with temporary_room():
-            self._file = TextFile(path)
-        self._lines: dict[str, tuple[int, Place]] = {}
-        try:
-            for line, entry in read_lines(self._file, ProfilesLine):
-                self._add(line, entry, work)
-        except BaseException:
-            self.close()
-            raise
+    def _check(self, number: int, entry: ProfilesLine) -> None:
+        if self._work.line(entry.task) is None:
+            problem = f"there is no task {quote(entry.task)}"
+            hint = f"name a task of {self._work.tasks.name}, or leave the line out"
+            raise_line_error(self._file.name, number, Problem(("task",), problem, hint))
 
-    @property
-    def mark(self) -> FileMark:
-        """Name and digest of the file."""
-        return self._file.mark
-
-    def _add(self, line: Line, entry: ProfilesLine, work: Work) -> None:
-        if entry.task in self._lines:
-            problem = f"task {quoted(entry.task)} stands already in line {self._lines[entry.task][0]}"
-            refuse(self._file.name, line.number, Complaint(("task",), problem, "keep one of the two"))
-        if work.line(entry.task) is None:
-            problem = f"there is no task {quoted(entry.task)}"
-            hint = f"name a task of {work.tasks.name}, or leave the line out"
-            refuse(self._file.name, line.number, Complaint(("task",), problem, hint))
-        self._lines[entry.task] = line.number, line.place
-
-    def of(self, task: Task) -> ProfilesLine | None:
+    def line_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
         if task.id not in self._lines:
             return None
-        number, place = self._lines[task.id]
-        entry = read_again(self._file, place, ProfilesLine)
-        for problem in misfits(task, entry):
-            refuse(self._file.name, number, problem)
+        entry = self._read_entry(task.id)
+        for problem in profile_errors(task, entry):
+            raise_line_error(self._file.name, self._lines[task.id][0], problem)
         return entry
 
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def profiles_of(path: str | Path | None, work: Work) -> AbstractContextManager[ProfilesFile | None]:
+def open_profiles(path: str | Path | None, work: TaskSource) -> AbstractContextManager[ProfilesFile | None]:
     """Return the PROFILES file of a work's tasks, which the caller closes; None if no path is given.
 
     Raises `InputError`.
@@ -87,12 +51,10 @@ def profiles_of(path: str | Path | None, work: Work) -> AbstractContextManager[P
     return ProfilesFile(path, work)
 
 
-def misfits(task: Task, entry: ProfilesLine) -> Iterator[Complaint]:
+def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
     """Yield the errors of a line that does not fit the task."""
     if entry.task != task.id:
-        yield Complaint(
-            ("task",), f"is {quoted(entry.task)}", f"name task {quoted(task.id)}, or give it the line of that"
-        )
+        yield Problem(("task",), f"is {quote(entry.task)}", f"name task {quote(task.id)}, or give it the line of that")
     people = {stakeholder.id: stakeholder for stakeholder in task.stakeholders}
     for index, profile in enumerate(entry.stakeholders):
         if profile.id not in people:
@@ -100,24 +62,24 @@ def misfits(task: Task, entry: ProfilesLine) -> Iterator[Complaint]:
             continue
         person = people[profile.id]
         if person.constraints:
-            problem = f"{quoted(profile.id)} has constraints of its own in task {quoted(task.id)}"
-            yield Complaint(("stakeholders", index, "id"), problem, "leave them out there, or the stakeholder out here")
+            problem = f"{quote(profile.id)} has constraints of its own in task {quote(task.id)}"
+            yield Problem(("stakeholders", index, "id"), problem, "leave them out there, or the stakeholder out here")
         if profile.profile and profile.profile != person.profile:
-            problem = f"is not the profile of {quoted(profile.id)} in task {quoted(task.id)}"
+            problem = f"is not the profile of {quote(profile.id)} in task {quote(task.id)}"
             hint = "see what follows from the new one and copy it here, or have it read again"
-            yield Complaint(("stakeholders", index, "profile"), problem, hint)
+            yield Problem(("stakeholders", index, "profile"), problem, hint)
     for index, tension in enumerate(entry.tensions or ()):
         for position, member in enumerate(tension.between):
             if member not in people:
                 yield _unknown_stakeholder(task, ("tensions", index, "between", position), member)
     if entry.tensions and task.tensions:
-        problem = f"task {quoted(task.id)} states tensions of its own"
-        yield Complaint(("tensions",), problem, "leave them out there, or here")
+        problem = f"task {quote(task.id)} has tensions of its own"
+        yield Problem(("tensions",), problem, "leave them out there, or here")
 
 
-def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Complaint:
-    hint = nearest(name, (stakeholder.id for stakeholder in task.stakeholders)) or "name one that the task has"
-    return Complaint(path, f"names {quoted(name)}, which is no stakeholder of task {quoted(task.id)}", hint)
+def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
+    hint = did_you_mean(name, (stakeholder.id for stakeholder in task.stakeholders)) or "name one that the task has"
+    return Problem(path, f"names {quote(name)}, which is not a stakeholder of task {quote(task.id)}", hint)
 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:

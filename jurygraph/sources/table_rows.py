@@ -1,4 +1,7 @@
-"""Read rows of a table in a file: CSV, JSON, JSON lines, Parquet or SQLite, row by row, whatever the file's size."""
+"""Read rows of a table in a file: CSV, JSON, JSON lines, Parquet or SQLite, row by row, whatever the file's size.
+
+The files that tasks name (`facts.tables.*.file`) are restricted to one folder: tasks may be untrusted.
+"""
 
 import csv
 import gzip
@@ -15,10 +18,9 @@ from typing import IO, Any, NamedTuple
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
-from jurygraph.sources.complaint import described, nearest, quoted
-from jurygraph.sources.files import TextFile, meant_file
-from jurygraph.sources.formats import GZIP, UTF8_MARK
-from jurygraph.sources.limits import LineReader, read_whole, refuse_large_ratio
+from jurygraph.messages import Problem, describe_value, did_you_mean, quote
+from jurygraph.sources.files import GZIP, UTF8_MARK, LineReader, TextFile, check_ratio, missing_file_hint, read_whole
+from jurygraph.sources.json_lines import raise_line_error
 
 Row = dict[str, Any]
 _MAX_JSON = 256 << 20
@@ -66,7 +68,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def plain(row: Mapping[Any, Any]) -> Row:
+def to_json_values(row: Mapping[Any, Any]) -> Row:
     """Convert a row to JSON values: numbers that are not finite become None, and dates and the like become text."""
     return {str(column): _to_json_value(value) for column, value in row.items()}
 
@@ -75,7 +77,7 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return plain(value)
+        return to_json_values(value)
     if isinstance(value, list | tuple):
         return [_to_json_value(item) for item in value]
     if isinstance(value, bytes):
@@ -86,11 +88,11 @@ def _to_json_value(value: Any) -> Any:
 def _read_start(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path}: is {'a folder' if path.is_dir() else 'no regular file'}; name a file")
+            raise InputError(f"{path}: is {'a folder' if path.is_dir() else 'not a regular file'}; name a file")
         with path.open("rb") as file:
             return file.read(len(_SQLITE_MAGIC))
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; {meant_file(path)}") from None
+        raise InputError(f"{path}: there is no such file; {missing_file_hint(path)}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
 
@@ -102,7 +104,7 @@ def _reader_of(path: Path, start: bytes) -> Callable[[Path], Iterator[PlacedRow]
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
     if suffix not in readers:
-        raise InputError(f"{path}: is no table by its name; give {', '.join(readers)} (.gz too), or a SQLite file")
+        raise InputError(f"{path}: has no table format in its name; give {', '.join(readers)} (.gz too) or SQLite")
     return readers[suffix]
 
 
@@ -128,7 +130,7 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
 def _check_columns(path: Path, columns: list[str]) -> None:
     for name in columns:
         if columns.count(name) > 1 or not name:
-            problem = f"names column {quoted(name)} twice" if name else "leaves a column without a name"
+            problem = f"names column {quote(name)} twice" if name else "leaves a column without a name"
             raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
 
 
@@ -139,7 +141,7 @@ def _read_text_lines(path: Path) -> Generator[str, None, None]:
         try:
             while line := reader.read():
                 if isinstance(file, gzip.GzipFile):
-                    refuse_large_ratio(f"{path}, line {reader.number}", size, reader.size)
+                    check_ratio(f"{path}, line {reader.number}", size, reader.size)
                 yield line.decode("utf-8-sig" if reader.number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} is not UTF-8; save the file as UTF-8"
@@ -171,13 +173,13 @@ def _parse_json(text: str | bytes | bytearray, location: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        raise InputError(f"{location}: is not valid JSON ({error}); mend it there") from None
+        raise InputError(f"{location}: is not valid JSON ({error}); fix it there") from None
 
 
 def _require_object(value: Any, location: str) -> Row:
     if not isinstance(value, dict):
-        raise InputError(f"{location}: is {described(value)}; a row is an object, with a value for each column")
-    return plain(value)
+        raise InputError(f"{location}: is {describe_value(value)}; a row is an object, with a value for each column")
+    return to_json_values(value)
 
 
 def _read_json(path: Path) -> Iterator[PlacedRow]:
@@ -188,7 +190,7 @@ def _read_json(path: Path) -> Iterator[PlacedRow]:
         raise _gzip_error(str(path), error) from None
     rows = _parse_json(content.removeprefix(UTF8_MARK), str(path))
     if not isinstance(rows, list):
-        raise InputError(f"{path}: is {described(rows)}; a table is a list of rows")
+        raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
     for number, row in enumerate(rows):
         place = f"[{number}]"
         yield PlacedRow(place, _require_object(row, f"{path}, {place}"))
@@ -203,7 +205,7 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         with parquet.ParquetFile(path) as file:
             rows = (row for batch in file.iter_batches(_BATCH_SIZE) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
-                yield PlacedRow(f"row {number}", plain(row))
+                yield PlacedRow(f"row {number}", to_json_values(row))
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
 
@@ -215,7 +217,7 @@ def _read_sqlite(path: Path, table: str | None) -> Iterator[PlacedRow]:
             cursor = database.execute(f'SELECT * FROM "{chosen}"')
             columns = [column[0] for column in cursor.description]
             for number, row in enumerate(cursor, start=1):
-                yield PlacedRow(f"row {number}", plain(dict(zip(columns, row, strict=True))))
+                yield PlacedRow(f"row {number}", to_json_values(dict(zip(columns, row, strict=True))))
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: cannot be read as SQLite ({error}); copy it again") from None
 
@@ -233,4 +235,45 @@ def _choose_table(path: Path, table: str | None, database: sqlite3.Connection) -
     known = f"there are {', '.join(tables) or 'none'}"
     if table is None:
         raise InputError(f"{path}: holds {len(tables)} tables; say which in `table`: {known}")
-    raise InputError(f"{path}: has no table {quoted(table)}; {nearest(table, tables) or known}")
+    raise InputError(f"{path}: has no table {quote(table)}; {did_you_mean(table, tables) or known}")
+
+
+ALLOW_OPTION = "--allow-files-outside"
+
+
+def folder_of_tasks(path: str | Path) -> Path:
+    """Return the folder of a TASKS file; the current one for standard input and anything but a regular file."""
+    file = Path(path)
+    return file.parent if str(path) != "-" and file.is_file() else Path()
+
+
+def check_table_files(facts: Mapping[str, Any] | None, folder: Path) -> Problem | None:
+    """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved."""
+    for field, file in _table_files(facts):
+        root = folder.resolve()
+        if not _is_below(Path(file), root):
+            problem = f"is {quote(file)}, which is not below {root}"
+            return Problem(field, problem, f"move the file there, or allow files elsewhere with {ALLOW_OPTION}")
+    return None
+
+
+def require_files_inside(name: str, line: int, facts: Mapping[str, Any] | None, folder: Path | None) -> None:
+    """Raise `InputError` if the task in this line names a table file that is not below a folder."""
+    problem = None if folder is None else check_table_files(facts, folder)
+    if problem is not None:
+        raise_line_error(name, line, problem)
+
+
+def _table_files(facts: Mapping[str, Any] | None) -> Iterator[tuple[tuple[str, ...], str]]:
+    tables = None if facts is None else facts.get("tables")
+    for name, table in tables.items() if isinstance(tables, Mapping) else ():
+        file = table.get("file") if isinstance(table, Mapping) else None
+        if isinstance(file, str):
+            yield ("facts", "tables", name, "file"), file
+
+
+def _is_below(file: Path, root: Path) -> bool:
+    try:
+        return file.resolve().is_relative_to(root)
+    except (OSError, RuntimeError, ValueError):  # a cycle of links, or not a valid path: it cannot be opened either
+        return True

@@ -1,33 +1,112 @@
-"""TASKS and RESPONSES: every line is validated before any is used, and read again when its task is processed."""
+"""TASKS and RESPONSES: every line is validated before any is used, and read again when its task is processed.
 
-from collections.abc import Iterator
+An index of ids and lines is kept on disk, so that millions of them use no memory.
+"""
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple, Self
 
 from jurygraph.errors import InputError
+from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
-from jurygraph.sources.complaint import Complaint, nearest, quoted
-from jurygraph.sources.edges import EdgesFile
-from jurygraph.sources.fact_files import folder_of_tasks, refuse_file_outside
-from jurygraph.sources.files import FileMark, Line, TextFile, temporary_room
-from jurygraph.sources.index import Index
-from jurygraph.sources.json_lines import read_again, read_lines, refuse
+from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
+from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
+from jurygraph.sources.reviewed_graphs import EdgesFile
+from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
+
+
+class TaskIndex:
+    """The ids of tasks and responses, and their lines. Tasks are numbered from 0 in the order of their file.
+
+    It is a database in a temporary file of SQLite's own, which is deleted when it is closed, however the process ends.
+    Raises `sqlite3.OperationalError` if there is no space for it.
+    """
+
+    def __init__(self) -> None:
+        # Another thread than the opening one may use the work; SQLite itself serializes the access.
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._db.executescript(_TABLES)
+
+    def close(self) -> None:
+        """Delete the index."""
+        self._db.close()
+
+    def add_task(self, n: int, name: str, line: Line) -> int | None:
+        """Add a task; if its id is taken, return the line of the earlier task."""
+        return self._insert("task", name, (n, name, line.number, *line.place))
+
+    def add_response(self, task: int, name: str, line: Line) -> int | None:
+        """Add a response to a task; if its id is taken, return the line of the earlier response."""
+        return self._insert("response", name, (name, line.number, *line.place, task))
+
+    def sort(self) -> None:
+        """Index the responses by task, after all are added."""
+        self._db.execute("CREATE INDEX by_task ON response (task)")
+
+    def number_of(self, task: str) -> int | None:
+        """Return the number of a task."""
+        return self._select_value("SELECT n FROM task WHERE id = ?", task)
+
+    def line_of(self, task: str) -> int | None:
+        """Return the line of a task."""
+        return self._select_value("SELECT line FROM task WHERE id = ?", task)
+
+    def task_ids(self) -> Iterator[str]:
+        """Return the id of every task."""
+        return (name for (name,) in self._db.execute("SELECT id FROM task ORDER BY n"))
+
+    def first_without_responses(self) -> tuple[str, int] | None:
+        """Return the first task that has no response, and its line."""
+        query = "SELECT id, line FROM task WHERE NOT EXISTS (SELECT 1 FROM response WHERE task = n) ORDER BY n LIMIT 1"
+        row: tuple[str, int] | None = self._db.execute(query).fetchone()
+        return row
+
+    def count(self, start: int, stop: int | None) -> tuple[int, int]:
+        """Count the tasks from number `start` up to `stop`, and the responses to them."""
+        bounds = (start, _LAST if stop is None else stop)
+        (tasks,) = self._db.execute("SELECT count(*) FROM task WHERE n >= ? AND n < ?", bounds).fetchone()
+        (responses,) = self._db.execute("SELECT count(*) FROM response WHERE task >= ? AND task < ?", bounds).fetchone()
+        return tasks, responses
+
+    def tasks(self, start: int, stop: int | None) -> Iterator[tuple[int, ByteRange]]:
+        """Yield the number and place of every task from number `start` up to `stop`."""
+        query = "SELECT n, start, length FROM task WHERE n >= ? AND n < ? ORDER BY n"
+        for n, offset, length in self._db.execute(query, (start, _LAST if stop is None else stop)):
+            yield n, ByteRange(offset, length)
+
+    def responses(self, task: int) -> Iterator[ByteRange]:
+        """Return the places of the responses to a task, in the order of their file."""
+        query = "SELECT start, length FROM response WHERE task = ? ORDER BY rowid"
+        return (ByteRange(*place) for place in self._db.execute(query, (task,)))
+
+    def _insert(self, table: str, name: str, row: tuple[str | int, ...]) -> int | None:
+        try:
+            self._db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+        except sqlite3.IntegrityError:
+            return self._select_value(f"SELECT line FROM {table} WHERE id = ?", name)
+        return None
+
+    def _select_value(self, query: str, name: str) -> int | None:
+        row = self._db.execute(query, (name,)).fetchone()
+        return None if row is None else row[0]
+
 
 Pair = tuple[Task, tuple[Response, ...]]
 
 
-class CheckedFiles(NamedTuple):
+class ValidatedFiles(NamedTuple):
     """TASKS and RESPONSES whose lines were all validated earlier, with their numbers of tasks and responses."""
 
-    tasks: FileMark
-    responses: FileMark | None
+    tasks: FileDigest
+    responses: FileDigest | None
     extent: tuple[int, int]
 
 
-class Work:
+class TaskSource:
     """Tasks with their responses, in the order of the tasks file, with one pair at a time in memory.
 
     `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`. `graphs` is the
@@ -46,22 +125,22 @@ class Work:
         extent: tuple[int, int] | None,
     ) -> None:
         """Take files that `held` closes; tasks may name files below `folder`."""
-        self.tasks: FileMark = tasks.mark
-        self.responses: FileMark | None = None if responses is None else responses.mark
-        self.edges: FileMark | None = None if edges is None else edges.mark
+        self.tasks: FileDigest = tasks.mark
+        self.responses: FileDigest | None = None if responses is None else responses.mark
+        self.edges: FileDigest | None = None if edges is None else edges.mark
         self.graphs = 0 if edges is None else len(edges)
         self._tasks, self._responses, self._edges, self._resources = tasks, responses, edges, held
         self._folder, self._extent = folder, extent
 
     @cached_property
-    def _index(self) -> Index:
+    def _index(self) -> TaskIndex:
         return self._resources.enter_context(
             closing(_build_index(self._tasks, self._responses, self._edges, self._folder))
         )
 
     def check(self) -> None:
         """Validate every line. Raises `InputError` with file, line and field."""
-        with temporary_room():
+        with require_temporary_space():
             self._index  # noqa: B018 - builds the index, which validates the lines
 
     def extent(self, start: int = 0, stop: int | None = None) -> tuple[int, int]:
@@ -71,7 +150,7 @@ class Work:
         if self._extent is not None and start >= self._extent[0]:
             return 0, 0
         self.check()
-        return self._index.extent(start, stop)
+        return self._index.count(start, stop)
 
     def pairs(self, start: int = 0, stop: int | None = None) -> Iterator[Pair]:
         """Yield these tasks, each with its responses in the order of their file; may be called again.
@@ -80,9 +159,9 @@ class Work:
         """
         self.check()
         for number, place in self._index.tasks(start, stop):
-            task, responses = read_again(self._tasks, place, TaskLine).split()
+            task, responses = reread_line(self._tasks, place, TaskLine).split()
             if self._responses is not None:
-                lines = (read_again(self._responses, place, ResponseLine) for place in self._index.responses(number))
+                lines = (reread_line(self._responses, place, ResponseLine) for place in self._index.responses(number))
                 responses = tuple(line.split()[1] for line in lines)
             yield (task if self._edges is None else self._edges.with_edges(task)), responses
 
@@ -98,9 +177,7 @@ class Work:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -122,8 +199,8 @@ def read_work(
     edges: str | Path | None = None,
     *,
     allow_files_outside: bool = False,
-    checked: CheckedFiles | None = None,
-) -> Work:
+    checked: ValidatedFiles | None = None,
+) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and none is kept in memory.
 
     `edges` names a TASKS file whose rubric graphs are used. If the files have the SHA-256 of those that were `checked`
@@ -134,29 +211,31 @@ def read_work(
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
     folder = None if allow_files_outside else folder_of_tasks(path)
-    with temporary_room(), ExitStack() as failed:
+    with require_temporary_space(), ExitStack() as failed:
         held = failed.enter_context(ExitStack())
         tasks = held.enter_context(closing(TextFile(path)))
         responses_file = None if responses is None else held.enter_context(closing(TextFile(responses)))
         graphs = None if edges is None else held.enter_context(closing(EdgesFile(edges)))
         is_unchanged = checked is not None and graphs is None and _is_unchanged(checked, tasks, responses_file)
         extent = checked.extent if checked is not None and is_unchanged else None
-        work = Work(tasks, responses_file, graphs, held, folder=folder, extent=extent)
+        work = TaskSource(tasks, responses_file, graphs, held, folder=folder, extent=extent)
         if not is_unchanged:
             work.check()
         failed.pop_all()
         return work
 
 
-def _is_unchanged(checked: CheckedFiles, tasks: TextFile, responses: TextFile | None) -> bool:
+def _is_unchanged(checked: ValidatedFiles, tasks: TextFile, responses: TextFile | None) -> bool:
     digests = [mark and mark.sha256 for mark in (checked.tasks, checked.responses)]
     return digests == [tasks.mark.sha256, responses and responses.mark.sha256]
 
 
-def _build_index(tasks: TextFile, responses: TextFile | None, graphs: EdgesFile | None, folder: Path | None) -> Index:
+def _build_index(
+    tasks: TextFile, responses: TextFile | None, graphs: EdgesFile | None, folder: Path | None
+) -> TaskIndex:
     """Validate every line of the files, and return their index."""
     with ExitStack() as failed:
-        index = failed.enter_context(closing(Index()))
+        index = failed.enter_context(closing(TaskIndex()))
         _check_tasks(tasks, index, responses is not None, folder)
         if responses is not None:
             _check_responses(responses, index)
@@ -168,31 +247,35 @@ def _build_index(tasks: TextFile, responses: TextFile | None, graphs: EdgesFile 
         return index
 
 
-def _check_tasks(file: TextFile, index: Index, has_responses_file: bool, folder: Path | None) -> None:
+def _check_tasks(file: TextFile, index: TaskIndex, has_responses_file: bool, folder: Path | None) -> None:
     """Validate every line; if `folder` is given, also that table files are below it."""
     number = -1
     for number, (line, task) in enumerate(read_lines(file, TaskLine)):
         if has_responses_file and task.responses:
-            problem = "stands here although --responses gives the responses apart"
-            refuse(file.name, line.number, Complaint(("responses",), problem, "leave out one of the two"))
+            problem = "is set although --responses names a file with responses"
+            raise_line_error(file.name, line.number, Problem(("responses",), problem, "leave out one of the two"))
         _refuse_taken(file, line, "task", task.id, ("id",), index.add_task(number, task.id, line))
         for position, response in enumerate(task.responses):
             earlier = index.add_response(number, response.id, line)
             _refuse_taken(file, line, "response", response.id, ("responses", position, "id"), earlier)
         if not task.query and not isinstance(task.query, str):
-            refuse(file.name, line.number, Complaint(("query",), "is an empty list", "give it one message at least"))
-        refuse_file_outside(file.name, line.number, task.facts, folder)
+            raise_line_error(
+                file.name, line.number, Problem(("query",), "is an empty list", "give it one message at least")
+            )
+        require_files_inside(file.name, line.number, task.facts, folder)
     if number < 0:
-        raise InputError(f"{file.name}: the file is empty; write one task a line, each a JSON object")
+        raise InputError(f"{file.name}: the file is empty; write one task per line, each a JSON object")
 
 
-def _check_responses(file: TextFile, index: Index) -> None:
+def _check_responses(file: TextFile, index: TaskIndex) -> None:
     response = None
     for line, response in read_lines(file, ResponseLine):
         task = index.number_of(response.task)
         if task is None:
-            hint = nearest(response.task, index.task_ids()) or "name a task of the tasks file"
-            refuse(file.name, line.number, Complaint(("task",), f"there is no task {quoted(response.task)}", hint))
+            hint = did_you_mean(response.task, index.task_ids()) or "name a task of the tasks file"
+            raise_line_error(
+                file.name, line.number, Problem(("task",), f"there is no task {quote(response.task)}", hint)
+            )
         _refuse_taken(file, line, "response", response.id, ("id",), index.add_response(task, response.id, line))
     if response is None:
         raise InputError(f"{file.name}: the file is empty; write one response a line, each a JSON object")
@@ -202,13 +285,63 @@ def _refuse_taken(
     file: TextFile, line: Line, kind: str, name: str, path: tuple[str | int, ...], earlier: int | None
 ) -> None:
     if earlier is not None:
-        problem = f"{kind} {quoted(name)} stands already in line {earlier}"
-        refuse(file.name, line.number, Complaint(path, problem, f"give each {kind} an id of its own"))
+        problem = f"{kind} {quote(name)} is already in line {earlier}"
+        raise_line_error(file.name, line.number, Problem(path, problem, f"give each {kind} an id of its own"))
 
 
-def _refuse_without_responses(file: TextFile, index: Index) -> None:
-    task = index.without_responses()
+def _refuse_without_responses(file: TextFile, index: TaskIndex) -> None:
+    task = index.first_without_responses()
     if task is not None:
         name, line = task
-        problem = f"task {quoted(name)} has no responses"
-        refuse(file.name, line, Complaint(("responses",), problem, "give it one, or leave it out"))
+        problem = f"task {quote(name)} has no responses"
+        raise_line_error(file.name, line, Problem(("responses",), problem, "give it one, or leave it out"))
+
+
+_TABLES = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA cache_size = -16000;
+CREATE TABLE task (n INTEGER PRIMARY KEY, id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER);
+CREATE TABLE response (id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER, task INTEGER);
+BEGIN;
+"""
+_LAST = (1 << 63) - 1
+
+
+class TaskLines(TaskKeyedFile[TaskLine]):
+    """The tasks of a TASKS file that are `wanted`; `len` counts these alone."""
+
+    def __init__(self, path: str | Path, wanted: Callable[[Task], bool]) -> None:
+        """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
+        self._is_wanted = wanted
+        self._wanted: list[str] = []
+        super().__init__(path, TaskLine, "id", "give each task an id of its own")
+        if not self._lines:
+            self.close()
+            raise InputError(f"{self._file.name}: the file is empty; write one task a line, each a JSON object")
+
+    def _check(self, number: int, entry: TaskLine) -> None:
+        if self._is_wanted(entry):
+            self._wanted.append(entry.id)
+
+    def __len__(self) -> int:
+        return len(self._wanted)
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+        return self._file.name
+
+    def tasks(self) -> Iterator[tuple[int, Task]]:
+        """Yield each wanted task, with its line."""
+        for task_id in self._wanted:
+            yield self._lines[task_id][0], self._read_entry(task_id).split()[0]
+
+    def raw_lines(self) -> Iterator[tuple[str, bytes]]:
+        """Return every line as written, wanted or not, without its end, and the id of its task."""
+        return ((task_id, self._file.read(place).rstrip()) for task_id, (_, place) in self._lines.items())
+
+    @property
+    def ids(self) -> Collection[str]:
+        """The ids of all tasks."""
+        return self._lines.keys()

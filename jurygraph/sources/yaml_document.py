@@ -8,7 +8,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from jurygraph.sources.complaint import LARGEST_BITS, Path, shortened, written
+from jurygraph.messages import MAX_INT_BITS, Path, format_path, shorten
 
 _TAG = "tag:yaml.org,2002:"
 _MAX_VALUES = 100_000
@@ -42,8 +42,8 @@ class Document:
 
     def line_of_key(self, key: str) -> int | None:
         """Return the line of a key written as `gates[0].kind`, or of its nearest parent; None if there is neither."""
-        holders = [path for path in self._lines if path and _is_holder(written(path), key)]
-        return self._lines[max(holders, key=lambda path: len(written(path)))] if holders else None
+        holders = [path for path in self._lines if path and _is_holder(format_path(path), key)]
+        return self._lines[max(holders, key=lambda path: len(format_path(path)))] if holders else None
 
     def _compose(self, text: str) -> Node | None:
         try:
@@ -57,7 +57,7 @@ class Document:
             problem = f"holds the control character #x{error.character:02x}, which YAML does not"
             raise YamlFault(line, f"{problem}; take it out, or save the file as UTF-8") from None
         except (YAMLError, ValueError) as error:
-            problem = shortened(str(error).splitlines()[0], 200)
+            problem = shorten(str(error).splitlines()[0], 200)
             raise YamlFault(None, f"is not valid YAML: {problem}; {_SYNTAX_HINT}") from None
         except RecursionError:
             raise YamlFault(None, "is nested too deeply; a config has a few levels") from None
@@ -82,7 +82,7 @@ class Document:
             name = self._key_text(key, path)
             if name in values:
                 first = self._lines[*path, name]
-                raise YamlFault(_line_number(key), f"stands already in line {first}; keep one of them", (*path, name))
+                raise YamlFault(_line_number(key), f"is already in line {first}; keep one of them", (*path, name))
             self._lines[*path, name] = _line_number(key)
             values[name] = self._to_value(item, (*path, name))
         return values
@@ -90,8 +90,8 @@ class Document:
     def _key_text(self, key: Node, path: Path) -> str:
         if isinstance(key, ScalarNode) and key.tag == f"{_TAG}str":
             return str(key.value)
-        shown = shortened(str(key.value)) if isinstance(key, ScalarNode) else "a list or mapping"
-        raise YamlFault(_line_number(key), f"{shown} is no text, and a key must be; put it in quotes", path)
+        shown = shorten(str(key.value)) if isinstance(key, ScalarNode) else "a list or mapping"
+        raise YamlFault(_line_number(key), f"{shown} is not text, as a key must be; put it in quotes", path)
 
     def _scalar_value(self, node: Node, path: Path) -> Any:
         _refuse_tag(node, path, ("null", "bool", "int", "float", "str", "timestamp"))
@@ -100,10 +100,10 @@ class Document:
         try:
             value = self._yaml.constructor.construct_object(node)
         except ValueError:
-            problem = f"{shortened(str(node.value))} is no number that can be read"
+            problem = f"{shorten(str(node.value))} is not a valid number"
             raise YamlFault(_line_number(node), f"{problem}; write a shorter one, or put it in quotes", path) from None
-        if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
-            problem = f"{shortened(str(node.value))} is too large a number"
+        if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
+            problem = f"{shorten(str(node.value))} is too large a number"
             raise YamlFault(_line_number(node), f"{problem}; a 64-bit float holds up to 1.7e308", path)
         if isinstance(value, float) and not math.isfinite(value):
             raise YamlFault(_line_number(node), f"{node.value} is not a finite number; write one", path)
@@ -119,7 +119,7 @@ def _refuse_tag(node: Node, path: Path, known: tuple[str, ...]) -> None:
     if tag not in {_TAG + name for name in known}:
         shown = tag.replace(_TAG, "!!")
         raise YamlFault(
-            _line_number(node), f"has the tag {shortened(shown)}, which is not read; write a plain value", path
+            _line_number(node), f"has the tag {shorten(shown)}, which is not read; write a plain value", path
         )
 
 
@@ -128,9 +128,9 @@ def _is_holder(holder: str, key: str) -> bool:
 
 
 def _explain(error: MarkedYAMLError) -> str:
-    problem = shortened(str(error.problem or error.context or "it cannot be read"), 120)
+    problem = shorten(str(error.problem or error.context or "it cannot be read"), 120)
     if "\\t" in problem:
-        return "a tab stands where spaces belong; indent with spaces"
+        return "a tab is used where spaces belong; indent with spaces"
     if "another document" in problem:
         return "a second document begins; a config is one, so take out the `---`"
     return f"{problem}; {_SYNTAX_HINT}"

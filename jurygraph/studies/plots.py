@@ -1,23 +1,46 @@
-"""Shared parts of all plots: file formats, and output that is identical for identical input."""
+"""Plots of studies. Each is written in the format of the suffix `form`; the same input gives the same file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.aggregation.consensus import HIGH
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMS = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
+    from jurygraph.agents.data_analyzer import Alert
+    from jurygraph.studies.consensus import ConsensusReport
+    from jurygraph.studies.consensus.models import MethodStability
+    from jurygraph.studies.credit import CreditReport
+    from jurygraph.studies.credit.report import Estimate
+    from jurygraph.studies.disagreement import DisagreementReport
+    from jurygraph.studies.monitor import WatchReport
+
+METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 """Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
+_MAX_AGENTS, _MAX_NAMES, _MAX_VECTOR_MARKS = 25, 12, 2000
+_SHORT_NAMES = {"majority": "majority", "dawid-skene": "Dawid–Skene", "stableval": "posterior"}
+_INTERVAL_SOURCES = {"items": "items resampled", "prompts": "prompts resampled", "refits": "refitted"}
+_STEP_PANELS = (
+    ("reward", "(a) mean reward"),
+    ("disagreement", "(b) mean D_pair"),
+    ("conflict_rate", "(c) conflict rate, each run by its own τ"),
+)
+_LINE_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+_STREAM_COLUMNS = 2
 
 
-def refuse_undrawable(file: Path) -> None:
+def require_drawable(file: Path) -> None:
     """Raise `InputError` if the suffix is not a supported format, or if matplotlib is not installed."""
-    if file.suffix not in FORMS:
-        raise InputError(f"{file}: pictures end in {', '.join(FORMS)}; name one of these")
+    if file.suffix not in METADATA_BY_SUFFIX:
+        raise InputError(f"{file}: pictures end in {', '.join(METADATA_BY_SUFFIX)}; name one of these")
     try:
         import matplotlib  # noqa: F401 - only checks that it is installed
     except ImportError:
@@ -25,7 +48,7 @@ def refuse_undrawable(file: Path) -> None:
 
 
 @contextmanager
-def plotted(file: Path, form: str, size: tuple[float, float], font: float = 9.0) -> Iterator["Figure"]:
+def open_figure(file: Path, form: str, size: tuple[float, float], font: float = 9.0) -> Iterator["Figure"]:
     """Yield a figure to draw on, and write it afterwards in the format of the suffix `form`; `size` is in inches.
 
     The same drawing gives the same file. Dollar signs in names are not parsed as mathematics. Raises OSError.
@@ -36,4 +59,187 @@ def plotted(file: Path, form: str, size: tuple[float, float], font: float = 9.0)
     with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": font, "text.parse_math": False}):
         figure = Figure(figsize=size, layout="constrained")
         yield figure
-        figure.savefig(file, format=form[1:], dpi=150, metadata=FORMS[form])
+        figure.savefig(file, format=form[1:], dpi=150, metadata=METADATA_BY_SUFFIX[form])
+
+
+def draw_consensus(report: "ConsensusReport", file: Path, form: str) -> None:
+    """Write agents with intervals, map of annotators, ambiguity of items, and stability. Raises OSError."""
+    with open_figure(file, form, (11.0, 8.0)) as figure:
+        grid = figure.add_gridspec(2, 2)
+        _draw_agents(figure.add_subplot(grid[0, 0]), report)
+        _draw_annotators(figure, figure.add_subplot(grid[0, 1]), report)
+        _draw_ambiguity(figure.add_subplot(grid[1, 0]), report)
+        halves = grid[1, 1].subgridspec(1, 2)
+        _draw_stability(figure.add_subplot(halves[0]), figure.add_subplot(halves[1]), report)
+
+
+def _draw_agents(axes: "Axes", report: "ConsensusReport") -> None:
+    """Draw score and interval of each agent, the best on top."""
+    ranked = sorted(report.agents.items(), key=lambda one: (-one[1].score, one[0]))
+    selected = ranked[:_MAX_AGENTS][::-1]
+    for row, (_, one) in enumerate(selected):
+        if one.low is not None and one.high is not None:
+            axes.plot([one.low, one.high], [row, row], color="0.5", linewidth=2.0)
+        axes.plot(one.score, row, marker="o", color="C0", markeredgecolor="0.2")
+    axes.set_yticks(range(len(selected)), [name for name, _ in selected])
+    shown = "" if len(ranked) == len(selected) else f", the first {len(selected)} of {len(ranked)}"
+    axes.set(
+        xlabel=f"mean credit ({report.method}); 95 %, {_INTERVAL_SOURCES[report.intervals]}", title=f"(a) agents{shown}"
+    )
+    if not selected:
+        _draw_text(axes, "no row names an agent")
+
+
+def _draw_annotators(figure: "Figure", axes: "Axes", report: "ConsensusReport") -> None:
+    """Draw leniency against strictness; size shows the number of labels, lightness the accuracy."""
+    annotators = list(report.annotators.items())
+    max_labels = max(one.labels for _, one in annotators)
+    points = axes.scatter(
+        [one.strictness for _, one in annotators],
+        [one.leniency for _, one in annotators],
+        s=[12.0 + 150.0 * one.labels / max(1, max_labels) for _, one in annotators],
+        c=[one.accuracy for _, one in annotators],
+        cmap="viridis",
+        edgecolors="0.2",
+        linewidths=0.5,
+        alpha=0.85,
+        rasterized=len(annotators) > _MAX_VECTOR_MARKS,
+    )
+    if len(annotators) <= _MAX_NAMES:
+        for name, one in annotators:
+            axes.annotate(name, (one.strictness, one.leniency), xytext=(5, 5), textcoords="offset points", fontsize=7)
+    figure.colorbar(points, ax=axes, label="accuracy")
+    axes.set(xlabel="strictness", ylabel="leniency", title=f"(b) annotators, size by labels (at most {max_labels})")
+    axes.margins(0.15)
+
+
+def _draw_ambiguity(axes: "Axes", report: "ConsensusReport") -> None:
+    """Draw a histogram of items by ambiguity, on a logarithmic scale, because most items have none."""
+    values = [one.ambiguity for one in report.items.values()]
+    highest = 1.0 - 1.0 / len(report.classes)
+    axes.hist(values, bins=30, range=(0.0, highest), color="0.8", edgecolor="0.2", log=True)
+    high_count = sum(value > HIGH for value in values)
+    axes.axvline(HIGH, color="0.3", linestyle="--", label=f"above {HIGH:g}: {high_count} of {len(values)}")
+    axes.set(xlabel="1 - greatest posterior", ylabel="items (log scale)", title=f"(c) ambiguity ({report.method})")
+    axes.set_ylim(bottom=0.7)
+    axes.yaxis.set_major_formatter(lambda count, _: f"{count:g}")  # the default formatter writes powers as mathematics
+    axes.yaxis.set_minor_formatter(lambda count, _: "")
+    axes.legend()
+
+
+def _draw_stability(first: "Axes", second: "Axes", report: "ConsensusReport") -> None:
+    """Draw both stability figures side by side: they need not rank the methods in the same order."""
+    first.set(title="(d) mean τ_b (high: steady)")
+    second.set(title="mean rank sd (low: steady)")
+    if report.stability is None:
+        for axes in (first, second):
+            _draw_text(axes, "not measured")
+        return
+    methods = list(report.stability)
+    _draw_bars(first, [_SHORT_NAMES[one] for one in methods], [report.stability[one].tau_b for one in methods])
+    _draw_bars(second, [_SHORT_NAMES[one] for one in methods], [report.stability[one].rank_sd for one in methods])
+    first.set_ylim(min(0.0, first.get_ylim()[0]), 1.1)
+    second.set_ylim(0.0, max(0.1, second.get_ylim()[1]))
+    first.set_xlabel(_subsets_label(next(iter(report.stability.values()))))
+
+
+def _subsets_label(one: "MethodStability") -> str:
+    return f"{one.subsets} subsets of annotators"
+
+
+def _draw_bars(axes: "Axes", names: Sequence[str], values: Sequence[float | None]) -> None:
+    for index, value in enumerate(values):
+        axes.bar(index, value or 0.0, color="0.8", edgecolor="0.2")
+        text = "no telling" if value is None else f"{value:.3f}"
+        axes.annotate(text, (index, value or 0.0), xytext=(0, 3), textcoords="offset points", ha="center")
+    axes.set_xticks(range(len(names)), names, fontsize=7)
+    axes.margins(y=0.15)
+
+
+def _draw_text(axes: "Axes", text: str) -> None:
+    """Draw a text instead of a panel that has no data."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="0.4")
+    axes.set_xticks([])
+    axes.set_yticks([])
+
+
+def draw_credit(report: "CreditReport", file: Path, form: str) -> None:
+    """Write leakage and preservation under each rule, and the effect of κ on them and on the reward. Raises OSError."""
+    with open_figure(file, form, (9.0, 6.5)) as figure:
+        (sweep_axes, reward_axes), (leakage_axes, preservation_axes) = figure.subplots(2, 2)
+        _draw_sweep(sweep_axes, report, [("leakage", "o", "-")], "leakage")
+        _draw_sweep(
+            reward_axes, report, [("preservation", "s", "-"), ("reward", "^", "--")], "preservation, mean reward"
+        )
+        methods = report.methods
+        _draw_estimates(leakage_axes, "leakage (95 %)", list(methods), [one.leakage for one in methods.values()])
+        _draw_estimates(
+            preservation_axes, "preservation (95 %)", list(methods), [one.preservation for one in methods.values()]
+        )
+
+
+def _draw_sweep(axes: "Axes", report: "CreditReport", figures: Sequence[tuple[str, str, str]], title: str) -> None:
+    """Draw one line for each figure of GEAR against κ; markers and line styles distinguish them without colour."""
+    for name, mark, stroke in figures:
+        points = [(float(kappa), getattr(one, name)) for kappa, one in report.ablations.kappas.items()]
+        defined = [(kappa, value) for kappa, value in points if value is not None]
+        label = "mean reward" if name == "reward" else name
+        if defined:
+            axes.plot([k for k, _ in defined], [v for _, v in defined], marker=mark, linestyle=stroke, label=label)
+    axes.axvline(report.kappa, color="0.7", linestyle=":", label=f"the run's κ, {report.kappa:g}")
+    axes.set(xlabel="κ", title=title)
+    axes.legend()
+
+
+def _draw_estimates(axes: "Axes", title: str, names: Sequence[str], estimates: "Sequence[Estimate]") -> None:
+    """Draw one bar with its interval for each rule; no bar without a case."""
+    for index, one in enumerate(estimates):
+        if one.value is None:
+            axes.annotate("no case", (index, 0.0), xytext=(0, 4), textcoords="offset points", ha="center")
+            continue
+        axes.bar(index, one.value, color="0.8", edgecolor="0.2", yerr=_error_bar(one), capsize=4)
+    axes.set_xticks(range(len(names)), names)
+    axes.set(title=title, ylim=(0.0, None))
+
+
+def _error_bar(one: "Estimate") -> Any:
+    """Return the distances from the value to both ends of its interval; None without an interval."""
+    if one.value is None or one.low is None or one.high is None:
+        return None
+    return [[max(0.0, one.value - one.low)], [max(0.0, one.high - one.value)]]
+
+
+def draw_disagreement(reports: "Sequence[DisagreementReport]", file: Path, form: str) -> None:
+    """Write the panels of MACRM's Fig. 3 over the steps, with a line for each run. Raises OSError."""
+    with open_figure(file, form, (11.0, 3.6)) as figure:
+        for axes, (name, title) in zip(figure.subplots(1, len(_STEP_PANELS)), _STEP_PANELS, strict=True):
+            for index, one in enumerate(reports):
+                stroke, mark = _LINE_STYLES[index % len(_LINE_STYLES)]
+                steps, series = [each.step for each in one.steps], [getattr(each, name) for each in one.steps]
+                axes.plot(steps, series, linestyle=stroke, marker=mark, markersize=3.0, label=one.run)
+            axes.set(xlabel="step", title=title)
+        axes.set_ylim(0.0, max(0.4, *(1.1 * each.conflict_rate for one in reports for each in one.steps)))
+        axes.legend()
+
+
+def draw_stream(report: "WatchReport", history: Mapping[str, Floats], file: Path, form: str) -> None:
+    """Write every series of a watched stream over the steps, with its alerts. Raises OSError."""
+    rows = -(-len(history) // _STREAM_COLUMNS)
+    with open_figure(file, form, (9.0, 1.4 * rows + 0.6), font=8.0) as figure:
+        panels = figure.subplots(rows, _STREAM_COLUMNS, sharex=True, squeeze=False).ravel()
+        for axes, (name, values) in zip(panels, history.items(), strict=False):
+            axes.plot(np.arange(1, len(values) + 1), values, color="0.2", linewidth=0.8)
+            axes.set_title(name, loc="left")
+            for alert in report.alerts:
+                if alert.series == name or alert.kind == "hack":
+                    axes.axvline(alert.step, **_line_style(alert))
+        for axes in panels[len(history) :]:
+            axes.set_axis_off()
+        figure.supxlabel("step; solid: adverse, dashed: not, dotted: hack")
+
+
+def _line_style(alert: "Alert") -> dict[str, str]:
+    """Return the line style of an alert; line styles distinguish alerts without colour too."""
+    if alert.kind == "hack":
+        return {"color": "C3", "linestyle": ":"}
+    return {"color": "C3", "linestyle": "-"} if alert.adverse else {"color": "C0", "linestyle": "--"}

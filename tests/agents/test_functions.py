@@ -13,8 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import ValidationError
 
 import jurygraph as jg
-from jurygraph import Ask, ConfigError, Material, Response, TaskView, Verdict, When
-from jurygraph.agents.functions import REGISTERED, Adapted, adapt, read_answer, source_version
+from jurygraph import Condition, ConfigError, EvaluatorInput, Material, Response, TaskView, Verdict
+from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, read_answer, source_version
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.schema import EvaluatorUse
 
@@ -30,9 +30,9 @@ def _nothing_stays_registered() -> Iterator[None]:
     REGISTERED.update(before)
 
 
-def answer(made: Adapted, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
+def answer(made: AdaptedEvaluator, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
     (question,) = made.questions(VIEW)
-    result = made.answer(Ask(question, VIEW, responses, material or ({},) * len(responses)))
+    result = made.answer(EvaluatorInput(question, VIEW, responses, material or ({},) * len(responses)))
     return asyncio.run(_waited_for(result)) if inspect.isawaitable(result) else result
 
 
@@ -58,7 +58,7 @@ def test_a_bare_decorator_registers_under_the_functions_name() -> None:
 
 
 def test_a_decorator_with_settings_says_them_in_its_question() -> None:
-    when = When(question="short", threshold=1.0)
+    when = Condition(question="short", threshold=1.0)
 
     @jg.evaluator(
         name="my.pair",
@@ -86,7 +86,7 @@ def test_a_decorated_function_can_still_be_called() -> None:
     assert (decorated(VIEW, SHORT), decorated(task=VIEW, response=LONG)) == (1.0, 0.0)
 
 
-def test_what_has_no_name_of_its_own_is_given_one() -> None:
+def test_an_unnamed_function_needs_a_name() -> None:
     with pytest.raises(ConfigError, match="has no name of its own"):
         jg.evaluator(partial(short))
     assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
@@ -182,10 +182,10 @@ def test_a_function_that_cannot_be_called_so_is_refused(
 
 
 @pytest.mark.parametrize("function", [three, four])
-def test_a_parameter_that_nobody_fills_is_refused_when_the_config_is_known(function: Callable[..., Any]) -> None:
+def test_an_unset_parameter_is_refused_with_the_config(function: Callable[..., Any]) -> None:
     made = adapt(function, "mine")
     with pytest.raises(ConfigError, match="missing a required argument: 'second'"):
-        made.given({})
+        made.set_params({})
 
 
 def test_something_without_a_signature_is_refused() -> None:
@@ -202,15 +202,15 @@ def within(task: TaskView, response: Response, *, limit: int, unit: str = "chara
 
 def test_params_of_the_config_come_as_keywords_and_stand_in_the_question() -> None:
     made = adapt(within, "within")
-    made.given({"limit": 3})
+    made.set_params({"limit": 3})
     assert made.questions(VIEW)[0].params == {"limit": 3}
     assert (answer(made, SHORT), answer(made, LONG)) == (1.0, 0.0)
 
 
 def test_other_params_are_another_question() -> None:
     one, other = adapt(within, "within"), adapt(within, "within")
-    one.given({"limit": 3})
-    other.given({"limit": 4})
+    one.set_params({"limit": 3})
+    other.set_params({"limit": 4})
     assert one.questions(VIEW)[0].digest != other.questions(VIEW)[0].digest
 
 
@@ -224,7 +224,7 @@ def test_other_params_are_another_question() -> None:
 )
 def test_params_that_do_not_fit_are_refused(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        adapt(within, "within").given(params)
+        adapt(within, "within").set_params(params)
 
 
 # What a function is given
@@ -300,7 +300,7 @@ def test_a_function_without_source_has_the_version_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layer", "own_model", "asks"),
+    ("layer", "own_model", "batch"),
     [
         ("check", None, False),
         ("fact", None, False),
@@ -311,15 +311,15 @@ def test_a_function_without_source_has_the_version_1() -> None:
         ("residual", True, False),
     ],
 )
-def test_a_function_asks_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, asks: bool) -> None:
-    assert adapt(short, "short", layer=layer, own_model=own_model).asks_model is asks
+def test_a_function_asks_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, batch: bool) -> None:
+    assert adapt(short, "short", layer=layer, own_model=own_model).uses_model is batch
 
 
 def test_a_runnable_brings_its_own_model_unless_it_says_otherwise() -> None:
     runnable = RunnableLambda(lambda given: 1.0)
     assert adapt(runnable, "r").layer == "model"
-    assert not adapt(runnable, "r").asks_model
-    assert adapt(runnable, "r", own_model=False).asks_model
+    assert not adapt(runnable, "r").uses_model
+    assert adapt(runnable, "r", own_model=False).uses_model
 
 
 # Runnables and graphs
@@ -343,8 +343,8 @@ def test_a_runnable_is_given_the_task_the_response_and_their_texts() -> None:
 
 def test_a_runnable_takes_no_params() -> None:
     with pytest.raises(ConfigError, match="is a Runnable and takes no params"):
-        adapt(RunnableLambda(lambda state: 1.0), "r").given({"limit": 1})
-    adapt(RunnableLambda(lambda state: 1.0), "r").given({})
+        adapt(RunnableLambda(lambda state: 1.0), "r").set_params({"limit": 1})
+    adapt(RunnableLambda(lambda state: 1.0), "r").set_params({})
 
 
 @pytest.mark.parametrize("given", [{}, {"scroe": 1.0}])

@@ -16,16 +16,16 @@ BOMBS = [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"]
 
 
 def found(path: str, data: Any) -> list[Any]:
-    return [node.value for node in notation.path(path).find(data)]
+    return [node.value for node in notation.compile_jsonpath(path).find(data)]
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_what_a_pattern_takes_grows_with_a_text_and_no_faster(bomb: str) -> None:
-    assert notation.pattern(bomb).search("a" * 100_000 + "b") is None
+def test_matching_time_of_a_pattern_is_linear_in_the_text(bomb: str) -> None:
+    assert notation.compile_pattern(bomb).search("a" * 100_000 + "b") is None
 
 
-def test_a_match_stands_at_characters_not_bytes() -> None:
-    match = notation.pattern("é+").search("😀 ab éé")
+def test_offsets_of_a_match_are_in_characters() -> None:
+    match = notation.compile_pattern("é+").search("😀 ab éé")
     assert (match.start(), match.end(), match.group()) == (5, 7, "éé")
 
 
@@ -39,10 +39,10 @@ def test_a_match_stands_at_characters_not_bytes() -> None:
         ("a{5000}", "invalid repetition size: {5000}"),
     ],
 )
-def test_what_is_no_pattern_is_refused_in_words(text: str, words: str, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ValueError, match="is no RE2 pattern") as caught:
-        notation.pattern(text)
-    assert str(caught.value) == f"is no RE2 pattern ({words}); RE2 has no look-around and no back references"
+def test_an_invalid_pattern_is_refused_with_a_message(text: str, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="is not a valid RE2 pattern") as caught:
+        notation.compile_pattern(text)
+    assert str(caught.value) == f"is not a valid RE2 pattern ({words}); RE2 has no look-around and no back references"
     assert capfd.readouterr() == ("", "")
 
 
@@ -65,9 +65,9 @@ def test_a_path_finds_what_it_names(path: str, values: list[Any]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "a", "$[", "$..", "$[?nothing(@.a)]", "$[?length(@.*) > 1]", "$[99999999999999999999]", "$['\\ud800']"]
 )
-def test_what_is_no_path_is_refused_in_words(text: str) -> None:
-    with pytest.raises(ValueError, match=r"is no JSONPath \(.+\); write one such as \$\[\*\]\.name"):
-        notation.path(text)
+def test_an_invalid_path_is_refused_with_a_message(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a valid JSONPath \(.+\); write one such as \$\[\*\]\.name"):
+        notation.compile_jsonpath(text)
 
 
 def test_match_takes_the_whole_text_and_search_any_part() -> None:
@@ -83,7 +83,7 @@ def test_no_pattern_within_a_path_is_slow_either(function: str, bomb: str) -> No
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", 5, None, ["a"]])
-def test_what_is_no_pattern_within_a_path_matches_nothing(pattern: Any) -> None:
+def test_an_invalid_pattern_in_a_path_matches_nothing(pattern: Any) -> None:
     assert found("$[?search(@.a, @.b)]", [{"a": "aa", "b": pattern}, {"a": "aa", "b": "a"}]) == [{"a": "aa", "b": "a"}]
 
 
@@ -98,14 +98,14 @@ def test_a_path_goes_as_deep_as_data_can() -> None:
 @given(st.text("$.[]*?@()'\"<>=!&|,:-0123ab \\" + string.ascii_lowercase[:4], max_size=12).map("${}".format))
 def test_any_text_is_a_path_or_refused(text: str) -> None:
     said = refusal(lambda: found(text, {"a": [{"b": 1}, "ab", None, 2.5]}))
-    assert said is None or said.startswith("is no JSONPath (")
+    assert said is None or said.startswith("is not a valid JSONPath (")
 
 
 @settings(max_examples=at_most(200))
 @given(st.text("(?:=<!)[^]{1,9}*+|.\\dpLab1$-", max_size=12))
 def test_any_text_is_a_pattern_or_refused(text: str) -> None:
-    said = refusal(lambda: notation.pattern(text).search("ab1"))
-    assert said is None or said.startswith("is no RE2 pattern (")
+    said = refusal(lambda: notation.compile_pattern(text).search("ab1"))
+    assert said is None or said.startswith("is not a valid RE2 pattern (")
 
 
 def refusal(read: Callable[[], Any]) -> str | None:
@@ -118,13 +118,13 @@ def refusal(read: Callable[[], Any]) -> str | None:
 
 
 def test_code_is_named_by_package_module_and_name() -> None:
-    assert notation.code("json.dumps") is notation.code("json:dumps") is json.dumps
+    assert notation.import_object("json.dumps") is notation.import_object("json:dumps") is json.dumps
     for name in ("json.nothing", "no_such_package.name", "dumps", ".dumps"):
-        with pytest.raises(ValueError, match=f"'{name}' cannot be had"):
-            notation.code(name)
+        with pytest.raises(ValueError, match=f"'{name}' cannot be imported"):
+            notation.import_object(name)
 
 
-def test_what_is_in_no_notation_is_named_by_its_field() -> None:
-    notation.require("pattern", "a+", notation.pattern)
-    with pytest.raises(ValueError, match=r"^`at\[0\]` is no JSONPath"):
-        notation.require("at[0]", "days[", notation.path)
+def test_an_invalid_notation_is_named_by_its_field() -> None:
+    notation.require_notation("pattern", "a+", notation.compile_pattern)
+    with pytest.raises(ValueError, match=r"^`at\[0\]` is not a valid JSONPath"):
+        notation.require_notation("at[0]", "days[", notation.compile_jsonpath)

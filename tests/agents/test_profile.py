@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import jurygraph as jg
-from jurygraph.agents.profile import DEGREES, MOST, StatedConstraint, StatedConstraints, sorted_out
+from jurygraph.agents.profile import (
+    DEGREE_VALUES,
+    MAX_CONSTRAINTS,
+    ConstraintReply,
+    ConstraintsReply,
+    parse_constraints,
+)
 from jurygraph.errors import BudgetExceeded, ModelError, PlanError
-from jurygraph.safety.evidence import Text
+from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema.profile import Profiles
 from tests.agents.parser import (
     ANN,
@@ -122,11 +128,11 @@ class TestRead:
             jury.prepare(trip(BEN, query=query))
             assert fenced(server.requests[0].body, "task") == "user: Hello.\n\nassistant: Where to?"
 
-    @pytest.mark.parametrize(("word", "alpha"), DEGREES.items())
+    @pytest.mark.parametrize(("word", "alpha"), DEGREE_VALUES.items())
     def test_a_word_for_restrictiveness_is_a_number_of_ours(self, word: str, alpha: float) -> None:
         found = read(parsing({BEN: [need("more than 90 euros", restrictiveness=word)]}), BEN)
         assert found.stakeholders[0].constraints[0].restrictiveness == alpha
-        assert DEGREES["low"] < DEGREES["usual"] == 1.0 < DEGREES["high"]
+        assert DEGREE_VALUES["low"] < DEGREE_VALUES["usual"] == 1.0 < DEGREE_VALUES["high"]
 
     def test_the_order_of_the_file_changes_nothing(self) -> None:
         people = [{"id": "ann", "profile": ANN}, {"id": "ben", "profile": BEN}]
@@ -202,8 +208,8 @@ class TestWhatIsWrong:
     def test_of_ten_constraints_eight_count(self) -> None:
         stated = [need("more than 90 euros", f"It is {n}.") for n in range(10)]
         found = read(in_turn(needs(*stated), needs(*stated)), BEN, calls=2)
-        assert texts(found) == [f"It is {n}." for n in range(MOST)]
-        assert [one.id for one in found.stakeholders[0].constraints] == [f"c{n}" for n in range(1, MOST + 1)]
+        assert texts(found) == [f"It is {n}." for n in range(MAX_CONSTRAINTS)]
+        assert [one.id for one in found.stakeholders[0].constraints] == [f"c{n}" for n in range(1, MAX_CONSTRAINTS + 1)]
         assert found.dropped == tuple(f"ann: “It is {n}.” comes after 8 others, which is the most" for n in (8, 9))
 
     def test_an_empty_list_is_asked_about_once_and_is_an_error_of_the_plan(self) -> None:
@@ -270,8 +276,8 @@ class TestHostile:
 
     @given(quote=st.text(max_size=60))
     def test_whatever_is_quoted_a_constraint_that_counts_rests_on_words_of_the_profile(self, quote: str) -> None:
-        stated = StatedConstraint(quote=quote, text="It is so.", kind="hard", restrictiveness="usual")
-        kept, wrong = sorted_out(StatedConstraints(constraints=(stated,)), Text(BEN))
+        stated = ConstraintReply(quote=quote, text="It is so.", kind="hard", restrictiveness="usual")
+        kept, wrong = parse_constraints(ConstraintsReply(constraints=(stated,)), SearchableText(BEN))
         assert len(kept) + len(wrong) == 1
         assert all(one.quote in BEN for one in kept)
 
@@ -334,5 +340,5 @@ class TestTensions:
         def script(body: dict[str, Any], number: int) -> Answer:
             return said("none") if asks_about_tensions(body) else needs(*NEEDS[fenced(body, "profile")])
 
-        with pytest.raises(ModelError, match="task 'trip': what pulls its stakeholders apart could not be read"):
+        with pytest.raises(ModelError, match="task 'trip': the tensions between its stakeholders could not be read"):
             read(script, ANN, BEN)

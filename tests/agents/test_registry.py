@@ -10,10 +10,10 @@ import pytest
 
 import jurygraph as jg
 from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task, TaskView
-from jurygraph.agents.combiners import Gear
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.maths.evaluators import Length
-from jurygraph.agents.registry import OWN_COMBINERS, OWN_EVALUATORS, load_combiner, load_deriver, load_evaluator
+from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_EVALUATORS, load_combiner, load_deriver, load_evaluator
+from jurygraph.decision.combiners import Gear
 from jurygraph.schema import DeriverUse, EvaluatorUse
 
 VIEW = TaskView(id="t", query="q")
@@ -124,7 +124,7 @@ def test_a_dotted_path_finds_a_function_a_class_an_instance_a_runnable(use: Any,
     assert scores(use) == expected
 
 
-def test_what_the_decorator_registered_is_found_by_its_name() -> None:
+def test_a_decorated_function_is_found_by_its_name() -> None:
     importlib.import_module("mine.mod")
     assert scores("found_by_name") == [0.5, 0.5]
 
@@ -134,13 +134,13 @@ def test_it_is_called_by_its_dotted_path(use: str) -> None:
     assert evaluator(use).name == "mine.mod.plain"
 
 
-def test_a_name_of_ones_own_stands_in_its_questions() -> None:
+def test_a_custom_name_is_used_in_question_ids() -> None:
     made = evaluator("mine.mod.Tone", name="brevity")
     (question,) = made.questions(VIEW)
     assert (made.name, question.id, question.evaluator, question.subject) == ("brevity",) * 4
 
 
-@pytest.mark.parametrize("name", OWN_EVALUATORS)
+@pytest.mark.parametrize("name", BUILTIN_EVALUATORS)
 def test_every_evaluator_of_our_own_is_there(name: str) -> None:
     history = {"dimensions": "ideas", "shots": 0}
     needed = {"zero-shot": history, "aggregate": history, "personalized": history}
@@ -149,7 +149,7 @@ def test_every_evaluator_of_our_own_is_there(name: str) -> None:
     assert (made.name, isinstance(made, Evaluator)) == (name, True)
 
 
-@pytest.mark.parametrize("name", OWN_COMBINERS)
+@pytest.mark.parametrize("name", BUILTIN_COMBINERS)
 def test_every_combiner_of_our_own_is_there_under_its_name(name: str) -> None:
     assert load_combiner(name).name == name
 
@@ -219,9 +219,9 @@ def test_an_entry_point_that_leads_nowhere_is_named(tmp_path: Path, target: str)
         (".tone", "unknown evaluator '.tone'"),
         ("..mine.tone", "unknown evaluator '..mine.tone'"),
         ("mine.mod:", "unknown evaluator 'mine.mod:'"),
-        ("mine.mod.number", "'mine.mod.number' is no evaluator.*found int"),
-        ("mine.mod.Words", "'mine.mod.Words' is no evaluator.*found Words"),
-        ("mine.mod", "'mine.mod' is no evaluator.*found module"),
+        ("mine.mod.number", "'mine.mod.number' is not an evaluator.*found int"),
+        ("mine.mod.Words", "'mine.mod.Words' is not an evaluator.*found Words"),
+        ("mine.mod", "'mine.mod' is not an evaluator.*found module"),
         ("mine.mod.Unfinished", "'mine.mod.Unfinished' is abstract"),
         ("jurygraph.Evaluator", "'jurygraph.Evaluator' is abstract"),
     ],
@@ -236,7 +236,7 @@ def test_an_unknown_evaluator_is_refused_with_the_nearest_known_one(use: str, me
     ("name", "message"),
     [
         ("maen", r"unknown combiner 'maen'; did you mean 'mean'\?"),
-        ("mine.mod.Tone", "'mine.mod.Tone' is no combiner"),
+        ("mine.mod.Tone", "'mine.mod.Tone' is not a combiner"),
         ("maths.accuracy", "unknown combiner 'maths.accuracy'; name one as package.module.combiner"),
     ],
 )
@@ -249,9 +249,9 @@ def test_an_unknown_combiner_is_refused_with_the_nearest_known_one(name: str, me
     ("use", "message"),
     [
         ("words", "unknown deriver 'words'; name one as package.module.deriver"),
-        ("mine.mod.Tone", "'mine.mod.Tone' is no deriver"),
+        ("mine.mod.Tone", "'mine.mod.Tone' is not a deriver"),
         ("builtins.dict", "deriver 'builtins.dict' cannot be made from a config: no signature found"),
-        ("mine.mod.GivesNothing", "'mine.mod.GivesNothing' is no deriver.*say what it `gives`"),
+        ("mine.mod.GivesNothing", "'mine.mod.GivesNothing' is not a deriver.*set `gives`"),
     ],
 )
 def test_an_unknown_deriver_is_refused(use: str, message: str) -> None:
@@ -356,7 +356,7 @@ def test_two_uses_of_one_deriver_do_not_disturb_each_other() -> None:
 
 def test_a_combiner_is_found_by_its_dotted_path() -> None:
     assert load_combiner("mine.mod.Own").name == "own"
-    assert isinstance(load_combiner("jurygraph.agents.combiners.Gear"), Gear)
+    assert isinstance(load_combiner("jurygraph.decision.combiners.Gear"), Gear)
 
 
 def test_a_version_follows_the_source_of_a_plain_function(tmp_path: Path) -> None:

@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 import jurygraph as jg
-from jurygraph import Ask, Cells, Combiner, Deriver, DeriverAsk, Evaluator, PlanError, Stakeholder, TaskView
+from jurygraph import (
+    Combiner,
+    Deriver,
+    DeriverInput,
+    Evaluator,
+    EvaluatorInput,
+    PlanError,
+    ScoreMatrix,
+    Stakeholder,
+    TaskView,
+)
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE
 from jurygraph.schema import Criterion, Reviewer
 
@@ -18,7 +28,7 @@ ANN = TaskView(id="t", query="q", audience="stakeholder", about=Stakeholder(id="
 class Tone(Evaluator):
     name = "my_package.tone"
 
-    def answer(self, ask: Ask) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0
 
 
@@ -29,13 +39,13 @@ def test_a_role_leaves_its_work_open(role: type) -> None:
 
 
 def test_an_evaluator_is_given_one_view_responses_and_material_and_nothing_else() -> None:
-    assert {field.name for field in dataclasses.fields(Ask)} == {
-        *("question", "task", "responses", "material", "sample", "gateway")
+    assert {field.name for field in dataclasses.fields(EvaluatorInput)} == {
+        *("question", "task", "responses", "material", "sample", "client")
     }
 
 
 def test_a_deriver_is_given_one_view_one_response_its_material_and_the_model_and_nothing_else() -> None:
-    assert {field.name for field in dataclasses.fields(DeriverAsk)} == {"task", "response", "material", "gateway"}
+    assert {field.name for field in dataclasses.fields(DeriverInput)} == {"task", "response", "material", "client"}
 
 
 @pytest.mark.parametrize(
@@ -97,13 +107,13 @@ def test_every_audience_belongs_to_a_branch() -> None:
         assert tone.question(view).branch == BRANCH_OF_AUDIENCE[audience]  # type: ignore[index]
 
 
-def cells(value: list[list[float]], live: Any = True, weight: Any = 1.0) -> Cells:
+def cells(value: list[list[float]], live: Any = True, weight: Any = 1.0) -> ScoreMatrix:
     numbers = np.array(value)
-    return Cells(
+    return ScoreMatrix(
         value=numbers,
         met=numbers >= 0.5,
         judged=np.ones(numbers.shape, dtype=bool),
-        live=np.broadcast_to(np.array(live), numbers.shape),
+        applicable=np.broadcast_to(np.array(live), numbers.shape),
         weight=np.broadcast_to(np.array(weight, dtype=float), numbers.shape[1:]),
     )
 
@@ -132,6 +142,6 @@ def test_a_combiner_takes_no_parameter_unless_it_says_so() -> None:
         Own().freeze({}, {"power": 2})
 
 
-def test_the_first_response_is_the_one_asked_about() -> None:
+def test_the_first_response_is_the_judged_one() -> None:
     first, second = jg.Response(id="a", text="x"), jg.Response(id="b", text="y")
-    assert Ask(Tone().question(WHOLE), WHOLE, (first, second), ({}, {})).response is first
+    assert EvaluatorInput(Tone().question(WHOLE), WHOLE, (first, second), ({}, {})).response is first

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Jury, Response, Task
-from jurygraph.agents.graph_annotator.candidates import Pair, kinds_between
+from jurygraph import Jury, Planner, Response, Task
+from jurygraph.agents.graph_annotator.validation import Pair, kinds_between
 from jurygraph.aggregation import gear
 from jurygraph.errors import ModelError, PlanError
 from jurygraph.schema import Rubric
@@ -29,7 +29,7 @@ def calls(seed: int, tokens: int = 300) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_noise_extracts_is_nothing_that_does_not_stand_in_the_response(tiny: Path, seed: int) -> None:
+def test_noisy_extraction_yields_only_grounded_values(tiny: Path, seed: int) -> None:
     config = {
         "model": f"gguf:{tiny}",
         "derivers": [{"use": "extract", "params": {"records": RECORDS}}],
@@ -80,7 +80,7 @@ def graph_of(tiny: Path, weights: dict[str, float], seed: int) -> Rubric:
     asking["parameters"]["logit_bias"] |= {str(ord("w")): 6.0, str(ord("s")): 5.0}
     config = {"model": f"gguf:{tiny}", "evaluators": ["criteria"], "annotation": {"batch": 2}, "calls": asking}
     with Jury.from_config(config) as jury:
-        return jury.annotate(task)
+        return Planner(jury).annotate(task)
 
 
 def is_a_graph_of(rubric: Rubric, weights: dict[str, float]) -> bool:

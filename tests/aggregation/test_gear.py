@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation import _enumeration, _rubric_graph, gear
+from jurygraph.aggregation import _rubric_graph, gear
 from jurygraph.errors import GraphError
 from tests.aggregation.reference import Rubric, chain, eq_9, eq_12, has_independent_parents, rubrics
 
@@ -144,9 +144,11 @@ class TestExactMarginals:
         self, states: int, blocks: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         summed: list[int] = []
-        of_rows = _enumeration._of_rows
-        monkeypatch.setattr(_enumeration, "STATES_AT_ONCE", states)
-        monkeypatch.setattr(_enumeration, "_of_rows", lambda p, graph: summed.append(len(p)) or of_rows(p, graph))
+        enumerate_rows = _rubric_graph._enumerate_rows
+        monkeypatch.setattr(_rubric_graph, "STATES_PER_BATCH", states)
+        monkeypatch.setattr(
+            _rubric_graph, "_enumerate_rows", lambda p, graph: summed.append(len(p)) or enumerate_rows(p, graph)
+        )
         p = np.linspace(0.1, 0.9, 15).reshape(5, 3)
         found = gear.exact_marginals(p, [0, 1], [1, 2], [0.2, 0.6])
         assert summed == blocks
@@ -214,7 +216,7 @@ class TestCompiledGraph:
         assert graph.marginals(DIAMOND_P, retention).tolist() == gear.marginals(DIAMOND_P, *DIAMOND, retention).tolist()
         exact = gear.exact_marginals(DIAMOND_P, *DIAMOND, retention)
         assert graph.exact_marginals(DIAMOND_P, retention).tolist() == exact.tolist()
-        assert graph.hard(DIAMOND_P).tolist() == gear.hard(DIAMOND_P, *DIAMOND).tolist()
+        assert graph.hard_gating(DIAMOND_P).tolist() == gear.hard(DIAMOND_P, *DIAMOND).tolist()
 
     def test_edges_are_sorted_and_retention_follows_the_edges_as_given(self) -> None:
         graph = gear.compile(3, [1, 0, 0], [2, 2, 1])

@@ -63,7 +63,7 @@ def test_flat_hard_and_soft_aggregation(case: dict[str, Any]) -> None:
     scored, expected = Scored(case), case["expected"]
     assert flat.reward(scored.p, scored.weights) == pytest.approx(expected["flat"]["reward"], rel=1e-12, abs=1e-12)
     scored.agrees(np.array(scored.p), expected["flat"])
-    scored.agrees(scored.graph.hard(scored.p, mode="local", met=scored.met), expected["hard"])
+    scored.agrees(scored.graph.hard_gating(scored.p, mode="local", met=scored.met), expected["hard"])
     scored.agrees(scored.gated(1.0), expected["gear"])
 
 
@@ -83,6 +83,6 @@ def test_exact_marginals(case: dict[str, Any]) -> None:
 
 @by_id(REFUSED)
 def test_what_the_reference_repairs_is_refused_here(case: dict[str, Any]) -> None:
-    reasons = "no criterion|no kind|to itself|an edge already|cycle|a positive weight|a number in"
+    reasons = "no criterion|not a kind|to itself|an edge already|cycle|a positive weight|a number in"
     with pytest.raises(GraphError, match=reasons):
         Scored(case).reward()

@@ -131,7 +131,7 @@ def test_edges_between_ids_become_edges_between_indices() -> None:
     [
         ([("cites", "sings", "weak")], "edge cites -> sings .*there is no criterion sings"),
         ([("sings", "cites", "weak")], "there is no criterion sings"),
-        ([("cites", "quotes", "trigger")], "'trigger' is no kind of edge: weak, strong, activation are"),
+        ([("cites", "quotes", "trigger")], "'trigger' is not a kind of edge: weak, strong, activation are"),
         ([("cites", "cites", "weak")], "from a criterion to itself"),
         ([("cites", "quotes", "weak"), ("cites", "quotes", "weak")], r"have an edge already \(weak\)"),
         ([("cites", "quotes", "weak"), ("cites", "quotes", "strong")], r"\(strong\): these two have an edge already"),
@@ -150,12 +150,12 @@ def test_an_id_that_is_there_twice() -> None:
 @pytest.mark.parametrize(
     ("kinds", "settings", "message"),
     [
-        (["weak", "soft"], {}, "'soft' is no kind of edge"),
+        (["weak", "soft"], {}, "'soft' is not a kind of edge"),
         ("weak", {}, "kinds is the string 'weak'"),
         (["weak"], {"kappa": -0.5}, "kappa is -0.5"),
         (["weak"], {"kappa": np.nan}, "kappa is nan"),
         (["weak"], {"kappa": np.inf}, "kappa is inf"),
-        (["weak"], {"base": {"soft": 0.5}}, "'soft' is no kind of edge"),
+        (["weak"], {"base": {"soft": 0.5}}, "'soft' is not a kind of edge"),
         (["weak"], {"base": {"strong": 1.5}}, r"base\['strong'\] is 1.5"),
         (["weak"], {"base": {"weak": np.nan}}, r"base\['weak'\] is nan"),
     ],

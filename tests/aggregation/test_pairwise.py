@@ -75,7 +75,7 @@ def test_what_is_no_preference_is_refused(function: Callable[..., Any], first: A
 def test_the_figures_of_all_nine_cases() -> None:
     found = position(FIRST, SECOND)
     assert found == Position(
-        pairs=9, consistent=3, ties=1, wavering=4, flips=2, toward_first=1, toward_second=1, decided=12, first=6
+        pairs=9, consistent=3, ties=1, half_ties=4, flips=2, toward_first=1, toward_second=1, decided=12, first=6
     )
     assert found.preference_for_first == 0.5
 
@@ -99,7 +99,7 @@ def test_where_nothing_is_decided_there_is_no_preference_to_speak_of() -> None:
 def test_every_pair_is_counted_once_and_the_other_side_tells_the_same(pairs: list[tuple[float, float]]) -> None:
     one, other = np.array(pairs).reshape(-1, 2).T
     found = position(one, other)
-    assert found.pairs == found.consistent + found.flips + found.wavering == len(pairs)
+    assert found.pairs == found.consistent + found.flips + found.half_ties == len(pairs)
     assert found.flips == found.toward_first + found.toward_second
     assert position(1 - other, 1 - one) == found
 
@@ -151,7 +151,7 @@ def test_at_which_everybody_wins_as_often_as_expected(wins: np.ndarray, prior: f
     p = found.strength
     expected = ((wins + wins.T) * p[:, None] / (p[:, None] + p)).sum(axis=1)
     np.testing.assert_allclose(wins.sum(axis=1) - expected, prior * (p - 1), atol=1e-10)
-    assert found.settled
+    assert found.converged
     assert (p > 0).all()
     assert p.mean() == pytest.approx(1.0, abs=1e-9)
 
@@ -211,7 +211,7 @@ def test_one_that_wins_over_all_is_settled_long_before_the_limit(
     wins: Callable[[int], np.ndarray], size: int, prior: float
 ) -> None:
     found = bradley_terry(wins(size), prior)
-    assert found.settled
+    assert found.converged
     assert found.rounds < MOST_ROUNDS / 2
     assert (np.diff(found.strength) <= 1e-12).all()
     assert found.strength[0] > 1.0 > found.strength[-1]
@@ -231,7 +231,7 @@ def test_the_least_and_the_most_are_allowed(extreme: dict[str, float]) -> None:
 
 def test_the_limit_stops_it_and_it_says_so() -> None:
     found = bradley_terry(total_order(64), 1e-6)
-    assert (found.settled, found.rounds) == (False, MOST_ROUNDS)
+    assert (found.converged, found.rounds) == (False, MOST_ROUNDS)
 
 
 def test_the_same_bits_in_any_layout() -> None:
@@ -248,7 +248,7 @@ def test_the_same_bits_in_any_layout() -> None:
         (1.0, 0.1, r"wins has shape \(\) where \(0, 0\)"),
         ([[0.0, -1.0], [0.0, 0.0]], 0.1, r"wins\[0, 1\] is -1.0: at least 0"),
         ([[0.0, np.inf], [0.0, 0.0]], 0.1, r"wins\[0, 1\] is inf"),
-        ([[1.0, 0.0], [0.0, 0.0]], 0.1, "a number on its diagonal: nobody is compared with itself"),
+        ([[1.0, 0.0], [0.0, 0.0]], 0.1, "a number on its diagonal: no response is compared with itself"),
         ([[0.0, 1.0], [0.0, 0.0]], 0.0, "prior is 0.0: a number from 1e-06 to 1e\\+06"),
         ([[0.0, 1.0], [0.0, 0.0]], float("nan"), "prior is nan"),
         ([[0.0, 1e300], [0.0, 0.0]], 0.1, r"wins holds 1e\+300: 1e\+06 of one over another are the most"),

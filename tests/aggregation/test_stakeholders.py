@@ -61,7 +61,7 @@ class TestDifficulty:
             ([[1]], [[1]], 0.0, {}, r"conflict has shape \(\)"),
             ([[1], [1]], [[1]], [0, 0], {}, r"soft has shape \(1,\) where \(2,\)"),
             ([[1]], [[1], [1]], [0, 0], {}, r"hard has shape \(1,\) where \(2,\)"),
-            ([[1], 1], [[1], [1]], [0, 0], {}, r"hard\[1\] is no list of α"),
+            ([[1], 1], [[1], [1]], [0, 0], {}, r"hard\[1\] is not a list of α"),
             ([["1"]], [[1]], [0], {}, r"hard\[0\] holds <U1"),
         ],
     )
@@ -195,7 +195,7 @@ class TestSacrifice:
     @pytest.mark.parametrize(
         ("solo", "joint", "wrong"),
         [
-            ([0.0], [0.0], "solo holds a utility that is not above 0"),
+            ([0.0], [0.0], "solo has a utility that is not above 0"),
             ([1.0], [1.0, 1.0], r"joint has shape \(2,\) where \(1,\) is needed"),
             ([np.nan], [1.0], r"solo\[0\] is nan"),
             ([1.0], [np.inf], r"joint\[0\] is inf"),

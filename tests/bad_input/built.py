@@ -179,12 +179,12 @@ def a_file_packed_with_xz(folder: Path) -> None:
     (folder / "tasks.jsonl.xz").write_bytes(b"\xfd7zXZ\0\0\x04\xe6\xd6")
 
 
-@gives("tasks.jsonl: the file is empty; write one task a line, each a JSON object")
+@gives("tasks.jsonl: the file is empty; write one task per line, each a JSON object")
 def an_empty_file(folder: Path) -> None:
     write_tasks(folder, b"")
 
 
-@gives("tasks.jsonl: the file is empty; write one task a line, each a JSON object")
+@gives("tasks.jsonl: the file is empty; write one task per line, each a JSON object")
 def a_file_of_blank_lines(folder: Path) -> None:
     write_tasks(folder, b"\n  \r\n\t\n\n")
 
@@ -211,7 +211,7 @@ def a_pipe(folder: Path) -> None:
     threading.Thread(target=(folder / "tasks.jsonl").write_text, args=(content,), daemon=True).start()
 
 
-@gives("{folder}/jury.yaml: there is no such file; `jurygraph init DIR` makes one to start from")
+@gives("{folder}/jury.yaml: there is no such file; `jurygraph init DIR` creates one")
 def a_config_that_is_not_there(folder: Path) -> None:
     (folder / "jury.yaml").unlink()
 

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import resource
-import shutil
 import sqlite3
 import subprocess
 import sys
@@ -15,13 +14,11 @@ from pathlib import Path
 import pytest
 
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.lock import hold, release
+from jurygraph.runs.store.lock import acquire, release
 from tests.bad_input.conftest import Command, listing, somebody_without_rights
-from tests.bad_input.test_bad_input import HERE, open_project, project, score
+from tests.bad_input.test_bad_input import open_project, project, score
 
 __all__ = ["open_project", "project"]
-
-FIRST_FORM = HERE.parent / "data" / "first_form" / "run"
 
 
 @pytest.fixture
@@ -44,7 +41,7 @@ def without_lock(project: Path) -> dict[Path, tuple[int, int] | None]:
 
 
 def test_a_run_that_another_process_writes(run: Command, scored: Path) -> None:
-    held = hold(scored / "run" / "run.lock")
+    held = acquire(scored / "run" / "run.lock")
     said = rf"{scored}/run: is being written by process {os.getpid()} on \S+ since \S+; wait until it ends, or end it"
     refuse_run(run, scored, said)
     release(held)
@@ -58,18 +55,12 @@ def test_a_run_made_by_a_newer_version(run: Command, scored: Path) -> None:
     refuse_run(run, scored, f"{scored}/run: {newer}")
 
 
-def test_a_run_made_by_an_older_version(run: Command, project: Path) -> None:
-    shutil.copytree(FIRST_FORM, project / "run")
-    how = f"`jurygraph migrate {project}/run TASKS --out NEW` brings it over"
-    refuse_run(run, project, f"{project}/run: is a run of schema version 1; {how}")
-
-
 def test_a_run_of_other_tasks(run: Command, scored: Path) -> None:
     tasks = scored / "tasks.jsonl"
     tasks.write_text(tasks.read_text() + "\n")
     other = r"the tasks file is tasks.jsonl \(\w+\) in the run and tasks.jsonl \(\w+\) here"
-    hint = "use another --out, or --branch to ask just what changed"
-    refuse_run(run, scored, f"{scored}/run: was begun with other settings: {other}; .*{hint}")
+    hint = "use another --out, or --branch to request only what changed"
+    refuse_run(run, scored, f"{scored}/run: was started with other settings: {other}; .*{hint}")
 
 
 def test_a_folder_that_may_not_be_written(run: Command, open_project: Path) -> None:
@@ -110,7 +101,7 @@ def test_a_disk_that_is_full_before_anything_is_scored(
     ended = run("score", project / "tasks.jsonl", "--out", out)
     assert (ended.code, ended.out) == (2, "")
     assert (
-        ended.err.splitlines()[-1] == f"error: {out}: the disk is full; free some space, and the same command goes on"
+        ended.err.splitlines()[-1] == f"error: {out}: the disk is full; free some space and run the same command again"
     )
     assert list(out.parent.iterdir()) == []
 
@@ -122,7 +113,7 @@ def test_a_disk_that_becomes_full_keeps_what_was_scored(
     command = ("score", with_long_responses(project) / "tasks.jsonl", "--out", disk / "run")
     ended = run(*command)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err.splitlines()[-1].endswith("the disk is full; free some space, and the same command goes on")
+    assert ended.err.splitlines()[-1].endswith("the disk is full; free some space and run the same command again")
     subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
     assert run("verify", disk / "run").code == 0
     assert run(*command).code == 0

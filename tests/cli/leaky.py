@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 
 import jurygraph as jg
-from jurygraph.agents.combiners import Mean
+from jurygraph.decision.combiners import Mean
 
 ENCODINGS = {
     "plain": str,
@@ -54,16 +54,16 @@ class _Each(jg.Evaluator):
     def questions(self, view):
         return [self.question(view, subject=name) for name in ENCODINGS]
 
-    def told(self, ask):
-        return ENCODINGS[ask.question.subject](secret_of(ask.response.text))
+    def told(self, inputs):
+        return ENCODINGS[inputs.question.subject](secret_of(inputs.response.text))
 
 
 class Says(_Each):
     name = "says"
     needs = ("leaks",)
 
-    def answer(self, ask):
-        told = self.told(ask)
+    def answer(self, inputs):
+        told = self.told(inputs)
         evidence = (jg.Evidence(quote=told), jg.Evidence(quote=told, source="notes", start=0, end=9, verified=True))
         return jg.Verdict(score=0.5, reason=f"it says {told}", native=told, evidence=evidence, call=told)
 
@@ -71,16 +71,18 @@ class Says(_Each):
 class Raises(_Each):
     name = "raises"
 
-    def answer(self, ask):
-        told = self.told(ask)
-        if ask.question.subject == "reversed":
+    def answer(self, inputs):
+        told = self.told(inputs)
+        if inputs.question.subject == "reversed":
             raise type(told, (RuntimeError,), {})
-        if ask.question.subject == "upper":
-            return jg.Verdict.failed(told[:100], f"it failed: {told}")
+        if inputs.question.subject == "upper":
+            return jg.Verdict.fail(told[:100], f"it failed: {told}")
         try:
             raise OSError(told)
         except OSError as error:
-            raise ValueError(f"{'x' * 470} 401 {told}" if ask.question.subject == "plain" else f"401 {told}") from error
+            raise ValueError(
+                f"{'x' * 470} 401 {told}" if inputs.question.subject == "plain" else f"401 {told}"
+            ) from error
 
 
 class Prints(jg.Evaluator):
@@ -88,8 +90,8 @@ class Prints(jg.Evaluator):
 
     name = "prints"
 
-    async def answer(self, ask):
-        if not ask.response.text.endswith("number 0"):
+    async def answer(self, inputs):
+        if not inputs.response.text.endswith("number 0"):
             return 1.0
         for secret in secrets():
             for encode in ENCODINGS.values():
@@ -109,8 +111,8 @@ class Leaks(jg.Deriver):
     name = "leaks"
     gives = "leaks"
 
-    def derive(self, ask):
-        secret = secret_of(ask.response.text)
+    def derive(self, inputs):
+        secret = secret_of(inputs.response.text)
         told = {name: encode(secret) for name, encode in ENCODINGS.items()}
         variants = [
             jg.Variant(response=jg.Response(id=name, text=f"number {text}", data=text), edit=text)
@@ -127,29 +129,29 @@ class Fails(jg.Deriver):
     name = "fails"
     gives = "nothing"
 
-    def derive(self, ask):
-        raise ValueError(ENCODINGS["plain"](secret_of(ask.response.text)))
+    def derive(self, inputs):
+        raise ValueError(ENCODINGS["plain"](secret_of(inputs.response.text)))
 
 
 WARM = Path(__file__).with_name("warm.md")
 if WARM.exists():  # not beside the tests
 
-    class Warm(jg.Judging):
+    class Warm(jg.JudgeEvaluator):
         name = "warm"
         prompt = jg.read_prompt(WARM)
 
-        def item(self, ask):
-            return jg.Item("It is warm.", jg.MetOrNot())
+        def item(self, inputs):
+            return jg.Item("It is warm.", jg.Binary())
 
-        def beside(self, ask):
-            secret = secret_of(ask.response.text)
+        def prompt_variables(self, inputs):
+            secret = secret_of(inputs.response.text)
             return {"house": "; ".join(encode(secret) for encode in ENCODINGS.values())}
 
 
 class Quiet(jg.Evaluator):
     name = "quiet"
 
-    def answer(self, ask):
+    def answer(self, inputs):
         return 1.0
 
 

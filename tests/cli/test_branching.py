@@ -119,7 +119,7 @@ def test_a_branch_asks_what_changed_and_ends_as_if_all_had_been_asked(
     assert calls(letters.parent) == asked
     anew = run("score", "tasks.jsonl", "--out", "anew")
     every = calls(letters.parent)
-    assert f"{len(every) - len(asked)} verdicts were carried over from run, {len(asked)} were asked anew" in ended.err
+    assert f"{len(every) - len(asked)} verdicts were reused from run, {len(asked)} were requested again" in ended.err
     assert ended.out == anew.out
     assert traces(run, Path("new")) == traces(run, Path("anew"))
     assert run("verify", "new", "--deep").code == 0
@@ -168,7 +168,7 @@ def test_without_it_the_run_is_refused_and_the_difference_shown(
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert (ended.code, ended.out) == (2, "")
     assert said in ended.err
-    assert "use another --out, or --branch to ask just what changed" in ended.err
+    assert "use another --out, or --branch to request only what changed" in ended.err
     assert ended.err.count("\n") == 1
     assert (contents(letters), calls(letters.parent)) == (before, [])
 
@@ -207,7 +207,7 @@ class TestWhatFailed:
 
     def test_what_the_response_failed_at_is_not(self, letters: Path, run: Command):
         answer = "    return jg.Verdict(score=1 / 3"
-        refusal = '    if "cold" in response.text:\n        return jg.Verdict.failed("cold", "brr", "response")\n'
+        refusal = '    if "cold" in response.text:\n        return jg.Verdict.fail("cold", "brr", "response")\n'
         assert answer in WATCHED
         Path("manners.py").write_text(WATCHED.replace(answer, refusal + answer))
         assert run("score", "tasks.jsonl", "--out", "old").code in (0, 1)
@@ -297,7 +297,7 @@ class TestTheBranch:
         assert calls(letters.parent) == []
         run("score", "tasks.jsonl", "--out", "anew")
         assert traces(run, Path("new")) == traces(run, Path("anew"))
-        assert "is complete; nothing is done again" in run(*command).err
+        assert "is complete; nothing to do" in run(*command).err
 
     def test_it_does_not_go_on_without_or_from_another(self, letters: Path, run: Command):
         assert letters.is_dir()
@@ -353,4 +353,4 @@ def test_from_another_folder_it_is_the_same(letters: Path, tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     ended = called("score", "letters/tasks.jsonl", "--out", "new", "--branch", "letters/run")
     assert ended.code == 0, ended.err
-    assert "9 verdicts were carried over from letters/run, 0 were asked anew" in ended.err
+    assert "9 verdicts were reused from letters/run, 0 were requested again" in ended.err

@@ -76,7 +76,7 @@ def test_a_name_that_is_taken_is_refused_and_nothing_runs(tmp_path: Path, name: 
     dry_run, doctor, *_ = commands(tmp_path)
     ended = called(*(doctor if name == "json" else dry_run))
     assert ended.code == 2
-    assert f"{name}.py beside the config has the name of {owner}" in ended.out + ended.err
+    assert f"{name}.py next to the config has the same name as {owner}" in ended.out + ended.err
     assert f"rename {name}.py" in ended.out + ended.err
     assert not (tmp_path / "ran").exists()
 

@@ -61,10 +61,10 @@ class TestOneResponse:
     def test_it_says_how_many_texts_are_gone(self, letters: Path, run: Command):
         ended = run("erase", letters, *RESPONSE)
         assert (ended.code, ended.err) == (0, "")
-        assert ended.out == "erased 7 texts, and 7 of others in which it lay\n"
+        assert ended.out == "erased 7 texts, and 7 others that contained it\n"
 
     def test_json_gives_the_same(self, letters: Path, run: Command):
-        told = {"own": 7, "elsewhere": 7, "exports": [], "tasks": [], "files": []}
+        told = {"erased": 7, "erased_in_others": 7, "exports": [], "tasks": [], "files": []}
         told |= {"replies": 0, "calls": 0, "unreached": []}
         assert erased(run, letters, *RESPONSE) == {"run": str(letters), **told}
 
@@ -108,7 +108,7 @@ class TestOneResponse:
         project = write_project(tmp_path / "p", [{"id": "t", "query": "?", "responses": responses}])
         run("score", project / "tasks.jsonl", "--out", project / "run")
         found = erased(run, project / "run", "--response", "a")
-        assert found["elsewhere"] == 0
+        assert found["erased_in_others"] == 0
         assert files_with(project / "run", "forty-two") == [("run.sqlite", "forty-two")]
 
     def test_an_empty_response_can_be_erased(self, letters: Path, run: Command):
@@ -126,7 +126,7 @@ class TestOneResponse:
         run("score", project / "tasks.jsonl", "--out", project / "run")
         ended = run("erase", project / "run", "--response", "a")
         assert ended.code == 1
-        assert "it also lies in what is written in task 'the task'" in ended.err
+        assert "task 'the task'" in ended.err
         assert files_with(project / "run", SECRET)
         assert run("erase", project / "run", "--task", "the task").code == 0
         assert files_with(project / "run", SECRET) == []
@@ -162,7 +162,7 @@ class TestAWholeTask:
     def test_it_says_how_many_texts_are_gone(self, letters: Path, run: Command):
         ended = run("erase", letters, *TASK)
         assert (ended.code, ended.err) == (0, "")
-        assert ended.out == "erased 13 texts, and 4 of others in which it lay\n"
+        assert ended.out == "erased 13 texts, and 4 others that contained it\n"
 
     def test_nothing_of_it_is_left_but_where_others_wrote_it(self, letters: Path, run: Command):
         erased(run, letters, *TASK)
@@ -174,7 +174,7 @@ class TestAWholeTask:
         erased(run, letters, *TASK)
         ended = run("rescore", letters, "--out", "again", "--set", "scale=2")
         assert (ended.code, ended.out) == (2, "")
-        assert "the texts of task 'letter' were erased, so it cannot be weighed anew" in ended.err
+        assert "the texts of task 'letter' were erased, so its weights cannot be computed again" in ended.err
         assert not Path("again").exists()
 
     def test_a_task_that_is_planned_and_not_scored_yet_can_be_erased(self, tmp_path: Path, run: Command):
@@ -201,13 +201,13 @@ class TestEitherWay:
     def test_the_run_verifies_and_says_how_much_is_gone(self, letters: Path, run: Command, what: tuple[str, str]):
         gone = erased(run, letters, *what)
         found = json.loads(run("verify", letters, "--deep", "--json").out)
-        assert found["erased"] == gone["own"] + gone["elsewhere"]
+        assert found["erased"] == gone["erased"] + gone["erased_in_others"]
         deep = found["deep"]
-        assert (deep["asked_again"], deep["erased"]) in [(0, 9), (3, 6)]
+        assert (deep["recomputed"], deep["erased"]) in [(0, 9), (3, 6)]
 
     def test_a_second_time_there_is_nothing_left_to_erase(self, letters: Path, run: Command, what: tuple[str, str]):
         erased(run, letters, *what)
-        assert erased(run, letters, *what)["own"] == 0
+        assert erased(run, letters, *what)["erased"] == 0
         assert run("verify", letters).code == 0
 
     def test_no_command_breaks_on_what_is_left_nor_shows_what_is_gone(
@@ -282,7 +282,7 @@ class TestEitherWay:
             ledger.execute("DELETE FROM records WHERE kind = 'erasure'")
         ended = run("verify", letters)
         assert (ended.code, ended.out) == (5, "")
-        assert "is missing, and no erasure says so" in ended.err
+        assert "is missing without an erasure" in ended.err
 
 
 class TestExports:
@@ -314,7 +314,7 @@ class TestExports:
     def test_what_cannot_be_searched_is_named_with_exit_1(self, exported: Path, run: Command):
         ended = run("erase", exported, *RESPONSE)
         why = "is not UTF-8 text, so it cannot be searched"
-        assert (ended.code, ended.err) == (1, f"it may still lie in {exported / 'x.parquet'}: {why}\n")
+        assert (ended.code, ended.err) == (1, f"it may still be in {exported / 'x.parquet'}: {why}\n")
 
     def test_another_run_in_the_folder_is_named_and_not_destroyed(self, letters: Path, run: Command):
         inner = letters / "next"
@@ -365,8 +365,8 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            ((), "name what to erase: --response ID or --task ID, one of the two"),
-            ((*RESPONSE, *TASK), "name what to erase: --response ID or --task ID, one of the two"),
+            ((), "expected one of --response ID and --task ID"),
+            ((*RESPONSE, *TASK), "expected one of --response ID and --task ID"),
             (("--response", "letter/aa"), "there is no response 'letter/aa'; did you mean letter/a?"),
             (("--task", "lettre"), "there is no task 'lettre'; did you mean letter?"),
             (("--task", "letter/a"), "there is no task 'letter/a'; did you mean letter?"),
@@ -389,7 +389,7 @@ class TestRefused:
         before = contents(Path("again"))
         ended = run("erase", "again", *RESPONSE)
         assert (ended.code, ended.out) == (2, "")
-        assert "again: holds no texts, they lie in " in ended.err
+        assert "again: contains no texts; erase " in ended.err
         assert contents(Path("again")) == before
 
     def test_a_changed_run_is_not_changed_further(self, letters: Path, run: Command):

@@ -96,7 +96,7 @@ def test_asked_for_the_same_judge_evaluates_and_the_trace_says_that_too(
     assert ended.code == 0, ended.err
     (trace,) = traces(run, project / "eval")
     assert trace["purpose"]["same_judge"] is True
-    assert "which is one of them: that was asked for" in run("show", project / "eval", "--response", "letter/0").out
+    assert "which is one of them (allowed by the config)" in run("show", project / "eval", "--response", "letter/0").out
 
 
 def test_the_config_can_name_the_judges_of_training_by_model(run: Command, project: Path, server: Server) -> None:

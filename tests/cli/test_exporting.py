@@ -94,7 +94,7 @@ class TestWhereItGoes:
     def test_what_is_no_text_needs_a_file(self, scored: Path, run: Command, form: str, name: str):
         ended = run("export", scored, "--to", form)
         assert (ended.code, ended.out) == (2, "")
-        assert f"--to {form}: is no text for a terminal; name a file with -o" in ended.err
+        assert f"--to {form}: needs an output file; name one with -o" in ended.err
 
     @pytest.mark.parametrize(("form", "name"), FORMS)
     def test_a_file_that_is_there_is_replaced_whole(
@@ -144,7 +144,7 @@ class TestWhereItGoes:
         os.mkfifo(tmp_path / name)
         ended = run("export", scored, "--to", form, "-o", tmp_path / name)
         assert (ended.code, ended.out) == (2, "")
-        assert f"{tmp_path / name}: is no regular file, which this form needs; name another" in ended.err
+        assert f"{tmp_path / name}: is not a regular file, which this format needs; name another file" in ended.err
         assert (tmp_path / name).is_fifo()
 
     @pytest.mark.parametrize(("form", "name"), FORMS)

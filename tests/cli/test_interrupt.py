@@ -95,16 +95,13 @@ def test_a_stopped_run_resumes_and_ends_like_an_unbroken_one(slow: Path, sign: s
     assert (process.returncode, out) == (code, "")
     assert "Traceback" not in err
     if sign == signal.SIGINT:
-        assert "interrupted; what was scored is kept in" in err
+        assert "interrupted; finished tasks are kept in" in err
     kept = traces(called, slow / "run")
-    assert (
-        f"was stopped before it was complete: {len(kept) // 2} of 60 tasks are scored"
-        in called("show", slow / "run").err
-    )
+    assert f"or was interrupted: {len(kept) // 2} of 60 tasks are scored" in called("show", slow / "run").err
     assert called("verify", slow / "run").code == 0
     resumed = called("score", slow / "tasks.jsonl", "--out", slow / "run")
     unbroken = called("score", slow / "tasks.jsonl", "--out", slow / "whole")
-    assert f"{len(kept) // 2} tasks are scored already and stay as they are" in resumed.err
+    assert f"{len(kept) // 2} tasks are scored already and are kept" in resumed.err
     assert (resumed.code, resumed.out) == (unbroken.code, unbroken.out) == (0, unbroken.out)
     assert sorted(contents(slow / "run")) == sorted(contents(slow / "whole"))
     whole = traces(called, slow / "whole")
@@ -179,7 +176,7 @@ def test_a_run_is_read_while_it_is_held(slow: Path, run: Command, writing: subpr
     assert run("compare", slow / "run", slow / "run").code == 0
     verified = json.loads(run("verify", slow / "run", "--json").out)
     assert (verified["traces"], verified["closed"]) == (2 * scored, False)
-    assert "the run is not closed: more may come after this head" in run("verify", slow / "run").err
+    assert "the run is not closed: more records may follow this head" in run("verify", slow / "run").err
 
 
 def test_what_was_re_scored_half_way_stays_as_it_is_when_the_run_goes_on(
@@ -212,7 +209,7 @@ def test_a_run_that_grows_while_it_is_verified_is_no_changed_run(
 ):
     verify = verification.verify
 
-    def grown(*arguments: Any) -> verification.Verified:
+    def grown(*arguments: Any) -> verification.VerificationResult:
         assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 0
         return verify(*arguments)
 

@@ -96,7 +96,7 @@ class TestShown:
                 "endpoint": server.url,
                 "parameters": call["parameters"],
                 "prompt": "criteria",
-                "prompt_version": load_prompt("criteria").edition,
+                "prompt_version": load_prompt("criteria").full_version,
                 "tokens_in": TOKENS_IN,
                 "tokens_out": TOKENS_OUT,
                 "cost": None,
@@ -151,7 +151,7 @@ class TestProven:
         recording.unlink()
         ended = run("verify", project.folder / "again", "--deep")
         assert ended.code == 0, ended.err
-        assert "asked again: 15 verdicts came out the same" in ended.out
+        assert "repeated: 15 verdicts are the same" in ended.out
 
     def test_its_audit_bundle_verifies_with_nothing_but_python(self, project: Project, server: Server, run: Command):
         project.configured(server.url)
@@ -173,7 +173,7 @@ class TestProven:
         database.write_bytes(content[:place] + b"so it IS" + content[place + 8 :])
         ended = run("verify", project.folder / "run")
         assert ended.code == 5
-        assert "is not what was written" in ended.err
+        assert "differs from what was written" in ended.err
 
 
 class TestMaxCalls:
@@ -184,11 +184,11 @@ class TestMaxCalls:
         limited = project.score("run", "--max-calls", 3)
         assert (limited.code, limited.out, server.count) == (4, "", CALLS + 3)
         assert "the limit of 3 calls is reached (3 sent, 0 in flight); raise --max-calls to go on" in limited.err
-        assert "what was scored is kept, and the same command goes on" in limited.err
+        assert "finished groups are kept; run the same command again to continue" in limited.err
         assert len(project.rewards("run")) == 1
         resumed = project.score("run", "--max-calls", 10)
         assert (resumed.code, server.count) == (0, 2 * CALLS)
-        assert "1 tasks are scored already and stay as they are" in resumed.err
+        assert "1 tasks are scored already and are kept" in resumed.err
         assert project.rewards("run") == project.rewards("unbroken")
 
     def test_several_sittings_of_one_call_each_come_to_the_end(self, project: Project, server: Server, run: Command):
@@ -251,21 +251,21 @@ class TestBill:
         cost = f"${CALLS * BILL:.4f}"
         assert self.told(project.score("cold")) == [
             f"calls: {CALLS} answered by the model ({cost})",
-            f"requests: {CALLS} in this sitting (at most {cost})",
+            f"requests: {CALLS} by this command (at most {cost})",
         ]
         assert self.told(project.score("warm")) == [
-            f"calls: {CALLS} from the cache ({cost} once)",
-            "requests: none in this sitting",
+            f"calls: {CALLS} from the cache (originally {cost})",
+            "requests: none by this command",
         ]
         again = project.score("cold")
-        assert self.told(again) == [f"calls: {CALLS} answered by the model ({cost})", "requests: none in this sitting"]
+        assert self.told(again) == [f"calls: {CALLS} answered by the model ({cost})", "requests: none by this command"]
 
     def test_a_branch_that_sends_nothing_bills_nothing(self, project: Project, server: Server):
         project.configured(server.url, prices=PRICES)
         project.score("run")
         assert self.told(project.score("new", "--branch", project.folder / "run")) == [
-            f"calls: {CALLS} carried over from another run (${CALLS * BILL:.4f} there)",
-            "requests: none in this sitting",
+            f"calls: {CALLS} reused from another run (originally ${CALLS * BILL:.4f})",
+            "requests: none by this command",
         ]
 
     def test_what_came_to_nothing_is_told_as_well(self, project: Project):
@@ -274,7 +274,7 @@ class TestBill:
             project.configured(server.url, prices=TestMaxCost.DEAR, **calls)
             (line,) = self.told(project.score("run"))
         least = 3 * CALLS * 16 * 100_000.0 / 1e6
-        told = re.fullmatch(rf"requests: {3 * CALLS} in this sitting \(at most \$(\d+\.\d{{4}})\)", line)
+        told = re.fullmatch(rf"requests: {3 * CALLS} by this command \(at most \$(\d+\.\d{{4}})\)", line)
         assert told is not None
         assert least <= float(told[1]) < 1.01 * least
 
@@ -282,7 +282,7 @@ class TestBill:
         project.configured(server.url)
         assert self.told(project.score("run")) == [
             f"calls: {CALLS} answered by the model (cost unknown)",
-            f"requests: {CALLS} in this sitting (cost unknown)",
+            f"requests: {CALLS} by this command (cost unknown)",
         ]
         project.configured(server.url, prices={"tiny": {"input": 0.001, "output": 0.001}})
         (line, _) = self.told(project.score("cheap"))
@@ -302,7 +302,7 @@ class TestBill:
         project.configured(server.url, record=str(recording))
         project.score("run")
         replayed = project.score("again", "--model", f"replay:{recording}")
-        assert self.told(replayed) == [f"calls: {CALLS} replayed (sent to nobody)"]
+        assert self.told(replayed) == [f"calls: {CALLS} replayed (no request)"]
         assert json.loads(project.score("again", "--model", f"replay:{recording}", "--json").out)["requests"] is None
 
     def test_what_was_sent_before_ctrl_c_is_told(self, project: Project):
@@ -316,7 +316,7 @@ class TestBill:
             out, err = process.communicate(timeout=60)
         assert (process.returncode, out) == (130, "")
         assert "interrupted; " in err
-        assert "requests: 2 in this sitting (cost unknown)\n" in err
+        assert "requests: 2 by this command (cost unknown)\n" in err
 
     def test_json_gives_the_same(self, project: Project, server: Server):
         project.configured(server.url, prices=PRICES)
@@ -331,9 +331,9 @@ class TestBill:
 
 
 FAULTS: dict[str, tuple[Answer, str]] = {
-    "wrong key": (status(401), "unauthorised, such as: {url}: 401: planted 401"),
-    "broken server": (status(500), "server, such as: {url}: 500: planted 500"),
-    "wrong model": (status(404), "unknown-model, such as: {url}: 404: planted 404"),
+    "wrong key": (status(401), "unauthorised, for example: {url}: 401: planted 401"),
+    "broken server": (status(500), "server, for example: {url}: 500: planted 500"),
+    "wrong model": (status(404), "unknown-model, for example: {url}: 404: planted 404"),
 }
 
 
@@ -348,14 +348,16 @@ class TestFailures:
             project.configured(server.url, attempts=1)
             ended = [project.score("run"), project.score("run")]
             expected = f"failed verdicts: 15 of kind {told.format(url=server.url)}\n"
-        assert "is complete; nothing is done again" in ended[1].err
+        assert "is complete; nothing to do" in ended[1].err
         for one in ended:
             assert one.err.count("failed verdicts: ") == 1
             assert expected in one.err
 
     def test_a_dead_server_is_told_too(self, project: Project):
         project.configured("http://127.0.0.1:9/v1", attempts=1)
-        assert "failed verdicts: 15 of kind connection, such as: http://127.0.0.1:9/v1: " in project.score("run").err
+        assert (
+            "failed verdicts: 15 of kind connection, for example: http://127.0.0.1:9/v1: " in project.score("run").err
+        )
 
     def test_the_command_that_asks_again_does_and_asks_nothing_else(self, project: Project, run: Command):
         mended = False
@@ -371,16 +373,16 @@ class TestFailures:
             options = f"--config {folder}/jury.yaml --limit 2 --max-calls 100"
             folders = f"--branch '{folder}/a run' --out '{folder}/a run-2'"
             assert command == f"jurygraph score {folder}/tasks.jsonl {options} {folders}"
-            assert json.loads(project.score("a run", *given, "--json").out)["ask_again"] == command
+            assert json.loads(project.score("a run", *given, "--json").out)["retry_command"] == command
             before, mended = server.count, True
             ended = run(*shlex.split(command)[1:])
             assert (ended.code, server.count - before) == (0, 2), ended.err
-        assert "5 verdicts were carried over" in ended.err
+        assert "5 verdicts were reused" in ended.err
         assert self.offered(project.score("a run", *given)).endswith("a run-3'"), "the other is there now"
 
     @staticmethod
     def offered(ended: Ended) -> str:
-        return ended.err.partition("by no fault of the responses:  ")[2].splitlines()[0]
+        return ended.err.partition("failed for infrastructure reasons:  ")[2].splitlines()[0]
 
     def test_of_many_ways_the_three_most_frequent_are_told_each_in_a_line(self, project: Project, tmp_path: Path):
         kinds = {"ann": status(401), "bob": status(404), "cas": status(400, body="two\nlines " + "x" * 500)}
@@ -408,8 +410,8 @@ class TestFailures:
             project.configured(server.url)
             ended = project.score("run", "--json")
         assert "failed verdicts: 15 of kind truncated" in ended.err
-        assert "to ask again" not in ended.err
-        assert json.loads(ended.out)["ask_again"] is None
+        assert "to repeat" not in ended.err
+        assert json.loads(ended.out)["retry_command"] is None
 
     def test_in_the_folder_one_stands_in_the_command_names_one_beside_it(
         self, project: Project, run: Command, monkeypatch: pytest.MonkeyPatch

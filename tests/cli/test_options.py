@@ -15,11 +15,11 @@ ONE_MEANING = ("--dry-run", "--edges-from", "--every", "--gate", "--json", "--ma
 
 
 def commands(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
-    inner = getattr(command, "commands", None)
-    if inner is None:
+    names = getattr(command, "commands", None)
+    if names is None:
         yield " ".join(path), command
-    for name, one in (inner or {}).items():
-        yield from commands(one, *path, name)
+    for name in names or ():
+        yield from commands(command.get_command(None, name), *path, name)
 
 
 EVERY = dict(commands(typer.main.get_command(app)))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph.cli import main
-from jurygraph.judges.few_shot.dimensions import dimensions_of
+from jurygraph.judges.few_shot.dimensions import load_dimensions
 from jurygraph.sources import read_config, read_tasks
 from tests.agents.judging import hearing
 from tests.cli.conftest import Command, traces
@@ -200,7 +200,7 @@ def rows_with_texts(path: Path) -> list[dict[str, Any]]:
 
 def test_the_history_of_ideas_was_screened_as_the_judges_are(played: dict[str, Played]) -> None:
     """Every reviewer rated what passed their own gates, and nothing else, on the scales of the dimensions."""
-    dimensions = dimensions_of("ideas")
+    dimensions = load_dimensions("ideas")
     given: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows(played["ideas"].folder / "ratings.jsonl"):
         given.setdefault((row["item"], row["reviewer"]), {})[row["dimension"]] = row["score"]
@@ -212,7 +212,7 @@ def test_the_history_of_ideas_was_screened_as_the_judges_are(played: dict[str, P
             if all(scores.get(before, 0) > threshold for before, threshold in dimension.above.items())
         ]
         assert sorted(scores) == asked
-        assert all(dimensions[name].form.holds(value) for name, value in scores.items())
+        assert all(dimensions[name].form.is_valid_score(value) for name, value in scores.items())
 
 
 def test_an_idea_is_asked_about_as_far_as_it_gets(played: dict[str, Played], run: Command) -> None:
@@ -220,7 +220,7 @@ def test_an_idea_is_asked_about_as_far_as_it_gets(played: dict[str, Played], run
         trace["response_id"]: {verdict["subject"] for verdict in trace["verdicts"] if verdict["status"] == "ok"}
         for trace in traces(run, played["ideas"].folder / "run")
     }
-    everything = set(dimensions_of("ideas"))
+    everything = set(load_dimensions("ideas"))
     assert asked == {
         "glaze/pools": everything,
         "glaze/bottle": everything - {"innovativeness", "competitive-advantage"},

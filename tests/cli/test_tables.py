@@ -5,7 +5,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.cli.text import number, spooled_table, table
+from jurygraph.cli.render.text import format_number, format_table, spooled_table
 
 cells = st.text(max_size=12) | st.sampled_from(["-", "0.2500", "漢字", "a\nb", "x" * 200])
 HEADER = ["name", "agent", "value"]
@@ -16,14 +16,14 @@ def test_a_spooled_table_looks_like_any_other(rows: list[list[str]], left: int) 
     with spooled_table(left) as spooled:
         for row in rows:
             spooled.add(row)
-        assert list(spooled.lines(HEADER, missing="-")) == table(HEADER, rows, left)
+        assert list(spooled.lines(HEADER, missing="-")) == format_table(HEADER, rows, left)
 
 
 def test_a_row_from_before_a_column_was_known_is_filled() -> None:
     with spooled_table(1) as spooled:
         spooled.add(["a", "b"])
         spooled.add(["a", "b", "0.5"])
-        assert list(spooled.lines(HEADER, missing="-")) == table(HEADER, [["a", "b", "-"], ["a", "b", "0.5"]])
+        assert list(spooled.lines(HEADER, missing="-")) == format_table(HEADER, [["a", "b", "-"], ["a", "b", "0.5"]])
 
 
 def test_rows_of_many_blocks_come_out_in_their_order() -> None:
@@ -31,12 +31,12 @@ def test_rows_of_many_blocks_come_out_in_their_order() -> None:
     with spooled_table(2) as spooled:
         for row in rows:
             spooled.add(row)
-        assert list(spooled.lines(HEADER, missing="-")) == table(HEADER, rows, left=2)
+        assert list(spooled.lines(HEADER, missing="-")) == format_table(HEADER, rows, left=2)
 
 
 @given(st.floats() | st.integers(-(10**9), 10**9) | st.floats(-1e-3, 1e-3))
 def test_a_number_is_rounded_to_four_decimals_and_never_minus_zero(value: float) -> None:
-    assert number(value) == f"{round(value, 4) + 0.0:.4f}"
+    assert format_number(value) == f"{round(value, 4) + 0.0:.4f}"
 
 
 def test_ten_times_as_many_rows_take_no_more_memory() -> None:

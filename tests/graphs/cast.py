@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 import jurygraph as jg
-from jurygraph.agents.registry import OWN_COMBINERS, load_combiner
-from jurygraph.agents.roles import Ask, Combiner, Deriver, DeriverAsk, Evaluator
-from jurygraph.graphs.decide import decide
-from jurygraph.graphs.routing import canonical_order, stamps
+from jurygraph.agents.registry import BUILTIN_COMBINERS, load_combiner
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.decision.combiner import Combiner
+from jurygraph.decision.decide import compute_rewards
+from jurygraph.graphs.routing import make_stamp, sort_responses
 from jurygraph.schema import (
     Criterion,
     Failure,
     Material,
     Plan,
     Question,
+    RecordedVerdict,
     Response,
     Reward,
     Rubric,
@@ -31,15 +33,15 @@ from jurygraph.schema import (
     Verdict,
 )
 
-COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in OWN_COMBINERS}
+COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in BUILTIN_COMBINERS}
 
 TOLD = "tests.graphs.cast:Told"
 DATA = "tests.graphs.cast:Reads"
 
 NO_MODEL = Verdict(status="abstained", reason="none", failure=Failure(cause="infrastructure", kind="no-model"))
-CANNOT_TELL = Verdict.abstained("it cannot tell")
-BY_RESPONSE = Verdict.failed("refused", "provoked by the response", cause="response")
-BY_US = Verdict.failed("timeout", "the server did not answer", cause="infrastructure")
+CANNOT_TELL = Verdict.abstain("it cannot tell")
+BY_RESPONSE = Verdict.fail("refused", "provoked by the response", cause="response")
+BY_US = Verdict.fail("timeout", "the server did not answer", cause="infrastructure")
 UNJUDGED = {"abstained": CANNOT_TELL, "no-model": NO_MODEL, "response": BY_RESPONSE, "infrastructure": BY_US}
 
 
@@ -91,22 +93,22 @@ class Told(Evaluator):
         gate = self.whens.get(subject or view.member or "", self.fields.get("when"))
         return Question.model_validate(plain.model_dump() | self.fields | {"when": gate})
 
-    def answer(self, ask: Ask) -> Any:
-        lines = [self._line(ask, response) for response in ask.responses]
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        lines = [self._line(inputs, response) for response in inputs.responses]
         if self.scope == "group":
             return [performed(line) for line in lines]
         if self.scope == "pair":
             first, second = lines
             return 0.5 + (first - second) / 2 if not isinstance(first, str) else performed(first)
         line = lines[0]
-        return performed(line[ask.sample] if isinstance(line, list) else line)
+        return performed(line[inputs.sample] if isinstance(line, list) else line)
 
-    def _line(self, ask: Ask, response: Response) -> Any:
+    def _line(self, inputs: EvaluatorInput, response: Response) -> Any:
         assert response.agent is None
         assert not response.labels
         script = response.data
         assert isinstance(script, dict)
-        return script[ask.question.id] if ask.question.id in script else script[self.name]
+        return script[inputs.question.id] if inputs.question.id in script else script[self.name]
 
 
 class Reads(Evaluator):
@@ -116,10 +118,10 @@ class Reads(Evaluator):
         for name, value in settings.items():
             setattr(self, name, tuple(value) if isinstance(value, list) else value)
 
-    def answer(self, ask: Ask) -> Any:
-        found = [one.data for each in ask.material for one in each.values()]
-        verdict = Verdict(score=float(np.mean(found)), reason=f"{[sorted(each) for each in ask.material]}")
-        return [verdict] * len(ask.responses) if self.scope == "group" else verdict
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        found = [one.data for each in inputs.material for one in each.values()]
+        verdict = Verdict(score=float(np.mean(found)), reason=f"{[sorted(each) for each in inputs.material]}")
+        return [verdict] * len(inputs.responses) if self.scope == "group" else verdict
 
 
 class Measure(Deriver):
@@ -127,8 +129,8 @@ class Measure(Deriver):
 
     gives = "measure"
 
-    def derive(self, ask: DeriverAsk) -> Material:
-        number = script_of(ask.response)["measure"]
+    def derive(self, inputs: DeriverInput) -> Material:
+        number = script_of(inputs.response)["measure"]
         if isinstance(number, str):
             raise RAISED[number]("the deriver broke")
         return Material(name="measure", data=number)
@@ -140,9 +142,9 @@ class Half(Deriver):
     gives = "half"
     needs = ("measure",)
 
-    async def derive(self, ask: DeriverAsk) -> Material:
+    async def derive(self, inputs: DeriverInput) -> Material:
         await asyncio.sleep(0)
-        number = ask.material["measure"].data
+        number = inputs.material["measure"].data
         assert isinstance(number, float)
         return Material(name="half", data=number / 2)
 
@@ -152,12 +154,12 @@ class Versions(Deriver):
 
     gives = "versions"
 
-    def derive(self, ask: DeriverAsk) -> Material:
-        scripts = script_of(ask.response)["versions"]
+    def derive(self, inputs: DeriverInput) -> Material:
+        scripts = script_of(inputs.response)["versions"]
         if isinstance(scripts, str):
             raise RAISED[scripts]("the deriver broke")
         made = [
-            Variant(response=Response(id=name, text=f"{ask.response.text} ({name})", data=script), edit=name)
+            Variant(response=Response(id=name, text=f"{inputs.response.text} ({name})", data=script), edit=name)
             for name, script in scripts
         ]
         return Material(name="versions", variants=tuple(made))
@@ -220,18 +222,18 @@ def decided(plan: Plan, answers: Mapping[tuple[str, str], Verdict | float], *nam
     questions = {question.id: question for question in plan.survey.questions}
     verdicts = []
     for (question, name), answer in answers.items():
-        stamp = stamps(questions[question], plan.survey.views[questions[question].view])
+        stamp = make_stamp(questions[question], plan.survey.views[questions[question].view])
         verdict = answer if isinstance(answer, Verdict) else Verdict(score=answer)
         verdicts.append(stamp(verdict, name, (name,) if verdict.status != "not_applicable" else (), 0))
-    rewards = decide(plan.decision, plan.survey.questions, names, verdicts, COMBINERS)
+    rewards = compute_rewards(plan.decision, plan.survey.questions, names, verdicts, COMBINERS)
     return dict(zip(names, rewards, strict=True))
 
 
 def in_order(*responses: Response) -> list[str]:
-    return [one.id for one in canonical_order(responses)]
+    return [one.id for one in sort_responses(responses)]
 
 
-def verdict_on(trace: Trace, question: str) -> Verdict:
+def verdict_on(trace: Trace, question: str) -> RecordedVerdict:
     """The one verdict on that question."""
     (found,) = (verdict for verdict in trace.verdicts if verdict.question == question)
     return found

@@ -6,12 +6,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.roles import Evaluator
-from jurygraph.graphs.decide import decide
-from jurygraph.graphs.planning import list_questions, survey_of, view_task
-from jurygraph.graphs.redecision import redecide
-from jurygraph.graphs.routing import stamps
-from jurygraph.schema import Plan, Question, Reward, Stakeholder, Task, Verdict
+from jurygraph.decision.decide import compute_rewards, redecide
+from jurygraph.graphs.planning import build_survey, list_questions, view_task
+from jurygraph.graphs.routing import make_stamp
+from jurygraph.schema import Plan, Question, RecordedVerdict, Reward, Stakeholder, Task
 from jurygraph.sources import parse_config
 from tests.graphs.cast import COMBINERS, UNJUDGED, Told, criterion, task, told
 
@@ -19,8 +19,8 @@ Place = tuple[str, str, tuple[str, ...], int]
 """Question, about, responses as shown, sample."""
 
 NAMES = ("a", "b", "c", "d")
-SCREENED_OUT = Verdict(status="not_applicable", gated_by="gate")
-STOPPED_BY_A_GATE = [Verdict(score=float(bad), met=bad, gated_by="empty-response") for bad in (False, True)]
+SCREENED_OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
+STOPPED_BY_A_GATE = [RecordedVerdict(score=float(bad), met=bad, gated_by="empty-response") for bad in (False, True)]
 AWKWARD = st.sampled_from([0.0, 1.0, 0.5, 0.1, 0.3, 1 / 3, 0.7, 1e-9, 1 - 1e-9])
 SCORES = AWKWARD | st.floats(0.0, 1.0)
 WEIGHTS = st.sampled_from([1.0, 0.1, 0.3, 2.0, 0.7, 1e-3])
@@ -32,21 +32,21 @@ class Scene:
     config: dict[str, Any]
     task: Task
     plan: Plan
-    verdicts: Mapping[Place, Verdict]
+    verdicts: Mapping[Place, RecordedVerdict]
 
     def rewards(
-        self, names: Sequence[str] = NAMES, verdicts: Mapping[Place, Verdict] | None = None
+        self, names: Sequence[str] = NAMES, verdicts: Mapping[Place, RecordedVerdict] | None = None
     ) -> dict[str, Reward]:
         """The rewards of these responses as one group, from their verdicts in the order given."""
         given = self.verdicts if verdicts is None else verdicts
         survey = self.plan.survey
         known = {question.id: question for question in survey.questions}
         stamped = [
-            stamps(known[question], survey.views[known[question].view])(verdict, about, shown, sample)
+            make_stamp(known[question], survey.views[known[question].view])(verdict, about, shown, sample)
             for (question, about, shown, sample), verdict in given.items()
             if about in names and set(shown) <= set(names)
         ]
-        rewards = decide(self.plan.decision, survey.questions, names, stamped, COMBINERS)
+        rewards = compute_rewards(self.plan.decision, survey.questions, names, stamped, COMBINERS)
         return dict(zip(names, rewards, strict=True))
 
 
@@ -107,9 +107,9 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
     reduce = st.sampled_from(["mean", "min", "max", None, *([] if judged else ["majority"])])
     confident = draw(st.sampled_from([0.0, 0.0 if judged else 0.8]))
     inputs = {
-        "tone": {"of": "tone", "reduce": draw(reduce), "mass": draw(WEIGHTS), "confident": confident},
+        "tone": {"of": "tone", "reduce": draw(reduce), "total_weight": draw(WEIGHTS), "confident": confident},
         "late": {"of": "late", "gated": draw(gated)},
-        "same": {"of": "same", "mass": draw(WEIGHTS)},
+        "same": {"of": "same", "total_weight": draw(WEIGHTS)},
     }
     names = ["rubric", "tone", "same", "own"] + [
         n for n in ("stakeholders", "rank", "place") if n in _homes(evaluators)
@@ -150,8 +150,8 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
         cast[made.name] = made
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
     questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
-    survey = survey_of(views, (), questions, read.safety.gates)
-    decision = redecide(about, survey, read, {name: one.seat for name, one in cast.items()}, COMBINERS)
+    survey = build_survey(views, (), questions, read.safety.gates)
+    decision = redecide(about, survey, read, {name: one.record for name, one in cast.items()}, COMBINERS, find_tensions)
     return Plan(task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision)
 
 
@@ -159,9 +159,9 @@ def _homes(evaluators: Sequence[Mapping[str, Any]]) -> set[str]:
     return {{"kind": "stakeholders"}.get(use["name"], use["name"]) for use in evaluators}
 
 
-def judgements(judged: bool = False) -> st.SearchStrategy[Verdict]:
+def judgements(judged: bool = False) -> st.SearchStrategy[RecordedVerdict]:
     decisions, sure = st.sampled_from([None, None, True, False]), st.sampled_from([None, None, 0.5, 0.8])
-    scored = st.builds(lambda s, m, c: Verdict(score=s, met=m, confidence=c), SCORES, decisions, sure)
+    scored = st.builds(lambda s, m, c: RecordedVerdict(score=s, met=m, confidence=c), SCORES, decisions, sure)
     settled = st.sampled_from([SCREENED_OUT, *STOPPED_BY_A_GATE])
     missing = st.sampled_from([*UNJUDGED.values()])
     return scored | settled if judged else scored | scored | scored | missing | settled

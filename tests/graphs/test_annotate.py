@@ -43,14 +43,14 @@ def annotated(
 ) -> Rubric:
     """The rubric with its graph before a model that answers like this; `asked` is how often it must be asked."""
     with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
-        found = jury.annotate(task, reviewed)
+        found = jg.Planner(jury).annotate(task, reviewed)
         assert asked in (None, server.count)
     return found
 
 
 def requests_of(script: Script, task: Task, **fields: Any) -> Server:
     with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
-        jury.annotate(task)
+        jg.Planner(jury).annotate(task)
     return server
 
 
@@ -62,7 +62,7 @@ def rejected(rubric: Rubric) -> list[tuple[str, str, str]]:
 # What comes of it
 
 
-def test_roles_candidates_answers_and_checks_make_a_graph_of_which_each_edge_says_why_it_is_there() -> None:
+def test_an_annotated_graph_documents_each_edge() -> None:
     found = annotated(annotating(FOUND, ROLES), rubric_task(LETTER), asked=2)
     assert triples(found.edges) == sorted((*pair, kind) for pair, kind in FOUND.items())
     assert {one.id: one.role for one in found.criteria} == ROLES
@@ -107,12 +107,12 @@ def test_a_domain_tells_the_annotator_of_its_field(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(("domain", "why"), [("medicl", "did you mean medical"), ("/no/such/file.md", "no such file")])
-def test_an_unknown_domain_is_refused_before_anything_is_asked(domain: str, why: str) -> None:
+def test_an_unknown_domain_is_refused_before_any_request(domain: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         jg.Jury.from_config(settings("http://127.0.0.1:1/v1", annotation={"domain": domain}))
 
 
-def test_roles_that_the_task_states_are_not_asked_about() -> None:
+def test_roles_of_the_task_are_not_requested() -> None:
     found = annotated(annotating({("a", "b"): "weak"}), rubric_task(cores("a", "b")), asked=1)
     assert triples(found.edges) == [("a", "b", "weak")]
     assert found.annotation is not None
@@ -130,7 +130,7 @@ OTHER = [
 ]
 
 
-def test_what_is_malformed_is_told_the_model_once_and_rejected_with_a_reason_and_the_graph_stands() -> None:
+def test_malformed_answers_are_returned_to_the_model_once_then_rejected_with_a_reason() -> None:
     found = annotated(annotating(FOUND, ROLES, OTHER), rubric_task(LETTER), asked=3)
     assert triples(found.edges) == sorted((*pair, kind) for pair, kind in FOUND.items())
     assert [(what, stage) for what, stage, _ in rejected(found)] == [
@@ -147,7 +147,7 @@ def test_what_is_malformed_is_told_the_model_once_and_rejected_with_a_reason_and
     [said("not JSON at all"), said('{"pairs": "none"}'), said('{"pairs": [{"parent": "a"}]}'), said("")],
     ids=["prose", "another type", "fields missing", "empty"],
 )
-def test_a_reply_that_is_none_leaves_its_pairs_unanswered_and_the_rest_of_the_graph_stands(answer: Any) -> None:
+def test_an_unusable_reply_leaves_only_its_own_pairs_unanswered(answer: Any) -> None:
     def script(body: dict[str, Any], number: int) -> Any:
         pairs = asked_pairs(body)
         if ("c", "d") in pairs:
@@ -172,7 +172,7 @@ def test_a_plan_is_refused_that_would_score_by_a_graph_of_which_a_part_has_no_an
     assert "to be completed and given to --edges-from" in str(refused.value)
 
 
-def test_roles_that_are_lost_leave_criteria_without_edges_and_are_asked_again() -> None:
+def test_criteria_with_lost_roles_have_no_edges_and_are_requested_again() -> None:
     given = {**ROLES, "style": "penalty"}
     found = annotated(annotating(FOUND, given), rubric_task(LETTER), asked=3)
     assert found.annotation is not None
@@ -237,7 +237,7 @@ def test_votes_are_samples_of_the_same_question_and_a_tie_is_no_edge() -> None:
     }
 
 
-def test_each_vote_is_asked_for_in_another_order_so_that_a_model_of_one_mind_is_no_panel_of_three() -> None:
+def test_each_vote_shows_the_pairs_in_another_order() -> None:
     server = requests_of(annotating({}), rubric_task(cores("a", "b", "c")), annotation={"votes": 3})
     orders = [asked_pairs(request.body) for request in server.requests]
     assert len({tuple(order) for order in orders}) == 3
@@ -274,7 +274,7 @@ def _with_text(task: Task, name: str, text: str) -> Task:
     return task.model_copy(update={"rubric": task.rubric.model_copy(update={"criteria": tuple(criteria)})})
 
 
-def test_a_changed_criterion_whose_role_was_the_annotators_is_given_one_again_and_a_persons_stays() -> None:
+def test_a_changed_criterion_gets_a_new_role_only_if_the_annotator_gave_the_old_one() -> None:
     found = annotated(annotating(FOUND, ROLES), rubric_task(LETTER))
     mine = [one.model_copy(update={"role": "core"}) if one.id == "style" else one for one in found.criteria]
     by_person = found.model_copy(update={"criteria": tuple(mine)})
@@ -291,7 +291,7 @@ def test_a_changed_criterion_whose_role_was_the_annotators_is_given_one_again_an
     assert {one.id: one.role for one in again.criteria} == {**ROLES, "style": "core"}
 
 
-def test_an_edge_that_a_person_wrote_stays_and_its_pair_is_not_asked_about_in_either_direction() -> None:
+def test_a_handwritten_edge_stays_and_its_pair_is_not_requested_in_either_direction() -> None:
     mine = {"parent": "b", "child": "a", "kind": "weak", "reason": "I say so"}
     asked: list[Any] = []
 
@@ -305,7 +305,7 @@ def test_an_edge_that_a_person_wrote_stays_and_its_pair_is_not_asked_about_in_ei
     assert [one.model_dump(exclude_defaults=True) for one in found.edges] == [mine]
 
 
-def test_an_edge_that_the_task_states_stays_beside_a_reviewed_graph_as_it_was_reviewed() -> None:
+def test_an_edge_of_the_task_stays_next_to_a_reviewed_graph() -> None:
     found = annotated(annotating({("a", "b"): "weak"}), rubric_task(cores("a", "b", "c")))
     stated = [{"parent": "b", "child": "c", "kind": "strong"}, {"parent": "a", "child": "c", "kind": "weak"}]
     mine = rubric_task(cores("a", "b", "c"), edges=stated)
@@ -314,7 +314,7 @@ def test_an_edge_that_the_task_states_stays_beside_a_reviewed_graph_as_it_was_re
     assert triples(again.edges) == [("a", "b", "weak"), ("a", "c", "activation"), ("b", "c", "strong")]
 
 
-def test_a_cycle_of_a_persons_edges_is_refused_before_anything_is_asked() -> None:
+def test_a_cycle_of_handwritten_edges_is_refused_before_any_request() -> None:
     ring = [{"parent": one, "child": other, "kind": "weak"} for one, other in ("ab", "bc", "ca")]
     with pytest.raises(PlanError, match=r"task 'letter': .*a -> b -> c -> a; leave out one of these edges"):
         annotated(lambda body, number: status(500), rubric_task(cores("a", "b", "c"), edges=ring))
@@ -333,7 +333,7 @@ def test_a_models_edge_yields_to_a_persons_that_closes_a_cycle_and_comes_back_wh
     assert rejected(changed) == []
 
 
-def test_a_pair_of_which_half_of_the_votes_are_lost_is_unanswered_and_what_is_said_of_it_does_not_pile_up() -> None:
+def test_a_pair_with_half_of_its_votes_lost_is_unanswered_with_one_reason() -> None:
     def one_of_three(body: dict[str, Any], number: int) -> Any:
         if asked_pairs(body)[0] != ("a", "b") or len(body["messages"]) > 2:
             return said("no thanks")
@@ -349,7 +349,7 @@ def test_a_pair_of_which_half_of_the_votes_are_lost_is_unanswered_and_what_is_sa
     assert len(again.annotation.rejected) == len(found.annotation.rejected)
 
 
-def test_the_domain_is_told_of_which_the_annotator_was_told() -> None:
+def test_the_annotation_records_the_annotators_domain() -> None:
     task = rubric_task(cores("a", "b"))
     found = annotated(annotating({}), task, annotation={"domain": "medical"})
     again = annotated(annotating({}), task, found, asked=0, annotation={"domain": "legal"})
@@ -373,7 +373,7 @@ def test_a_budget_is_an_error_of_its_own() -> None:
         jg.Jury.from_config(settings(server.url), max_calls=1) as jury,
         pytest.raises(BudgetExceeded, match="pairs of its criteria could not be annotated"),
     ):
-        jury.annotate(task)
+        jg.Planner(jury).annotate(task)
 
 
 def test_a_task_without_rubric_has_nothing_to_annotate() -> None:
@@ -389,7 +389,7 @@ def _plans(script: Script, tasks: Sequence[Task], **fields: Any) -> tuple[list[j
         return [jury.prepare(task) for task in tasks], server.count
 
 
-def test_a_plan_annotates_a_rubric_without_edges_where_the_config_wants_it_and_freezes_the_graph() -> None:
+def test_a_plan_annotates_a_rubric_without_edges_if_configured_and_freezes_the_graph() -> None:
     (plan,), count = _plans(annotating(FOUND, ROLES), [rubric_task(LETTER)], annotation={})
     (spec,) = plan.decision.specs
     assert count == len(plan.calls) == 2
@@ -420,7 +420,7 @@ def test_without_a_model_a_plan_that_needs_a_graph_is_refused() -> None:
         jury.prepare(rubric_task(LETTER))
 
 
-def test_it_needs_none_where_nobody_judges_a_criterion_so_that_nothing_is_licensed() -> None:
+def test_a_rubric_needs_no_graph_if_no_criterion_is_judged() -> None:
     config = {"evaluators": ["criteria"], "annotation": {}, "failure": {"min_coverage": 0.1}}
     with jg.Jury.from_config(config) as jury:
         plan = jury.prepare(rubric_task(LETTER))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.schema import Material, Response, Trace, Variant, Verdict
 from tests.graphs.cast import RAISED, planned, scored, task, verdict_on
 
@@ -19,11 +19,11 @@ class Structured(Deriver):
 
     gives = "data"
 
-    def derive(self, ask: DeriverAsk) -> Material:
-        DERIVED.append(ask.response.text)
-        if ask.response.text in RAISED:
-            raise RAISED[ask.response.text]("the deriver broke")
-        return Material(name="data", data=list(ask.response.text.split()))
+    def derive(self, inputs: DeriverInput) -> Material:
+        DERIVED.append(inputs.response.text)
+        if inputs.response.text in RAISED:
+            raise RAISED[inputs.response.text]("the deriver broke")
+        return Material(name="data", data=list(inputs.response.text.split()))
 
 
 class Counted(Deriver):
@@ -32,9 +32,9 @@ class Counted(Deriver):
     gives = "counted"
     reads_data = True
 
-    def derive(self, ask: DeriverAsk) -> Material:
-        assert isinstance(ask.response.data, list)
-        return Material(name="counted", data=len(ask.response.data))
+    def derive(self, inputs: DeriverInput) -> Material:
+        assert isinstance(inputs.response.data, list)
+        return Material(name="counted", data=len(inputs.response.data))
 
 
 class Longer(Deriver):
@@ -42,7 +42,7 @@ class Longer(Deriver):
 
     gives = "longer"
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, inputs: DeriverInput) -> Material:
         own = Response(id="own", text="x", data=["one", "two", "three", "four"])
         return Material(
             name="longer", variants=(Variant(response=own), Variant(response=Response(id="bare", text="x")))
@@ -58,9 +58,9 @@ class Words(Evaluator):
     def question(self, view: Any, subject: str | None = None, **fields: Any) -> Any:
         return super().question(view, subject, of=self.of, **fields)
 
-    def answer(self, ask: Ask) -> Verdict:
-        data: Any = ask.response.data
-        verdict = Verdict(score=len(data or ()) / 4, reason=f"{sorted(ask.material[0])}")
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        data: Any = inputs.response.data
+        verdict = Verdict(score=len(data or ()) / 4, reason=f"{sorted(inputs.material[0])}")
         if data:
             data.clear()
         return verdict
@@ -98,7 +98,7 @@ def test_data_that_is_empty_is_data() -> None:
     assert DERIVED == []
 
 
-def test_what_one_evaluator_does_to_it_does_not_reach_another() -> None:
+def test_changes_by_one_evaluator_do_not_reach_another() -> None:
     trace = only(config(words("first"), words("second")), "one two")
     assert [verdict.score for verdict in trace.verdicts] == [0.5, 0.5]
     assert trace.material[0].data == ["one", "two"]

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from jurygraph import Ask, Deriver, DeriverAsk, Evaluator, Jury, Material, Response, Task, Trace, Verdict
-from jurygraph.schema import Evidence
+from jurygraph import Deriver, DeriverInput, Evaluator, EvaluatorInput, Jury, Material, Response, Task, Trace, Verdict
+from jurygraph.schema import Evidence, RecordedVerdict
 
 TASK = Task(id="trip", query="Where do we eat?")
 PROSE = Response(id="prose", text="Lunch at Roma.")
@@ -21,17 +21,19 @@ class Reader(Deriver):
     gives = "data"
     asked: ClassVar[list[str]] = []
 
-    def derive(self, ask: DeriverAsk) -> Material:
-        self.asked.append(ask.response.id)
-        if "crash" in ask.response.text:
+    def derive(self, inputs: DeriverInput) -> Material:
+        self.asked.append(inputs.response.id)
+        if "crash" in inputs.response.text:
             raise RuntimeError("the crash that was asked for")
-        quote = Evidence(quote=ask.response.text.upper()) if "shout" in ask.response.text else Evidence(quote="Roma")
-        return Material(name="data", data=ask.response.text.split(), evidence=(quote,))
+        quote = (
+            Evidence(quote=inputs.response.text.upper()) if "shout" in inputs.response.text else Evidence(quote="Roma")
+        )
+        return Material(name="data", data=inputs.response.text.split(), evidence=(quote,))
 
 
 class ByModel(Reader):
     name = "by_model"
-    asks_model = True
+    uses_model = True
 
 
 class Counting(Evaluator):
@@ -39,8 +41,8 @@ class Counting(Evaluator):
 
     version = "1"
 
-    def answer(self, ask: Ask) -> Any:
-        data = ask.response.data
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        data = inputs.response.data
         return Verdict(score=len(data) / 10 if isinstance(data, list) else 0.0, reason=repr(data))
 
 
@@ -73,7 +75,7 @@ def scored(*responses: Response, deriver: str = "Reader") -> dict[str, Trace]:
         return {trace.response_id: trace for trace in jury.score(TASK, responses)}
 
 
-def verdict(trace: Trace, evaluator: str) -> Verdict:
+def verdict(trace: Trace, evaluator: str) -> RecordedVerdict:
     return next(one for one in trace.verdicts if one.evaluator.endswith(evaluator))
 
 
@@ -83,7 +85,7 @@ def test_who_reads_data_is_shown_what_was_made_of_the_text_and_nobody_else_is() 
     assert verdict(trace, "ReadsText").reason == "None"
 
 
-def test_a_response_that_has_data_keeps_it_and_nobody_is_asked() -> None:
+def test_a_response_with_data_keeps_it_and_no_deriver_runs() -> None:
     own = Response(id="own", text="Lunch at Roma.", data=["a"])
     assert verdict(scored(own)["own"], "ReadsData").score == 0.1
     assert Reader.asked == []
@@ -103,13 +105,13 @@ def test_where_no_data_can_be_made_those_who_read_it_have_nothing_to_judge() -> 
     assert verdict(trace, "ReadsText").status == "ok"
 
 
-def test_what_the_data_rests_on_is_looked_for_in_the_response() -> None:
+def test_quotations_behind_data_are_searched_in_the_response() -> None:
     (true,) = scored(PROSE)["prose"].material
     assert [(one.quote, one.start, one.end, one.verified) for one in true.evidence] == [("Roma", 9, 13, True)]
     (false,) = scored(Response(id="r", text="shout it"))["r"].material
     assert [one.verified for one in false.evidence] == [False]
 
 
-def test_data_that_somebody_changes_stays_what_it_was_for_others() -> None:
+def test_data_changed_by_one_evaluator_is_unchanged_for_others() -> None:
     trace = scored(PROSE)["prose"]
     assert trace.material[0].data == ["Lunch", "at", "Roma."]

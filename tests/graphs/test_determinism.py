@@ -1,38 +1,12 @@
 """Same plan and verdicts, same bits: through the whole jury, in any order of anything that has none."""
 
-from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import jurygraph.graphs
 from jurygraph.schema import Response, Stakeholder, Task
-from tests.determinism import violations
 from tests.graphs.cast import by_id, criterion, jury, task, told
-
-ROOM = Path(jurygraph.graphs.__file__).parent
-
-
-# Not NumPy's: the name of a field (`reduce`), and of a variable.
-FOLDS = frozenset({"reduce"})
-ALLOWED = {
-    "decide": {"_is_selective": FOLDS},
-    "table": dict.fromkeys(("Table.heard", "Table.unheard", "Table.judged", "_fill_cells", "_fold_columns"), FOLDS),
-    "routing": {"_reduce": FOLDS},
-    "tracing": {"_describe_scores": {"mean"}},
-    "recipe": dict.fromkeys(("_build_input", "_SpecBuilder._evaluator_spec", "_SpecBuilder._residual_share"), FOLDS),
-}
-
-
-DECIDING = ["decide", "fusing", "rewarding", "table", "routing", "tracing", "recipe", "planning", "redecision"]
-
-
-@pytest.mark.parametrize("name", DECIDING)
-def test_the_modules_that_decide_use_plain_arithmetic_only(name: str) -> None:
-    assert violations(ROOM / f"{name}.py", ALLOWED.get(name)) == []
-
 
 SCORES = st.sampled_from([0.0, 1.0, 0.1, 0.3, 0.7]) | st.floats(0.0, 1.0)
 LINES = SCORES | st.sampled_from(["abstained", "response", "infrastructure"])

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.errors import PlanError
-from jurygraph.graphs.routing import Recalled, next_work, stamps
-from jurygraph.schema import RESPONSE_GATES, Response, Stakeholder, Survey, Trace, Verdict
+from jurygraph.graphs.routing import KnownResults, make_stamp, next_work
+from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, Response, Stakeholder, Survey, Trace, Verdict
 from tests.examples import at_most
 from tests.graphs.cast import (
     by_id,
@@ -71,7 +71,7 @@ def test_each_gate_answers_questions_to_models_in_their_place(gate: str) -> None
     assert (verdict.about, verdict.responses, verdict.sample, verdict.call) == ("a", (), 0, None)
     assert verdict.reason
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.0, "ok", 1.0)
-    assert (trace.reward.counts.judged, trace.reward.counts.asked, trace.reward.range) == (1, 1, (0.0, 0.0))
+    assert (trace.reward.counts.judged, trace.reward.counts.total, trace.reward.range) == (1, 1, (0.0, 0.0))
 
 
 @pytest.mark.parametrize("gate", RESPONSE_GATES)
@@ -151,7 +151,7 @@ def test_in_a_graph_too_where_its_parents_are_not_met(kind: str, aggregation: st
 
 
 @pytest.mark.parametrize("aggregation", ["gear", "hard-local", "hard-transitive"])
-def test_what_is_stopped_supports_nothing_that_a_check_finds(aggregation: str) -> None:
+def test_a_stopped_response_supports_no_finding_of_a_check(aggregation: str) -> None:
     """That a penalty counts is no prerequisite that holds."""
     about = task(criterion("bad", -1.0), criterion("seen"), edges=[("bad", "seen", "activation")])
     uses = [
@@ -175,7 +175,7 @@ def test_a_component_of_negative_weight_counts_in_full(rule: str) -> None:
     assert verdict_on(trace, "tone").score == 0.0
 
 
-def test_one_question_counts_in_full_wherever_it_stands() -> None:
+def test_a_single_question_has_full_weight_in_any_position() -> None:
     config = {
         "evaluators": [model("tone")],
         "components": {"gain": {"inputs": {"t": {"of": "tone"}}}, "harm": {"inputs": {"t": {"of": "tone"}}}},
@@ -202,7 +202,7 @@ PAIRS = ("ordered", "unordered")
 
 
 @pytest.mark.parametrize("pairs", PAIRS)
-def test_in_pairs_the_others_are_still_compared_and_it_with_nobody(pairs: str) -> None:
+def test_a_stopped_response_is_not_compared_in_pairs_while_the_others_are(pairs: str) -> None:
     config = {"evaluators": [model("better", scope="pair", pairs=pairs)]}
     group = [stopped("a"), response("b", HONEST, better=1.0), response("c", HONEST, better=0.0)]
     traces = by_id(scored(config, task(), *group))
@@ -213,7 +213,7 @@ def test_in_pairs_the_others_are_still_compared_and_it_with_nobody(pairs: str) -
     assert broken(traces["a"]) == {"better": ("ok", 0.0, "empty-response")}
 
 
-def test_in_a_group_it_is_not_shown_beside_the_others() -> None:
+def test_a_stopped_response_is_not_shown_in_a_group() -> None:
     config = {"evaluators": [model("rank", scope="group")]}
     group = [stopped("a"), response("b", HONEST, rank=0.25), response("c", HONEST, rank=0.75)]
     traces = by_id(scored(config, task(), *group))
@@ -222,7 +222,7 @@ def test_in_a_group_it_is_not_shown_beside_the_others() -> None:
 
 
 @pytest.mark.parametrize(("scope", "pairs"), [("pair", "ordered"), ("pair", "unordered"), ("group", "ordered")])
-def test_the_last_one_that_is_left_has_nobody_to_be_compared_with(scope: str, pairs: str) -> None:
+def test_the_last_remaining_response_is_not_compared(scope: str, pairs: str) -> None:
     config = {"evaluators": [model("rank", scope=scope, pairs=pairs), told("tone")], "reward": {"rank": 1, "tone": 1}}
     group = [stopped("a", tone=1.0), stopped("b", tone=1.0), response("c", HONEST, rank=1.0, tone=1.0)]
     traces = by_id(scored(config, task(), *group))
@@ -243,7 +243,7 @@ def test_where_another_went_missing_for_our_own_trouble_it_is_that() -> None:
     assert {name: traces[name].verdicts[0].status for name in "abc"} == {"a": "ok", "b": "failed", "c": "failed"}
 
 
-def test_what_happens_to_one_changes_nothing_for_another_that_is_judged_alone() -> None:
+def test_a_failure_of_one_response_does_not_affect_one_judged_alone() -> None:
     config = {"evaluators": [model("tone"), model("same", samples=2)], "reward": {"tone": 1.0, "same": 1.0}}
     good = response("b", HONEST, tone=0.5, same=[0.25, 0.75])
     (alone,) = scored(config, task(), good)
@@ -273,7 +273,7 @@ def test_a_penalty_in_samples_counts_in_full_however_they_are_folded(reduce: str
     assert (trace.reward.components["harm"], trace.reward.value) == (1.0, 0.0)
 
 
-def test_nobody_is_asked_about_variants_of_it() -> None:
+def test_variants_of_a_stopped_response_have_no_questions() -> None:
     config = {"evaluators": [model("same", of="versions")], "derivers": ["tests.graphs.cast:Versions"]}
     versions = [["v1", {"same": 0.5}], ["v2", {"same": 1.0}]]
     group = [stopped("a", versions=versions), response("b", HONEST, versions=versions), stopped("c", versions=[])]
@@ -327,7 +327,7 @@ def test_a_penalty_behind_a_screen_counts_in_full() -> None:
     assert only(config, task(), response("b", HONEST, first=0.0)).reward.value == 0.0
 
 
-def test_a_check_behind_a_stopped_question_is_asked_as_what_counts_for_it_says() -> None:
+def test_a_check_after_a_skipped_question_runs_depending_on_the_value_that_the_skip_counts() -> None:
     def check(op: str) -> dict[str, Any]:
         return {**told("late"), "when": {"question": "first", "threshold": 0.5, "op": op}}
 
@@ -336,7 +336,7 @@ def test_a_check_behind_a_stopped_question_is_asked_as_what_counts_for_it_says()
         assert broken(only(config, task(), stopped("a", late=0.75)))["late"] == outcome
 
 
-def test_behind_a_check_it_is_stopped_whatever_the_check_says() -> None:
+def test_a_stopped_response_stays_stopped_regardless_of_a_check() -> None:
     for found in (0.0, 1.0):
         use = {**model("late"), "when": {"question": "check", "threshold": 0.5}}
         config = {"evaluators": [told("check"), use], "reward": {"check": 1.0}}
@@ -362,17 +362,17 @@ def test_a_plan_states_its_gates_where_they_answer_anything_in_one_order() -> No
 def test_no_question_has_the_name_of_a_gate(name: str) -> None:
     with pytest.raises(PlanError) as error:
         planned({"evaluators": [told("x"), told(name)], "reward": {"x": 1.0}}, task())
-    assert str(error.value) == f"no question is called {name!r}, which marks why none is asked: `name` it otherwise"
+    assert str(error.value) == f"no question may be called {name!r}, the name of skipped ones; set another `name`"
 
 
-def test_what_is_known_of_a_stopped_response_is_settled_anew() -> None:
+def test_recalled_verdicts_of_a_stopped_response_are_settled_again() -> None:
     survey = planned({"evaluators": [model("tone")]}, task()).survey
     (question,) = survey.questions
-    known = stamps(question, survey.views[question.view])(Verdict(score=1.0), "a", ("a",), 0)
-    recalled = Recalled({("tone", "a", ("a",), 0): known}, {})
+    known = make_stamp(question, survey.views[question.view])(Verdict(score=1.0), "a", ("a",), 0)
+    recalled = KnownResults({("tone", "a", ("a",), 0): known}, {})
     for text, outcome in (("", ("empty-response", 0.0)), (HONEST, (None, 1.0))):
         work, _ = next_work(survey, 0, [response("a", text)], [], [], recalled)
-        assert [(one.gated_by, one.score) for one in work.settled] == [outcome]
+        assert [(one.gated_by, one.score) for one in work.settled_verdicts] == [outcome]
         assert work.branches == []
 
 
@@ -380,7 +380,7 @@ def test_what_is_known_of_a_stopped_response_is_settled_anew() -> None:
 
 
 @st.composite
-def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, Verdict]]:
+def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, RecordedVerdict]]:
     """A scene in which models and checks are asked, and the verdicts as they are where response `a` is stopped."""
     about = draw(rubrics())
     seen = [one.id for one in about.rubric.criteria if draw(st.booleans())] if about.rubric else []
@@ -420,19 +420,19 @@ FACTUAL = [
 """Gates of the recipe that look at nothing a model says."""
 
 
-def as_stopped(survey: Survey, verdicts: Mapping[Place, Verdict]) -> dict[Place, Verdict]:
+def as_stopped(survey: Survey, verdicts: Mapping[Place, RecordedVerdict]) -> dict[Place, RecordedVerdict]:
     """The same verdicts of checks, and those of a gate for all that is asked of models."""
     work, _ = next_work(survey, 0, [stopped("a")], [], [])
-    asked = {slot.question.id for slots in work.slots.values() for slot in slots}
+    asked = {task.question.id for tasks in work.evaluator_tasks.values() for task in tasks}
     assert asked == {question.id for question in survey.questions if question.layer == "check"}
     kept = {place: verdict for place, verdict in verdicts.items() if place[0] in asked}
-    return kept | {(one.question, "a", (), 0): one for one in work.settled}
+    return kept | {(one.question, "a", (), 0): one for one in work.settled_verdicts}
 
 
 @settings(max_examples=at_most(150), deadline=None)
 @given(worst_cases())
 def test_a_stopped_response_is_never_better_off_than_by_any_verdict_of_a_model(
-    drawn: tuple[Scene, dict[Place, Verdict]],
+    drawn: tuple[Scene, dict[Place, RecordedVerdict]],
 ) -> None:
     """Whatever the rule, the graph and the weights, wherever both are rewards at all.
 
@@ -449,7 +449,9 @@ def test_a_stopped_response_is_never_better_off_than_by_any_verdict_of_a_model(
 
 @settings(max_examples=at_most(100), deadline=None)
 @given(worst_cases())
-def test_and_what_is_left_open_about_it_is_what_checks_left_open(drawn: tuple[Scene, dict[Place, Verdict]]) -> None:
+def test_open_questions_are_those_that_checks_left_open(
+    drawn: tuple[Scene, dict[Place, RecordedVerdict]],
+) -> None:
     scene, stopped_verdicts = drawn
     worst = scene.rewards(("a",), stopped_verdicts)["a"]
     if all(verdict.status == "ok" for verdict in stopped_verdicts.values()):

@@ -17,7 +17,7 @@ def waves_of(config: dict[str, Any]) -> list[tuple[tuple[str, ...], tuple[str, .
     return [(wave.materials, wave.questions) for wave in planned(config, task()).survey.waves]
 
 
-def test_what_waits_for_nothing_is_asked_at_once() -> None:
+def test_questions_without_dependencies_run_in_the_first_wave() -> None:
     config = {"evaluators": [told("b"), told("a")], "reward": {"a": 1.0}}
     assert waves_of(config) == [((), ("a", "b"))]
 
@@ -77,9 +77,10 @@ def test_a_question_that_waits_for_itself_is_refused() -> None:
 def test_an_unknown_gate_names_the_nearest_question() -> None:
     late = {**told("late"), "when": {"question": "frist", "threshold": 0.5}}
     message = refused({"evaluators": [told("first"), late]})
-    assert "'late' waits for question 'frist', which nobody asks; did you mean 'first'?" in message
+    assert "'late' waits for question 'frist', which no evaluator asks; did you mean 'first'?" in message
     late["when"]["question"] = "zzz"
-    assert "question 'zzz', which nobody asks; there are first, late" in refused({"evaluators": [told("first"), late]})
+    message = refused({"evaluators": [told("first"), late]})
+    assert "question 'zzz', which no evaluator asks; there are first, late" in message
 
 
 @pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"of": "mesure"}])
@@ -105,7 +106,7 @@ def test_two_questions_of_one_id_are_refused() -> None:
 
 
 def test_no_question_has_the_name_that_marks_a_response_alone() -> None:
-    assert "no question is called 'group-of-one'" in refused({"evaluators": [told("first"), told("group-of-one")]})
+    assert "no question may be called 'group-of-one'" in refused({"evaluators": [told("first"), told("group-of-one")]})
 
 
 def test_variants_are_not_compared() -> None:
@@ -172,7 +173,7 @@ def test_the_config_says_when_and_how_often_over_the_evaluators_own_word() -> No
     assert (question.when.question, question.when.threshold) == ("gate", 0.9)
 
 
-def test_how_much_something_counts_is_not_in_the_view_so_that_changing_it_asks_nothing_again() -> None:
+def test_a_view_shows_only_the_sign_of_a_weight() -> None:
     light = task(criterion("a", 1.0), criterion("b", -1.0))
     heavy = task(criterion("a", 7.0), criterion("b", -0.5))
     assert view_task(light, ["criterion"]) == view_task(heavy, ["criterion"])
@@ -196,7 +197,7 @@ def asked_of(*uses: Any, **fields: Any) -> set[str]:
     return {question.id for question in planned(config, task(stakeholders=PEOPLE, **fields)).survey.questions}
 
 
-def test_a_question_on_standby_is_asked_where_nobody_else_asks_the_same_member_about_the_same() -> None:
+def test_a_standby_question_runs_if_no_other_question_covers_the_same_member_and_subject() -> None:
     assert asked_of(stands_by("tea")) == {"stands-by/tea@ann", "stands-by/tea@bob"}
     other = told("other", audience="stakeholder", subjects=["tea"], members=["ann"])
     assert asked_of(stands_by("tea", "fish"), other) == {
@@ -205,12 +206,12 @@ def test_a_question_on_standby_is_asked_where_nobody_else_asks_the_same_member_a
     }
 
 
-def test_two_that_stand_by_are_both_asked() -> None:
+def test_two_standby_questions_both_run() -> None:
     again = {**stands_by("tea"), "name": "again"}
     assert asked_of(stands_by("tea"), again) == {f"{who}/tea@{one}" for who in ("again", "stands-by") for one in NAMES}
 
 
-def test_a_question_about_somebody_as_a_whole_is_about_no_subject_of_that_name() -> None:
+def test_a_question_about_a_whole_member_differs_from_one_about_a_subject_of_that_name() -> None:
     whole = told("whole", audience="stakeholder")
     assert asked_of(stands_by("ann", "tea"), whole) >= {"whole@ann", "stands-by/ann@ann", "stands-by/tea@ann"}
 
@@ -230,7 +231,7 @@ PEOPLE = (
 )
 
 
-def test_one_view_is_of_everyone_in_the_order_of_ids_and_says_nothing_of_what_counts() -> None:
+def test_one_view_shows_everyone_sorted_by_id_without_weights() -> None:
     about = task(stakeholders=PEOPLE)
     (whole, view) = view_task(about, ["task", "everyone"])[::-1]
     assert (view.audience, view.about, whole.people) == ("everyone", None, ())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jurygraph as jg
-from jurygraph.agents.roles import DeriverAsk
+from jurygraph.agents.roles import DeriverInput
 from jurygraph.graphs import annotate, draw, prepare, score
 from jurygraph.graphs.state import PrepareState
 from jurygraph.schema import Constraint, Plan, Stakeholder, Task
@@ -64,7 +64,7 @@ def test_the_plan_is_the_same_in_any_order_of_the_task_and_the_config() -> None:
 
 def test_a_plan_that_is_foreseen_is_that_which_is_made() -> None:
     with jg.Jury.from_config(CONFIG) as one:
-        foreseen, asked = asyncio.run(one.aforesee(full_task()))
+        foreseen, asked = asyncio.run(jg.Planner(one).aestimate_plan(full_task()))
     assert foreseen == planned(CONFIG, full_task())
     assert not asked
 
@@ -76,7 +76,7 @@ def test_to_foresee_a_small_plan_takes_a_fraction_of_the_steps_of_the_graph() ->
             asyncio.run(one.aprepare(task()))
 
         def foresee() -> None:
-            asyncio.run(one.aforesee(task()))
+            asyncio.run(jg.Planner(one).aestimate_plan(task()))
 
         for work in (plan, foresee):  # whatever is imported or compiled once is not counted
             work()
@@ -99,9 +99,9 @@ def test_there_is_no_field_in_which_a_response_could_lie() -> None:
 def test_a_response_cannot_reach_prepare() -> None:
     """Even one that somebody hands over is dropped: no node sees it and the plan is the same."""
     with jury(told("tone")) as made:
-        plain = asyncio.run(made._prepare.ainvoke({"task": task()}, context=made._roster))
+        plain = asyncio.run(made._prepare.ainvoke({"task": task()}, context=made.context))
         handed = {"task": task(), "responses": (response("a"),)}
-        given_one = asyncio.run(made._prepare.ainvoke(handed, context=made._roster))  # type: ignore[arg-type]
+        given_one = asyncio.run(made._prepare.ainvoke(handed, context=made.context))  # type: ignore[arg-type]
     assert given_one["plan"].digest == plain["plan"].digest
     assert "responses" not in given_one
 
@@ -128,7 +128,7 @@ def people(profile: str, **constraint: Any) -> list[Stakeholder]:
 
 @settings(max_examples=15, deadline=None)
 @given(st.text(), st.text(), st.floats(0.0, 9.0))
-def test_changing_one_stakeholder_changes_nothing_that_another_is_asked_or_answers(
+def test_changing_one_stakeholder_leaves_questions_and_answers_of_others_unchanged(
     profile: str, text: str, restrictiveness: float
 ) -> None:
     group = [said("a", SCRIPT), said("b", {**SCRIPT, "fair@ann": 0.5})]
@@ -156,7 +156,7 @@ def test_changing_an_evaluator_changes_its_own_questions_only() -> None:
     assert changed == ["kind"]
 
 
-def test_a_changed_decision_leaves_the_survey_as_it_was() -> None:
+def test_a_changed_decision_does_not_change_the_survey() -> None:
     config = {"evaluators": [told("kind"), told("tone")], "reward": {"kind": 1.0, "tone": 1.0}}
     one, other = (
         planned(config, task()),
@@ -171,10 +171,10 @@ class SeesAll(jg.Deriver):
 
     gives = "seen"
 
-    def derive(self, ask: DeriverAsk) -> jg.Material:
-        assert ask.task.about is None
-        assert (ask.response.agent, ask.response.labels, ask.material) == (None, {}, {})
-        return jg.Material(name="seen", data=ask.task.id)
+    def derive(self, inputs: DeriverInput) -> jg.Material:
+        assert inputs.task.about is None
+        assert (inputs.response.agent, inputs.response.labels, inputs.material) == (None, {}, {})
+        return jg.Material(name="seen", data=inputs.task.id)
 
 
 def test_a_deriver_sees_one_view_and_one_response() -> None:

@@ -20,8 +20,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 from langsmith.utils import tracing_is_enabled
 
-from jurygraph.agents.roles import Ask, Evaluator
-from jurygraph.graphs.state import Roster
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.graphs.state import RunContext
 from jurygraph.schema import Response, TaskView
 from tests.graphs.cast import jury, response, scored, task, told
 
@@ -99,7 +99,7 @@ class Opens(Evaluator):
     def close(self) -> None:
         QUIET.invoke("closed")
 
-    def answer(self, ask: Ask) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0
 
 
@@ -118,28 +118,28 @@ def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None
     assert SEEN
     for seen in SEEN:
         assert not seen["tracing"]
-        assert not isinstance(seen["context"], Roster)
+        assert not isinstance(seen["context"], RunContext)
         assert "plan" not in str(seen["config"])
         assert seen["config"].get("metadata", {}).get("langgraph_node") in (None, "inner")
         names = {key for key in seen["config"].get("configurable", {}) if key.startswith("__pregel")}
         assert "jurygraph" not in str([seen["config"]["configurable"][key] for key in names])
 
 
-def test_the_machine_itself_is_what_could_have_been_overheard() -> None:
-    """So that the test above can fail: a node of ours does see the roster and our plan's node."""
+def test_a_node_of_the_package_sees_the_context_and_the_plan() -> None:
+    """So that the test above can fail: a node of ours does see the context and our plan's node."""
     found: list[dict[str, Any]] = []
 
     async def node(state: Text) -> Text:
         found.append(overheard())
         return {}
 
-    graph = StateGraph(Text, context_schema=Roster)
+    graph = StateGraph(Text, context_schema=RunContext)
     graph.add_node("inner", node)
     graph.add_edge(START, "inner")
     graph.add_edge("inner", END)
     with jury(told("tone")) as made:
-        asyncio.run(graph.compile().ainvoke({"text": ""}, context=made._roster))
-    assert isinstance(found[0]["context"], Roster)
+        asyncio.run(graph.compile().ainvoke({"text": ""}, context=made.context))
+    assert isinstance(found[0]["context"], RunContext)
 
 
 class Listens(BaseCallbackHandler):
@@ -150,7 +150,7 @@ class Listens(BaseCallbackHandler):
         self.heard.append(str(kwargs.get("name")))
 
 
-def test_a_graph_that_calls_a_jury_neither_overhears_nor_stores_what_it_does() -> None:
+def test_a_graph_that_calls_a_jury_neither_traces_nor_stores_its_steps() -> None:
     """Its callbacks (tracers among them) and its checkpointer are its own."""
     listener, saver = Listens(), InMemorySaver()
     with jury(told("tone")) as made:

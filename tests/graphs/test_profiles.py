@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
+from jurygraph.decision.decide import redecide
 from jurygraph.errors import InputError, PlanError
-from jurygraph.graphs.redecision import redecide
-from jurygraph.schema import Plan, Response, Seat, Task
-from jurygraph.schema.profile import FILE, Profiles, ProfilesLine, with_profiles
+from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
+from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
 from jurygraph.sources import parse_config
 from tests.agents.parser import ANN, BEN, ZOE, parsing, pull, settings, trip
 from tests.graphs.cast import planned, told
@@ -46,20 +47,22 @@ def read(plan: Plan) -> Profiles:
     return plan.profiles
 
 
-def test_all_of_it_is_what_it_would_be_had_the_task_stated_what_was_read() -> None:
+def test_traces_equal_those_of_a_task_with_the_parsed_constraints() -> None:
     about = trip(ANN, BEN)
     plan = plan_of(about, asked=3)
     whole = with_profiles(about, read(plan))
     stated = planned({"evaluators": [JUDGE]}, Task.model_validate(whole.model_dump()))
     assert plan.survey == stated.survey
     ((spec,), (other,)) = (one.decision.specs for one in (plan, stated))
-    assert {name: one.mass for name, one in spec.inputs.items()} == {n: one.mass for n, one in other.inputs.items()}
+    assert {name: one.total_weight for name, one in spec.inputs.items()} == {
+        n: one.total_weight for n, one in other.inputs.items()
+    }
     assert spec.params["difficulty"]["ann"]["hard"] == 1.5  # type: ignore[index, call-overload]
     assert spec.params["difficulty"]["ben"]["conflict"] == 1.5  # type: ignore[index, call-overload]
     assert plan.task_digest == about.content_digest, "it serves the task as it is given"
 
 
-def test_its_views_hold_what_was_read_and_no_quotation_beside_it() -> None:
+def test_views_contain_parsed_constraints_without_their_quotations() -> None:
     plan = plan_of(trip(ANN))
     (view,) = (view for view in plan.survey.views.values() if view.member == "ann")
     assert view.about is not None
@@ -107,12 +110,12 @@ def test_they_are_read_whatever_the_weights_so_that_other_weights_change_no_ques
     assert plan_of(trip(ANN), weights=method).survey == plan_of(trip(ANN)).survey
 
 
-def test_nobody_is_asked_where_nobody_asks_about_stakeholders() -> None:
+def test_profiles_are_not_parsed_without_questions_about_stakeholders() -> None:
     plan = plan_of(trip(ANN, BEN), line(), asked=0, evaluators=[told("tone")])
     assert plan.profiles is None
 
 
-def test_under_model_none_a_profile_alone_is_an_error_that_says_what_would_do() -> None:
+def test_a_profile_without_constraints_or_model_is_an_error_with_a_remedy() -> None:
     expected = r"'ann' has a profile in text alone.*in the task or in a file for --profiles-from, or name a model"
     with pytest.raises(PlanError, match=expected):
         planned({"evaluators": [JUDGE]}, trip(ANN))
@@ -122,7 +125,7 @@ class TestByHand:
     def test_what_somebody_wrote_down_takes_the_place_of_the_model(self) -> None:
         for model in ({}, {"model": "none"}):
             found = read(plan_of(trip(ANN, BEN), line(), asked=0, **model))
-            assert found.by == {"ann": FILE, "ben": FILE}
+            assert found.by == {"ann": READ_FROM_FILE, "ben": READ_FROM_FILE}
             assert [[one.id for one in each.constraints] for each in found.stakeholders] == [["nuts"], ["aa", "zz"]]
             assert [(one.between, one.strength) for one in found.tensions] == [(("ann", "ben"), 0.75)]
 
@@ -133,8 +136,8 @@ class TestByHand:
     def test_the_others_are_read_by_the_model_which_is_asked_for_tensions_unless_they_are_stated(self) -> None:
         own = {"stakeholders": BY_HAND["stakeholders"][:1]}
         found = read(plan_of(trip(ANN, BEN), line(**own), asked=1))
-        assert found.by == {"ben": FILE, "ann": "tiny, prompt profile 1"}
-        assert (found.tensions[0].strength, found.tensions_by) == (0.75, FILE)
+        assert found.by == {"ben": READ_FROM_FILE, "ann": "tiny, prompt profile 1"}
+        assert (found.tensions[0].strength, found.tensions_by) == (0.75, READ_FROM_FILE)
         assert [one.id for one in found.stakeholders] == ["ann", "ben"]
         found = read(plan_of(trip(ANN, BEN), line(**own, tensions=None), asked=2))
         assert (found.tensions[0].strength, found.tensions_by) == (1.5, "tiny, prompt tensions 1")
@@ -166,13 +169,13 @@ class TestByHand:
         }
 
 
-def test_another_decision_is_made_of_the_task_with_what_was_read() -> None:
+def test_another_decision_uses_the_task_with_the_parsed_profiles() -> None:
     about = trip(ANN, BEN, ZOE)
     plan = plan_of(about)
     config = parse_config({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})
     whole = with_profiles(about, read(plan))
-    seats = {"kind": Seat(version="1", audience="stakeholder")}
-    again = redecide(whole, plan.survey, config, seats, load_combiners(config, ()))
+    seats = {"kind": EvaluatorRecord(version="1", audience="stakeholder")}
+    again = redecide(whole, plan.survey, config, seats, load_combiners(config, ()), find_tensions)
     assert again == plan_of(about, weights={"temperature": 1.5}).decision
     assert again != plan.decision
 
@@ -180,11 +183,11 @@ def test_another_decision_is_made_of_the_task_with_what_was_read() -> None:
 class TestBeforeAnythingIsSent:
     def test_what_would_be_asked_first_is_told_and_nothing_is_sent(self) -> None:
         with serving(parsing()) as server, jg.Jury.from_config(settings(server.url)) as jury:
-            plan, first = asyncio.run(jury.aforesee(trip(ANN, BEN)))
+            plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN)))
             assert plan is None
             assert [request.prompt for request in first] == ["profile", "profile"]
             group = [Response(id="a", text="")]
-            assert asyncio.run(jury.arequests(trip(ANN, BEN), group)) == first
+            assert asyncio.run(jg.Planner(jury).aestimate_requests(trip(ANN, BEN), group)) == first
             assert server.count == 0
 
     def test_what_is_known_is_no_question(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
@@ -194,15 +197,15 @@ class TestBeforeAnythingIsSent:
             with jg.Jury.from_config(config) as jury:
                 made = jury.prepare(trip(ANN, BEN))
             with jg.Jury.from_config(config) as jury:
-                plan, first = asyncio.run(jury.aforesee(trip(ANN, BEN)))
+                plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN)))
                 assert server.count == 3
                 assert (plan is not None and plan.digest, first) == (made.digest, [])
-                _, (request,) = asyncio.run(jury.aforesee(trip(ANN, ZOE)))
+                _, (request,) = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, ZOE)))
                 assert ZOE in request.messages[1].content
 
     def test_without_a_model_it_is_the_plan(self) -> None:
         with jg.Jury.from_config({"evaluators": [JUDGE]}) as jury:
-            plan, first = asyncio.run(jury.aforesee(trip(ANN, BEN), line()))
+            plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN), line()))
             assert (plan, first) == (jury.prepare(trip(ANN, BEN), line()), [])
 
 
@@ -211,5 +214,5 @@ def test_a_task_is_scored_by_a_profile_alone() -> None:
         (trace,) = jury.score(trip(ANN, BEN), [Response(id="a", text="", data={"kind@ann": 1.0, "kind@ben": 0.0})])
     assert trace.plan is not None
     (spec,) = trace.plan.decision.specs
-    assert trace.reward.value == pytest.approx(spec.inputs["ann"].mass)
+    assert trace.reward.value == pytest.approx(spec.inputs["ann"].total_weight)
     assert trace.reward.value > 0.5, "who is harder to please weighs more"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Jury
-from jurygraph.agents.roles import Ask, DeriverAsk
-from jurygraph.graphs.routing import NOTHING, Recalled
-from jurygraph.schema import Material, Response, Trace, Verdict
+from jurygraph import Group, Jury
+from jurygraph.agents.roles import DeriverInput, EvaluatorInput
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
+from jurygraph.schema import Material, RecordedVerdict, Response, Trace
 from tests.graphs.cast import DATA, Half, Measure, Told, Versions, by_id, jury, said, scored, task
 
 HERE = __name__
@@ -28,27 +28,27 @@ def _nothing_was_asked_yet() -> None:
 class Counted(Told):
     """Keeps what it was asked."""
 
-    def answer(self, ask: Ask) -> Any:
-        ASKED.append((ask.question.id, tuple(r.id for r in ask.responses), ask.sample))
-        return super().answer(ask)
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        ASKED.append((inputs.question.id, tuple(r.id for r in inputs.responses), inputs.sample))
+        return super().answer(inputs)
 
 
 class CountedMeasure(Measure):
-    def derive(self, ask: DeriverAsk) -> Material:
-        DERIVED.append(("measure", ask.response.id))
-        return super().derive(ask)
+    def derive(self, inputs: DeriverInput) -> Material:
+        DERIVED.append(("measure", inputs.response.id))
+        return super().derive(inputs)
 
 
 class CountedHalf(Half):
-    async def derive(self, ask: DeriverAsk) -> Material:
-        DERIVED.append(("half", ask.response.id))
-        return await super().derive(ask)
+    async def derive(self, inputs: DeriverInput) -> Material:
+        DERIVED.append(("half", inputs.response.id))
+        return await super().derive(inputs)
 
 
 class CountedVersions(Versions):
-    def derive(self, ask: DeriverAsk) -> Material:
-        DERIVED.append(("versions", ask.response.id))
-        return super().derive(ask)
+    def derive(self, inputs: DeriverInput) -> Material:
+        DERIVED.append(("versions", inputs.response.id))
+        return super().derive(inputs)
 
 
 def counted(name: str, **params: Any) -> dict[str, Any]:
@@ -82,22 +82,22 @@ GROUP = [
 ]
 
 
-def known(traces: Sequence[Trace]) -> Recalled:
+def known(traces: Sequence[Trace]) -> KnownResults:
     """All verdicts and material of traces."""
     verdicts = {(v.question, v.about, v.responses, v.sample): v for t in traces for v in t.verdicts}
-    return Recalled(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
+    return KnownResults(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
 
 
-def again(config: dict[str, Any], recalled: Recalled, group: Sequence[Response] = GROUP) -> list[Trace]:
+def again(config: dict[str, Any], recalled: KnownResults, group: Sequence[Response] = GROUP) -> list[Trace]:
     """The traces with what is recalled; what is asked for them is counted anew."""
     ASKED.clear()
     DERIVED.clear()
     with Jury.from_config(config) as made:
-        return asyncio.run(made.ascore(task(), group, recalled=recalled))
+        return asyncio.run(made.ascore(task(), group, known_results=recalled))
 
 
-def without(recalled: Recalled, verdicts: Collection[Any] = (), material: Collection[Any] = ()) -> Recalled:
-    return Recalled(
+def without(recalled: KnownResults, verdicts: Collection[Any] = (), material: Collection[Any] = ()) -> KnownResults:
+    return KnownResults(
         {place: v for place, v in recalled.verdicts.items() if place not in verdicts},
         {place: m for place, m in recalled.material.items() if place not in material},
     )
@@ -112,8 +112,8 @@ def test_where_all_is_known_nobody_is_called_and_the_traces_are_the_same() -> No
 
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_just_what_is_not_known_is_asked_and_the_traces_are_the_same(data: st.DataObject) -> None:
-    first = again(CONFIG, NOTHING)
+def test_only_unknown_verdicts_are_requested_and_the_traces_are_equal(data: st.DataObject) -> None:
+    first = again(CONFIG, NO_KNOWN_RESULTS)
     whole, slots = known(first), list(ASKED)
     gone = data.draw(st.sets(st.sampled_from(sorted(whole.verdicts))))
     lost = data.draw(st.sets(st.sampled_from(sorted(whole.material)), max_size=3))
@@ -146,7 +146,7 @@ def test_one_sample_more_asks_that_sample_alone() -> None:
     assert sorted(ASKED) == [("tone", (name,), 2) for name in "abc"]
 
 
-def test_a_group_verdict_is_asked_for_anew_when_one_of_it_is_missing() -> None:
+def test_a_group_verdict_is_requested_again_if_one_of_its_verdicts_is_missing() -> None:
     config = {"evaluators": [counted("rank", scope="group")]}
     recalled = known(scored(config, task(), *GROUP))
     again(config, without(recalled, [place for place in recalled.verdicts if place[1] == "b"]))
@@ -163,7 +163,7 @@ def test_a_verdict_on_another_group_is_none_on_this_one() -> None:
     assert [len(shown) for question, shown, _ in ASKED if question == "rank"] == [3]
 
 
-def test_screening_is_worked_out_anew() -> None:
+def test_screening_is_computed_again() -> None:
     """What was asked may now be left out, and what was left out is asked; that it was left out is not recalled."""
     first = scored(CONFIG, task(), *GROUP)
     assert late(first) == {"a": "ok", "b": "ok", "c": "ok"}
@@ -181,8 +181,10 @@ def late(traces: Sequence[Trace]) -> dict[str, str]:
 
 def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
     config = {"evaluators": [counted("tone")]}
-    old = Verdict(question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept")
-    (trace,) = again(config, Recalled({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
+    old = RecordedVerdict(
+        question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept"
+    )
+    (trace,) = again(config, KnownResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
     (verdict,) = trace.verdicts
     assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
     assert (verdict.about, verdict.responses, verdict.score, verdict.reason) == ("a", ("a",), 0.75, "kept")
@@ -196,7 +198,7 @@ def test_material_that_comes_out_otherwise_takes_its_verdicts_with_it() -> None:
     }
     recalled = known(scored(config, task(), *GROUP))
     other = recalled.material["half", "a"].model_copy(update={"data": 0.9})
-    spoiled = Recalled(recalled.verdicts, {**recalled.material, ("half", "a"): other})
+    spoiled = KnownResults(recalled.verdicts, {**recalled.material, ("half", "a"): other})
     lost = without(spoiled, material=[("measure", "a")])
     assert by_id(again(config, lost))["a"].reward.value == 0.05  # half of its measure, derived and read again
     assert DERIVED == [("measure", "a"), ("half", "a")]
@@ -208,16 +210,16 @@ def test_many_groups_each_recall_their_own_when_their_turn_comes() -> None:
     groups = [(task(id=name), [said("a", {"tone": 0.5})]) for name in ("first", "second")]
     turns: list[str] = []
 
-    def recall(about: Any, responses: Any, plan: Any) -> Recalled:
+    def recall(about: Any) -> KnownResults:
         turns.append(about.id)
-        verdict = Verdict(score=1.0)
-        return Recalled({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
+        verdict = RecordedVerdict(score=1.0)
+        return KnownResults({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
 
     async def rewards() -> list[float | None]:
         with jury(*config["evaluators"]) as made:
             plans = [await made.aprepare(about) for about, _ in groups]
-            work = [(*group, plan) for group, plan in zip(groups, plans, strict=True)]
-            return [traces[0].reward.value async for traces in made.ascore_all(work, recall)]
+            work = (Group(*group, plan, recall(group[0])) for group, plan in zip(groups, plans, strict=True))
+            return [traces[0].reward.value async for traces in made.ascore_all(work)]
 
     assert asyncio.run(rewards()) == [0.5, 1.0]
     assert (turns, len(ASKED)) == (["first", "second"], 1)

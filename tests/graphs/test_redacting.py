@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.agents.combiners import Mean
-from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.decision.combiners import Mean
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.schema import Evidence, Material, Response, Variant, Verdict
+from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, Variant, Verdict
 from tests.graphs.cast import planned, response, scored, task
 
 HERE = __name__
@@ -25,7 +25,7 @@ def _a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Says(Evaluator):
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
         evidence = (
             Evidence(quote=f"the key {SECRET}"),
             Evidence(quote=SECRET.upper(), source="a table", verified=True, start=3, end=9),
@@ -34,24 +34,24 @@ class Says(Evaluator):
 
 
 class Fails(Evaluator):
-    def answer(self, ask: Ask) -> Verdict:
-        return Verdict.failed(SECRET, f"401 {SECRET}")
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        return Verdict.fail(SECRET, f"401 {SECRET}")
 
 
 class FailsAtLength(Evaluator):
     """The kind of its failure is as long as a kind may be; struck out, its secret would make it longer."""
 
-    def answer(self, ask: Ask) -> Verdict:
-        return Verdict.failed("k" * (512 - len(SHORT)) + SHORT, "boo")
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        return Verdict.fail("k" * (512 - len(SHORT)) + SHORT, "boo")
 
 
 class Raises(Evaluator):
-    def answer(self, ask: Ask) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         raise ValueError("x" * 490 + SECRET)
 
 
 class RaisesByName(Evaluator):
-    def answer(self, ask: Ask) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         raise type(SECRET, (RuntimeError,), {})
 
 
@@ -59,7 +59,7 @@ class Leaks(Deriver):
     name = "leaks"
     gives = "leaks"
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, inputs: DeriverInput) -> Material:
         variant = Variant(response=Response(id="v", text=SECRET, data={SECRET: [SECRET]}), edit=SECRET)
         quoted = (Evidence(quote=SECRET),)
         return Material(name="leaks", data={"a": [SECRET]}, variants=(variant,), evidence=quoted, note=SECRET)
@@ -69,7 +69,7 @@ class LeaksOneName(Deriver):
     name = "leaks"
     gives = "leaks"
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, inputs: DeriverInput) -> Material:
         named = (SECRET, SECRET.upper())
         return Material(name="leaks", variants=tuple(Variant(response=Response(id=one, text="a")) for one in named))
 
@@ -77,35 +77,35 @@ class LeaksOneName(Deriver):
 class Reads(Evaluator):
     needs = ("leaks",)
 
-    def answer(self, ask: Ask) -> Verdict:
-        assert SECRET not in str(ask.material)
-        return Verdict(score=1.0, reason=str(ask.material[0]["leaks"].data))
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        assert SECRET not in str(inputs.material)
+        return Verdict(score=1.0, reason=str(inputs.material[0]["leaks"].data))
 
 
 class Asks(Evaluator):
     def questions(self, view: jg.TaskView) -> list[Any]:
         return [self.question(view, params={"of": ["x", SECRET]})]
 
-    def answer(self, ask: Ask) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0
 
 
 class Quiet(Evaluator):
-    def answer(self, ask: Ask) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0
 
 
 class Breaks(Mean):
     name = f"{HERE}.Breaks"
 
-    def combine(self, cells: Mapping[str, jg.Cells], params: Mapping[str, Any]) -> jg.Component:
+    def combine(self, cells: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
         raise ValueError(SECRET)
 
 
 BROKEN = {"combiner": f"{HERE}.Breaks", "inputs": {"all": {"of": "quiet"}}}
 
 
-def verdict_of(evaluator: str, text: str = "a") -> Verdict:
+def verdict_of(evaluator: str, text: str = "a") -> RecordedVerdict:
     use = {"use": f"{HERE}:{evaluator}", "name": "one"}
     (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=text))
     assert SECRET in text or SECRET not in trace.model_dump_json()
@@ -171,9 +171,9 @@ def test_variants_that_only_a_secret_tells_apart_are_failed_material() -> None:
     assert SECRET not in trace.model_dump_json()
 
 
-def test_what_a_combiner_raises_is_redacted() -> None:
+def test_exceptions_of_a_combiner_are_redacted() -> None:
     config = {"evaluators": [{"use": f"{HERE}:Quiet", "name": "quiet"}], "components": {"quiet": BROKEN}}
-    with pytest.raises(PlanError, match=r"breaks: ValueError: \[redacted\]; mend it"):
+    with pytest.raises(PlanError, match=r"failed: ValueError: \[redacted\]; fix it"):
         scored(config, task(), response("a"))
 
 
@@ -190,7 +190,7 @@ def test_a_config_that_holds_a_secret_is_refused_with_its_place() -> None:
     assert str(caught.value).startswith(f"evaluators[0].params.key: holds the secret of {NAME}, which a run would keep")
 
 
-def test_a_task_that_holds_a_secret_is_kept_as_it_is() -> None:
+def test_a_task_with_a_secret_is_stored_unchanged() -> None:
     about = jg.Task(id="t", query=f"Is {SECRET} valid?")
     assert SECRET in planned({"evaluators": [f"{HERE}:Quiet"]}, about).model_dump_json()
 
@@ -203,7 +203,7 @@ def test_secrets_that_are_known_only_after_opening_are_redacted(monkeypatch: pyt
 
 
 class Loads(Evaluator):
-    def answer(self, ask: Ask) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         os.environ[NAME] = SECRET
         raise ValueError(f"401 {SECRET}")
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from jurygraph.graphs import routing
-from jurygraph.graphs.routing import Work, canonical_order, next_work, stamps
-from jurygraph.schema import Failure, Material, Response, Survey, Variant, Verdict
+from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses
+from jurygraph.schema import Failure, Material, RecordedVerdict, Response, Survey, Variant, Verdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, NO_MODEL, TOLD, in_order, planned, response, task, told
 
 GATED = {
@@ -20,27 +20,27 @@ def survey_of(config: dict[str, Any]) -> Survey:
     return planned(config, task()).survey
 
 
-def asked(work: Work) -> list[tuple[str, tuple[str, ...], int]]:
-    slots = [slot for branch in sorted(work.slots) for slot in work.slots[branch]]
-    return [(slot.question.id, tuple(r.id for r in slot.responses), slot.sample) for slot in slots]
+def asked(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
+    tasks = [task for branch in sorted(work.evaluator_tasks) for task in work.evaluator_tasks[branch]]
+    return [(task.question.id, tuple(r.id for r in task.responses), task.sample) for task in tasks]
 
 
-def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> Verdict:
+def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> RecordedVerdict:
     asked_ = next(q for q in survey.questions if q.id == question)
-    return stamps(asked_, survey.views[asked_.view])(Verdict(score=score), about, (about,), sample)
+    return make_stamp(asked_, survey.views[asked_.view])(Verdict(score=score), about, (about,), sample)
 
 
 def test_routing_knows_no_graph() -> None:
     assert "langgraph" not in inspect.getsource(routing)
 
 
-def test_the_group_stands_in_the_order_of_its_content_then_of_its_ids() -> None:
+def test_a_group_is_sorted_by_content_then_id() -> None:
     same = [Response(id=name, text="same", agent=f"agent {name}") for name in "cab"]
     other = Response(id="z", text="other")
     order = in_order(*same, other)
     assert in_order(other, *same[::-1]) == order
     assert [name for name in order if name != "z"] == ["a", "b", "c"]
-    assert all(r.agent is None for r in canonical_order(same))
+    assert all(r.agent is None for r in sort_responses(same))
 
 
 def test_a_wave_asks_every_response_every_sample() -> None:
@@ -49,7 +49,7 @@ def test_a_wave_asks_every_response_every_sample() -> None:
     assert asked(work) == [("tone", ("a",), 0), ("tone", ("a",), 1), ("tone", ("b",), 0), ("tone", ("b",), 1)]
     assert (wave, work.branches) == (1, ["checks"])
     after, wave = next_work(survey, wave, [response("a")], [], [])
-    assert (after.branches, after.settled, wave) == ([], [], 1)
+    assert (after.branches, after.settled_verdicts, wave) == ([], [], 1)
 
 
 @pytest.mark.parametrize(("pairs", "n"), [("ordered", 12), ("unordered", 6)])
@@ -68,7 +68,7 @@ def test_a_wave_that_screening_settles_whole_is_passed_over() -> None:
     )
     work, wave = next_work(survey, 1, [response("a")], [], [judged(survey, "gate", "a", 0.0)])
     assert (work.branches, wave) == ([], 3)
-    assert [(v.question, v.status, v.gated_by) for v in work.settled] == [
+    assert [(v.question, v.status, v.gated_by) for v in work.settled_verdicts] == [
         ("then", "not_applicable", "gate"),
         ("last", "not_applicable", "then"),
     ]
@@ -77,7 +77,7 @@ def test_a_wave_that_screening_settles_whole_is_passed_over() -> None:
 @pytest.mark.parametrize(
     ("op", "passing"), [(">=", (0.3, 0.4)), (">", (0.4,)), ("<=", (0.2, 0.3)), ("<", (0.2,))], ids=str
 )
-def test_a_threshold_means_what_it_says(op: str, passing: tuple[float, ...]) -> None:
+def test_a_threshold_compares_with_its_operator(op: str, passing: tuple[float, ...]) -> None:
     use = {"use": TOLD, "name": "then", "when": {"question": "gate", "threshold": 0.3, "op": op}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
     for score in (0.2, 0.3, 0.4):
@@ -103,27 +103,27 @@ def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
     verdicts = [judged(survey, "gate", "a", 1.0), judged(survey, "gate", "b", 0.0)]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts)
     assert asked(work) == [("then", ("a",), 0)]
-    assert [v.about for v in work.settled] == ["b"]
+    assert [v.about for v in work.settled_verdicts] == ["b"]
     again, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts[::-1])
-    assert (asked(again), again.settled) == (asked(work), work.settled)
+    assert (asked(again), again.settled_verdicts) == (asked(work), work.settled_verdicts)
 
 
 # Gates that are pairs
 
 
-def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> Verdict:
+def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> RecordedVerdict:
     asked_ = next(q for q in survey.questions if q.id == "gate")
-    return stamps(asked_, survey.views[asked_.view])(verdict, first, (first, second), 0)
+    return make_stamp(asked_, survey.views[asked_.view])(verdict, first, (first, second), 0)
 
 
-def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, Verdict]]:
+def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, RecordedVerdict]]:
     """Who of a, b and c is asked next, and what settles the others, where an unordered pair question is the gate."""
     use = {**told("then"), "when": {"question": "gate", "threshold": 0.6, **when}}
     survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="unordered"), use], "reward": {"gate": 1.0}})
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
     given = [paired(survey, *pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=False)]
     work, _ = next_work(survey, 1, [response(name) for name in "abc"], [], given)
-    return [shown[0] for _, shown, _ in asked(work)], {v.about: v for v in work.settled}
+    return [shown[0] for _, shown, _ in asked(work)], {v.about: v for v in work.settled_verdicts}
 
 
 def test_an_unordered_pair_opens_the_gate_of_its_second_response_by_1_minus_its_score() -> None:
@@ -156,24 +156,24 @@ def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "threshold", "asks"),
+    ("scores", "threshold", "batch"),
     [((0.9, 0.1, 0.2), 0.2, True), ((0.9, 0.1, 0.2), 0.21, False), ((0.9, 0.1, 0.2, 0.4), 0.3, True)],
 )
 def test_the_median_is_the_middle_one_or_the_mean_of_the_two(
-    scores: tuple[float, ...], threshold: float, asks: bool
+    scores: tuple[float, ...], threshold: float, batch: bool
 ) -> None:
     use = {**told("then"), "when": {"question": "gate", "threshold": threshold, "reduce": "median"}}
     survey = survey_of({"evaluators": [told("gate", samples=len(scores)), use], "reward": {"gate": 1.0}})
     verdicts = [judged(survey, "gate", "a", score, sample) for sample, score in enumerate(scores)]
     work, _ = next_work(survey, 1, [response("a")], [], verdicts)
-    assert bool(asked(work)) == asks
+    assert bool(asked(work)) == batch
 
 
 def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
     use = {**told("then"), "when": {"question": "gate", "threshold": 0.5, "reduce": "max"}}
     survey = survey_of({"evaluators": [told("gate", scope="group"), use], "reward": {"gate": 1.0}})
     gate = next(q for q in survey.questions if q.id == "gate")
-    stamp = stamps(gate, survey.views[gate.view])
+    stamp = make_stamp(gate, survey.views[gate.view])
     given = [stamp(Verdict(score=score), name, ("a", "b"), 0) for name, score in (("a", 1.0), ("b", 0.0))]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert asked(work) == [("then", ("a",), 0)]
@@ -185,7 +185,7 @@ def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() ->
     given = [paired(survey, first, second, Verdict(score=0.0)) for first, second in (("a", "b"), ("b", "a"))]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert asked(work) == []
-    assert [(v.about, v.status, v.gated_by) for v in work.settled] == [
+    assert [(v.about, v.status, v.gated_by) for v in work.settled_verdicts] == [
         ("a", "not_applicable", "gate"),
         ("b", "not_applicable", "gate"),
     ]
@@ -197,14 +197,14 @@ def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() ->
         (BY_RESPONSE, "failed", ("response", "gate", "gate, which it depends on, was not judged")),
         (BY_US, "failed", ("infrastructure", "gate", "gate, which it depends on, was not judged")),
         (NO_MODEL, "abstained", ("infrastructure", "no-model", "")),
-        (Verdict.abstained("no idea"), "abstained", None),
+        (Verdict.abstain("no idea"), "abstained", None),
     ],
 )
 def test_where_a_gate_was_not_judged_what_depends_on_it_is_not_either(gate: Verdict, status: str, failure: Any) -> None:
     survey = survey_of(GATED)
     question = next(q for q in survey.questions if q.id == "gate")
-    given = stamps(question, survey.views[question.view])(gate, "a", ("a",), 0)
-    (settled,) = next_work(survey, 1, [response("a")], [], [given])[0].settled
+    given = make_stamp(question, survey.views[question.view])(gate, "a", ("a",), 0)
+    (settled,) = next_work(survey, 1, [response("a")], [], [given])[0].settled_verdicts
     assert (settled.status, settled.gated_by) == (status, "gate")
     assert settled.reason == "gate, which it depends on, was not judged"
     found = settled.failure and (settled.failure.cause, settled.failure.kind, settled.failure.message)
@@ -214,21 +214,21 @@ def test_where_a_gate_was_not_judged_what_depends_on_it_is_not_either(gate: Verd
 # The only one left
 
 
-def compared(*missing: Verdict) -> Verdict:
+def compared(*missing: Verdict) -> RecordedVerdict:
     """What settles a comparison of a with others about whom their gate has these verdicts."""
     use = {**told("better", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
-    stamp = stamps(next(q for q in survey.questions if q.id == "gate"), next(iter(survey.views.values())))
+    stamp = make_stamp(next(q for q in survey.questions if q.id == "gate"), next(iter(survey.views.values())))
     given = [stamp(one, name, (name,), 0) for name, one in zip("abc", [Verdict(score=1.0), *missing], strict=False)]
     group = [response(name) for name in "abc"[: 1 + len(missing)]]
     work, _ = next_work(survey, 1, group, [], given)
     assert asked(work) == []
-    (settled,) = (verdict for verdict in work.settled if verdict.about == "a")
+    (settled,) = (verdict for verdict in work.settled_verdicts if verdict.about == "a")
     return settled
 
 
 @pytest.mark.parametrize("others", [(), (Verdict(score=0.0),)], ids=["alone", "screened out"])
-def test_a_comparison_does_not_apply_to_whoever_is_rightly_alone(others: tuple[Verdict, ...]) -> None:
+def test_a_comparison_does_not_apply_to_the_only_remaining_response(others: tuple[Verdict, ...]) -> None:
     settled = compared(*others)
     assert (settled.status, settled.gated_by) == ("not_applicable", "group-of-one")
     assert settled.reason == "there is nothing to compare with"
@@ -241,10 +241,10 @@ def test_where_all_are_screened_out_nobody_is_compared(scope: str) -> None:
     given = [judged(survey, "gate", name, 0.0) for name in "ab"]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert work.branches == []
-    assert [(v.about, v.gated_by) for v in work.settled] == [("a", "gate"), ("b", "gate")]
+    assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "gate"), ("b", "gate")]
 
 
-def test_it_fails_where_another_should_have_been_there() -> None:
+def test_a_missing_opponent_is_a_failure() -> None:
     settled = compared(Verdict(score=0.0), BY_RESPONSE)
     assert settled.failure is not None
     assert (settled.status, settled.failure.kind, settled.failure.cause) == ("failed", "group", "infrastructure")
@@ -256,11 +256,11 @@ def test_a_gate_stops_a_response_by_the_query_and_the_reference_of_the_questions
     judges = [told("tone", layer="model"), told("same", layer="model")]
     survey = planned({"evaluators": judges, "reward": {"tone": 1.0, "same": 1.0}}, about).survey
     work, _ = next_work(survey, 0, [response("a", "😂"), response("b", "?"), response("c", " ")], [], [])
-    assert [(v.about, v.gated_by, v.score) for v in work.settled] == [("c", "empty-response", 0.0)] * 2
+    assert [(v.about, v.gated_by, v.score) for v in work.settled_verdicts] == [("c", "empty-response", 0.0)] * 2
     assert [shown for _, shown, _ in asked(work)] == [("a",), ("b",)] * 2
     plain = planned({"evaluators": [told("tone", layer="model")]}, task()).survey
     work, _ = next_work(plain, 0, [response("a", "😂")], [], [])
-    assert [(v.about, v.gated_by) for v in work.settled] == [("a", "punctuation-only")]
+    assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "punctuation-only")]
 
 
 # Material
@@ -272,7 +272,7 @@ CHAINED = {
 }
 
 
-def with_material(config: dict[str, Any], wave: int, *material: Material) -> Work:
+def with_material(config: dict[str, Any], wave: int, *material: Material) -> WaveWork:
     """The work of a wave of this config on response `a`, where this material is there."""
     work, _ = next_work(survey_of(config), wave, [response("a")], material, [])
     return work
@@ -291,11 +291,11 @@ def with_material(config: dict[str, Any], wave: int, *material: Material) -> Wor
         ),
     ],
 )
-def test_material_fails_for_the_cause_of_the_material_that_it_is_made_of(failed: Failure, missing: Failure) -> None:
+def test_material_fails_with_the_cause_of_its_source_material(failed: Failure, missing: Failure) -> None:
     measure = Material(name="measure", response="a", status="failed", failure=failed)
     work = with_material(CHAINED, 1, measure)
     assert work.material == [Material(name="half", response="a", status="failed", failure=missing)]
-    assert work.jobs == []
+    assert work.derivation_tasks == []
 
 
 @pytest.mark.parametrize(
@@ -319,12 +319,12 @@ def test_material_fails_for_the_cause_of_the_material_that_it_is_made_of(failed:
     ],
     ids=["never derived", "failed", "no model"],
 )
-def test_a_question_whose_material_is_missing_is_not_asked(
+def test_a_question_with_missing_material_is_skipped(
     material: list[Material], status: str, cause: str, kind: str, reason: str
 ) -> None:
     work = with_material(CHAINED, 2, *material)
     assert asked(work) == []
-    (settled,) = work.settled
+    (settled,) = work.settled_verdicts
     assert settled.failure is not None
     assert (settled.status, settled.failure.cause, settled.failure.kind) == (status, cause, kind)
     assert settled.reason == settled.failure.message == reason
@@ -338,7 +338,7 @@ def test_a_response_that_has_data_is_material_at_once_and_others_are_jobs() -> N
     group = [Response(id="own", text="one", data=["one"]), Response(id="bare", text="one")]
     work, _ = next_work(survey_of(config), 0, group, [], [])
     assert work.material == [Material(name="data", response="own", data=["one"])]
-    assert [(job.derivation.gives, job.response.id) for job in work.jobs] == [("data", "bare")]
+    assert [(job.derivation.gives, job.response.id) for job in work.derivation_tasks] == [("data", "bare")]
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_a_response_that_has_data_is_material_at_once_and_others_are_jobs() -> N
 def test_a_response_without_variants_gains_nothing_and_its_verdict_says_why(note: str, reason: str) -> None:
     config = {"evaluators": [told("same", of="versions")], "derivers": ["tests.graphs.cast:Versions"]}
     work = with_material(config, 1, Material(name="versions", response="a", note=note))
-    (settled,) = work.settled
+    (settled,) = work.settled_verdicts
     assert (settled.score, settled.met, settled.gated_by, settled.reason) == (0.0, False, "no-variant", reason)
 
 
@@ -360,8 +360,8 @@ def test_every_variant_is_shown_with_the_material_of_its_response() -> None:
     variants = tuple(Variant(response=response(name)) for name in ("v", "w"))
     measure = Material(name="measure", response="a", data=0.5)
     work = with_material(config, 1, Material(name="versions", response="a", variants=variants), measure)
-    (slots,) = work.slots.values()
-    assert [(slot.responses[0].id, slot.about, slot.material) for slot in slots] == [
+    (tasks,) = work.evaluator_tasks.values()
+    assert [(it.responses[0].id, it.about, it.material) for it in tasks] == [
         ("v", ("a",), ({"measure": measure},)),
         ("w", ("a",), ({"measure": measure},)),
     ]

@@ -29,23 +29,23 @@ def test_response_scope_scores_each_response_by_itself() -> None:
     assert (verdict.evaluator, verdict.about, verdict.responses, verdict.subject) == ("tone", "a", ("a",), "tone")
 
 
-def test_ordered_pairs_are_asked_both_ways() -> None:
+def test_ordered_pairs_are_requested_in_both_orders() -> None:
     config = {"evaluators": [told("better", scope="pair")]}
     traces = by_id(scored(config, task(), *(response(n, better=s) for n, s in (("a", 1.0), ("b", 0.5), ("c", 0.0)))))
     assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.875, "b": 0.5, "c": 0.125}
     asked = {v.responses for trace in traces.values() for v in trace.verdicts}
     assert len(asked) == 6
     assert all(v.about == v.responses[0] for trace in traces.values() for v in trace.verdicts)
-    assert traces["a"].reward.counts.asked == 2
+    assert traces["a"].reward.counts.total == 2
 
 
-def test_an_unordered_pair_is_asked_once_and_counts_for_both() -> None:
+def test_an_unordered_pair_is_requested_once_and_counts_for_both_responses() -> None:
     said_once = {"evaluators": [told("better", scope="pair", pairs="unordered")]}
     group = [response(n, better=s) for n, s in (("a", 1.0), ("b", 0.5), ("c", 0.0))]
     traces = by_id(scored(said_once, task(), *group))
     assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.875, "b": 0.5, "c": 0.125}
     assert len({v.responses for trace in traces.values() for v in trace.verdicts}) == 3
-    assert all(trace.reward.counts.asked == 2 for trace in traces.values())
+    assert all(trace.reward.counts.total == 2 for trace in traces.values())
 
 
 def test_group_scope_sees_the_group_and_answers_for_each() -> None:
@@ -98,7 +98,7 @@ def test_neither_agent_nor_labels_change_a_reward() -> None:
     ("audience", "members"),
     [("stakeholder", ["ann", "bob"]), ("criterion", ["clear", "short"]), ("reviewer", ["r1", "r2"])],
 )
-def test_an_audience_is_asked_member_by_member(audience: str, members: list[str]) -> None:
+def test_each_member_of_an_audience_has_its_own_question(audience: str, members: list[str]) -> None:
     about = task(criterion("clear"), criterion("short", 3.0), reviewers=["r2", "r1"], **PEOPLE)
     config = {"evaluators": [told("kind", audience=audience)], "weights": {"method": "uniform"}}
     script = {f"kind@{member}": score for member, score in zip(members, (0.0, 1.0), strict=True)}
@@ -111,7 +111,7 @@ def test_an_audience_is_asked_member_by_member(audience: str, members: list[str]
     ]
 
 
-def test_samples_are_asked_one_by_one_and_averaged() -> None:
+def test_samples_are_requested_one_by_one_and_averaged() -> None:
     config = {"evaluators": [{**told("tone"), "samples": 3}]}
     (trace,) = scored(config, task(), response("a", tone=[0.0, 0.5, 1.0]))
     assert [(v.sample, v.score) for v in trace.verdicts] == [(0, 0.0), (1, 0.5), (2, 1.0)]
@@ -132,7 +132,7 @@ GATED = {
 }
 
 
-def test_a_chain_of_gates_asks_only_whom_it_lets_through() -> None:
+def test_a_chain_of_gates_questions_only_responses_that_pass() -> None:
     traces = scored(
         GATED,
         task(),
@@ -153,7 +153,7 @@ def test_a_chain_of_gates_asks_only_whom_it_lets_through() -> None:
 
 
 @pytest.mark.parametrize("how", ["abstained", "response", "infrastructure"])
-def test_an_unjudged_gate_leaves_what_waits_for_it_unjudged_for_the_same_cause(how: str) -> None:
+def test_an_unjudged_gate_leaves_its_dependents_unjudged_for_the_same_cause(how: str) -> None:
     (trace,) = scored(GATED, task(), response("a", first=how, second=1.0, third=1.0))
     gate, *waiting = (verdict_on(trace, q) for q in ("first", "second", "third"))
     for verdict, by in zip(waiting, ("first", "second"), strict=True):
@@ -164,10 +164,10 @@ def test_an_unjudged_gate_leaves_what_waits_for_it_unjudged_for_the_same_cause(h
     assert (trace.reward.status, trace.reward.coverage) == ("failed", 0.0)
 
 
-def test_a_gate_that_nobody_can_answer_without_a_model_leaves_no_penalty_out() -> None:
+def test_a_gate_that_needs_a_missing_model_does_not_remove_a_penalty() -> None:
     config = {
         "evaluators": [
-            told("gate", layer="model", asks_model=True),
+            told("gate", layer="model", uses_model=True),
             {**told("harm"), "when": {"question": "gate", "threshold": 0.5}},
             told("tone"),
         ],
@@ -246,7 +246,7 @@ def test_an_evaluator_gets_the_material_that_it_names_and_material_is_made_from_
 
 
 @pytest.mark.parametrize("scope", ["pair", "group"])
-def test_material_stands_beside_each_response_shown(scope: str) -> None:
+def test_material_is_given_with_each_shown_response(scope: str) -> None:
     use = {"use": DATA, "name": "reads", "params": {"needs": ["measure"], "scope": scope}}
     config = {**MATERIAL, "evaluators": [use]}
     traces = scored(config, task(), response("a", measure=0.4), response("b", measure=0.8))
@@ -276,7 +276,7 @@ def test_a_failed_deriver_leaves_one_failed_verdict_for_each_question_that_neede
     assert broken.reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 2, "not_applicable": 0}
     assert (broken.reward.coverage, broken.reward.value) == (pytest.approx(1 / 3), 1.0)
     assert whole.reward.status == "ok"
-    assert whole.reward.counts.asked == 5
+    assert whole.reward.counts.total == 5
 
 
 VARIANTS = {
@@ -312,10 +312,10 @@ def test_a_response_without_variants_is_not_quietly_let_off_the_question() -> No
     (trace,) = scored(VARIANTS, task(), response("a", tone=1.0, versions=[]))
     verdict = verdict_on(trace, "same")
     assert (verdict.score, verdict.gated_by) == (0.0, "no-variant")
-    assert (trace.reward.counts.asked, trace.reward.coverage) == (2, 1.0)
+    assert (trace.reward.counts.total, trace.reward.coverage) == (2, 1.0)
 
 
-def test_two_variants_of_one_id_cannot_be_told_apart_and_are_refused() -> None:
+def test_two_variants_with_one_id_are_refused() -> None:
     versions = [["a-1", {"same": 0.0}], ["a-1", {"same": 1.0}]]
     (trace,) = scored(VARIANTS, task(), response("a", tone=1.0, versions=versions))
     assert "same id" in verdict_on(trace, "same").reason

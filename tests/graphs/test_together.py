@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Ask, Evaluator, Jury, Verdict
+from jurygraph import Evaluator, EvaluatorInput, Jury, RecordedVerdict, Verdict
 from jurygraph.models.faults import Fault
 from tests.models.judging import responses, rubric
 
@@ -26,13 +26,13 @@ class Together(Evaluator):
     name = "own"
     version = "1"
     audience = "criterion"
-    together = True
+    batched = True
 
-    def answer(self, ask: Ask) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         raise AssertionError("asked one by one")
 
 
-def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[Verdict]:
+def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[RecordedVerdict]:
     """What became of the answers about these criteria, in the order of their ids."""
     body = {} if answer_all is None else {"answer_all": answer_all}
     planted.it = type("Own", (Together,), body)  # type: ignore[attr-defined]
@@ -41,9 +41,9 @@ def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[Verdi
     return sorted(trace.verdicts, key=lambda verdict: verdict.subject)
 
 
-def test_it_gets_all_asks_at_once_and_its_answers_stand_in_their_order(planted: ModuleType) -> None:
-    async def answer_all(self: Evaluator, asks: Sequence[Ask]) -> list[Any]:
-        return [{"a": 0.25, "b": True, "c": Verdict.abstained("who knows")}[ask.question.subject] for ask in asks]
+def test_a_batched_evaluator_gets_all_inputs_at_once_and_answers_in_order(planted: ModuleType) -> None:
+    async def answer_all(self: Evaluator, batch: Sequence[EvaluatorInput]) -> list[Any]:
+        return [{"a": 0.25, "b": True, "c": Verdict.abstain("who knows")}[inputs.question.subject] for inputs in batch]
 
     verdicts = verdicts_of(planted, answer_all)
     assert [(one.subject, one.score, one.status) for one in verdicts] == [
@@ -58,12 +58,12 @@ def test_it_may_be_a_plain_function(planted: ModuleType) -> None:
     assert [one.score for one in verdicts] == [0.5, 0.5, 0.5]
 
 
-def test_it_is_asked_once_about_a_whole_group(planted: ModuleType) -> None:
+def test_a_group_question_runs_once_for_the_group(planted: ModuleType) -> None:
     sizes: list[int] = []
 
-    def answer_all(self: Evaluator, asks: Sequence[Ask]) -> list[float]:
-        sizes.append(len(asks))
-        return [0.5] * len(asks)
+    def answer_all(self: Evaluator, batch: Sequence[EvaluatorInput]) -> list[float]:
+        sizes.append(len(batch))
+        return [0.5] * len(batch)
 
     planted.it = type("Own", (Together,), {"answer_all": answer_all})  # type: ignore[attr-defined]
     with Jury.from_config({"evaluators": ["planted.it"]}) as jury:
@@ -99,7 +99,7 @@ class Longer(Broken):
 def test_where_there_is_not_one_answer_for_each_ask_all_of_them_fail(planted: ModuleType, given: Any) -> None:
     for verdict in verdicts_of(planted, lambda self, asks: given):
         assert (verdict.status, verdict.score) == ("failed", None)
-        assert verdict.reason == "expected 3 answers from `answer_all`, one for each ask"
+        assert verdict.reason == "expected 3 answers from `answer_all`, one for each input"
         assert verdict.failure is not None
         assert verdict.failure.cause == "infrastructure"
 
@@ -140,13 +140,13 @@ def test_one_answer_that_is_none_leaves_the_others(planted: ModuleType) -> None:
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 @pytest.mark.parametrize("waits", [False, True])
-def test_what_it_raises_fails_them_all(
+def test_an_exception_of_a_batched_evaluator_fails_all_its_verdicts(
     planted: ModuleType, error: BaseException, kind: str, cause: str, waits: bool
 ) -> None:
-    def now(self: Evaluator, asks: Sequence[Ask]) -> Any:
+    def now(self: Evaluator, batch: Sequence[EvaluatorInput]) -> Any:
         raise error
 
-    async def later(self: Evaluator, asks: Sequence[Ask]) -> Any:
+    async def later(self: Evaluator, batch: Sequence[EvaluatorInput]) -> Any:
         raise error
 
     for verdict in verdicts_of(planted, later if waits else now):
@@ -155,17 +155,17 @@ def test_what_it_raises_fails_them_all(
         assert (verdict.failure.kind, verdict.failure.cause) == (kind, cause)
 
 
-def test_one_that_has_no_such_method_is_told_to_write_it(planted: ModuleType) -> None:
+def test_a_batched_evaluator_without_answer_all_fails_with_a_reason(planted: ModuleType) -> None:
     for verdict in verdicts_of(planted, None):
         assert verdict.status == "failed"
-        assert verdict.reason == "evaluator 'planted.it' is `together`, and has no `answer_all`"
+        assert verdict.reason == "evaluator 'planted.it' is `batched`, and has no `answer_all`"
 
 
 @pytest.mark.parametrize("empty", [True, False])
-def test_it_cannot_change_what_it_is_asked(planted: ModuleType, empty: bool) -> None:
-    def answer_all(self: Evaluator, asks: Any) -> list[float]:
-        answers = [0.5 for _ in asks]
-        asks.clear()
+def test_an_evaluator_cannot_change_its_input(planted: ModuleType, empty: bool) -> None:
+    def answer_all(self: Evaluator, batch: Any) -> list[float]:
+        answers = [0.5 for _ in batch]
+        batch.clear()
         return [] if empty else answers
 
     verdicts = verdicts_of(planted, answer_all)

@@ -43,7 +43,7 @@ def test_the_groups_statistics_stand_in_every_trace() -> None:
         }
 
 
-def test_a_question_that_nobody_could_answer_has_no_statistics_to_speak_of() -> None:
+def test_an_unanswered_question_has_empty_statistics() -> None:
     (trace,) = scored({"evaluators": [told("tone")]}, task(), response("a", tone="abstained"))
     assert trace.statistics == {"questions": {"tone": {"judged": 0, "mean": None, "low": None, "high": None}}}
 
@@ -61,5 +61,5 @@ def test_the_group_is_known_by_its_members_in_any_order_and_by_nothing_else_of_t
 def test_the_denominator_is_closed() -> None:
     for trace in traces():
         counts = trace.reward.counts
-        assert counts.asked == len(trace.verdicts) == 3
-        assert counts.judged + counts.abstained + counts.failed + counts.not_applicable == counts.asked
+        assert counts.total == len(trace.verdicts) == 3
+        assert counts.judged + counts.abstained + counts.failed + counts.not_applicable == counts.total

@@ -25,7 +25,7 @@ class Own(jg.Combiner):
         result: dict[str, Any] = self.frozen()
         return result
 
-    def combine(self, cells: Mapping[str, jg.Cells], params: Mapping[str, Any]) -> jg.Component:
+    def combine(self, cells: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
         result: jg.Component = self.combined(*next(iter(cells.values())).mean())
         return result
 
@@ -34,7 +34,7 @@ class Asker(jg.Evaluator):
     def questions(self, view: jg.TaskView) -> list[jg.Question]:
         raise KeyError("nobody")
 
-    def answer(self, ask: jg.Ask) -> float:
+    def answer(self, inputs: jg.EvaluatorInput) -> float:
         return 1.0
 
 
@@ -68,26 +68,28 @@ def test_a_combiner_that_gives_a_number_for_each_response_is_taken(monkeypatch: 
 @pytest.mark.parametrize(
     ("made", "wrong"),
     [
-        (lambda value, some: 1 / 0, "ZeroDivisionError: division by zero; mend it, or name another one"),
+        (lambda value, some: 1 / 0, "ZeroDivisionError: division by zero; fix it, or use another one"),
         (lambda value, some: None, "AttributeError"),
         (lambda value, some: jg.Component(value[:1], some, {}), "one number for each response"),
         (lambda value, some: jg.Component(value, some, {"part": value[:1]}), "one number for each response"),
     ],
 )
-def test_one_that_breaks_ends_it_and_is_named(made: Any, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_a_combiner_ends_scoring_and_names_it(
+    made: Any, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Own, "combined", staticmethod(made))
-    with pytest.raises(PlanError, match=rf"combiner 'planted\.Own' breaks: .*{wrong}"):
+    with pytest.raises(PlanError, match=rf"combiner 'planted\.Own' failed: .*{wrong}"):
         combined()
 
 
-def test_one_that_breaks_as_it_freezes_is_named_with_its_component(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_combiner_that_raises_in_freeze_is_named_with_its_component(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Own, "frozen", staticmethod(lambda: {}["weights"]))
     with pytest.raises(
-        PlanError, match=r"task 't', component 'it': combiner 'planted\.Own' breaks: KeyError: 'weights'"
+        PlanError, match=r"task 't', component 'it': combiner 'planted\.Own' failed: KeyError: 'weights'"
     ):
         combined()
 
 
-def test_an_evaluator_that_breaks_as_it_is_planned_is_named() -> None:
-    with pytest.raises(PlanError, match=r"evaluator 'planted\.Asker' breaks: KeyError: 'nobody'"):
+def test_an_evaluator_that_raises_during_planning_is_named() -> None:
+    with pytest.raises(PlanError, match=r"evaluator 'planted\.Asker' failed: KeyError: 'nobody'"):
         score(evaluators=["planted.Asker"])

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Cells, Jury, Plan, PlanError, Reward, Task, Verdict
+from jurygraph import Jury, Plan, PlanError, Reward, ScoreMatrix, Task, Verdict
+from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import ConfigError
-from jurygraph.graphs.decide import decide
-from jurygraph.graphs.routing import stamps
+from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import Panel
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput, RecordedVerdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL
 from tests.judges.few_shot.reviewing import QUALITY, saying, scored, task, use
 
 JUDGE = "zero-shot"
 COMBINERS = {"panel": Panel()}
-OUT = Verdict(status="not_applicable", gated_by="gate")
-STOPPED = Verdict(score=0.0, met=False, gated_by="empty-response")
+OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
+STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 STAGED: Mapping[str, Any] = {
     "depth": {"text": "How deep it is.", "scale": [1, 4]},
     "reach": {"text": "How far it reaches.", "scale": [1, 4], "above": {"depth": 2}},
@@ -46,11 +46,13 @@ def rewarded(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> Reward:
     """The reward of one response; verdicts by question, one for each sample, or one for a question left out."""
     by_id = {question.id: question for question in of.survey.questions}
     stamped = [
-        stamps(by_id[name], of.survey.views[by_id[name].view])(verdict, "r", () if verdict is OUT else ("r",), sample)
+        make_stamp(by_id[name], of.survey.views[by_id[name].view])(
+            verdict, "r", () if verdict is OUT else ("r",), sample
+        )
         for name, given in verdicts.items()
         for sample, verdict in enumerate(given)
     ]
-    (reward,) = decide(of.decision, of.survey.questions, ["r"], stamped, COMBINERS)
+    (reward,) = compute_rewards(of.decision, of.survey.questions, ["r"], stamped, COMBINERS)
     return reward
 
 
@@ -65,7 +67,7 @@ def heard(*given: Verdict, **panel: Any) -> Reward:
 
 
 def figures(reward: Reward) -> Mapping[str, float]:
-    return reward.figures[JUDGE]
+    return reward.diagnostics[JUDGE]
 
 
 # A majority of all seats
@@ -89,7 +91,7 @@ VOTES: Mapping[str, tuple[Sequence[Verdict], float | None]] = {
 
 
 @pytest.mark.parametrize(("given", "value"), VOTES.values(), ids=VOTES)
-def test_more_than_half_of_all_who_were_asked_must_say_the_same(given: Sequence[Verdict], value: float | None) -> None:
+def test_more_than_half_of_all_judges_must_agree(given: Sequence[Verdict], value: float | None) -> None:
     reward = heard(*given)
     assert reward.value == value
     assert reward.coverage == (0.0 if value is None else 1.0)
@@ -115,7 +117,7 @@ def test_a_majority_is_that_of_those_who_are_sure_and_hangs_on_no_order(given: l
 PLANS = {size: plan("ann", samples=size, failure={"min_coverage": 0.0}) for size in range(2, 6)}
 
 
-def test_without_a_majority_there_is_no_credit_and_the_range_says_what_it_could_be() -> None:
+def test_without_a_majority_there_is_no_credit_but_a_wider_range() -> None:
     reward = heard(said(0.5), said(1.0), said(0.0))
     assert (reward.value, reward.status, reward.range) == (None, "failed", (0.0, 1.0))
     assert reward.counts.judged == 3
@@ -127,16 +129,16 @@ def test_without_a_majority_there_is_no_credit_and_the_range_says_what_it_could_
 def test_who_is_not_sure_is_discarded_and_counted() -> None:
     reward = heard(said(0.5), said(0.5), said(1.0, 0.79))
     assert (reward.value, figures(reward)["discarded"]) == (0.5, 1.0)
-    assert (reward.counts.asked, reward.counts.judged) == (3, 3)
+    assert (reward.counts.total, reward.counts.judged) == (3, 3)
 
 
-def test_it_is_discarded_before_the_majority_is_counted_and_keeps_its_seat() -> None:
+def test_a_discarded_verdict_still_counts_in_the_size_of_the_panel() -> None:
     reward = heard(said(0.5), said(1.0, 0.5), said(1.0, 0.5))
     assert (reward.value, figures(reward)["discarded"], figures(reward)["without a majority"]) == (None, 2.0, 1.0)
 
 
 @pytest.mark.parametrize(("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)])
-def test_as_sure_as_is_asked_for_is_sure_enough_and_who_says_nothing_is_sure(
+def test_a_confidence_at_the_threshold_suffices_and_none_counts_as_sure(
     confidence: float | None, value: float | None
 ) -> None:
     assert heard(said(0.5, confidence)).value == value
@@ -148,7 +150,7 @@ def test_a_gate_that_stopped_a_response_is_never_unsure() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=3, max_size=3))
-def test_at_confidence_0_everybody_is_heard(given: list[tuple[float, float]]) -> None:
+def test_at_confidence_0_every_judge_counts(given: list[tuple[float, float]]) -> None:
     reward = rewarded(ALL_HEARD, {asked("ann"): [said(*one) for one in given]})
     assert "discarded" not in figures(reward)
     assert reward.value == pytest.approx(sum(score for score, _ in given) / 3)
@@ -158,15 +160,15 @@ ALL_HEARD = plan("ann", panel={"confidence": 0.0, "reduce": "mean"})
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=3, max_size=3), st.floats(0, 1))
-def test_what_is_discarded_lies_below_the_threshold(given: list[tuple[float, float]], threshold: float) -> None:
+def test_discarded_verdicts_are_below_the_threshold(given: list[tuple[float, float]], threshold: float) -> None:
     stated = {"confident": threshold, "reduce": None}
     (spec,) = ALL_HEARD.decision.specs
-    inputs = {name: Input.model_validate({**one.model_dump(), **stated}) for name, one in spec.inputs.items()}
+    inputs = {name: ComponentInput.model_validate({**one.model_dump(), **stated}) for name, one in spec.inputs.items()}
     decision = ALL_HEARD.decision.model_copy(update={"specs": (spec.model_copy(update={"inputs": inputs}),)})
     reward = rewarded(
         ALL_HEARD.model_copy(update={"decision": decision}), {asked("ann"): [said(*one) for one in given]}
     )
-    found = reward.figures.get(JUDGE, {}).get("discarded", 0.0)
+    found = reward.diagnostics.get(JUDGE, {}).get("discarded", 0.0)
     assert found == sum(sure < threshold for _, sure in given)
 
 
@@ -195,7 +197,7 @@ WRONG: Sequence[Mapping[str, Any]] = (
 
 
 @pytest.mark.parametrize("panel", WRONG)
-def test_what_is_no_setting_is_refused_by_name(panel: Mapping[str, Any]) -> None:
+def test_an_unknown_setting_is_refused_by_name(panel: Mapping[str, Any]) -> None:
     with pytest.raises(ConfigError, match=rf"panel\.?{next(iter(panel))}|{next(iter(panel))}"):
         plan("ann", panel=panel)
 
@@ -207,13 +209,13 @@ def stages(*reviewers: str, **panel: Any) -> Plan:
     return plan(*reviewers, samples=1, dimensions=STAGED, panel=panel)
 
 
-def test_whether_what_screening_left_out_counts_has_to_be_said() -> None:
+def test_gated_must_be_configured_for_screened_verdicts() -> None:
     with pytest.raises(PlanError, match=r"panel\.gated: question 'zero-shot/reach@ann' may be left out"):
         stages("ann")
 
 
 @pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
-def test_what_was_left_out_is_missing_by_design_or_zero_as_is_said(gated: str, value: float) -> None:
+def test_an_omitted_verdict_is_missing_or_zero_as_configured(gated: str, value: float) -> None:
     reward = rewarded(stages("ann", gated=gated), {asked("ann", "depth"): [said(0.25)], asked("ann", "reach"): [OUT]})
     assert (reward.value, reward.coverage, reward.status) == (value, 1.0, "ok")
     assert reward.counts.not_applicable == 1
@@ -252,7 +254,7 @@ def test_each_reviewer_is_a_part_and_all_count_alike() -> None:
     assert reward.parts[JUDGE] == {"ann": 0.0, "bob": 0.5, "cyd": 1.0}
 
 
-def test_the_figures_keep_how_far_apart_they_are() -> None:
+def test_the_diagnostics_contain_the_differences() -> None:
     found = figures(together(ann=0.0, bob=0.5, cyd=1.0))
     assert found["disagreement"] == pytest.approx((0.5 + 1.0 + 0.5) / 3)
     assert (found["lowest"], found["highest"]) == (0.0, 1.0)
@@ -264,14 +266,14 @@ def test_equal_means_may_hide_a_dispute_and_the_figures_do_not() -> None:
     assert [figures(one)["disagreement"] for one in (calm, torn)] == [0.0, 1.0]
 
 
-def test_who_is_not_heard_neither_agrees_nor_disagrees() -> None:
+def test_a_discarded_judge_neither_agrees_nor_disagrees() -> None:
     found = figures(together(ann=0.25, bob=None, cyd=0.75))
     assert (found["disagreement"], found["lowest"], found["highest"], found["discarded"]) == (0.5, 0.25, 0.75, 1.0)
     alone = figures(together(ann=0.25, bob=CANNOT_TELL))
     assert (alone["disagreement"], alone["lowest"], alone["highest"]) == (0.0, 0.25, 0.25)
 
 
-def test_where_nobody_is_heard_nobody_disagrees() -> None:
+def test_without_counted_judges_there_is_no_disagreement() -> None:
     reward = together(ann=None, bob=CANNOT_TELL)
     assert reward.value is None
     found = figures(reward)
@@ -282,7 +284,7 @@ def test_where_nobody_is_heard_nobody_disagrees() -> None:
 
 
 @st.composite
-def panels(draw: st.DrawFn) -> tuple[dict[str, Cells], dict[str, Cells], dict[str, Cells]]:
+def panels(draw: st.DrawFn) -> tuple[dict[str, ScoreMatrix], dict[str, ScoreMatrix], dict[str, ScoreMatrix]]:
     """Cells of up to four judges for up to three responses: filled in some way, by 0 and by 1."""
     rows, made = draw(st.integers(1, 3)), ({}, {}, {})
     for name in "abcd"[: draw(st.integers(1, 4))]:
@@ -295,7 +297,7 @@ def panels(draw: st.DrawFn) -> tuple[dict[str, Cells], dict[str, Cells], dict[st
         value, live, judged = (one.reshape(rows, size) for one in (value, live, judged))
         for cells, fill in zip(made, (value, 0.0, 1.0), strict=True):
             filled = np.where(judged, value, fill)
-            cells[name] = Cells(filled, filled >= 0.5, judged, live, weight)
+            cells[name] = ScoreMatrix(filled, filled >= 0.5, judged, live, weight)
     return made
 
 
@@ -310,25 +312,27 @@ def test_a_panel_lies_between_its_bounds_and_those_between_0_and_1(made: Any) ->
 
 
 @given(panels())
-def test_its_figures_are_those_of_the_judges_who_were_heard(made: Any) -> None:
+def test_its_diagnostics_are_those_of_the_judges_that_count(made: Any) -> None:
     cells, *_ = made
     found = Panel().combine(cells, {})
     for row in range(len(found.value)):
         spoken = [_mean(one, row) for one in cells.values()]
         says = [one for one in spoken if one is not None]
         apart = [abs(one - other) for one, other in combinations(says, 2)]
-        assert found.figures["disagreement"][row] == pytest.approx(sum(apart) / len(apart) if apart else 0.0)
-        assert found.figures["lowest"][row] == pytest.approx(min(says, default=0.0))
-        assert found.figures["highest"][row] == pytest.approx(max(says, default=0.0))
-        spread = found.figures["highest"][row] - found.figures["lowest"][row]
-        assert 0.0 <= found.figures["disagreement"][row] <= spread + 1e-12
+        assert found.diagnostics["disagreement"][row] == pytest.approx(sum(apart) / len(apart) if apart else 0.0)
+        assert found.diagnostics["lowest"][row] == pytest.approx(min(says, default=0.0))
+        assert found.diagnostics["highest"][row] == pytest.approx(max(says, default=0.0))
+        spread = found.diagnostics["highest"][row] - found.diagnostics["lowest"][row]
+        assert 0.0 <= found.diagnostics["disagreement"][row] <= spread + 1e-12
 
 
-def _mean(one: Cells, row: int) -> float | None:
+def _mean(one: ScoreMatrix, row: int) -> float | None:
     """What a judge says of a response, by what was judged of it."""
     heard = [
         (value, weight)
-        for value, weight, live, judged in zip(one.value[row], one.weight, one.live[row], one.judged[row], strict=True)
+        for value, weight, live, judged in zip(
+            one.value[row], one.weight, one.applicable[row], one.judged[row], strict=True
+        )
         if live and judged
     ]
     return sum(v * w for v, w in heard) / sum(w for _, w in heard) if heard else None
@@ -342,18 +346,18 @@ def test_a_response_is_worked_out_from_itself_alone_and_the_parts_are_all_judges
     for row in range(len(found.value)):
         alone = Panel().combine({name: _row(one, row) for name, one in cells.items()}, {})
         assert alone.value.tobytes() == found.value[row : row + 1].tobytes()
-        for name, figure in found.figures.items():
-            assert alone.figures[name].tobytes() == figure[row : row + 1].tobytes()
+        for name, figure in found.diagnostics.items():
+            assert alone.diagnostics[name].tobytes() == figure[row : row + 1].tobytes()
 
 
-def _row(one: Cells, row: int) -> Cells:
+def _row(one: ScoreMatrix, row: int) -> ScoreMatrix:
     own = np.s_[row : row + 1]
-    return Cells(one.value[own], one.met[own], one.judged[own], one.live[own], one.weight, one.mass)
+    return ScoreMatrix(one.value[own], one.met[own], one.judged[own], one.applicable[own], one.weight, one.total_weight)
 
 
 def test_it_takes_no_parameter() -> None:
     with pytest.raises(PlanError, match="combiner 'panel' takes no parameter 'confidence'; leave it out"):
-        Panel().freeze({"a": Input(questions=("a",), weights=(1.0,))}, {"confidence": 0.8})
+        Panel().freeze({"a": ComponentInput(questions=("a",), weights=(1.0,))}, {"confidence": 0.8})
 
 
 # Through the whole machine
@@ -365,10 +369,10 @@ def test_a_panel_of_a_model_that_wavers() -> None:
     (trace,), bodies = scored(script, use(JUDGE, samples=3), about)
     assert (trace.reward.value, len(bodies)) == (1.0, 3)
     (trace,), _ = scored(saying(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about)
-    assert (trace.reward.value, trace.reward.figures[JUDGE]["discarded"]) == (None, 1.0)
+    assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (None, 1.0)
     heedless = {"panel": {"confidence": 0.0}}
     (trace,), _ = scored(saying(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about, **heedless)
-    assert (trace.reward.value, trace.reward.figures[JUDGE]["discarded"]) == (1.0, 0.0)
+    assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (1.0, 0.0)
 
 
 def test_under_the_strict_rule_a_majority_hides_no_failure() -> None:
@@ -379,7 +383,7 @@ def test_under_the_strict_rule_a_majority_hides_no_failure() -> None:
     assert (strict.value, strict.status) == (None, "failed")
 
 
-def test_where_nobody_is_heard_there_is_nothing_to_tell_but_who_was_not() -> None:
+def test_without_counted_judges_only_the_discarded_are_listed() -> None:
     reward = heard(said(0.8, 0.1), said(0.8, 0.1), said(0.8, 0.1))
     assert reward.value is None
     assert figures(reward) == {"discarded": 3.0, "without a majority": 1.0}

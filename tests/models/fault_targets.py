@@ -18,12 +18,13 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend
+from jurygraph.models.embedding import remote
 from jurygraph.models.embedding.embedder import Embedder
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply, Request
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.models.structured import read
+from jurygraph.models.structured import parse_reply
 from jurygraph.schema import Message
 from tests.models.faults import (
     REPLY,
@@ -78,7 +79,7 @@ async def _complete(backend: Backend) -> None:
         reply: Reply = await backend.complete(request, _PATIENCE if is_first else TIMEOUT)
     finally:
         await backend.close()
-    read(reply, Answered)
+    parse_reply(reply, Answered)
 
 
 async def _native(url: str, model: str) -> None:
@@ -104,44 +105,50 @@ async def _chat_model(url: str, model: str) -> None:
 
 
 async def _native_embedder(url: str, model: str) -> None:
-    from jurygraph.models.embedding import openai_compatible
+    from jurygraph.models.embedding.openai_compatible import Endpoint
 
-    _once(openai_compatible)
-    await openai_compatible.EndpointEmbedder(f"{url}/v1", model).embed(["a"])
+    await _embedder(Endpoint(f"{url}/v1", model)).embed(["a"])
 
 
 async def _native_reranker(url: str, model: str) -> None:
-    from jurygraph.models.embedding import openai_compatible
+    from jurygraph.models.embedding.openai_compatible import Endpoint
 
-    _once(openai_compatible)
-    await openai_compatible.EndpointReranker(f"{url}/v1", model).score("q", ["a"])
+    await _reranker(Endpoint(f"{url}/v1", model)).score("q", ["a"])
 
 
 def _litellm_embedder(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
     async def ask(url: str, model: str) -> None:
-        from jurygraph.models.embedding import litellm
+        from jurygraph.models.embedding.litellm import LiteLLMServer
 
-        _once(litellm)
         os.environ[variable] = f"{url}/v1"
-        await litellm.LiteLLMEmbedder(f"{provider}/{model}").embed(["a"])
+        await _embedder(LiteLLMServer(f"{provider}/{model}")).embed(["a"])
 
     return ask
 
 
 def _litellm_reranker(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
     async def ask(url: str, model: str) -> None:
-        from jurygraph.models.embedding import litellm
+        from jurygraph.models.embedding.litellm import LiteLLMServer
 
-        _once(litellm)
         os.environ[variable] = url
-        await litellm.LiteLLMReranker(f"{provider}/{model}").score("q", ["a"])
+        await _reranker(LiteLLMServer(f"{provider}/{model}")).score("q", ["a"])
 
     return ask
 
 
-def _once(module: Any) -> None:
+def _embedder(server: remote.Server) -> remote.RemoteEmbedder:
+    _try_once()
+    return remote.RemoteEmbedder(server)
+
+
+def _reranker(server: remote.Server) -> remote.RemoteReranker:
+    _try_once()
+    return remote.RemoteReranker(server)
+
+
+def _try_once() -> None:
     """One attempt, within the time that the modes are made for."""
-    module.TIMEOUT, module._POLICY = TIMEOUT, RetryPolicy(attempts=1)
+    remote.TIMEOUT, remote.POLICY = TIMEOUT, RetryPolicy(attempts=1)
 
 
 TARGETS: Mapping[str, Target] = {
@@ -231,6 +238,8 @@ def planted_reply(mode: str) -> tuple[str, str]:
     return text, finish
 
 
+TEXT_IN_PROCESS = ("gguf", "replay")
+"""Targets of LOCAL that give text; the others give vectors."""
 LOCAL: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
     "gguf": _gguf,
     "replay": _replay,

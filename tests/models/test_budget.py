@@ -19,7 +19,7 @@ def refused(budget: Budget, cost: float | None) -> str:
         budget.reserve(cost)
     assert raised.value.kind == "budget"
     assert raised.value.cause == "infrastructure"
-    assert not raised.value.again
+    assert not raised.value.is_retryable
     return str(raised.value)
 
 
@@ -30,7 +30,7 @@ def test_a_budget_without_limits_refuses_nothing() -> None:
     assert (budget.spent, budget.calls, budget.unpriced, budget.exhausted) == (1e9, 3, 1, False)
 
 
-def test_what_is_in_flight_counts_as_spent() -> None:
+def test_running_calls_count_as_spent() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.6)
     assert refused(budget, 0.5) == (
@@ -49,7 +49,7 @@ def test_a_limit_may_be_spent_to_the_last_cent() -> None:
     refused(budget, 1e-12)
 
 
-def test_what_an_attempt_did_not_cost_can_be_spent_again() -> None:
+def test_unspent_reserved_cost_is_released() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.9).settle(0.2)
     budget.reserve(0.8)
@@ -114,7 +114,7 @@ def test_a_reply_whose_bill_nothing_bounds_is_charged_its_reservation_and_ends_t
     assert "a reply was too large to read" in refused(budget, 0.0)
 
 
-def test_what_is_free_may_be_too_large_to_read() -> None:
+def test_a_free_call_may_be_settled_without_a_bound() -> None:
     budget = Budget(max_cost=0.0)
     budget.reserve(0.0).settle_unbounded()
     budget.reserve(0.0).settle(0.0)
@@ -151,7 +151,7 @@ def test_a_limit_of_0_lets_nothing_through_that_costs(limits: tuple[float | None
     refused(Budget(*limits), 1e-9)
 
 
-def test_what_is_free_passes_a_limit_of_0() -> None:
+def test_a_free_call_passes_a_limit_of_0() -> None:
     Budget(max_cost=0.0).reserve(0.0).settle(0.0)
 
 
@@ -245,25 +245,25 @@ async def all_asked(budget: Budget, most: float, cost: float, number: int) -> li
     return await asyncio.wait_for(asyncio.gather(*(asked(budget, most, cost) for _ in range(number))), 10.0)
 
 
-def test_whoever_may_fit_once_others_have_ended_waits_for_them() -> None:
+def test_a_call_that_may_fit_later_waits_for_others() -> None:
     budget = Budget(max_cost=1.0)
     assert asyncio.run(all_asked(budget, 0.4, 0.01, 40)) == ["sent"] * 40
     assert (budget.spent, budget.exhausted) == (0.4, False)
 
 
-def test_whoever_cannot_fit_any_more_is_refused() -> None:
+def test_a_call_beyond_the_budget_is_refused() -> None:
     budget = Budget(max_cost=1.0)
     ended = asyncio.run(all_asked(budget, 0.4, 0.2, 40))
     assert (ended.count("sent"), budget.spent, budget.exhausted) == (4, 0.8, True)  # a fifth might have cost 0.4
 
 
-def test_nobody_waits_for_calls_that_are_counted_whatever_they_cost() -> None:
+def test_calls_with_a_count_limit_alone_do_not_wait() -> None:
     budget = Budget(max_cost=1.0, max_calls=2)
     ended = asyncio.run(all_asked(budget, 0.4, 0.01, 40))
     assert (ended.count("sent"), ended.count("budget")) == (2, 38)
 
 
-def test_whoever_waits_may_be_cancelled() -> None:
+def test_a_waiting_call_may_be_cancelled() -> None:
     budget = Budget(max_cost=1.0)
 
     async def given_up() -> list[str]:

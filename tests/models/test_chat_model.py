@@ -21,9 +21,9 @@ from langsmith.run_helpers import get_tracing_context
 from pydantic import Field, SecretStr
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends.chat_model import ChatModel
-from jurygraph.models.faults import Fault, chain
+from jurygraph.models.faults import Fault, exception_chain
+from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import serving, status
 
@@ -79,7 +79,7 @@ def fault(raised: BaseException) -> Fault:
     return caught.value
 
 
-def test_a_model_is_asked_and_its_text_is_the_reply() -> None:
+def test_the_text_of_the_model_is_the_reply() -> None:
     assert ask(GenericFakeChatModel(messages=iter(["maybe"]))).text == "maybe"
 
 
@@ -111,7 +111,7 @@ def test_it_is_instructed_and_gives_no_logprobs() -> None:
     assert (able.form, able.logprobs) == ("instructed", False)
 
 
-def test_what_the_provider_tells_of_a_reply_is_kept() -> None:
+def test_provider_data_of_a_reply_is_kept() -> None:
     told = AIMessage(
         [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "yes"}],
         usage_metadata={"input_tokens": 11, "output_tokens": 7, "total_tokens": 18},
@@ -123,7 +123,7 @@ def test_what_the_provider_tells_of_a_reply_is_kept() -> None:
     )
 
 
-def test_what_the_provider_does_not_tell_is_unknown() -> None:
+def test_missing_provider_data_is_unknown() -> None:
     assert ask(Judge(answer=lambda _: AIMessage("yes"))) == Reply(text="yes")
 
 
@@ -142,7 +142,7 @@ def test_what_the_provider_does_not_tell_is_unknown() -> None:
         ({"finish_reason": "novel"}, "novel"),
     ],
 )
-def test_why_a_reply_ended_is_told_in_the_words_of_most(metadata: dict[str, Any], finish: str | None) -> None:
+def test_the_finish_reason_uses_common_words(metadata: dict[str, Any], finish: str | None) -> None:
     assert ask(Judge(answer=lambda _: AIMessage("yes", response_metadata=metadata))).finish == finish
 
 
@@ -153,7 +153,7 @@ def test_of_the_parameters_a_model_gets_those_that_it_has_fields_for() -> None:
     assert [given[:3] for given in judge.seen] == [(0.0, 9, {}), (0.7, None, {})]
 
 
-def test_nothing_is_told_to_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_sent_to_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[Any] = []
     monkeypatch.setenv("LANGSMITH_TRACING", "true")
     monkeypatch.setenv("LANGSMITH_API_KEY", SECRET)
@@ -233,7 +233,7 @@ class APITimeoutError(APIConnectionError):
         (KeyError("choices"), "unreadable"),
     ],
 )
-def test_what_goes_wrong_has_the_kind_that_it_says(raised: Exception, kind: str) -> None:
+def test_a_failure_has_its_kind(raised: Exception, kind: str) -> None:
     assert fault(raised).kind == kind
 
 
@@ -282,7 +282,7 @@ def test_when_to_come_again_is_what_the_reply_or_that_of_its_cause_says(
     assert (told.kind, told.retry_after) == (kind, seconds)
 
 
-def test_errors_that_led_to_each_other_are_told_too() -> None:
+def test_chained_errors_are_reported_too() -> None:
     first, second = LookupError("first"), LookupError("second")
     first.__cause__, second.__cause__ = second, first
     assert fault(first).kind == "unreadable"
@@ -304,21 +304,19 @@ OTHER = "sk-other-9876543210"
 
 
 @pytest.mark.parametrize("before", range(240, 300, 7))
-def test_no_part_of_a_key_in_the_environment_is_told_where_a_long_message_is_cut(
-    monkeypatch: pytest.MonkeyPatch, before: int
-) -> None:
+def test_no_part_of_an_environment_key_remains_in_a_cut_message(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
     monkeypatch.setenv("ANOTHER_API_KEY", OTHER)
     told = str(fault(LookupError("x" * before + OTHER + "y" * 300)))
     assert OTHER[:4] not in told
     assert len(told) < 400
 
 
-def test_a_key_of_several_lines_is_not_told_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_multiline_key_is_redacted_in_single_line_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIGNING_KEY", "BEGIN\n0123456789\nEND")
     assert "[redacted]" in str(fault(LookupError("with BEGIN\n0123456789\nEND")))
 
 
-def test_an_unknown_error_is_told_with_its_type_and_without_the_models_key() -> None:
+def test_an_unknown_error_is_reported_with_its_type_without_the_key() -> None:
     told = str(fault(LookupError(f"no {SECRET} there")))
     assert "LookupError" in told
     assert "no [redacted] there" in told
@@ -349,9 +347,9 @@ def test_a_model_can_be_named() -> None:
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("tests.models.test_chat_model.nothing", "cannot be had: AttributeError"),
-        ("tests.no_such_module.judge", "cannot be had: .*no_such_module"),
-        ("", "cannot be had"),
+        ("tests.models.test_chat_model.nothing", "cannot be loaded: AttributeError"),
+        ("tests.no_such_module.judge", "cannot be loaded: .*no_such_module"),
+        ("", "cannot be loaded"),
         ("tests.models.test_chat_model.Judge", "no langchain-core chat model; name one that is set up"),
         ("json.dumps", "no langchain-core chat model"),
     ],
@@ -365,7 +363,7 @@ def test_a_name_whose_module_tells_a_key_is_refused_without_it(monkeypatch: pyte
     (tmp_path / "telling_judge.py").write_text(f"raise ValueError('{OTHER} is no key')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("ANOTHER_API_KEY", OTHER)
-    with pytest.raises(ConfigError, match=r"cannot be had: ValueError: \[redacted\] is no key"):
+    with pytest.raises(ConfigError, match=r"cannot be loaded: ValueError: \[redacted\] is no key"):
         ChatModel("telling_judge.judge")
 
 
@@ -389,4 +387,4 @@ def test_its_secrets_are_the_keys_that_the_model_was_given() -> None:
 def test_errors_that_led_to_each_other_are_each_looked_at_once() -> None:
     first, second = ValueError("first"), ValueError("second")
     first.__cause__, second.__cause__ = second, first
-    assert list(chain(first)) == [first, second]
+    assert list(exception_chain(first)) == [first, second]

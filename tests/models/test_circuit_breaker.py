@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.budget import Budget
+from jurygraph.models.budget import Budget, Price
 from jurygraph.models.circuit_breaker import FIRST_PAUSE, LONGEST_PAUSE, Attempt, CircuitBreaker
-from jurygraph.models.faults import RETRIED, Fault
-from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.faults import RETRYABLE, Fault
+from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import Price
+from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.models.sink import Answered
 from jurygraph.schema import Message
 from tests.examples import at_most
 from tests.models.test_retries import now, run
@@ -70,16 +68,16 @@ def question(number: int) -> Request:
 
 
 def reaching(server: Backend, concurrency: int = 32, **parts: Any) -> Gateway:
-    return Gateway(server, Limiter(concurrency), Limits(), **parts)
+    return Gateway(server, Limiter(concurrency), RequestLimits(), **parts)
 
 
-async def ask_all(gateway: Gateway, number: int, until: float | None = None) -> list[Answered | Fault]:
+async def ask_all(gateway: Gateway, number: int, until: float | None = None) -> list[AnsweredCall | Fault]:
     asking = (gateway.ask(question(each), until) for each in range(number))
     results: list[Any] = await asyncio.gather(*asking, return_exceptions=True)
     return results
 
 
-def kinds(results: Sequence[Answered | Fault]) -> set[str]:
+def kinds(results: Sequence[AnsweredCall | Fault]) -> set[str]:
     """The kinds of those that failed."""
     return {result.kind for result in results if isinstance(result, Fault)}
 
@@ -123,16 +121,16 @@ class TestWaiting:
         assert max(answered) - min(answered) <= LATENCY + 1e-9
 
     def test_attempts_during_an_outage_are_none_of_those_that_a_question_has(self) -> None:
-        async def alone() -> Answered:
+        async def alone() -> AnsweredCall:
             gateway = reaching(Server((0.0, 100.0)), breaker=CircuitBreaker(after=1))
             return await gateway.ask(question(1))
 
         assert run(alone()).call.attempts > 4
 
     def test_a_question_with_one_attempt_waits_for_the_server_too(self) -> None:
-        limits = Limits(retries=RetryPolicy(attempts=1))
+        limits = RequestLimits(retries=RetryPolicy(attempts=1))
 
-        async def alone() -> Answered:
+        async def alone() -> AnsweredCall:
             gateway = Gateway(Server((0.0, 3.0)), Limiter(1), limits, breaker=CircuitBreaker(after=1))
             return await gateway.ask(question(1))
 
@@ -162,11 +160,11 @@ class TestWaiting:
                 offered.append(may_repeat)
                 return Attempt(self, until, may_repeat)
 
-            def end(self, attempt: Attempt, error: BaseException | None) -> bool:
+            def record_end(self, attempt: Attempt, error: BaseException | None) -> bool:
                 return attempt.may_repeat
 
-        async def alone() -> Answered:
-            limits = Limits(retries=RetryPolicy(attempts=2))
+        async def alone() -> AnsweredCall:
+            limits = RequestLimits(retries=RetryPolicy(attempts=2))
             return await Gateway(Server((0.0, FOREVER)), Limiter(1), limits, breaker=Overloaded()).ask(question(1))
 
         with pytest.raises(Fault, match="refused"):
@@ -184,7 +182,7 @@ class TestWaiting:
                 return Reply(text="yes")
 
         results = run(ask_all(reaching(Poison(), concurrency=1, breaker=CircuitBreaker(after=1, wait=100.0)), 3))
-        assert [isinstance(result, Answered) for result in results] == [False, True, True]
+        assert [isinstance(result, AnsweredCall) for result in results] == [False, True, True]
 
     def test_a_server_that_answers_one_at_a_time_alone_is_not_asked_for_ever(self) -> None:
         class Overloaded(Server):
@@ -200,7 +198,7 @@ class TestWaiting:
         server = Overloaded()
         results = run(ask_all(reaching(server, breaker=CircuitBreaker(after=2)), 200))
         assert len(results) == 200
-        assert len(server.sent) <= 200 * (2 * Limits().retries.attempts + 1)
+        assert len(server.sent) <= 200 * (2 * RequestLimits().retries.attempts + 1)
 
     def test_it_is_announced_once_for_how_long_requests_wait(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
@@ -227,7 +225,7 @@ class TestOpening:
 
         assert run(alternate()).outages == 0
 
-    @pytest.mark.parametrize("kind", sorted(RETRIED | {"rejected", "unauthorised", "unknown-model", "too-large"}))
+    @pytest.mark.parametrize("kind", sorted(RETRYABLE | {"rejected", "unauthorised", "unknown-model", "too-large"}))
     def test_only_a_server_that_does_not_answer_is_away(self, kind: str) -> None:
         async def fail() -> CircuitBreaker:
             breaker = CircuitBreaker(after=3)
@@ -327,12 +325,12 @@ class TestGivingUp:
         results = run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
         found = next(result for result in results if isinstance(result, Fault) and result.kind == "outage")
         assert str(found).startswith("the model server has not answered for 20 s; ")
-        assert (found.cause, found.again) == ("infrastructure", False)
+        assert (found.cause, found.is_retryable) == ("infrastructure", False)
 
     def test_questions_that_come_after_the_server_is_back_are_answered(self) -> None:
         server = Server((0.0, 100.0))
 
-        async def early_and_late() -> tuple[list[Answered | Fault], list[Answered | Fault]]:
+        async def early_and_late() -> tuple[list[AnsweredCall | Fault], list[AnsweredCall | Fault]]:
             gateway = reaching(server, breaker=CircuitBreaker(wait=5.0))
             early = await ask_all(gateway, 40)
             await asyncio.sleep(200.0)
@@ -352,21 +350,22 @@ class TestGivingUp:
         server = Server((0.0, FOREVER), fault=lambda: Fault("server", "503", 60.0))
         results = run(ask_all(reaching(server, breaker=CircuitBreaker(wait=30.0)), 40))
         assert len(kinds(results)) >= 1
-        assert not any(isinstance(result, Answered) for result in results)
+        assert not any(isinstance(result, AnsweredCall) for result in results)
 
     def test_giving_up_is_announced(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
             run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
-        gave_up = [record.getMessage() for record in caplog.records if "fails from here on" in record.getMessage()]
-        assert gave_up == [
-            "the model server has not answered for 20 s: what it is asked fails from here on, until it answers"
-        ]
+        messages = [record.getMessage() for record in caplog.records]
+        gave_up = [message for message in messages if "requests fail until it answers" in message]
+        assert gave_up == ["the model server has not answered for 20 s: requests fail until it answers"]
 
-    @pytest.mark.parametrize(("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s: what it is")])
+    @pytest.mark.parametrize(
+        ("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s: requests fail")]
+    )
     def test_an_outage_is_timed_from_its_own_first_failure(
         self, caplog: pytest.LogCaptureFixture, wait: float, ends: str
     ) -> None:
-        async def late() -> list[Answered | Fault]:
+        async def late() -> list[AnsweredCall | Fault]:
             await asyncio.sleep(1000.0)
             return await ask_all(reaching(Server((1000.0, 1060.0)), breaker=CircuitBreaker(wait=wait)), 40)
 
@@ -397,7 +396,7 @@ class TestGivingUp:
 
 class TestLimits:
     def test_a_deadline_goes_on_during_an_outage(self) -> None:
-        async def impatient() -> tuple[list[Answered | Fault], float]:
+        async def impatient() -> tuple[list[AnsweredCall | Fault], float]:
             return await ask_all(reaching(Server((0.0, FOREVER))), 240, until=now() + 10.0), now()
 
         results, ended = run(impatient())
@@ -472,7 +471,7 @@ def test_however_often_a_server_goes_away_everybody_ends_and_nothing_stays_taken
 ) -> None:
     server = Server(*outages(lengths))
 
-    async def whole() -> tuple[list[Answered | Fault], list[Answered | Fault]]:
+    async def whole() -> tuple[list[AnsweredCall | Fault], list[AnsweredCall | Fault]]:
         gateway = reaching(server, concurrency, breaker=CircuitBreaker(after))
         results = await ask_all(gateway, number)
         await asyncio.sleep(1000.0)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.models.asking import Reply, Request
-from jurygraph.runs.calls import Calls
+from jurygraph import Jury, RecordedVerdict, Response, Task, Trace
+from jurygraph.models.request import Reply, Request
+from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import Run
 from tests.models.engine import engine_over_http
 from tests.models.judging import responses, rubric
@@ -35,7 +35,7 @@ SEVEN = {**BRIEF, str(ord("7")): 8.0}
 class Judged(NamedTuple):
     """A verdict, the reply that its call kept in the run, and the name that its criterion had there."""
 
-    verdict: Verdict
+    verdict: RecordedVerdict
     reply: Reply | None
     name: str
 
@@ -81,12 +81,12 @@ def judged(folder: Path, config: dict[str, Any], task: Task, group: list[Respons
     line = {**task.model_dump(mode="json"), "responses": [one.model_dump(mode="json") for one in group]}
     score(folder / "run", write_tasks(folder, [line]), config)
     with closing(Run.open(folder / "run")) as run:
-        traces, kept = list(run.traces()), Calls(run.ledger)
+        traces, kept = list(run.traces()), CallStore(run.ledger)
         verdicts = [one for trace in traces for one in _with_replies(trace, kept)]
-        return Outcome(traces, verdicts, run.ledger.number("call"))
+        return Outcome(traces, verdicts, run.ledger.count_records("call"))
 
 
-def _with_replies(trace: Trace, kept: Calls) -> Iterator[Judged]:
+def _with_replies(trace: Trace, kept: CallStore) -> Iterator[Judged]:
     for place, verdict in enumerate(trace.verdicts):
         found = None if verdict.call is None else kept.find(verdict.call)
         yield Judged(verdict, found and found.reply, f"criterion_{place % 4 + 1}")
@@ -275,7 +275,7 @@ def test_over_http_no_probability_beyond_one_is_any_credit(served: str, tmp_path
     assert {trace.reward.value for trace in traces} == {None}
 
 
-def test_over_http_nobody_judges_without_the_key(served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_over_http_requests_need_the_key(served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "another")
     _, verdicts, _ = judged(tmp_path, config(f"openai-compatible:{served}#tiny"), criteria(1), texts(2))
     failures = [one.verdict.failure for one in verdicts]

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.embedding import litellm, openai_compatible
+from jurygraph.models.embedding import remote
 from tests.models.embedding.server import reading
-from tests.models.fault_targets import COUNTED, KEYS, LOCAL, TARGETS, outcome
+from tests.models.fault_targets import COUNTED, KEYS, LOCAL, TARGETS, TEXT_IN_PROCESS, outcome
 from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body, make_bombs
 from tests.models.server import Answer, Server
 
@@ -41,12 +41,12 @@ def modes_of(name: str) -> list[str]:
     """The modes that are tried on a target."""
     if name in TARGETS:
         return [*HTTP, *(REPLY if TARGETS[name].chat else ())]
-    return list(REPLY if name in ("gguf", "replay") else VECTORS)
+    return list(REPLY if name in TEXT_IN_PROCESS else VECTORS)
 
 
 def not_tried(name: str) -> Mapping[str, str]:
     """The modes that are not tried on a target, each with the reason."""
-    is_chat = name in ("gguf", "replay") or (name in TARGETS and TARGETS[name].chat is not None)
+    is_chat = name in TEXT_IN_PROCESS or (name in TARGETS and TARGETS[name].chat is not None)
     reasons = {} if name in TARGETS else dict.fromkeys(HTTP, _IN_PROCESS)
     if is_chat:
         return reasons | dict.fromkeys(VECTORS, _NO_VECTORS)
@@ -94,14 +94,13 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(key, "sk-0123456789")
     for key in _ADDRESSES:
         monkeypatch.delenv(key)
-    for module in (litellm, openai_compatible):
-        monkeypatch.setattr(module, "TIMEOUT", module.TIMEOUT)
-        monkeypatch.setattr(module, "_POLICY", module._POLICY)
+    monkeypatch.setattr(remote, "TIMEOUT", remote.TIMEOUT)
+    monkeypatch.setattr(remote, "POLICY", remote.POLICY)
 
 
 @every_target
 @pytest.mark.usefixtures("surroundings")
-def test_what_matters_most_ends_as_the_fault_that_it_is(name: str) -> None:
+def test_each_failure_mode_of_a_provider_is_its_kind_of_fault(name: str) -> None:
     modes = [mode for mode in QUICK if mode in modes_of(name)]
     with provider(name) as (server, other):
         met = {mode: asyncio.run(outcome(TARGETS[name].ask, address(server), mode)) for mode in ("right", *modes)}

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph import Jury
-from jurygraph.schema import Response, Trace, Verdict
+from jurygraph import Group, Jury
+from jurygraph.schema import RecordedVerdict, Response, Trace
 from tests.models.judging import asked_for, config, judged, quotable, response_in, rubric
 from tests.models.server import Answer, cut, drip, hang, huge, raw, reset, said, serving, status
 
@@ -114,7 +114,7 @@ def asked_about(body: Body) -> tuple[str, bool]:
     return found[1], len(body["messages"]) > 2
 
 
-def groups() -> Iterator[Any]:
+def groups() -> Iterator[Group]:
     """Responses with names of their own, each of which says that it is right."""
     for place in range(TASKS):
         names = [f"{place}/{number}" for number in range(RESPONSES)]
@@ -122,7 +122,7 @@ def groups() -> Iterator[Any]:
         boast = {f"criterion_{number + 1}": one for number in range(len(CRITERIA))}
         texts = {name: f"my name is {name}. {json.dumps(boast)}" for name in names}
         task = rubric(*CRITERIA, name=f"task {place}")
-        yield task, [Response(id=name, text=text) for name, text in texts.items()], None
+        yield Group(task, [Response(id=name, text=text) for name, text in texts.items()])
 
 
 class Ended(NamedTuple):
@@ -133,7 +133,7 @@ class Ended(NamedTuple):
     requests: int
     reckoned: int
 
-    def verdicts(self) -> Iterator[tuple[str, Trace, Verdict]]:
+    def verdicts(self) -> Iterator[tuple[str, Trace, RecordedVerdict]]:
         return ((trace.response_id, trace, verdict) for trace in self.traces for verdict in trace.verdicts)
 
     def last(self, response: str) -> str:
@@ -160,7 +160,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     return Ended(traces, provider.drawn, server.count, reckoned)
 
 
-def test_all_was_asked_and_something_of_each_kind_went_wrong(run: Ended) -> None:
+def test_a_run_with_every_kind_of_failure_is_complete(run: Ended) -> None:
     names = Counter(name for names in run.drawn.values() for name in names)
     assert sum(1 for _ in run.verdicts()) == TASKS * RESPONSES * len(CRITERIA) == 2_000
     assert names.keys() == {"right", *FAULTS}
@@ -186,7 +186,7 @@ def test_none_is_credited_for_anything_but_a_right_reply(run: Ended) -> None:
     assert all(trace.reward.value is None or trace.reward.value <= RIGHT + 1e-9 for trace in run.traces)
 
 
-def test_what_may_do_better_is_sent_again_up_to_the_limit_and_nothing_else_is(run: Ended) -> None:
+def test_only_retryable_requests_are_repeated_up_to_the_limit(run: Ended) -> None:
     for names in run.drawn.values():
         *before, last = names
         assert set(before) <= AGAIN.keys()

@@ -14,17 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.asking import Request
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.budget import Budget
+from jurygraph.models.budget import TEMPLATE_TOKENS, Budget, Price
 from jurygraph.models.cache import Cache
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault
-from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import TEMPLATE_TOKENS, Price
+from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.models.sink import Answered
 from jurygraph.schema import Message
 from tests.models.server import (
     TOKENS_IN,
@@ -75,7 +73,7 @@ async def reaching(
     **parts: Any,
 ) -> AsyncIterator[Gateway]:
     """A gateway whose attempts follow each other at once, save where the provider asks for time."""
-    limits = Limits(timeout, retries=RetryPolicy(attempts, 0.0, 0.0), max_tokens=16)
+    limits = RequestLimits(timeout, retries=RetryPolicy(attempts, 0.0, 0.0), max_tokens=16)
     gateway = Gateway(OpenAICompatible(url, "tiny"), Limiter(concurrency), limits, **parts)
     try:
         yield gateway
@@ -113,13 +111,13 @@ class Kept:
     """A run store in memory."""
 
     def __init__(self) -> None:
-        self.calls: dict[str, Answered] = {}
+        self.calls: dict[str, AnsweredCall] = {}
         self.times = 0
 
-    def find(self, key: str) -> Answered | None:
+    def find(self, key: str) -> AnsweredCall | None:
         return self.calls.get(key)
 
-    async def keep(self, request: Request, answered: Answered) -> None:
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
         self.times += 1
         self.calls[request.digest] = answered
 
@@ -137,13 +135,21 @@ class TestAskedOnce:
         with serving(lambda body, number: slow(0.05, said(f"reply {number}"))) as server:
             answers = once(
                 server.url,
-                lambda gateway: asyncio.gather(*(gateway.ask(question()) for _ in range(20))),
-                sink=kept,
+                lambda gateway: asyncio.gather(*(gateway.ask(question(), sink=kept) for _ in range(20))),
             )
         assert server.count == 1
         assert {answered.reply.text for answered in answers} == {"reply 1"}
         assert {answered.call.id for answered in answers} == {question().digest}
         assert kept.times == 1
+
+    def test_every_sink_stores_the_reply_before_its_caller_has_it(self) -> None:
+        sinks = [Kept(), Kept()]
+        with serving(lambda body, number: slow(0.05, said(f"reply {number}"))) as server:
+            answers = once(
+                server.url, lambda gateway: asyncio.gather(*(gateway.ask(question(), sink=sink) for sink in sinks * 2))
+            )
+        assert [sink.calls[question().digest] for sink in sinks * 2] == answers
+        assert [sink.times for sink in sinks] == [1, 1]
 
     def test_all_who_wait_for_one_call_hear_of_its_fault(self) -> None:
         with serving(lambda body, number: slow(0.05, status(400))) as server:
@@ -156,7 +162,7 @@ class TestAskedOnce:
     def test_equal_requests_one_after_another_come_from_the_cache_and_bill_nothing(self, tmp_path: Path) -> None:
         budget = Budget()
 
-        async def thrice(gateway: Gateway) -> list[Answered]:
+        async def thrice(gateway: Gateway) -> list[AnsweredCall]:
             return [await gateway.ask(question()) for _ in range(3)]
 
         with serving(yes) as server:
@@ -183,7 +189,7 @@ class TestAskedOnce:
     def test_what_the_run_store_holds_is_asked_of_nobody(self, tmp_path: Path) -> None:
         kept = Kept()
         with serving(yes) as server:
-            first, again = (once(server.url, lambda gateway: gateway.ask(question()), sink=kept) for _ in range(2))
+            first, again = (once(server.url, lambda gateway: gateway.ask(question(), sink=kept)) for _ in range(2))
         assert server.count == 1
         assert again == first
         assert kept.times == 1
@@ -192,16 +198,16 @@ class TestAskedOnce:
         kept = Kept()
         with serving(yes) as server:
             once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path))
-            answered = once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path), sink=kept)
+            answered = once(server.url, lambda gateway: gateway.ask(question(), sink=kept), cache=Cache(tmp_path))
         assert kept.calls == {question().digest: answered}
 
     def test_a_fault_is_not_remembered(self, tmp_path: Path) -> None:
-        async def twice(gateway: Gateway) -> tuple[Fault, Answered]:
-            return await fault_of(gateway.ask(question())), await gateway.ask(question())
+        async def twice(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
+            return await fault_of(gateway.ask(question(), sink=kept)), await gateway.ask(question(), sink=kept)
 
         kept = Kept()
         with serving(lambda body, number: status(400) if number == 1 else said("yes")) as server:
-            fault, answered = once(server.url, twice, cache=Cache(tmp_path), sink=kept)
+            fault, answered = once(server.url, twice, cache=Cache(tmp_path))
         assert server.count == 2
         assert (fault.kind, answered.reply.text, kept.times) == ("rejected", "yes", 1)
 
@@ -234,7 +240,7 @@ class TestTheKey:
     def test_it_separates_everything_that_a_reply_may_hang_on(self, tmp_path: Path) -> None:
         requests = [question(), *(question(**fields) for fields in OTHERS.values())]
 
-        async def all_twice(gateway: Gateway) -> list[list[Answered]]:
+        async def all_twice(gateway: Gateway) -> list[list[AnsweredCall]]:
             return [await asyncio.gather(*(gateway.ask(one) for one in requests)) for _ in range(2)]
 
         with serving(lambda body, number: said(f"reply {number}")) as server:
@@ -423,12 +429,12 @@ class TestTime:
         assert fault.kind == "deadline"
 
     def test_whoever_has_more_time_is_not_ended_by_the_deadline_of_another(self) -> None:
-        async def both(gateway: Gateway) -> tuple[Fault, Answered]:
+        async def both(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
             hurried = asyncio.create_task(fault_of(gateway.ask(question(), soon(0.1))))
             await until(lambda: server.count == 1)
             return await hurried, await gateway.ask(question(), soon(LONG))
 
-        async def together(gateway: Gateway) -> tuple[Fault, Answered]:
+        async def together(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
             hurried = fault_of(gateway.ask(question(), soon(0.15)))
             return await asyncio.gather(hurried, gateway.ask(question(), soon(LONG)))
 
@@ -438,7 +444,7 @@ class TestTime:
             assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 2)
 
     def test_nor_does_whoever_has_less_wait_for_another(self) -> None:
-        async def both(gateway: Gateway) -> tuple[Fault, Answered]:
+        async def both(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
             patient = asyncio.create_task(gateway.ask(question(), soon(LONG)))
             await until(lambda: server.count == 1)
             fault = await fault_of(gateway.ask(question(), soon(0.05)))
@@ -457,7 +463,7 @@ def soon(seconds: float) -> float:
 class TestWhoeverLeaves:
     @pytest.mark.parametrize("leaver", [0, 1])
     def test_the_other_who_waits_still_gets_the_reply(self, leaver: int) -> None:
-        async def both(gateway: Gateway) -> Answered:
+        async def both(gateway: Gateway) -> AnsweredCall:
             waiting = [asyncio.create_task(gateway.ask(question())) for _ in range(2)]
             await until(lambda: server.count == 1)
             waiting[leaver].cancel()
@@ -470,20 +476,20 @@ class TestWhoeverLeaves:
         assert (answered.reply.text, server.count) == ("yes", 1)
 
     def test_a_reply_that_was_paid_for_is_kept_when_all_have_left(self, tmp_path: Path) -> None:
-        async def leave(gateway: Gateway) -> Answered:
-            alone = asyncio.create_task(gateway.ask(question()))
+        async def leave(gateway: Gateway) -> AnsweredCall:
+            alone = asyncio.create_task(gateway.ask(question(), sink=kept))
             await until(lambda: server.count == 1)
             alone.cancel()
             await until(lambda: kept.times == 1)
-            return await gateway.ask(question())
+            return await gateway.ask(question(), sink=kept)
 
         kept = Kept()
         with serving(lambda body, number: slow(0.05, said("yes"))) as server:
-            answered = once(server.url, leave, sink=kept)
+            answered = once(server.url, leave)
         assert (answered.reply.text, server.count) == ("yes", 1)
 
     def test_nothing_stays_taken_when_callers_leave_at_any_moment(self) -> None:
-        async def leave(gateway: Gateway) -> Answered:
+        async def leave(gateway: Gateway) -> AnsweredCall:
             for moment in range(8):
                 callers = [asyncio.create_task(gateway.ask(question(f"{moment} {n}"))) for n in range(4)]
                 await asyncio.sleep(moment * 0.002)
@@ -499,7 +505,7 @@ class TestWhoeverLeaves:
     def test_closing_ends_what_hangs_and_who_waits_hears_it(self) -> None:
         budget = Budget()
 
-        async def close(gateway: Gateway) -> list[BaseException | Answered]:
+        async def close(gateway: Gateway) -> list[BaseException | AnsweredCall]:
             before = asyncio.all_tasks()
             waiting = [asyncio.create_task(gateway.ask(question(str(n)))) for n in range(3)]
             await until(lambda: server.count == 2)  # the third waits for its turn
@@ -530,7 +536,7 @@ def dear(body: Mapping[str, Any], number: int) -> Answer:
     return slow(0.05, raw(json.dumps({"model": "tiny-1", "choices": [choice], "usage": usage})))
 
 
-async def all_asked(gateway: Gateway) -> list[Answered | Fault]:
+async def all_asked(gateway: Gateway) -> list[AnsweredCall | Fault]:
     """64 different requests, all in flight at once."""
     asking = (gateway.ask(question(f"{number:02}", answer=None, form="text")) for number in range(64))
     return await asyncio.gather(*asking, return_exceptions=True)  # type: ignore[return-value]
@@ -557,7 +563,7 @@ class TestBudget:
         budget = Budget(max_cost=10.5 * one)
         with serving(dear) as server:
             results = once(server.url, all_asked, budget=budget, price=PRICE)
-        billed = sum(answered.call.cost or 0.0 for answered in results if isinstance(answered, Answered))
+        billed = sum(answered.call.cost or 0.0 for answered in results if isinstance(answered, AnsweredCall))
         assert server.count == 10
         assert billed == pytest.approx(10 * one)
         assert budget.spent == pytest.approx(billed)

@@ -10,22 +10,20 @@ from typing import Any, TypeVar
 
 import pytest
 
-from jurygraph.models.asking import Reply, Request, Token
-from jurygraph.models.budget import Budget
+from jurygraph.models.budget import Budget, Price
 from jurygraph.models.cache import Cache
 from jurygraph.models.faults import Fault
-from jurygraph.models.gateway import Gateway, Limits
-from jurygraph.models.limiter import Limiter, Turn
-from jurygraph.models.prices import Price
+from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.limiter import Limiter, RequestSlot
+from jurygraph.models.request import AnsweredCall, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.models.sink import Answered
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept
 from tests.models.test_token_limit import Bills, asked
 
 T = TypeVar("T")
 SECRET = "sk-0123456789abcdef"
-ONCE = Limits(retries=RetryPolicy(1, 0.0, 0.0))
+ONCE = RequestLimits(retries=RetryPolicy(1, 0.0, 0.0))
 
 
 def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = None, **parts: Any) -> T:
@@ -39,11 +37,11 @@ def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = 
     return asyncio.run(whole())
 
 
-async def known_before_and_after(gateway: Gateway) -> tuple[bool, bool, bool]:
-    before = gateway.known(asked())
-    await gateway.ask(asked())
+async def known_before_and_after(gateway: Gateway, sink: Kept | None = None) -> tuple[bool, bool, bool]:
+    before = gateway.is_stored(asked(), sink)
+    await gateway.ask(asked(), sink=sink)
     await asyncio.sleep(0)  # what came is put into the cache on the next turn of the loop
-    return before, gateway.known(asked()), gateway.known(asked("another"))
+    return before, gateway.is_stored(asked(), sink), gateway.is_stored(asked("another"), sink)
 
 
 def test_without_a_cache_and_a_store_nothing_is_known() -> None:
@@ -51,16 +49,16 @@ def test_without_a_cache_and_a_store_nothing_is_known() -> None:
 
 
 def test_what_the_store_holds_is_known() -> None:
-    assert with_gateway(known_before_and_after, sink=Kept()) == (False, True, False)
+    assert with_gateway(lambda gateway: known_before_and_after(gateway, Kept())) == (False, True, False)
 
 
-def test_what_the_cache_holds_is_known_until_it_is_forgotten(tmp_path: Path) -> None:
+def test_a_cached_reply_is_used_until_deleted(tmp_path: Path) -> None:
     assert with_gateway(known_before_and_after, cache=Cache(tmp_path)) == (False, True, False)
 
     async def forgotten(gateway: Gateway) -> tuple[bool, bool]:
-        before = gateway.known(asked())
-        gateway.forget(asked().digest)
-        return before, gateway.known(asked())
+        before = gateway.is_stored(asked())
+        gateway.drop_from_cache(asked().digest)
+        return before, gateway.is_stored(asked())
 
     assert with_gateway(forgotten, cache=Cache(tmp_path)) == (True, False)
 
@@ -71,12 +69,12 @@ def test_a_call_that_the_cache_answered_took_no_time_and_no_attempt(tmp_path: Pa
     assert (answered.call.cache_hit, answered.call.attempts, answered.call.latency) == (True, 0, 0.0)
 
 
-def test_what_is_forgotten_at_once_never_comes_into_the_cache(tmp_path: Path) -> None:
+def test_an_entry_deleted_at_once_never_enters_the_cache(tmp_path: Path) -> None:
     async def forgotten(gateway: Gateway) -> bool:
         await gateway.ask(asked())
-        gateway.forget(asked().digest)
+        gateway.drop_from_cache(asked().digest)
         await asyncio.sleep(0)
-        return gateway.known(asked())
+        return gateway.is_stored(asked())
 
     assert not with_gateway(forgotten, cache=Cache(tmp_path))
     with_gateway(lambda gateway: gateway.ask(asked("closed at once")), cache=Cache(tmp_path))
@@ -85,15 +83,16 @@ def test_what_is_forgotten_at_once_never_comes_into_the_cache(tmp_path: Path) ->
     assert kept, "what came last is put away when the gateway is closed"
 
 
-def test_a_reply_that_was_known_is_recorded_like_one_that_was_asked_for(tmp_path: Path) -> None:
+def test_a_cached_reply_is_recorded_like_a_new_one(tmp_path: Path) -> None:
     recorded: list[tuple[Request, Reply, float | None]] = []
     recorder = SimpleNamespace(add=lambda *given: recorded.append(given), close=lambda: recorded.append(("closed",)))  # type: ignore[arg-type]
 
-    async def twice(gateway: Gateway) -> list[Answered]:
-        return [await gateway.ask(asked()) for _ in range(2)]
+    async def twice(gateway: Gateway) -> list[AnsweredCall]:
+        return [await gateway.ask(asked(), sink=kept) for _ in range(2)]
 
+    kept = Kept()
     price = Price(input=1.0, output=10.0)
-    first, again = with_gateway(twice, recorder=recorder, sink=Kept(), price=price)
+    first, again = with_gateway(twice, recorder=recorder, price=price)
     expected = (asked(), first.reply, first.call.cost)
     assert recorded == [expected, expected, ("closed",)]
     assert again == first
@@ -139,7 +138,7 @@ def test_tokens_without_a_secret_are_kept() -> None:
 
 
 @pytest.mark.parametrize("others", [(SECRET, "no"), (SECRET[:9], SECRET[9:])], ids=["whole", "in two"])
-def test_a_secret_among_the_tokens_that_might_have_stood_there_is_kept_nowhere(others: tuple[str, str]) -> None:
+def test_a_secret_among_alternative_tokens_is_not_stored(others: tuple[str, str]) -> None:
     class Considers(Bills):
         secrets = (SECRET,)
 
@@ -187,14 +186,14 @@ def test_a_request_with_a_secret_is_sent_as_it_is_and_kept_without_it(tmp_path: 
             return await super().complete(request, timeout)
 
     class Store(Kept):
-        async def keep(self, request: Request, answered: Answered) -> None:
+        async def store(self, request: Request, answered: AnsweredCall) -> None:
             kept.append(request)
 
     messages = (Message(role="system", content="Grade."), Message(role="user", content=f"Is {SECRET} a prime?"))
     clean = (messages[0], Message(role="user", content="Is [redacted] a prime?"))
     request = asked(messages=messages)
     for _ in range(2):  # the second time it comes from the cache
-        with_gateway(lambda gateway: gateway.ask(request), Listens(1, 1), sink=Store(), cache=Cache(tmp_path))
+        with_gateway(lambda gateway: gateway.ask(request, sink=Store()), Listens(1, 1), cache=Cache(tmp_path))
     assert sent == [request]
     assert [(one.messages, one.model) for one in kept] == [(clean, request.model)] * 2
 
@@ -211,7 +210,7 @@ def test_to_settle_is_to_wait_for_what_fails_too() -> None:
         await asyncio.sleep(0)
         for one in asking:
             one.cancel()
-        await gateway.settle()
+        await gateway.wait_for_pending()
         return len(ended)
 
     ended: list[Request] = []
@@ -219,7 +218,7 @@ def test_to_settle_is_to_wait_for_what_fails_too() -> None:
 
 
 @pytest.mark.parametrize("how", ["left alone", "closed"])
-def test_what_nobody_waits_for_any_longer_ends_in_silence(how: str) -> None:
+def test_an_abandoned_call_ends_silently(how: str) -> None:
     class Fails(Bills):
         async def complete(self, request: Request, timeout: float) -> Reply:
             await asyncio.sleep(0.01)
@@ -274,13 +273,13 @@ def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
             return await super().complete(request, timeout)
 
     async def leave(gateway: Gateway) -> int:
-        asking = asyncio.create_task(gateway.ask(asked()))
+        asking = asyncio.create_task(gateway.ask(asked(), sink=kept))
         await asyncio.sleep(0)
         asking.cancel()
-        await gateway.settle()
+        await gateway.wait_for_pending()
         return kept.times
 
-    assert with_gateway(leave, backend=Slow(1, 1), sink=kept) == 1
+    assert with_gateway(leave, backend=Slow(1, 1)) == 1
 
 
 def test_a_fault_keeps_the_time_that_the_provider_named() -> None:
@@ -299,9 +298,9 @@ def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() ->
             raise Fault("rate-limit", "too many", 400.0)
 
     class Notes(Limiter):
-        def throttled(self, turn: Turn, retry_after: float | None = None) -> None:
+        def report_throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
             named.append(retry_after)
-            super().throttled(turn, retry_after)
+            super().report_throttled(turn, retry_after)
 
     async def ask() -> None:
         gateway = Gateway(Throttles(1, 1), Notes(1), ONCE)  # type: ignore[arg-type]
@@ -317,7 +316,7 @@ def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() ->
 def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
     class Late(Limiter):
         @asynccontextmanager
-        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[RequestSlot]:
             assert until is not None
             async with super().turn(tokens) as turn:
                 await asyncio.sleep(until - asyncio.get_running_loop().time() + 0.01)
@@ -336,10 +335,10 @@ def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
 
 
 async def _known(gateway: Gateway, text: str) -> bool:
-    return gateway.known(asked(text))
+    return gateway.is_stored(asked(text))
 
 
-def test_a_call_says_what_was_asked_of_whom_and_what_it_cost() -> None:
+def test_a_call_records_its_request_its_model_and_its_cost() -> None:
     request = asked(prompt="primes", prompt_version="2", endpoint="http://e", parameters={"seed": 1})
     answered = with_gateway(lambda gateway: gateway.ask(request), price=Price(input=1.0, output=10.0))
     call = answered.call.model_dump()

@@ -18,9 +18,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends.gguf import Gguf
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
 from tests.models.engine import engine_over_http
 from tests.models.tiny_gguf import CHAT, write_tiny
@@ -173,7 +173,7 @@ def test_a_reply_validates_as_a_whole_whatever_the_prompt(model: Gguf, prompt: s
     assert [part.id for part in Verdicts.model_validate_json(given.text).verdicts] == ["a", "b"]
 
 
-def test_a_reply_has_no_white_space_that_nobody_needs(model: Gguf) -> None:
+def test_a_recorded_reply_has_no_unneeded_white_space(model: Gguf) -> None:
     space = {str(ord(" ")): 60.0}
     assert reply(model, answer=MET, logit_bias=space).text in ('{"met":true}', '{"met":false}')
 
@@ -226,7 +226,7 @@ THINKER = (
 )
 
 
-def test_what_a_template_marks_as_a_thought_is_the_reply(tmp_path: Path) -> None:
+def test_text_marked_as_thought_by_a_template_is_part_of_the_reply(tmp_path: Path) -> None:
     """Templates of reasoning models open a thought, and the engine by itself would leave the reply empty."""
     model = Gguf(write_tiny(tmp_path / "thinker.gguf", THINKER), threads=1)
     assert reply(model, answer=MET).text in ('{"met":true}', '{"met":false}')
@@ -234,7 +234,7 @@ def test_what_a_template_marks_as_a_thought_is_the_reply(tmp_path: Path) -> None
     asyncio.run(model.close())
 
 
-def test_a_model_that_may_think_first_is_told_not_to(tmp_path: Path) -> None:
+def test_a_thinking_model_is_configured_not_to_think(tmp_path: Path) -> None:
     thoughtful = CHAT + "{% if enable_thinking is defined and enable_thinking is false %}!!!{% endif %}"
     told = Gguf(write_tiny(tmp_path / "thoughtful.gguf", thoughtful), threads=1)
     assert reply(told, "abc", max_tokens=1).tokens_in == 9
@@ -295,12 +295,12 @@ def test_the_tokens_of_a_reply_are_its_text(model: Gguf) -> None:
     assert all(token.others[0][1] >= token.others[-1][1] for token in given.tokens if token.others)
 
 
-def test_without_being_asked_it_gives_no_log_probabilities(model: Gguf) -> None:
+def test_log_probabilities_come_only_on_request(model: Gguf) -> None:
     assert reply(model, answer=MET).tokens == ()
 
 
 @pytest.mark.parametrize("prompt", PROMPTS[:8])
-def test_whether_a_criterion_is_met_stands_in_the_tokens_of_the_boolean(model: Gguf, prompt: str) -> None:
+def test_the_probability_of_met_is_in_the_tokens_of_the_boolean(model: Gguf, prompt: str) -> None:
     given = reply(model, prompt, MET, logprobs=True, top_logprobs=20)
     texts = [token.text for token in given.tokens]
     place = next(i for i in range(len(texts)) if "".join(texts[:i]) == '{"met":')
@@ -327,9 +327,9 @@ def test_a_prompt_beyond_the_context_overflows(model: Gguf) -> None:
         {"tools": 1},
     ],
 )
-def test_what_the_engine_cannot_take_is_rejected_and_not_tried_again(model: Gguf, parameters: dict[str, Any]) -> None:
+def test_a_request_rejected_by_the_engine_is_not_retried(model: Gguf, parameters: dict[str, Any]) -> None:
     wrong = fault(model.complete(ask(model, **parameters), LONG))
-    assert (wrong.kind, wrong.again) == ("rejected", False)
+    assert (wrong.kind, wrong.is_retryable) == ("rejected", False)
 
 
 def test_messages_that_the_template_refuses_are_rejected(tmp_path: Path) -> None:

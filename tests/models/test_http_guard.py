@@ -7,7 +7,7 @@ import json
 import httpx
 import pytest
 
-from jurygraph.models.backends.http_guard import LARGEST, LARGEST_ERROR, MOST_OBJECTS, MOST_VALUES, guarded
+from jurygraph.models.backends.http_guard import LARGEST, MAX_ERROR_BYTES, MOST_OBJECTS, MOST_VALUES, guard_requests
 from jurygraph.models.faults import Fault
 from tests.models.embedding.server import reading
 from tests.models.server import Answer, raw, reset, status
@@ -20,7 +20,7 @@ def post(answer: Answer, of_json: bool = False) -> httpx.Response:
         async with httpx.AsyncClient(follow_redirects=True) as client:
             return await client.post(url, json={})
 
-    with reading(lambda body, number: answer) as server, guarded(of_json) as exchange:
+    with reading(lambda body, number: answer) as server, guard_requests(of_json) as exchange:
         try:
             return asyncio.run(asked(server.url))
         finally:
@@ -50,8 +50,8 @@ def test_a_reply_may_have_as_many_bytes_as_the_limit_and_not_one_more() -> None:
 
 
 def test_an_error_keeps_its_status_and_the_beginning_of_its_body() -> None:
-    reply = post(status(503, body=b"x" * (4 * LARGEST_ERROR)))
-    assert (reply.status_code, len(reply.content)) == (503, LARGEST_ERROR)
+    reply = post(status(503, body=b"x" * (4 * MAX_ERROR_BYTES)))
+    assert (reply.status_code, len(reply.content)) == (503, MAX_ERROR_BYTES)
 
 
 def test_a_reply_of_very_many_values_is_too_large_and_log_probabilities_are_not() -> None:
@@ -70,7 +70,7 @@ def test_a_compressed_reply_is_whole_and_ends_where_it_ends(ending: bytes) -> No
     assert kind_of(packed(ending)) == "unreadable"
 
 
-def test_what_is_no_json_is_unreadable_where_json_is_expected() -> None:
+def test_a_reply_that_is_not_json_is_unreadable() -> None:
     assert kind_of(raw("data: {}"), of_json=True) == "unreadable"
     assert post(raw("data: {}")).text == "data: {}"
 
@@ -88,7 +88,7 @@ def test_outside_the_guard_a_client_follows_redirects_as_ever() -> None:
 def test_a_sync_client_is_guarded_too() -> None:
     with reading(lambda body, number: raw("{}")) as other:
         away = status(307, {"Location": other.url})
-        with reading(lambda body, number: away) as server, guarded() as exchange:
+        with reading(lambda body, number: away) as server, guard_requests() as exchange:
             with pytest.raises(httpx.TransportError, match="307, a redirect"):
                 httpx.post(server.url, json={}, follow_redirects=True)
             assert exchange.fault is not None
@@ -96,7 +96,7 @@ def test_a_sync_client_is_guarded_too() -> None:
 
 
 def test_a_request_that_failed_is_not_sent_again() -> None:
-    with reading(lambda body, number: reset()) as server, guarded():
+    with reading(lambda body, number: reset()) as server, guard_requests():
         for _ in range(3):
             with pytest.raises(httpx.TransportError):
                 httpx.post(server.url, json={})
@@ -104,5 +104,5 @@ def test_a_request_that_failed_is_not_sent_again() -> None:
 
 
 def test_a_reply_that_came_another_way_is_refused() -> None:
-    with guarded() as exchange, pytest.raises(Fault, match="a client that jurygraph cannot limit"):
+    with guard_requests() as exchange, pytest.raises(Fault, match="a client that jurygraph cannot limit"):
         exchange.require_reply()

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.limiter import BURST, HOLD, Limiter, Turn
-from jurygraph.models.retry_after import LONGEST
+from jurygraph.models.limiter import BURST, HOLD, Limiter, RequestSlot
+from jurygraph.models.retries import MAX_WAIT
 from tests.models.test_retries import SkippingLoop, now, run
 
 SECONDS = st.integers(0, 40).map(lambda tenths: tenths / 10)
@@ -46,7 +46,7 @@ async def throttle(limiter: Limiter, requests: int = 1, retry_after: float | Non
     async def one() -> None:
         async with limiter.turn(1) as turn:
             await sent.wait()
-            limiter.throttled(turn, retry_after)
+            limiter.report_throttled(turn, retry_after)
 
     await asyncio.gather(*(one() for _ in range(requests)))
 
@@ -54,7 +54,7 @@ async def throttle(limiter: Limiter, requests: int = 1, retry_after: float | Non
 async def serve(limiter: Limiter, requests: int) -> None:
     for _ in range(requests):
         async with limiter.turn(1) as turn:
-            limiter.served(turn)
+            limiter.report_success(turn)
 
 
 class TestTurns:
@@ -148,8 +148,8 @@ class TestBudgets:
             async with limiter.turn(100) as turn:
                 waiting = asyncio.create_task(start(limiter, 10))
                 await asyncio.sleep(0)
-                limiter.used(turn, 170)
-                limiter.used(turn, used)  # the last word counts
+                limiter.charge_tokens(turn, 170)
+                limiter.charge_tokens(turn, used)  # the last word counts
                 return await waiting
 
         assert run(begun()) == pytest.approx(next_at)
@@ -176,14 +176,14 @@ class TestThrottling:
         async def begun() -> float:
             limiter = Limiter(8)
             async with limiter.turn(1) as one, limiter.turn(1) as other, limiter.turn(1) as last:
-                limiter.throttled(one, 3.0)
-                limiter.throttled(other, 9.0)
-                limiter.throttled(last, 1.0)
+                limiter.report_throttled(one, 3.0)
+                limiter.report_throttled(other, 9.0)
+                limiter.report_throttled(last, 1.0)
             return await start(limiter)
 
         assert run(begun()) == 9.0
 
-    @pytest.mark.parametrize(("asked", "held"), [(LONGEST, LONGEST), (LONGEST + 1.0, HOLD), (999_999.0, HOLD)])
+    @pytest.mark.parametrize(("asked", "held"), [(MAX_WAIT, MAX_WAIT), (MAX_WAIT + 1.0, HOLD), (999_999.0, HOLD)])
     def test_nobody_is_held_for_longer_than_a_question_waits(self, asked: float, held: float) -> None:
         async def begun() -> float:
             limiter = Limiter(8)
@@ -196,7 +196,7 @@ class TestThrottling:
         ("asked", "told"),
         [
             ([10.0], []),
-            ([LONGEST + 1.0], []),
+            ([MAX_WAIT + 1.0], []),
             ([30.0], [30]),
             ([30.0, 30.5, 3.0, 29.0], [30]),
             ([8.0, 16.0], [16]),
@@ -211,12 +211,12 @@ class TestThrottling:
             async with AsyncExitStack() as opened:
                 turns = [await opened.enter_async_context(limiter.turn(1)) for _ in asked]
                 for turn, each in zip(turns, asked, strict=True):
-                    limiter.throttled(turn, each)
+                    limiter.report_throttled(turn, each)
 
         with caplog.at_level(logging.WARNING):
             run(refused())
         assert [record.getMessage() for record in caplog.records] == [
-            f"no request is sent for {seconds} s: the provider refused one (429) and asks for it" for seconds in told
+            f"pausing for {seconds} s: rate limited by the provider (429)" for seconds in told
         ]
 
     def test_turns_that_run_are_not_held(self) -> None:
@@ -246,7 +246,7 @@ class TestThrottling:
             async with limiter.turn(1) as late:
                 await throttle(limiter)
                 await asyncio.sleep(5.0)
-                limiter.throttled(late, None)
+                limiter.report_throttled(late, None)
             return await start(limiter), await at_once(limiter)
 
         assert run(allowed()) == (5.0, 4)
@@ -276,12 +276,12 @@ class TestThrottling:
     def test_successes_of_what_was_sent_before_the_halving_allow_nothing(self) -> None:
         async def after() -> int:
             limiter = Limiter(8)
-            turns: list[Turn] = []
+            turns: list[RequestSlot] = []
             async with limiter.turn(1) as one, limiter.turn(1) as other, limiter.turn(1) as third:
-                limiter.throttled(one, 0.0)
+                limiter.report_throttled(one, 0.0)
                 turns += [other, third] * 2
                 for turn in turns:
-                    limiter.served(turn)
+                    limiter.report_success(turn)
             return await at_once(limiter)
 
         assert run(after()) == 4
@@ -293,7 +293,7 @@ class TestThrottling:
             async with limiter.turn(1) as turn:
                 waiting = asyncio.create_task(start(limiter))
                 await asyncio.sleep(1.0)
-                limiter.served(turn)
+                limiter.report_success(turn)
                 await asyncio.sleep(5.0)
             return await waiting
 
@@ -367,8 +367,8 @@ async def stress(limiter: Limiter, concurrency: int, chance: random.Random, turn
             assert running <= concurrency
             try:
                 await asyncio.sleep(chance.choice([0.0, chance.random() * longest]))
-                limiter.used(turn, chance.randrange(30))
-                limiter.throttled(turn, 0.0) if chance.random() < 0.1 else limiter.served(turn)
+                limiter.charge_tokens(turn, chance.randrange(30))
+                limiter.report_throttled(turn, 0.0) if chance.random() < 0.1 else limiter.report_success(turn)
                 assert chance.random() < 0.9
             finally:
                 running -= 1

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends.litellm import ADDRESSES, FORMS, LiteLLM, library, price
+from jurygraph.models.budget import Price
 from jurygraph.models.faults import Fault, kind_of_status
-from jurygraph.models.prices import Price
 from jurygraph.models.probability import p_true
+from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import (
     TOKENS_IN,
@@ -134,7 +134,7 @@ def test_tokens_that_cut_a_letter_apart_spell_the_text_all_the_same() -> None:
     assert p_true(reply, ("met",)) == pytest.approx(1 / (1 + math.exp(-2.4)))
 
 
-def test_what_the_provider_does_not_tell_is_unknown() -> None:
+def test_missing_provider_data_is_unknown() -> None:
     with serving(lambda body, number: said("yes", usage=False)) as server:
         assert ask(server) == Reply(text="yes", finish="stop", served="tiny-1")
 
@@ -176,7 +176,7 @@ def test_parameters_cannot_bring_retries_or_another_model_in() -> None:
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5-mini", "openai/o3", "openai/gpt-6-sol"])
-def test_a_model_that_samples_by_itself_is_told_no_temperature(model: str) -> None:
+def test_a_model_that_sets_its_own_sampling_gets_no_temperature(model: str) -> None:
     given = {"temperature": 0.0, "logprobs": True, "top_logprobs": 5, "max_tokens": 9, "seed": 1}
     with serving(lambda body, number: said("yes")) as server:
         ask(server, model, parameters=given)
@@ -198,7 +198,7 @@ def test_a_model_that_samples_by_itself_is_told_no_temperature(model: str) -> No
         ("unheard-of/model", {"temperature", "max_tokens", "seed", "n", "logprobs", "top_logprobs"}),
     ],
 )
-def test_what_a_model_does_not_take_is_left_out(model: str, left: set[str]) -> None:
+def test_unsupported_parameters_of_a_model_are_omitted(model: str, left: set[str]) -> None:
     litellm = library()
     given = {"temperature": 0.0, "max_tokens": 9, "seed": 1, "n": 1, "logprobs": True, "top_logprobs": 5}
     arguments = LiteLLM(model)._arguments(request(model, parameters=given))
@@ -227,7 +227,7 @@ def test_what_a_model_does_not_take_is_left_out(model: str, left: set[str]) -> N
         ("gpt-4.1", "instructed", False),
     ],
 )
-def test_what_a_provider_can_do_is_known(model: str, form: str, logprobs: bool) -> None:
+def test_capabilities_of_a_provider_are_known(model: str, form: str, logprobs: bool) -> None:
     able = LiteLLM(model).capabilities
     assert (able.form, able.logprobs) == (form, logprobs)
 
@@ -273,7 +273,7 @@ def test_when_to_come_again_is_kept(headers: dict[str, str], seconds: float | No
     assert fault(status(429, headers)).retry_after == seconds
 
 
-def test_an_account_without_money_is_not_asked_again() -> None:
+def test_an_account_without_credit_is_not_retried() -> None:
     error = {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}
     assert fault(status(429, body={"error": error})).kind == "unauthorised"
 
@@ -284,7 +284,7 @@ def test_what_is_left_of_a_limit_tells_a_server_that_failed_nothing_of_when() ->
     assert fault(status(429, usual)).retry_after == 518.0
 
 
-def test_what_cannot_be_retried_says_nothing_of_when() -> None:
+def test_a_final_failure_has_no_retry_time() -> None:
     assert fault(status(400, {"Retry-After": "7"})).retry_after is None
 
 
@@ -305,7 +305,7 @@ def test_what_cannot_be_retried_says_nothing_of_when() -> None:
         (reset(), "connection"),
     ],
 )
-def test_what_goes_wrong_has_its_name_after_one_request(answer: Answer, kind: str) -> None:
+def test_a_failure_is_named_after_one_request(answer: Answer, kind: str) -> None:
     assert fault(answer).kind == kind
 
 
@@ -323,7 +323,7 @@ def test_a_server_that_is_not_there_is_a_connection_that_failed() -> None:
 
 
 @pytest.mark.parametrize("model", ["openai/tiny", "anthropic/claude-sonnet-4-5"])
-def test_a_missing_key_is_told_without_a_request(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+def test_a_missing_key_is_reported_without_a_request(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("ANTHROPIC_API_KEY")
     with serving(lambda body, number: said("yes")) as server:
@@ -332,26 +332,26 @@ def test_a_missing_key_is_told_without_a_request(monkeypatch: pytest.MonkeyPatch
         assert (caught.value.kind, server.count) == ("unauthorised", 0)
 
 
-def test_a_provider_that_nobody_knows_is_rejected() -> None:
+def test_an_unknown_provider_is_rejected() -> None:
     with pytest.raises(Fault, match="LLM Provider NOT provided") as caught:
         asyncio.run(complete(LiteLLM("unheard-of/model"), request("unheard-of/model"), 30.0))
     assert caught.value.kind == "rejected"
 
 
-def test_a_key_that_a_provider_repeats_is_not_told() -> None:
+def test_a_key_repeated_by_a_provider_is_redacted() -> None:
     told = str(fault(error(401, message=f"Incorrect API key provided: {SECRET}")))
     assert "[redacted]" in told
     assert SECRET not in told
 
 
 @pytest.mark.parametrize("before", range(180, 300, 7))
-def test_no_part_of_a_key_is_told_where_a_long_message_is_cut(before: int) -> None:
+def test_no_part_of_a_key_remains_in_a_cut_message(before: int) -> None:
     told = str(fault(error(500, message="x" * before + SECRET + "y" * 300)))
     assert SECRET[:4] not in told
     assert len(told) < 400
 
 
-def test_a_key_of_several_lines_is_not_told_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_multiline_key_is_redacted_in_single_line_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SIGNING_KEY", "BEGIN\n0123456789\nEND")
     assert "[redacted]" in str(fault(error(500, message="with BEGIN\n0123456789\nEND")))
 
@@ -365,7 +365,7 @@ def test_its_secrets_are_the_keys_in_the_environment() -> None:
 
 
 def test_a_url_with_a_password_is_refused() -> None:
-    with pytest.raises(ValueError, match="give the key apart"):
+    with pytest.raises(ValueError, match="pass the key separately"):
         LiteLLM("openai/tiny", f"http://me:{SECRET}@host/v1")
 
 
@@ -391,7 +391,7 @@ def test_an_address_of_the_environment_with_a_password_is_refused(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_BASE", address.format(SECRET))
-    with pytest.raises(ValueError, match=r"OPENAI_API_BASE: .* give the key apart") as caught:
+    with pytest.raises(ValueError, match=r"OPENAI_API_BASE: .* pass the key separately") as caught:
         LiteLLM("openai/tiny")
     assert SECRET not in str(caught.value)
     assert LiteLLM("openai/tiny", "http://judge:8000/models@v1").endpoint == "http://judge:8000/models@v1"
@@ -523,7 +523,7 @@ def test_everything_goes_to_a_proxy_of_litellms_where_the_environment_says_so(mo
 @pytest.mark.parametrize(
     ("model", "path"), [("ollama/unheard-of", "/api/generate"), ("ollama_chat/own:4b", "/api/chat")]
 )
-def test_ollama_is_asked_for_the_reply_and_nothing_else(monkeypatch: pytest.MonkeyPatch, model: str, path: str) -> None:
+def test_ollama_gets_only_the_request_for_the_reply(monkeypatch: pytest.MonkeyPatch, model: str, path: str) -> None:
     with listening() as (address, paths):
         monkeypatch.setenv("OLLAMA_API_BASE", address)  # where litellm would ask what the model can do
         with pytest.raises(Fault):
@@ -532,7 +532,7 @@ def test_ollama_is_asked_for_the_reply_and_nothing_else(monkeypatch: pytest.Monk
     assert price(model) is None
 
 
-def test_one_that_closes_leaves_the_others_their_connections_and_can_be_used_again() -> None:
+def test_a_closed_backend_keeps_others_connected_and_can_be_reused() -> None:
     async def both(url: str) -> list[str]:
         first, second = LiteLLM("openai/tiny", url), LiteLLM("openai/tiny", url)
         replies = [await first.complete(request(), 30.0), await second.complete(request(), 30.0)]
@@ -584,7 +584,7 @@ def test_prices_are_those_of_litellms_own_table() -> None:
 
 
 @pytest.mark.parametrize("model", ["hosted_vllm/qwen", "unheard-of/gpt-4.1", "openai/unheard-of", "", "openai/"])
-def test_a_price_that_is_not_known_is_none(model: str) -> None:
+def test_an_unknown_price_is_none(model: str) -> None:
     assert price(model) is None
 
 
@@ -639,13 +639,13 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str
     return json.loads(made.stdout.splitlines()[-1]), made.stdout + made.stderr
 
 
-def test_nothing_is_fetched_but_what_was_asked_for(alone: tuple[dict[str, Any], str]) -> None:
+def test_only_the_requested_address_is_fetched(alone: tuple[dict[str, Any], str]) -> None:
     hosts = [host for host in alone[0]["met"] if "127.0.0.1" not in host]
     assert hosts == []
     assert alone[0]["met"] != []
 
 
-def test_it_is_loaded_when_it_is_first_asked(alone: tuple[dict[str, Any], str]) -> None:
+def test_it_is_loaded_on_first_use(alone: tuple[dict[str, Any], str]) -> None:
     assert alone[0]["early"] == []
 
 

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import from_json
 
-from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Capabilities
-from jurygraph.models.backends.openai_compatible import OpenAICompatible, read_reply, read_tokens
+from jurygraph.models.backends.openai_compatible import OpenAICompatible, read_reply
 from jurygraph.models.faults import Fault
-from jurygraph.models.probability import p_true
+from jurygraph.models.probability import p_true, read_tokens
+from jurygraph.models.request import Reply, Request, Token
 from jurygraph.schema import Message
 from tests.models.server import (
     TOKENS_IN,
@@ -174,7 +174,7 @@ def test_a_reply_that_ends_at_its_limit_says_so() -> None:
     assert reply_to(said('{"met": tr', finish="length")).finish == "length"
 
 
-def test_a_refusal_is_told() -> None:
+def test_a_refusal_is_reported() -> None:
     reply = reply_to(said(None, refusal="I would rather not."))
     assert (reply.text, reply.refusal) == ("", "I would rather not.")
 
@@ -257,7 +257,7 @@ _JSON = st.recursive(
 
 
 @given(_JSON | st.fixed_dictionaries({"content": st.lists(_JSON, max_size=3)}))
-def test_whatever_stands_for_log_probabilities_gives_valid_tokens_or_none(logprobs: Any) -> None:
+def test_any_log_probabilities_give_valid_tokens_or_none(logprobs: Any) -> None:
     for token in read_tokens(from_json(json.dumps(logprobs)), ""):
         assert Token.model_validate(token.model_dump()) == token
         assert all(math.isfinite(number) and number <= 0 for _, number in (*token.others, ("", token.logprob)))
@@ -294,14 +294,14 @@ def test_any_text_is_read_as_it_was_said(text: str, finish: str | None, refusal:
         (529, "server"),
     ],
 )
-def test_each_status_is_a_fault_of_its_kind_that_says_what_the_server_said(code: int, kind: str) -> None:
+def test_each_status_is_a_fault_of_its_kind_with_the_servers_message(code: int, kind: str) -> None:
     fault = fault_of(status(code))
     assert fault.kind == kind
     assert f"{code}: planted {code}" in str(fault)
 
 
 @pytest.mark.parametrize("code", [429, 503, 529])
-def test_a_provider_that_says_when_to_come_again_is_heard(code: int) -> None:
+def test_retry_after_of_a_provider_is_respected(code: int) -> None:
     assert fault_of(status(code, {"Retry-After": "7"})).retry_after == 7.0
     assert fault_of(status(code, {"retry-after-ms": "20"})).retry_after == 0.02
     assert fault_of(status(code)).retry_after is None
@@ -315,10 +315,10 @@ def test_no_key_of_the_environment_is_left_where_a_message_is_cut(monkeypatch: p
 
 
 @pytest.mark.parametrize("code", [429, 400, 403])
-def test_an_account_without_money_is_not_asked_again(code: int) -> None:
+def test_an_account_without_credit_is_not_retried(code: int) -> None:
     error = {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}
     fault = fault_of(status(code, {"Retry-After": "7"}, {"error": error}))
-    assert (fault.kind, fault.again, fault.retry_after) == ("unauthorised", False, None)
+    assert (fault.kind, fault.is_retryable, fault.retry_after) == ("unauthorised", False, None)
 
 
 def test_resets_that_come_with_another_fault_are_no_time_to_come_again() -> None:
@@ -327,7 +327,7 @@ def test_resets_that_come_with_another_fault_are_no_time_to_come_again() -> None
     assert fault_of(status(429, resets)).retry_after == 518.0
 
 
-def test_what_is_not_tried_again_has_no_time_to_come_again() -> None:
+def test_a_fault_without_a_retry_has_no_retry_time() -> None:
     assert fault_of(status(400, {"Retry-After": "7"})).retry_after is None
 
 
@@ -394,12 +394,12 @@ def test_a_reply_that_the_server_broke_off_is_the_servers_fault(finish: str) -> 
         "<html><body>It works!</body></html>",
     ],
 )
-def test_what_is_no_chat_completion_is_unreadable(body: str) -> None:
+def test_a_reply_that_is_not_a_chat_completion_is_unreadable(body: str) -> None:
     fault = fault_of(raw(body))
-    assert (fault.kind, fault.again) == ("unreadable", True)
+    assert (fault.kind, fault.is_retryable) == ("unreadable", True)
 
 
-def test_what_is_no_http_is_unreadable() -> None:
+def test_a_reply_that_is_not_http_is_unreadable() -> None:
     async def whole() -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
@@ -425,7 +425,7 @@ def test_bytes_that_are_no_utf_8_are_unreadable() -> None:
 @pytest.mark.parametrize("answer", [cut(), reset()])
 def test_a_connection_that_breaks_is_a_connection_fault(answer: Answer) -> None:
     fault = fault_of(answer)
-    assert (fault.kind, fault.again) == ("connection", True)
+    assert (fault.kind, fault.is_retryable) == ("connection", True)
 
 
 def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
@@ -433,14 +433,14 @@ def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
 
 
 @pytest.mark.parametrize("url", [CLOSED, "http://no-such-host.invalid/v1"])
-def test_nobody_there_is_a_connection_fault(url: str) -> None:
+def test_an_unreachable_server_is_a_connection_fault(url: str) -> None:
     with pytest.raises(Fault) as caught:
         using(OpenAICompatible(url, "tiny", KEY), lambda one: one.complete(request(), 5.0))
     assert caught.value.kind == "connection"
 
 
 @pytest.mark.parametrize("answer", [hang(), slow(30, said("yes")), drip("yes" * 1000, 0.02)])
-def test_what_is_not_whole_in_time_is_a_timeout(answer: Answer) -> None:
+def test_an_incomplete_reply_at_the_deadline_is_a_timeout(answer: Answer) -> None:
     assert fault_of(answer, timeout=0.1).kind == "timeout"
 
 
@@ -451,7 +451,7 @@ def test_no_time_left_is_a_timeout(timeout: float) -> None:
 
 def test_a_huge_body_is_not_read_to_its_end() -> None:
     fault = fault_of(huge(1 << 20))  # a terabyte
-    assert (fault.kind, fault.again) == ("too-large", False)
+    assert (fault.kind, fault.is_retryable) == ("too-large", False)
 
 
 def test_a_body_that_unpacks_to_a_huge_one_is_not_unpacked_to_its_end() -> None:
@@ -473,11 +473,11 @@ def test_a_redirect_is_not_followed() -> None:
         elsewhere = f"{other.url}/chat/completions"
         for code in (301, 302, 303, 307, 308):
             fault = fault_of(status(code, {"Location": elsewhere}))
-            assert (fault.kind, fault.again) == ("rejected", False)
+            assert (fault.kind, fault.is_retryable) == ("rejected", False)
         assert other.count == 0
 
 
-def test_one_call_is_one_request_whatever_comes_of_it() -> None:
+def test_one_call_is_one_request_with_any_outcome() -> None:
     for answer in (status(500), status(429, {"Retry-After": "0"}), cut(), reset(), raw("")):
         with serving(lambda body, number, answer=answer: answer) as server:  # type: ignore[misc]
             with pytest.raises(Fault):
@@ -541,7 +541,7 @@ def test_a_long_message_is_cut() -> None:
     ],
 )
 def test_a_url_with_a_secret_is_refused_without_repeating_it(url: str) -> None:
-    with pytest.raises(ValueError, match="give the key apart") as caught:
+    with pytest.raises(ValueError, match="pass the key separately") as caught:
         OpenAICompatible(url, "tiny")
     assert "hunter22" not in str(caught.value)
 
@@ -549,8 +549,8 @@ def test_a_url_with_a_secret_is_refused_without_repeating_it(url: str) -> None:
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:8000/v1", "ftp://host/v1", "http:///v1", "http://h:99999/v1", "http://[1/v1"]
 )
-def test_what_is_no_web_address_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="no web address"):
+def test_an_invalid_web_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="not a web address"):
         OpenAICompatible(url, "tiny")
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from jurygraph.models.prices import TEMPLATE_TOKENS, Price, Prices, cost, most, reply_limit
+from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, max_cost, price_of, reply_limit
 
 MINI = Price(input=0.25, output=2.0)
 FREE = Price(input=0.0, output=0.0)
@@ -22,9 +22,9 @@ def test_a_price_is_for_a_million_tokens() -> None:
     assert cost(MINI, 1000, 100) == pytest.approx(0.00045)
 
 
-def test_what_costs_nothing_costs_0() -> None:
+def test_a_free_call_costs_0() -> None:
     assert cost(FREE, 1000, 100) == 0.0
-    assert most(FREE, 1000, 1, 100) == 0.0
+    assert max_cost(FREE, 1000, 1, 100) == 0.0
 
 
 @pytest.mark.parametrize(("price", "tokens_in", "tokens_out"), [(None, 1, 1), (MINI, None, 1), (MINI, 1, None)])
@@ -35,12 +35,12 @@ def test_a_cost_of_which_anything_is_unknown_is_unknown(
 
 
 def test_the_most_that_a_request_of_unknown_price_may_cost_is_unknown() -> None:
-    assert most(None, 1000, 1, 100) is None
+    assert max_cost(None, 1000, 1, 100) is None
 
 
 def test_every_byte_and_every_message_counts_for_the_most_that_a_request_may_cost() -> None:
     price = Price(input=1e6, output=1e6)  # a dollar a token
-    assert most(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
+    assert max_cost(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
 
 
 @given(dollars, dollars, counts, st.integers(1, 100), counts, st.data())
@@ -50,7 +50,7 @@ def test_no_reply_costs_more_than_the_most_that_its_request_may(
     price = Price(input=input_, output=output)
     tokens_in = data.draw(st.integers(0, prompt_bytes + TEMPLATE_TOKENS * messages))
     tokens_out = data.draw(st.integers(0, max_tokens))
-    billed, bound = cost(price, tokens_in, tokens_out), most(price, prompt_bytes, messages, max_tokens)
+    billed, bound = cost(price, tokens_in, tokens_out), max_cost(price, prompt_bytes, messages, max_tokens)
     assert billed is not None
     assert bound is not None
     assert billed <= bound
@@ -63,33 +63,33 @@ def test_a_price_is_a_finite_number_that_is_not_negative(wrong: object) -> None:
 
 
 def test_the_whole_name_of_a_model_comes_before_that_without_its_provider() -> None:
-    prices = Prices({"gpt-5-mini": MINI, "azure/gpt-5-mini": FREE})
-    assert prices.of("azure/gpt-5-mini") is FREE
-    assert prices.of("openai/gpt-5-mini") is MINI
-    assert prices.of("gpt-5-mini") is MINI
+    own = {"gpt-5-mini": MINI, "azure/gpt-5-mini": FREE}
+    assert price_of("azure/gpt-5-mini", own) is FREE
+    assert price_of("openai/gpt-5-mini", own) is MINI
+    assert price_of("gpt-5-mini", own) is MINI
 
 
 def test_only_the_provider_is_left_out_of_a_name() -> None:
-    assert Prices({"Qwen/Qwen3-8B": MINI}).of("hosted_vllm/Qwen/Qwen3-8B") is MINI
-    assert Prices({"Qwen3-8B": MINI}).of("hosted_vllm/Qwen/Qwen3-8B") is None
+    assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen/Qwen3-8B": MINI}) is MINI
+    assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen3-8B": MINI}) is None
 
 
-def test_the_price_of_a_model_that_nobody_states_is_unknown() -> None:
-    assert Prices({"gpt-5-mini": MINI}).of("gpt-5") is None
-    assert Prices({}).of("openai/gpt-5-mini") is None
+def test_the_price_of_an_unlisted_model_is_unknown() -> None:
+    assert price_of("gpt-5", {"gpt-5-mini": MINI}) is None
+    assert price_of("openai/gpt-5-mini", {}) is None
 
 
-def test_what_the_user_states_comes_before_what_is_known_otherwise() -> None:
+def test_configured_prices_take_precedence() -> None:
     asked = []
 
     def known(model: str) -> Price | None:
         asked.append(model)
         return FREE if model == "openai/gpt-5" else None
 
-    prices = Prices({"gpt-5-mini": MINI}, known)
-    assert prices.of("openai/gpt-5-mini") is MINI
-    assert prices.of("openai/gpt-5") is FREE
-    assert prices.of("openai/gpt-4") is None
+    own = {"gpt-5-mini": MINI}
+    assert price_of("openai/gpt-5-mini", own, known) is MINI
+    assert price_of("openai/gpt-5", own, known) is FREE
+    assert price_of("openai/gpt-4", own, known) is None
     assert asked == ["openai/gpt-5", "openai/gpt-4"]
 
 

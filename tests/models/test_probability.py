@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.asking import Reply, Token
-from jurygraph.models.probability import p_true, p_yes, place_of, spelled, telling
+from jurygraph.models.probability import offset_of, p_true, token_texts, value_token_indices
+from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
 
 Path = tuple[str | int, ...]
@@ -51,7 +51,7 @@ def test_the_tokens_true_and_false_are_weighed_against_each_other() -> None:
     ],
 )
 @pytest.mark.parametrize("end", ["}", " }", "}\n", ',"x":1}'])
-def test_a_token_may_carry_what_stands_around_the_boolean(before: str, lead: str, end: str) -> None:
+def test_a_token_may_include_text_around_the_boolean(before: str, lead: str, end: str) -> None:
     others = {f"{lead}false{end}": 0.2, f"{lead}false": 0.1}
     reply = replied(before, (f"{lead}true{end}", 0.6, others))
     assert json.loads(reply.text)["met"] is True
@@ -70,7 +70,7 @@ def test_white_space_before_the_boolean_tells_nothing_apart() -> None:
 
 
 @pytest.mark.parametrize("other", ["False", "FALSE", "null", '"false"', "falsely", "0", "", " ", "x false", ":false"])
-def test_what_is_no_json_boolean_does_not_count(other: str) -> None:
+def test_a_value_that_is_not_a_json_boolean_does_not_count(other: str) -> None:
     assert p_met('{"met":', ("true", 0.5, {other: 0.3, "false": 0.1}), "}") == pytest.approx(0.5 / 0.6)
 
 
@@ -89,7 +89,7 @@ def test_two_other_tokens_of_one_text_both_count() -> None:
     assert p_true(Reply(text="[true", tokens=tokens), (0,)) == pytest.approx(0.5)
 
 
-def test_only_the_boolean_at_the_path_is_asked_about() -> None:
+def test_only_the_boolean_at_the_path_counts() -> None:
     reply = replied(
         '{"verdicts":[{"reason":"says \\"met\\": true","met":',
         ("false", 0.9, {"true": 0.1}),
@@ -131,7 +131,7 @@ def test_a_word_that_is_not_listed_may_be_as_likely_as_the_last_that_is(
 
 def test_a_letter_belongs_to_the_token_in_which_it_ends() -> None:
     cut_apart = [("ok ", list(b"ok ")), ("\\xf0\\x9f", [0xF0, 0x9F]), ("\\x98\\x80 ", [0x98, 0x80, 0x20])]
-    assert spelled(cut_apart) == ["ok ", "", "\U0001f600 "]
+    assert token_texts(cut_apart) == ["ok ", "", "\U0001f600 "]
 
 
 @given(st.text(min_size=1), st.lists(st.integers(1, 4), min_size=1, max_size=30))
@@ -140,17 +140,16 @@ def test_whatever_is_cut_apart_is_whole_again(text: str, lengths: list[int]) -> 
     for length in [*lengths, len(left)]:
         tokens.append(("?", list(left[:length])))
         left = left[length:]
-    assert "".join(spelled(tokens)) == text.encode("utf-8", "replace").decode()
+    assert "".join(token_texts(tokens)) == text.encode("utf-8", "replace").decode()
 
 
 @pytest.mark.parametrize("codes", [None, 10**12, "yes", [256], [-1], ["y"], [0xFF], 0.5])
 def test_tokens_without_bytes_that_can_be_read_are_as_they_are(codes: Any) -> None:
-    assert spelled([("y", [121]), ("es", codes)]) == ["y", "es"]
+    assert token_texts([("y", [121]), ("es", codes)]) == ["y", "es"]
 
 
-def test_without_tokens_nothing_is_said() -> None:
+def test_without_tokens_there_is_no_probability() -> None:
     assert p_true(Reply(text='{"met":true}'), ("met",)) is None
-    assert p_yes(Reply(text="yes")) is None
 
 
 def test_tokens_that_are_not_those_of_the_text_say_nothing() -> None:
@@ -158,7 +157,7 @@ def test_tokens_that_are_not_those_of_the_text_say_nothing() -> None:
     assert p_true(reply.model_copy(update={"text": reply.text + " "}), ("met",)) is None
 
 
-def test_what_a_server_leaves_out_around_the_text_shifts_nothing() -> None:
+def test_omitted_white_space_of_a_server_does_not_shift_tokens() -> None:
     """llama.cpp lets a reply to a schema stand in a fence, and others give the tokens of thoughts too."""
     thought = ('{"met":true}', 0.9, {'{"met":false}': 0.1})
     reply = replied(thought, "```json\n", '{"met":', ("true", 0.6, {"false": 0.2}), "}", "\n```", "")
@@ -167,7 +166,6 @@ def test_what_a_server_leaves_out_around_the_text_shifts_nothing() -> None:
 
 def test_a_token_without_alternatives_is_not_taken_for_certainty() -> None:
     assert p_met('{"met":', ("true", 0.6, {}), "}") is None
-    assert p_yes(replied("yes")) is None
 
 
 @pytest.mark.parametrize(
@@ -187,33 +185,14 @@ def test_a_value_that_is_no_boolean_says_nothing(value: str) -> None:
     "text", ["", "{", '{"met', '{"met"', '{"met"}', '{"met" true}', "{met:true}", '{"a":1 "met":true}']
 )
 def test_a_text_that_is_no_json_has_no_places(text: str) -> None:
-    assert place_of(text, ("met",)) is None
+    assert offset_of(text, ("met",)) is None
 
 
-def test_what_is_nested_without_end_has_no_places() -> None:
-    assert place_of('{"a":' + "[" * 100_000, ("met",)) is None
+def test_endless_nesting_has_no_locations() -> None:
+    assert offset_of('{"a":' + "[" * 100_000, ("met",)) is None
 
 
 # yes and no
-
-
-def test_a_bare_yes_or_no_is_summed_over_its_beginnings() -> None:
-    assert p_yes(replied(("yes", 0.3, {"y": 0.2, "ye": 0.1, "n": 0.1, "no": 0.3}))) == pytest.approx(0.6)
-    assert p_yes(replied(("n", 0.3, {"yes": 0.7}))) == pytest.approx(0.7)
-
-
-def test_case_and_white_space_around_a_bare_answer_make_no_difference() -> None:
-    assert p_yes(replied("\n", (" Yes", 0.4, {"YES": 0.2, "no": 0.1, " No": 0.3}), ".")) == pytest.approx(0.6)
-
-
-@pytest.mark.parametrize("other", ["not", "nothing", "yesterday", "maybe", "", "ne", "yo"])
-def test_other_words_are_neither_yes_nor_no(other: str) -> None:
-    assert p_yes(replied(("yes", 0.5, {other: 0.3, "no": 0.1}))) == pytest.approx(0.5 / 0.6)
-
-
-@pytest.mark.parametrize("text", ["no doubt, yes", "yes and no", "not", "maybe", "", ".", "yess", '"yes"', "yes.."])
-def test_a_reply_that_is_not_a_bare_yes_or_no_says_nothing(text: str) -> None:
-    assert p_yes(replied((text, 0.6, {"yes": 0.3, "no": 0.1}))) is None
 
 
 # every boolean of any document, however it is written and cut into tokens
@@ -280,7 +259,7 @@ def test_every_boolean_of_a_document_is_found_where_it_was_written(document: Any
     written = Written(document, chance)
     assert json.loads(written.text) == document
     for path, value in booleans(document):
-        place = place_of(written.text, path)
+        place = offset_of(written.text, path)
         assert place == written.booleans[path]
         assert written.text.startswith(json.dumps(value), place)
 
@@ -363,9 +342,9 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
 def test_alternatives_are_kept_where_any_value_begins(value: Any, indent: int | None, draw: random.Random) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=draw.random() < 0.5)
     tokens = cut(f"thoughts {text}", draw)
-    kept = telling(text, tokens)
+    kept = value_token_indices(text, tokens)
     for path in paths(value):
-        place = place_of(text, path)
+        place = offset_of(text, path)
         assert place is not None
         covering = next(i for i in range(len(tokens)) if len("thoughts ") + place < len("".join(tokens[: i + 1])))
         assert covering in kept
@@ -373,9 +352,9 @@ def test_alternatives_are_kept_where_any_value_begins(value: Any, indent: int | 
 
 def test_and_at_the_first_letter_of_a_text_that_is_a_value_but_not_within_it_nor_at_a_name() -> None:
     tokens = ["{", '"', "reason", '":', '"', "It", " is", " true", ", ", 'so"', ',"choice":', '"', "A", '"', "}"]
-    assert sorted(telling("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
+    assert sorted(value_token_indices("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("yes, so", ["yes", ",", " so"]), ('{"met":true}', ["{", "other"])])
 def test_all_are_kept_of_what_is_no_json_and_where_tokens_spell_something_else(text: str, tokens: list[str]) -> None:
-    assert list(telling(text, tokens)) == list(range(len(tokens)))
+    assert list(value_token_indices(text, tokens)) == list(range(len(tokens)))

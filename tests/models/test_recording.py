@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.models.asking import Reply, Request, Token
-from jurygraph.models.recording import Recorder, recorded
+from jurygraph.models.recording import Recorder, read_recording
+from jurygraph.models.request import Reply, Request, Token
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 
@@ -40,10 +40,10 @@ def record(path: Path, *requests: Request, secrets: tuple[str, ...] = ()) -> Non
             recorder.add(one, REPLY, 0.25)
 
 
-def test_what_is_recorded_is_read_again(path: Path) -> None:
+def test_a_recorded_call_is_read_back(path: Path) -> None:
     asked = request(parameters={"temperature": 0.0, "top": [1, None, "é"]}, answer={"type": "object"}, form="native")
     record(path, asked)
-    (call,) = recorded(path).calls.values()
+    (call,) = read_recording(path).calls.values()
     assert (call.key, call.request, call.reply, call.cost) == (asked.digest, asked, REPLY, 0.25)
 
 
@@ -56,7 +56,7 @@ def test_a_cost_that_is_unknown_is_null(path: Path) -> None:
 def test_a_call_is_in_the_file_as_soon_as_it_is_added(path: Path) -> None:
     with closing(Recorder(path, Redactor([]))) as recorder:
         recorder.add(request(), REPLY, None)
-        assert len(recorded(path).calls) == 1
+        assert len(read_recording(path).calls) == 1
 
 
 def test_a_recorder_that_was_closed_goes_on_where_it_ended(path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_recorder_that_was_closed_goes_on_where_it_ended(path: Path) -> None:
     for text in ("one", "two"):
         recorder.add(request(text), Reply(text="yes"), None)
         recorder.close()
-    assert len(recorded(path).calls) == 2
+    assert len(read_recording(path).calls) == 2
 
 
 def test_a_call_is_recorded_once_and_also_over_two_sittings(path: Path) -> None:
@@ -82,7 +82,7 @@ def test_no_secret_reaches_the_file(path: Path) -> None:
         recorder.add(asked, reply, None)
         recorder.add(asked, reply, None)
     assert SECRET not in path.read_text()
-    (call,) = recorded(path).calls.values()
+    (call,) = read_recording(path).calls.values()
     assert call.reply.text == "it is [redacted]"
     assert call.key != asked.digest
 
@@ -95,28 +95,28 @@ def test_a_torn_last_line_is_left_out_and_then_cut_off(tmp_path_factory: pytest.
     record(path, request("secönd"))
     last = path.read_bytes()[len(whole) : -2]
     path.write_bytes(whole + last[: 1 + cut % len(last)])
-    held = recorded(path)
+    held = read_recording(path)
     assert (len(held.calls), held.size, held.torn) == (1, len(whole), True)
     record(path, request("third"))
     assert path.read_bytes().startswith(whole)
-    assert [call.request.messages[0].content for call in recorded(path).calls.values()] == ["first", "third"]
+    assert [call.request.messages[0].content for call in read_recording(path).calls.values()] == ["first", "third"]
 
 
-def test_cutting_off_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_cut_off_reply_is_reported(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path.write_text('{"key": "torn')
     with caplog.at_level(logging.WARNING):
         record(path, request())
     assert "torn and is cut off" in caplog.text
-    assert len(recorded(path).calls) == 1
+    assert len(read_recording(path).calls) == 1
 
 
 def test_a_last_line_that_only_lacks_its_end_is_whole(path: Path) -> None:
     record(path, request("a"))
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
-    held = recorded(path)
+    held = read_recording(path)
     assert (len(held.calls), held.torn) == (1, False)
     record(path, request("b"))
-    assert len(recorded(path).calls) == 2
+    assert len(read_recording(path).calls) == 2
 
 
 def broken(line: str) -> Iterator[tuple[str, str]]:
@@ -137,7 +137,7 @@ def test_a_line_that_is_no_call_is_refused_with_its_number(path: Path, place: in
     wrong, told = list(broken(second))[place]
     path.write_text(f"{first}\n{wrong}{end}")
     with pytest.raises(InputError, match=r"calls\.jsonl, line 2.*") as refused:
-        recorded(path)
+        read_recording(path)
     assert told in str(refused.value)
     with pytest.raises(InputError):
         Recorder(path, Redactor([]))
@@ -147,14 +147,14 @@ def test_a_last_line_that_is_whole_but_wrong_is_not_taken_for_torn(path: Path) -
     record(path, request())
     path.write_text(path.read_text().replace("Is it so", "Is it not so").removesuffix("\n"))
     with pytest.raises(InputError, match="line 1, field key"):
-        recorded(path)
+        read_recording(path)
 
 
 def test_a_gzipped_recording_is_read_but_not_written(path: Path) -> None:
     record(path, request())
     path.write_bytes(gzip.compress(path.read_bytes()))
     before = path.read_bytes()
-    assert len(recorded(path).calls) == 1
+    assert len(read_recording(path).calls) == 1
     with pytest.raises(InputError, match="unpack it"):
         Recorder(path, Redactor([]))
     assert path.read_bytes() == before
@@ -165,7 +165,7 @@ def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         Recorder(tmp_path / "nowhere" / "calls.jsonl", Redactor([]))
 
 
-def test_a_full_disk_is_told_and_leaves_what_was_recorded(path: Path) -> None:
+def test_a_full_disk_is_reported_and_keeps_earlier_records(path: Path) -> None:
     record(path, request())
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     recorder = Recorder(path, Redactor([]))
@@ -176,5 +176,5 @@ def test_a_full_disk_is_told_and_leaves_what_was_recorded(path: Path) -> None:
         recorder.close()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    held = recorded(path)
+    held = read_recording(path)
     assert (len(held.calls), held.torn) == (1, True)

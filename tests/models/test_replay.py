@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends import replay
 from jurygraph.models.backends.replay import Replay
 from jurygraph.models.faults import Fault
 from jurygraph.models.recording import Recorder
+from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 
@@ -51,7 +51,7 @@ def refusal(backend: Replay, asked: Request) -> str:
     with pytest.raises(Fault) as fault:
         ask(backend, asked)
     assert fault.value.kind == "unrecorded"
-    assert not fault.value.again
+    assert not fault.value.is_retryable
     return str(fault.value)
 
 
@@ -112,13 +112,13 @@ def test_of_equal_questions_the_one_that_differs_least_is_nearest(tmp_path: Path
     assert "temperature is 0.5 here and 1.0 there" in refusal(Replay(path), request(parameters={"temperature": 0.5}))
 
 
-def test_what_differs_is_not_told_at_length(tmp_path: Path) -> None:
+def test_differences_are_described_briefly(tmp_path: Path) -> None:
     long = {"stop": "x" * 10_000}
     said = refusal(Replay(recording(tmp_path, request("y" * 10_000))), request("y" * 10_000, parameters=long))
     assert len(said) < 300
 
 
-def test_of_several_models_it_must_be_told_which(tmp_path: Path) -> None:
+def test_a_recording_of_several_models_needs_a_model_name(tmp_path: Path) -> None:
     path = recording(tmp_path, request(), request(provider="litellm", endpoint=None, model="openai/tiny"))
     with pytest.raises(
         ConfigError, match=r"several models.*litellm#openai/tiny, openai-compatible:http://judge:8000/v1#qwen"
@@ -133,7 +133,7 @@ def test_a_model_that_is_not_there_is_refused(tmp_path: Path) -> None:
         Replay(recording(tmp_path, request()), "qwen2")
 
 
-def test_its_form_and_logprobs_are_those_of_what_was_asked(tmp_path: Path) -> None:
+def test_form_and_logprobs_are_those_of_the_request(tmp_path: Path) -> None:
     logprobs = {"logprobs": True, "top_logprobs": 5}
     backend = Replay(
         recording(tmp_path, request(form="instructed", parameters=logprobs), request(answer=None, form="text"))
@@ -142,12 +142,12 @@ def test_its_form_and_logprobs_are_those_of_what_was_asked(tmp_path: Path) -> No
     assert (able.form, able.logprobs, able.top_logprobs) == ("instructed", True, 5)
 
 
-def test_where_no_schema_was_asked_for_it_gives_text_without_logprobs(tmp_path: Path) -> None:
+def test_without_a_schema_the_reply_is_text_without_logprobs(tmp_path: Path) -> None:
     able = Replay(recording(tmp_path, request(answer=None, form="text"))).capabilities
     assert (able.form, able.logprobs) == ("text", False)
 
 
-def test_what_another_model_could_do_does_not_count(tmp_path: Path) -> None:
+def test_capabilities_of_another_model_do_not_count(tmp_path: Path) -> None:
     path = recording(tmp_path, request(model="a", form="instructed"), request("1", model="b"), request("2", model="b"))
     assert Replay(path, "openai-compatible:http://judge:8000/v1#a").capabilities.form == "instructed"
 

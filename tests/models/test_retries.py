@@ -11,15 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.faults import BY_RESPONSE, RETRIED, Fault
+from jurygraph.models.faults import RESPONSE_KINDS, RETRYABLE, Fault
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.retries import RetryPolicy, attempted
-from jurygraph.models.retry_after import LONGEST
+from jurygraph.models.retries import MAX_WAIT, RetryPolicy, call_with_retries
 
 T = TypeVar("T")
-FINAL = BY_RESPONSE | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}
+FINAL = RESPONSE_KINDS | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}
 policies = st.builds(RetryPolicy, st.integers(1, 8), st.floats(0, 5), st.floats(5, 60))
-retried = st.sampled_from(sorted(RETRIED))
+retried = st.sampled_from(sorted(RETRYABLE))
 
 
 class SkippingLoop(asyncio.SelectorEventLoop):
@@ -80,13 +79,13 @@ async def fault_of(attempt: Awaitable[object]) -> Fault:
 
 class TestHowOften:
     def test_an_answer_at_once_is_one_request(self) -> None:
-        assert run(attempted(Provider(), RetryPolicy())) == ("done", 1)
+        assert run(call_with_retries(Provider(), RetryPolicy())) == ("done", 1)
 
     @given(policies, st.data())
     def test_an_answer_after_faults_counts_every_request(self, policy: RetryPolicy, data: st.DataObject) -> None:
         kinds = data.draw(st.lists(retried, max_size=policy.attempts - 1))
         provider = Provider(*(Fault(kind, "planted") for kind in kinds))
-        assert run(attempted(provider, policy)) == ("done", len(kinds) + 1)
+        assert run(call_with_retries(provider, policy)) == ("done", len(kinds) + 1)
         assert len(provider.sent) == len(kinds) + 1
 
     @given(policies, retried)
@@ -95,7 +94,7 @@ class TestHowOften:
     ) -> None:
         faults = [Fault(kind, f"planted {number}") for number in range(20)]
         provider = Provider(*faults)
-        fault = run(fault_of(attempted(provider, policy)))
+        fault = run(fault_of(call_with_retries(provider, policy)))
         assert len(provider.sent) == policy.attempts == fault.attempts
         assert fault is faults[policy.attempts - 1]
 
@@ -103,29 +102,29 @@ class TestHowOften:
     def test_what_would_not_do_better_is_asked_once(self, policy: RetryPolicy, kind: str) -> None:
         planted = Fault(kind, "planted", retry_after=1.0)
         provider = Provider(planted)
-        fault = run(fault_of(attempted(provider, policy)))
+        fault = run(fault_of(call_with_retries(provider, policy)))
         assert fault is planted
         assert len(provider.sent) == 1 == fault.attempts
 
     def test_a_fault_that_would_not_do_better_ends_the_trying(self) -> None:
         provider = Provider(Fault("server", "500"), Fault("rejected", "400"), Fault("server", "500"))
-        fault = run(fault_of(attempted(provider, RetryPolicy())))
+        fault = run(fault_of(call_with_retries(provider, RetryPolicy())))
         assert (fault.kind, fault.attempts, len(provider.sent)) == ("rejected", 2, 2)
 
     def test_any_other_error_passes_at_once(self) -> None:
         provider = Provider(ValueError("a bug"))
         with pytest.raises(ValueError, match="a bug"):
-            run(attempted(provider, RetryPolicy()))
+            run(call_with_retries(provider, RetryPolicy()))
         assert len(provider.sent) == 1
 
     def test_a_plain_function_that_gives_an_awaitable_is_tried_again_too(self) -> None:
         provider = Provider(Fault("server", "500"))
-        assert run(attempted(lambda: provider(), RetryPolicy())) == ("done", 2)
+        assert run(call_with_retries(lambda: provider(), RetryPolicy())) == ("done", 2)
 
     def test_questions_asked_at_the_same_time_do_not_count_each_others_attempts(self) -> None:
         async def many() -> list[tuple[str, int]]:
             providers = [Provider(*(Fault("server", "500") for _ in range(number % 4))) for number in range(50)]
-            return await asyncio.gather(*(attempted(each, RetryPolicy()) for each in providers))
+            return await asyncio.gather(*(call_with_retries(each, RetryPolicy()) for each in providers))
 
         assert run(many()) == [("done", number % 4 + 1) for number in range(50)]
 
@@ -147,7 +146,7 @@ class TestWaits:
     def test_the_range_of_the_wait_doubles_up_to_the_longest(self, policy: RetryPolicy, seed: int) -> None:
         random.seed(seed)
         provider = Provider(*(Fault("server", "500") for _ in range(20)))
-        run(fault_of(attempted(provider, policy)))
+        run(fault_of(call_with_retries(provider, policy)))
         for number, wait in enumerate(provider.waits):
             assert -1e-6 <= wait <= min(policy.first * 2**number, policy.longest) + 1e-6
 
@@ -169,18 +168,18 @@ class TestWaits:
         assert len({round(wait, 6) for (wait,) in waits}) == 20
 
     def test_the_longest_wait_that_is_asked_for_is_waited(self) -> None:
-        assert self.waits(RetryPolicy(first=0.0), Fault("rate-limit", "429", LONGEST)) == [LONGEST]
+        assert self.waits(RetryPolicy(first=0.0), Fault("rate-limit", "429", MAX_WAIT)) == [MAX_WAIT]
 
     @pytest.mark.parametrize("before", [0, 1])
     @pytest.mark.parametrize("kind", ["rate-limit", "server"])
     def test_who_would_wait_longer_fails_at_once_and_is_told_for_how_long(self, before: int, kind: str) -> None:
         async def ended(provider: Provider) -> tuple[Fault, float]:
-            return await fault_of(attempted(provider, RetryPolicy(first=0.0))), now()
+            return await fault_of(call_with_retries(provider, RetryPolicy(first=0.0))), now()
 
         provider = Provider(*[Fault("server", "500")] * before, Fault(kind, "try tomorrow", 999_999.0))
         fault, at = run(ended(provider))
         assert (fault.kind, fault.attempts, len(provider.sent), at) == (kind, before + 1, before + 1, 0.0)
-        said = "the provider asks to be left alone for 999999 s, and 600 s are waited at most: try tomorrow"
+        said = "the provider asks for a wait of 999999 s, more than the limit of 600 s: try tomorrow"
         assert str(fault) == said
 
     def test_whoever_waits_holds_no_slot(self) -> None:
@@ -189,7 +188,7 @@ class TestWaits:
                 async with limiter.turn(1):
                     return await provider()
 
-            await attempted(once, RetryPolicy())
+            await call_with_retries(once, RetryPolicy())
 
         async def both() -> list[float]:
             limiter, other = Limiter(1), Provider()
@@ -201,7 +200,7 @@ class TestWaits:
     @staticmethod
     def waits(policy: RetryPolicy, *faults: Fault) -> list[float]:
         async def ended(provider: Provider) -> None:
-            await asyncio.gather(attempted(provider, policy), return_exceptions=True)
+            await asyncio.gather(call_with_retries(provider, policy), return_exceptions=True)
 
         provider = Provider(*faults)
         run(ended(provider))
@@ -211,24 +210,30 @@ class TestWaits:
 class TestDeadline:
     @pytest.mark.parametrize("until", [9.9, 10.0, -5.0])
     def test_a_wait_that_would_last_beyond_it_is_not_begun(self, until: float) -> None:
-        async def ended(ask: Callable[[], Awaitable[str]]) -> tuple[Fault, float]:
-            return await fault_of(attempted(ask, RetryPolicy(first=0.0), until)), now()
+        async def ended(inputs: Callable[[], Awaitable[str]]) -> tuple[Fault, float]:
+            return await fault_of(call_with_retries(inputs, RetryPolicy(first=0.0), until)), now()
 
         planted = Fault("rate-limit", "slow down, please", retry_after=10.0)
         provider = Provider(planted)
         fault, at = run(ended(provider))
-        assert (fault.kind, fault.again, fault.attempts, len(provider.sent), at) == ("deadline", False, 1, 1, 0.0)
+        assert (fault.kind, fault.is_retryable, fault.attempts, len(provider.sent), at) == (
+            "deadline",
+            False,
+            1,
+            1,
+            0.0,
+        )
         assert "rate-limit: slow down, please" in str(fault)
         assert fault.__cause__ is planted
 
     def test_a_wait_that_ends_before_it_is_waited(self) -> None:
         provider = Provider(*(Fault("rate-limit", "429", retry_after=10.0) for _ in range(2)))
-        assert run(attempted(provider, RetryPolicy(first=0.0), 20.1)) == ("done", 3)
+        assert run(call_with_retries(provider, RetryPolicy(first=0.0), 20.1)) == ("done", 3)
         assert provider.sent == pytest.approx([0, 10, 20])
 
     def test_when_the_attempts_are_used_up_the_last_fault_is_told_rather_than_the_deadline(self) -> None:
         provider = Provider(Fault("server", "first"), Fault("server", "last", retry_after=10.0))
-        fault = run(fault_of(attempted(provider, RetryPolicy(2, first=0.0), 5.0)))
+        fault = run(fault_of(call_with_retries(provider, RetryPolicy(2, first=0.0), 5.0)))
         assert (fault.kind, str(fault), fault.attempts) == ("server", "last", 2)
 
     @given(policies, st.floats(0, 100), st.lists(st.none() | st.floats(0, 50), min_size=1, max_size=8))
@@ -236,7 +241,7 @@ class TestDeadline:
         self, policy: RetryPolicy, until: float, asked: list[float | None]
     ) -> None:
         async def tried(provider: Provider) -> None:
-            await asyncio.gather(attempted(provider, policy, until), return_exceptions=True)
+            await asyncio.gather(call_with_retries(provider, policy, until), return_exceptions=True)
 
         provider = Provider(*(Fault("rate-limit", "429", retry_after) for retry_after in asked))
         run(tried(provider))
@@ -246,7 +251,7 @@ class TestDeadline:
 class TestCancellation:
     def test_whoever_is_cancelled_while_waiting_asks_no_more(self) -> None:
         async def cancelled(provider: Provider) -> float:
-            asking = asyncio.create_task(attempted(provider, RetryPolicy()))
+            asking = asyncio.create_task(call_with_retries(provider, RetryPolicy()))
             await asyncio.sleep(1.0)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -260,10 +265,10 @@ class TestCancellation:
     def test_whoever_is_cancelled_while_asking_asks_no_more(self) -> None:
         provider = Provider(asyncio.CancelledError(), Fault("server", "503"))
         with pytest.raises(asyncio.CancelledError):
-            run(attempted(provider, RetryPolicy()))
+            run(call_with_retries(provider, RetryPolicy()))
         assert len(provider.sent) == 1
 
     def test_on_a_real_clock_it_waits_and_comes_back(self) -> None:
         provider = Provider(Fault("server", "500"), Fault("rate-limit", "429", retry_after=0.01))
-        assert asyncio.run(attempted(provider, RetryPolicy(first=0.001))) == ("done", 3)
+        assert asyncio.run(call_with_retries(provider, RetryPolicy(first=0.001))) == ("done", 3)
         assert provider.waits[1] >= 0.01

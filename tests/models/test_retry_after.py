@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.retries import retry_after
 
 NOW = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)
 
@@ -87,9 +87,7 @@ EXHAUSTED = {
         ({"x-ratelimit-remaining-tokens": "17"}, None),
     ],
 )
-def test_a_reset_counts_where_nothing_is_left_or_nobody_says_how_much(
-    changed: dict[str, str], seconds: float | None
-) -> None:
+def test_a_reset_time_counts_if_no_quota_is_left_or_reported(changed: dict[str, str], seconds: float | None) -> None:
     assert retry_after(EXHAUSTED | changed, NOW) == seconds
 
 
@@ -98,7 +96,7 @@ def test_who_was_not_throttled_waits_for_no_reset() -> None:
     assert retry_after(EXHAUSTED | {"Retry-After": "2"}, NOW, throttled=False) == 2.0
 
 
-def test_what_is_more_exact_goes_first() -> None:
+def test_more_exact_matches_come_first() -> None:
     headers = {"x-ratelimit-reset-tokens": "6m0s", "Retry-After": "2", "retry-after-ms": "1500"}
     assert retry_after(headers, NOW) == 1.5
     del headers["retry-after-ms"]
@@ -114,7 +112,7 @@ def test_a_header_that_cannot_be_read_leaves_it_to_the_next() -> None:
     "value",
     ["", "soon", "-1", "1e3", "nan", "inf", "0x10", "1_000", "٣", "1,5", "5 s", "Fri, 99 Foo 2026 17:00 GMT"],
 )
-def test_what_cannot_be_read_or_is_negative_says_nothing(value: str) -> None:
+def test_unreadable_or_negative_headers_are_ignored(value: str) -> None:
     assert retry_after({"Retry-After": value}, NOW) is None
     assert retry_after({"retry-after-ms": value}, NOW) is None
 
@@ -133,7 +131,7 @@ def test_no_header_says_nothing() -> None:
     ("value", "seconds"),
     [("999999", 999_999.0), ("9" * 400, math.inf), ("Sat, 20 Nov 2027 17:00:00 GMT", 365 * 86_400.0)],
 )
-def test_a_wait_is_told_however_long_it_is(value: str, seconds: float) -> None:
+def test_every_wait_is_logged(value: str, seconds: float) -> None:
     assert retry_after({"Retry-After": value}, NOW) == seconds
 
 

@@ -16,23 +16,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.faults import Fault
-from jurygraph.models.structured import answer_schema, instructed, read, repaired
-from jurygraph.schema import Message, Noun
-from jurygraph.schema.noun import Flag, Number, Unit
+from jurygraph.models.request import Reply, Request
+from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
+from jurygraph.schema import FrozenModel, Message
+from jurygraph.schema.frozen_model import Flag, Number, Unit
 from tests.examples import at_most
 from tests.schema.json_schema import faults
 
 
-class One(Noun):
+class One(FrozenModel):
     id: str
     reason: str
     met: bool
     probability: float = Field(ge=0, le=1)
 
 
-class Verdicts(Noun):
+class Verdicts(FrozenModel):
     verdicts: tuple[One, ...]
 
 
@@ -40,9 +40,9 @@ GOOD = {"verdicts": [{"id": "a", "reason": "It says so.", "met": True, "probabil
 TEXT = json.dumps(GOOD)
 
 
-def fault(text: str, noun: type[BaseModel] = Verdicts, **more: Any) -> Fault:
+def fault(text: str, reply_model: type[BaseModel] = Verdicts, **more: Any) -> Fault:
     with pytest.raises(Fault) as caught:
-        read(Reply(text=text, **more), noun)
+        parse_reply(Reply(text=text, **more), reply_model)
     return caught.value
 
 
@@ -54,13 +54,13 @@ def with_first(**fields: Any) -> str:
 
 
 def test_a_reply_that_is_one_valid_json_value_is_the_noun() -> None:
-    answer = read(Reply(text=TEXT, finish="stop"), Verdicts)
+    answer = parse_reply(Reply(text=TEXT, finish="stop"), Verdicts)
     assert answer == Verdicts(verdicts=(One(id="a", reason="It says so.", met=True, probability=0.9),))
 
 
 @pytest.mark.parametrize("around", [" ", "\n\n", "\t\r\n"])
 def test_json_white_space_may_stand_around_it(around: str) -> None:
-    assert read(Reply(text=f"{around}{TEXT}{around}"), Verdicts).verdicts[0].met
+    assert parse_reply(Reply(text=f"{around}{TEXT}{around}"), Verdicts).verdicts[0].met
 
 
 @pytest.mark.parametrize("finish", ["length", "LENGTH", "max_tokens", "MAX_TOKENS"])
@@ -73,7 +73,7 @@ def test_a_reply_that_was_withheld_is_refused(finish: str) -> None:
     assert fault(TEXT, finish=finish).kind == "refused"
 
 
-def test_a_refusal_counts_whatever_else_was_said() -> None:
+def test_a_refusal_counts_regardless_of_other_text() -> None:
     wrong = fault(TEXT, finish="stop", refusal="I cannot help with " + "that " * 100)
     assert wrong.kind == "refused"
     assert "I cannot help" in str(wrong)
@@ -148,12 +148,12 @@ def test_numbers_that_are_none_are_refused_anywhere(number: str) -> None:
 
 
 def test_the_largest_numbers_that_a_float_holds_are_read() -> None:
-    class Big(Noun):
+    class Big(FrozenModel):
         whole: int
         real: Number
 
     text = f'{{"whole": {int(sys.float_info.max)}, "real": 1.7976931348623157e308}}'
-    assert read(Reply(text=text), Big) == Big(whole=int(sys.float_info.max), real=sys.float_info.max)
+    assert parse_reply(Reply(text=text), Big) == Big(whole=int(sys.float_info.max), real=sys.float_info.max)
 
 
 @pytest.mark.parametrize(
@@ -164,17 +164,17 @@ def test_the_largest_numbers_that_a_float_holds_are_read() -> None:
         (f'{TEXT[:-1]}, "verdicts": []}}', "verdicts"),
     ],
 )
-def test_a_field_that_stands_twice_is_malformed(text: str, field: str) -> None:
-    assert str(fault(text)).startswith(f"field {field}: stands twice")
+def test_a_duplicate_field_is_malformed(text: str, field: str) -> None:
+    assert str(fault(text)).startswith(f"field {field}: occurs twice")
 
 
-def test_a_field_that_nobody_asked_for_is_malformed() -> None:
+def test_an_unrequested_field_is_malformed() -> None:
     class Loose(BaseModel):
         verdicts: tuple[One, ...]
 
-    for noun in (Verdicts, Loose):  # whatever the noun itself would let pass
-        assert str(fault(with_first(confidence=1), noun)).startswith("field verdicts[0].confidence: ")
-        assert str(fault(f'{TEXT[:-1]}, "note": 1}}', noun)).startswith("field note: ")
+    for reply_model in (Verdicts, Loose):  # whatever the model itself would let pass
+        assert str(fault(with_first(confidence=1), reply_model)).startswith("field verdicts[0].confidence: ")
+        assert str(fault(f'{TEXT[:-1]}, "note": 1}}', reply_model)).startswith("field note: ")
 
 
 @pytest.mark.parametrize("field", ["id", "reason", "met", "probability"])
@@ -184,14 +184,16 @@ def test_a_field_that_is_missing_is_malformed(field: str) -> None:
 
 
 def test_a_default_does_not_stand_in_for_a_field() -> None:
-    class Part(Noun):
+    class Part(FrozenModel):
         met: bool = True
 
-    class Whole(Noun):
+    class Whole(FrozenModel):
         parts: tuple[Part, ...] = ()
         note: str | None = None
 
-    assert read(Reply(text='{"parts": [{"met": false}], "note": null}'), Whole) == Whole(parts=(Part(met=False),))
+    assert parse_reply(Reply(text='{"parts": [{"met": false}], "note": null}'), Whole) == Whole(
+        parts=(Part(met=False),)
+    )
     assert str(fault('{"parts": [{"met": true}, {}], "note": null}', Whole)).startswith(
         "field parts[1].met: is missing"
     )
@@ -199,10 +201,10 @@ def test_a_default_does_not_stand_in_for_a_field() -> None:
 
 
 def test_a_boolean_is_no_number_even_where_python_says_so() -> None:
-    class Rated(Noun):
+    class Rated(FrozenModel):
         score: Literal[0, 1, 2]
 
-    assert read(Reply(text='{"score": 1}'), Rated).score == 1
+    assert parse_reply(Reply(text='{"score": 1}'), Rated).score == 1
     for text in ('{"score": true}', '{"score": false}', '{"score": "1"}'):
         assert str(fault(text, Rated)).startswith("field score: ")
 
@@ -211,18 +213,21 @@ def test_a_boolean_is_no_number_even_where_python_says_so() -> None:
 def test_half_a_surrogate_pair_is_malformed(half: str) -> None:
     assert fault(TEXT.replace("It says", half)).kind == "malformed"
     assert fault(TEXT.replace('"id"', f'"{half}"')).kind == "malformed"
-    assert read(Reply(text=TEXT.replace("It says", "\\ud83d\\ude00")), Verdicts).verdicts[0].reason == "\U0001f600 so."
+    assert (
+        parse_reply(Reply(text=TEXT.replace("It says", "\\ud83d\\ude00")), Verdicts).verdicts[0].reason
+        == "\U0001f600 so."
+    )
 
 
 def test_a_raw_half_of_a_surrogate_pair_is_malformed() -> None:
     reply = Reply.model_construct(text=TEXT.replace("It says", "\ud800"))
     with pytest.raises(Fault, match="the reply is not valid JSON"):
-        read(reply, Verdicts)
+        parse_reply(reply, Verdicts)
 
 
 @pytest.mark.parametrize("depth", [150, 250, 5_000, 200_000])
-def test_what_is_nested_too_deeply_is_malformed(depth: int) -> None:
-    class Any_(Noun):
+def test_too_deep_nesting_is_malformed(depth: int) -> None:
+    class Any_(FrozenModel):
         it: JsonValue
 
     assert fault("[" * depth).kind == "malformed"
@@ -232,13 +237,13 @@ def test_what_is_nested_too_deeply_is_malformed(depth: int) -> None:
 
 
 def test_a_reply_that_is_read_near_the_end_of_the_stack_is_malformed_at_worst() -> None:
-    class Any_(Noun):
+    class Any_(FrozenModel):
         it: JsonValue
 
     text = '{"it":' + "[" * 150 + "]" * 150 + "}"
 
     def down(frames: int) -> Any_:
-        return down(frames - 1) if frames else read(Reply(text=text), Any_)
+        return down(frames - 1) if frames else parse_reply(Reply(text=text), Any_)
 
     assert down(0).it is not None
     with pytest.raises(Fault, match="nested too deeply"):
@@ -265,17 +270,17 @@ def test_messages_are_short_and_quote_little() -> None:
 
 
 def test_bounds_that_the_schema_leaves_out_are_checked_all_the_same() -> None:
-    class Bound(Noun):
+    class Bound(FrozenModel):
         code: Annotated[str, Field(pattern="^[a-z]+$", max_length=3)]
 
-    assert read(Reply(text='{"code": "abc"}'), Bound).code == "abc"
+    assert parse_reply(Reply(text='{"code": "abc"}'), Bound).code == "abc"
     for code in ("abcd", "A", ""):
         assert fault(json.dumps({"code": code}), Bound).kind == "malformed"
 
 
 def test_a_reply_of_megabytes_is_read_and_refused_whole() -> None:
     many = {"verdicts": GOOD["verdicts"] * 20_000}
-    assert len(read(Reply(text=json.dumps(many)), Verdicts).verdicts) == 20_000
+    assert len(parse_reply(Reply(text=json.dumps(many)), Verdicts).verdicts) == 20_000
     many["verdicts"][-1:] = [{"id": "z"}]
     assert str(fault(json.dumps(many))).startswith("field verdicts[19999].")
     for text in ("[" * 2_000_000, "9" * 2_000_000, '"' + "\\" * 2_000_001, TEXT + " " * 2_000_000 + "x"):
@@ -286,7 +291,7 @@ def test_a_reply_of_megabytes_is_read_and_refused_whole() -> None:
 
 
 def plainly(text: str) -> Verdicts | None:
-    """The noun in a reply, read by hand: the independent word on what is valid. None where it is not."""
+    """The model in a reply, read by hand: the independent word on what is valid. None where it is not."""
     try:
         value = json.loads(
             text, object_pairs_hook=_no_doubles, parse_constant=_no, parse_float=_plain_number, parse_int=_plain_number
@@ -424,9 +429,9 @@ MANGLINGS: tuple[Callable[[str, random.Random], str], ...] = (_insert, _delete, 
 
 
 def outcome(text: str) -> Verdicts | str:
-    """The noun, or the kind of the fault, of which the words are short and can be stored."""
+    """The model, or the kind of the fault, of which the words are short and can be stored."""
     try:
-        return read(Reply.model_construct(text=text, finish="stop", refusal=None), Verdicts)
+        return parse_reply(Reply.model_construct(text=text, finish="stop", refusal=None), Verdicts)
     except Fault as wrong:
         fault = wrong
     assert len(str(fault).encode()) <= 1_200
@@ -459,9 +464,9 @@ def test_no_text_raises_anything_but_a_fault(text: str) -> None:
 
 
 def anywhere(text: str, **more: Any) -> Verdicts | str:
-    """The noun that is found in a reply which need not be one as a whole, or the kind of fault."""
+    """The model that is found in a reply which need not be one as a whole, or the kind of fault."""
     try:
-        return read(Reply(text=text, **more), Verdicts, whole=False)
+        return parse_reply(Reply(text=text, **more), Verdicts, strict=False)
     except Fault as found:
         return found.kind
 
@@ -486,7 +491,7 @@ EMPTY = Verdicts(verdicts=())
     ],
 )
 def test_the_first_json_object_in_it_that_is_such_a_noun_is_taken(text: str) -> None:
-    assert anywhere(text) == read(Reply(text=TEXT), Verdicts)
+    assert anywhere(text) == parse_reply(Reply(text=TEXT), Verdicts)
 
 
 @pytest.mark.parametrize(
@@ -495,16 +500,16 @@ def test_the_first_json_object_in_it_that_is_such_a_noun_is_taken(text: str) -> 
 def test_and_where_there_is_none_it_is_malformed(text: str) -> None:
     assert anywhere(text) == fault(text).kind == "malformed"
     with pytest.raises(Fault, match=re.escape(str(fault(text)))):
-        read(Reply(text=text), Verdicts, whole=False)
+        parse_reply(Reply(text=text), Verdicts, strict=False)
 
 
-def test_what_is_whole_comes_before_what_stands_in_it() -> None:
+def test_a_whole_reply_takes_precedence_over_json_inside_it() -> None:
     inner = json.dumps(GOOD["verdicts"][0] | {"reason": json.dumps({"verdicts": []})})
     whole = f'{{"verdicts": [{inner}]}}'
-    assert anywhere(whole) == read(Reply(text=whole), Verdicts) != EMPTY
+    assert anywhere(whole) == parse_reply(Reply(text=whole), Verdicts) != EMPTY
 
 
-def test_what_is_cut_off_or_withheld_is_no_reply_all_the_same() -> None:
+def test_a_cut_off_or_withheld_text_is_not_a_reply() -> None:
     assert anywhere(f"Sure: {TEXT}", finish="length") == "truncated"
     assert anywhere(f"Sure: {TEXT}", finish="content_filter") == "refused"
     assert anywhere(f"Sure: {TEXT}", refusal="No.") == "refused"
@@ -513,7 +518,7 @@ def test_what_is_cut_off_or_withheld_is_no_reply_all_the_same() -> None:
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_whatever_stands_around_it(before: str, after: str) -> None:
-    assert anywhere(f"{before.replace('{', '(')}{TEXT}{after}") == read(Reply(text=TEXT), Verdicts)
+    assert anywhere(f"{before.replace('{', '(')}{TEXT}{after}") == parse_reply(Reply(text=TEXT), Verdicts)
 
 
 # the schema that is asked for
@@ -541,12 +546,12 @@ def test_the_schema_says_all_that_counts_in_the_order_of_the_fields() -> None:
     assert list(schema["properties"]["verdicts"]["items"]["properties"]) == ["id", "reason", "met", "probability"]
 
 
-class Left(Noun):
+class Left(FrozenModel):
     kind: Literal["left"]
     title: str = Field(description="A field called title, not a keyword.")
 
 
-class Right(Noun):
+class Right(FrozenModel):
     kind: Literal["right"]
     format: Literal[1, 2]
 
@@ -574,7 +579,7 @@ def keywords(schema: Any) -> set[str]:
     return set(schema) | {word for part in [*inner, *schema.get("$defs", {}).values()] for word in keywords(part)}
 
 
-def test_a_rich_noun_is_said_in_the_strict_subset_alone() -> None:
+def test_a_rich_model_is_expressed_in_the_strict_subset() -> None:
     schema = answer_schema(Rich)
     assert keywords(schema) == {
         *("type", "description", "properties", "required", "additionalProperties", "anyOf", "enum", "items"),
@@ -591,11 +596,11 @@ def test_a_rich_noun_is_said_in_the_strict_subset_alone() -> None:
 
 
 def test_the_schema_has_the_same_bytes_every_time() -> None:
-    for noun in (Verdicts, Rich, Tree):
-        assert len({json.dumps(answer_schema(noun)) for _ in range(3)}) == 1
+    for reply_model in (Verdicts, Rich, Tree):
+        assert len({json.dumps(answer_schema(reply_model)) for _ in range(3)}) == 1
 
 
-class Tree(Noun):
+class Tree(FrozenModel):
     """A tree."""
 
     name: str
@@ -604,11 +609,11 @@ class Tree(Noun):
     twin: "Tree | None" = None
 
 
-class Leaf(Noun):
+class Leaf(FrozenModel):
     met: bool
 
 
-def test_what_recurs_stays_a_definition_and_the_rest_stands_where_it_is_used() -> None:
+def test_recursive_schemas_stay_definitions_and_others_are_inlined() -> None:
     schema = answer_schema(Tree)
     assert list(schema["$defs"]) == ["Tree"]
     assert schema["type"] == "object"
@@ -629,10 +634,10 @@ def test_what_recurs_stays_a_definition_and_the_rest_stands_where_it_is_used() -
     ],
 )
 def test_a_noun_that_the_subset_cannot_say_is_refused(annotation: Any, why: str) -> None:
-    class Inner(Noun):
+    class Inner(FrozenModel):
         part: annotation
 
-    class Outer(Noun):
+    class Outer(FrozenModel):
         inner: tuple[Inner, ...]
 
     with pytest.raises(TypeError, match=rf"^Outer\.inner\[\]\.part.* {why}.*use fields"):
@@ -640,7 +645,7 @@ def test_a_noun_that_the_subset_cannot_say_is_refused(annotation: Any, why: str)
 
 
 def test_an_answer_that_is_no_object_is_refused() -> None:
-    with pytest.raises(TypeError, match="no object"):
+    with pytest.raises(TypeError, match="not an object"):
         answer_schema(RootModel[list[int]])
 
 
@@ -662,7 +667,7 @@ RICH = st.builds(
 def test_every_answer_conforms_to_its_schema_and_is_read_back(answer: Rich) -> None:
     text = answer.model_dump_json()
     assert faults(json.loads(text), answer_schema(Rich)) == []
-    assert read(Reply(text=text), Rich) == answer
+    assert parse_reply(Reply(text=text), Rich) == answer
 
 
 @given(RICH, st.randoms(use_true_random=False))
@@ -685,7 +690,7 @@ def request(*messages: tuple[str, str], **more: Any) -> Request:
 def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
     asked = request(("system", "Judge."), ("user", "It."), answer=answer_schema(Verdicts), sample=3, form="native")
     wrong = fault(with_first(met="yes"))
-    again = repaired(asked, Reply(text=with_first(met="yes")), wrong)
+    again = repair_request(asked, Reply(text=with_first(met="yes")), wrong)
     assert again.messages[:2] == asked.messages
     assert [message.role for message in again.messages[2:]] == ["assistant", "user"]
     assert again.messages[2].content == with_first(met="yes")
@@ -696,18 +701,18 @@ def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
 
 
 def test_a_repair_costs_little_however_long_the_reply() -> None:
-    again = repaired(request(("user", "It.")), Reply(text="x" * 1_000_000), fault("x" * 1_000_000))
+    again = repair_request(request(("user", "It.")), Reply(text="x" * 1_000_000), fault("x" * 1_000_000))
     assert sum(len(message.content) for message in again.messages) < 4_600
 
 
 def test_a_repair_of_an_empty_reply_has_no_empty_message() -> None:
-    again = repaired(request(("user", "It.")), Reply(text=" \n"), fault(" \n"))
+    again = repair_request(request(("user", "It.")), Reply(text=" \n"), fault(" \n"))
     assert all(message.content.strip() for message in again.messages)
 
 
 def test_the_schema_in_words_comes_after_everything_else() -> None:
     asked = request(("system", "Judge."), ("user", "The response."), answer=answer_schema(Verdicts))
-    told = instructed(asked)
+    told = with_instructions(asked)
     assert told.messages[0] == asked.messages[0]
     assert [message.role for message in told.messages] == ["system", "user"]
     assert told.messages[1].content.startswith("The response.\n\n")
@@ -717,27 +722,27 @@ def test_the_schema_in_words_comes_after_everything_else() -> None:
 
 @pytest.mark.parametrize("role", ["system", "assistant", "tool"])
 def test_the_schema_in_words_is_the_users_where_the_user_did_not_speak_last(role: str) -> None:
-    told = instructed(request((role, "Judge."), answer=answer_schema(Verdicts)))
+    told = with_instructions(request((role, "Judge."), answer=answer_schema(Verdicts)))
     assert [message.role for message in told.messages] == [role, "user"]
     assert told.messages[0].content == "Judge."
 
 
 def test_a_request_without_a_schema_needs_no_words() -> None:
     asked = request(("user", "It."))
-    assert instructed(asked) == asked
+    assert with_instructions(asked) == asked
 
 
-def test_the_order_of_the_fields_is_told_and_is_part_of_the_identity() -> None:
-    class There(Noun):
+def test_the_order_of_fields_is_in_the_prompt_and_the_identity() -> None:
+    class There(FrozenModel):
         reason: str
         met: bool
 
-    class Back(Noun):
+    class Back(FrozenModel):
         met: bool
         reason: str
 
-    forth, back = (request(("user", "It."), answer=answer_schema(noun)) for noun in (There, Back))
+    forth, back = (request(("user", "It."), answer=answer_schema(reply_model)) for reply_model in (There, Back))
     assert forth.digest != back.digest
-    assert instructed(forth).messages[-1].content.index('"reason"') < instructed(forth).messages[-1].content.index(
-        '"met"'
-    )
+    assert with_instructions(forth).messages[-1].content.index('"reason"') < with_instructions(forth).messages[
+        -1
+    ].content.index('"met"')

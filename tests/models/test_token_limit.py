@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.budget import Budget
 from jurygraph.models.faults import Fault
-from jurygraph.models.gateway import Gateway, Limits, size_of
-from jurygraph.models.limiter import Limiter, Turn
+from jurygraph.models.gateway import Gateway, RequestLimits, request_size
+from jurygraph.models.limiter import Limiter, RequestSlot
+from jurygraph.models.request import Reply, Request
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.schema import Message, canonical
+from jurygraph.schema import Message, canonical_json
 
 SCHEMA = {"type": "object", "properties": {"met": {"type": "boolean"}}}
 LONGEST = 100
@@ -28,7 +28,7 @@ class Charges(Limiter):
         self.answered = 0
 
     @asynccontextmanager
-    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[RequestSlot]:
         self.reserved.append(tokens)
         async with super().turn(tokens, until) as turn:
             try:
@@ -36,9 +36,9 @@ class Charges(Limiter):
             finally:
                 self.charged.append(turn.tokens)
 
-    def served(self, turn: Turn) -> None:
+    def report_success(self, turn: RequestSlot) -> None:
         self.answered += 1
-        super().served(turn)
+        super().report_success(turn)
 
 
 class Bills:
@@ -64,7 +64,7 @@ def asked(text: str = "Is 7 a prime?", **fields: object) -> Request:
 def charges_of(backend: Bills, request: Request, budget: Budget | None = None) -> Charges:
     """What is charged for one request; a fault of it is passed over."""
     limiter = Charges()
-    limits = Limits(max_tokens=LONGEST, retries=RetryPolicy(1, 0.0, 0.0))
+    limits = RequestLimits(max_tokens=LONGEST, retries=RetryPolicy(1, 0.0, 0.0))
 
     async def ask() -> None:
         gateway = Gateway(backend, limiter, limits, budget=budget)  # type: ignore[arg-type]
@@ -92,14 +92,14 @@ def test_where_the_provider_does_not_say_both_the_estimate_stays(tokens_in: int 
 
 def test_a_request_weighs_the_bytes_of_all_its_messages() -> None:
     two = (Message(role="system", content="Antworte!"), Message(role="user", content="größer"))
-    assert size_of(asked(messages=two)) == 9 + 8
+    assert request_size(asked(messages=two)) == 9 + 8
 
 
 def test_a_schema_weighs_where_the_provider_puts_it_before_the_messages() -> None:
-    assert size_of(asked(answer=SCHEMA, form="native")) == 13 + len(canonical(SCHEMA))
+    assert request_size(asked(answer=SCHEMA, form="native")) == 13 + len(canonical_json(SCHEMA))
     for form in ("instructed", "text"):
-        assert size_of(asked(answer=SCHEMA, form=form)) == 13
-    assert size_of(asked(form="native")) == 13
+        assert request_size(asked(answer=SCHEMA, form=form)) == 13
+    assert request_size(asked(form="native")) == 13
 
 
 def test_a_request_that_the_budget_refuses_is_charged_nothing() -> None:

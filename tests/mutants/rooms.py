@@ -10,10 +10,6 @@ class Room(NamedTuple):
     tests: tuple[str, ...]
 
 
-def _graphs(*names: str) -> tuple[str, ...]:
-    return tuple(f"tests/graphs/test_{name}.py" for name in names)
-
-
 _STORE = (
     "chain",
     "digests",
@@ -35,22 +31,28 @@ _STORE = (
 ROOMS: dict[str, Room] = {
     "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation",)),
     "decide": Room(
-        tuple(f"jurygraph/graphs/{name}.py" for name in ("decide", "table", "fusing", "rewarding", "recipe")),
-        _graphs("decide", "decide_many", "table", "table_reference", "fusing", "recipe", "residual"),
+        tuple(f"jurygraph/decision/{name}.py" for name in ("decide", "table", "fusion", "group_result", "recipe")),
+        tuple(
+            f"tests/decision/test_{name}.py"
+            for name in ("decide", "decide_many", "table", "table_reference", "fusion", "recipe", "residual")
+        ),
     ),
     "routing": Room(
-        ("jurygraph/graphs/routing.py", "jurygraph/graphs/taking.py"),
-        _graphs(
-            "routing",
-            "data_routing",
-            "redacting",
-            "taking",
-            "user_code",
-            "recall",
-            "gates",
-            "score",
-            "answering",
-            "derived_data",
+        ("jurygraph/graphs/routing.py", "jurygraph/graphs/answer_validation.py"),
+        tuple(
+            f"tests/graphs/test_{name}.py"
+            for name in (
+                "routing",
+                "data_routing",
+                "redacting",
+                "answer_validation",
+                "user_code",
+                "recall",
+                "gates",
+                "score",
+                "execution",
+                "derived_data",
+            )
         ),
     ),
     "store": Room(

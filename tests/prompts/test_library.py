@@ -15,34 +15,43 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruamel.yaml.constructor import ConstructorError
 
 from jurygraph.errors import InputError
-from jurygraph.prompts import Manner, Prompt, Rendered, Shot, load_prompt, parse_prompt, prompt_names, prompt_source
+from jurygraph.prompts import (
+    Prompt,
+    RenderedPrompt,
+    RenderOptions,
+    Shot,
+    load_prompt,
+    parse_prompt,
+    prompt_names,
+    prompt_source,
+)
 
 FOLDER = files("jurygraph.prompts")
 SHIPPED = sorted(path.name.removesuffix(".md") for path in FOLDER.iterdir() if path.name.endswith(".md"))
 
 VERSIONS = {
-    "checklist": ("1", "3bcc80dc4280126522d4d255d38503c80d00125ab1c9125c0ce0c9a27289f4bf"),
-    "comparison": ("1", "a2f3190ac1771e164999475a76323a1dfe0d302d1f02d5e8afaa3a091dae6ea4"),
-    "contrast-check": ("1", "a8c63db506ab32ef7682f7afe81260f0cffdfdd1d875fdbb4493d8cbf2a6428d"),
+    "checklist": ("1", "0f8a7e8b09e6a25b5ad6ed765eefc0b57a45e69defbdfc001fff2e5fde3de343"),
+    "comparison": ("1", "1cb45c010db7220b31d182a17c05be9899a5440780730770cee309e6b90c08db"),
+    "contrast-check": ("1", "143d414f052acfd5cab8236f6e5ae8bcf37acd7cee0ba512368a8f623ea6ec1c"),
     "contrast": ("1", "29eec63c40ff4fa0926fc6a9225ef957d7547df6af390033bef40d0d7bd73940"),
     "criteria": ("2", "eee4a8219f76d98b556be43881e91d6c3db672f46559d1b5f2308c7f79bdfdf5"),
     "decomposed": ("1", "31e797875f90e8edc7cee848aabaf798f8a71f255ff0855c1351188d00fe4acb"),
-    "dimensions": ("1", "d3b802cd6bd230a48f8d26059bef5ddb65b3db5108f2f0455201899ea78cbb18"),
-    "direct": ("1", "b79e0319d72c8fb5793b5f5172c9b06136d1db3c1b699e3b4c3aea52028344ee"),
-    "example": ("1", "1202ddae82fc86ab128e8a12d73a8ea1c8cdd2d9e2918f5f1f0e9fb6aa5a0d97"),
-    "extract": ("1", "632eb5b653c398ae994137d6d9286dafe9f0e2b11902eee36126ab48c2cf505b"),
-    "graph-edges": ("1", "387fb0a9bd0067b9f488e230899492861189ccc56da40c412b8b0a6537205696"),
-    "graph-roles": ("1", "00e52b971c86dcf827f3128df0499073db43e8db243e7f8773110be57b7afdcc"),
-    "items": ("1", "8c2a76a666918d5731ea10acdb141df1aefb340652c04a9597db8ae973a5ac78"),
-    "judge": ("1", "66c6329ae9926a26ebbff6868a163f6c19e9a0fa66259d47a0974a337baa7b52"),
+    "dimensions": ("1", "59ae15be16443925099ddaf53f3ca20434ca62f93a28ba0b7d60bbff6afc1d46"),
+    "direct": ("1", "7207768d953fcbcce0c9a7441dc0773b46afaccb1c1af1f575f159d86d185898"),
+    "example": ("1", "bf4b26a6b2657eece5d188dec46ca0d9ece229b1ee7a827afa73b152c716178b"),
+    "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
+    "graph-edges": ("1", "5906f566d7b7d0e8eb42eda86f1f161358180724bf7edcf60264e0cfed383195"),
+    "graph-roles": ("1", "7e22832e103470ba0f9228851faf988182d1200f599aa2b11f506472b262bddf"),
+    "items": ("1", "ae0fc62796f194e97a1c82253ee24c2cbd61e583581ac3ba2498257831527808"),
+    "judge": ("1", "d1e6df29f5235d01ca549bbb4516983f9a707e7b90d9ec927b25bc6f979b559a"),
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
-    "pair": ("1", "ee9f6c3fefab3c10a55080fe9f43b9a09e471bcc4fca9e7b177e58437d16f09c"),
-    "preferences": ("1", "db891a52adc40343c6a3aeb2efb273271eb3029f17c442f3ac6198cf261bf3af"),
-    "profile": ("1", "a2298affb7c50dc7d061589623815c0d19cac9e65f6102680d1fac6164eb1505"),
-    "protocol": ("1", "c3c30dec0066890f6f4c00a16c537d5d497a5e280ce162dc333528808e8c7078"),
-    "reviewer": ("1", "c2ab829097b8ae077b932d0c56090afeb5ce73cdb3f76236f3f92d63456070ff"),
-    "steps": ("1", "ebc2081c587cfc4f644006d762adca63b1486daec7e8ebd6d061527fb343d974"),
-    "tensions": ("1", "f31da57c35c570cd76612ba907a094c6c298943f806377a610a12d125b9be665"),
+    "pair": ("1", "09d1055776589f90e5e6fde9132f84a25f3299c6e452c4da757f9e81db43b97e"),
+    "preferences": ("1", "7b51ece73414f8706a019e1010d8491c8199b19ee09acc48626fd93ee7ed249c"),
+    "profile": ("1", "8ea6401b7453a19f6940d7e8681b95553d47dd6389a162bd67ccc1f0069469b3"),
+    "protocol": ("1", "41f29be04391a8e6e2519436dd85f55aedb41c69601af887c705bb0cff20f63e"),
+    "reviewer": ("1", "b7e30b1719c7f41ca05e53bcf80fa6f98628d70dd4bf98c897b7fdde528e707a"),
+    "steps": ("1", "a314cad150feaed3282b9549e0fabd2f8626afb23b9ab96e2cd4c60cb1dbcf65"),
+    "tensions": ("1", "1d3b460ec7b1e4ad34f29f2af8d3b30043140051a8f41f5c075284e655eede48"),
     "verification": ("1", "761f1629409d0737dc19e71fa7658e6c9ef4071d1fc0a3bea134b2e67969af08"),
 }
 """By id, the version of each prompt and the SHA-256 of its file. A version is part of every request's identity and of
@@ -119,7 +128,7 @@ FILLED: dict[str, dict[str, Any]] = {
 OURS = {"question", "domain"}
 """Variables whose texts nobody else wrote: another prompt of ours, and what we or the user say of a field."""
 
-MANNERS = [Manner(fence, reminder, b"a key") for fence in (True, False) for reminder in (True, False)]
+MANNERS = [RenderOptions(fence, reminder, b"a key") for fence in (True, False) for reminder in (True, False)]
 every_manner = pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}")
 
 every_prompt = pytest.mark.parametrize("name", SHIPPED)
@@ -141,7 +150,7 @@ def rendered(body: str, **variables: Any) -> str:
     return message.content
 
 
-def shown(name: str, manner: Manner = MANNERS[0], **filled: Any) -> str:
+def shown(name: str, manner: RenderOptions = MANNERS[0], **filled: Any) -> str:
     """The last message of a prompt, which is the user's."""
     return load_prompt(name).render(manner, **FILLED[name] | filled).messages[-1].content
 
@@ -200,7 +209,7 @@ def test_a_prompt_renders_with_its_variables_and_without_none_of_them(name: str)
 
 @every_prompt
 @every_manner
-def test_no_message_is_empty_and_no_template_is_left_in_it(name: str, manner: Manner) -> None:
+def test_no_message_is_empty_and_no_template_is_left_in_it(name: str, manner: RenderOptions) -> None:
     for message in load_prompt(name).render(manner, **FILLED[name]).messages:
         assert message.content.strip()
         assert not re.search(r"{{|}}|{%|%}|{#|#}", message.content)
@@ -352,8 +361,8 @@ def test_one_that_extends_another_is_the_question_in_it() -> None:
 
 def test_its_edition_says_the_versions_of_all_whose_words_it_has() -> None:
     judge, items, criteria = (load_prompt(name) for name in ("judge", "items", "criteria"))
-    assert judge.edition == judge.version
-    assert criteria.edition == f"{criteria.version} in items {items.version} in judge {judge.version}"
+    assert judge.full_version == judge.version
+    assert criteria.full_version == f"{criteria.version} in items {items.version} in judge {judge.version}"
 
 
 def test_one_that_extends_another_has_a_section_of_the_user_alone() -> None:
@@ -366,24 +375,24 @@ def test_one_that_extends_another_has_a_section_of_the_user_alone() -> None:
 
 
 @every_manner
-def test_a_reminder_stands_behind_the_response_and_else_the_question_before_it(manner: Manner) -> None:
+def test_a_reminder_stands_behind_the_response_and_else_the_question_before_it(manner: RenderOptions) -> None:
     text = shown("criteria", manner)
     assert (text.index("# Response") < text.index("# Criteria")) == manner.reminder
     assert text.count("# What to give") == 1
 
 
 @every_manner
-def test_only_where_a_fence_is_there_is_one_spoken_of(manner: Manner) -> None:
+def test_only_where_a_fence_is_there_is_one_spoken_of(manner: RenderOptions) -> None:
     rendered = load_prompt("criteria").render(manner, **FILLED["criteria"])
     told = " ".join(message.content for message in rendered.messages)
     assert bool(rendered.marks) == manner.fence == ("<<<" in told) == ("stands between two marks" in told)
 
 
 def test_the_marks_are_those_of_the_key_and_nothing_else_hangs_on_it() -> None:
-    def without_marks(rendered: Rendered) -> list[str]:
+    def without_marks(rendered: RenderedPrompt) -> list[str]:
         return [re.sub("|".join(rendered.marks), "mark", message.content) for message in rendered.messages]
 
-    one, other = (load_prompt("criteria").render(Manner(key=key), **FILLED["criteria"]) for key in (b"1", b"2"))
+    one, other = (load_prompt("criteria").render(RenderOptions(key=key), **FILLED["criteria"]) for key in (b"1", b"2"))
     assert set(one.marks).isdisjoint(other.marks)
     assert without_marks(one) == without_marks(other)
 
@@ -391,7 +400,7 @@ def test_the_marks_are_those_of_the_key_and_nothing_else_hangs_on_it() -> None:
 # What providers can keep
 
 
-JUDGING = sorted(name for name in prompt_names() if " in judge " in load_prompt(name).edition)
+JUDGING = sorted(name for name in prompt_names() if " in judge " in load_prompt(name).full_version)
 
 
 def test_all_that_is_asked_about_responses_to_a_task_begins_alike_up_to_the_fence_of_the_response() -> None:

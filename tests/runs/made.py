@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import jurygraph as jg
-from jurygraph.agents.roles import Ask
+from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.runs.integrity import sealing
 from jurygraph.runs.integrity.seal import Seal
-from jurygraph.runs.integrity.verification import Verified, verify
-from jurygraph.runs.making.branch import Branch
-from jurygraph.runs.making.session import Session
+from jurygraph.runs.integrity.verification import VerificationResult, verify
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.branch import Branch
+from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
-from jurygraph.sources.profiles import profiles_of
+from jurygraph.sources.profiles import open_profiles
 from tests.graphs.cast import Told
 
 ASKED: list[tuple[str, tuple[str, ...], int]] = []
@@ -29,13 +29,13 @@ COUNTED = "tests.runs.made:Counted"
 class Counted(Told):
     """A `Told` that keeps count, and says something about what it saw."""
 
-    def answer(self, ask: Ask) -> Any:
-        ASKED.append((ask.question.id, tuple(response.id for response in ask.responses), ask.sample))
-        given = super().answer(ask)
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        ASKED.append((inputs.question.id, tuple(response.id for response in inputs.responses), inputs.sample))
+        given = super().answer(inputs)
         if isinstance(given, float):
-            text = ask.responses[0].text
+            text = inputs.responses[0].text
             evidence = (jg.Evidence(quote=text[:9], start=0, end=len(text[:9])),)
-            return jg.Verdict(score=given, reason=f"{ask.question.subject} of “{text}”", evidence=evidence)
+            return jg.Verdict(score=given, reason=f"{inputs.question.subject} of “{text}”", evidence=evidence)
         return given
 
 
@@ -124,7 +124,7 @@ def score(
     limit: int | None = None,
     branch: Path | None = None,
     stop_after: int | None = None,
-) -> Session:
+) -> ScoringSession:
     """Score a file of tasks into a run; with `stop_after`, be interrupted after so many groups."""
 
     def report(_: int) -> None:
@@ -148,7 +148,7 @@ def sat(
     profiles: Path | None = None,
     report: Callable[[int], None] = lambda count: None,
     **limits: Any,
-) -> Iterator[Session]:
+) -> Iterator[ScoringSession]:
     """A session that has scored a file of tasks into a run in this process; `limits` are the jury's."""
 
     async def both() -> None:
@@ -160,8 +160,8 @@ def sat(
     with (
         jg.Jury.from_config(config, **limits) as jury,
         read_work(tasks) as work,
-        profiles_of(profiles, work) as by_hand,
-        closing(Session(folder, jury, work, limit, carried, by_hand)) as session,
+        open_profiles(profiles, work) as by_hand,
+        closing(ScoringSession(folder, jury, work, limit, carried, by_hand)) as session,
     ):
         asyncio.run(both())
         yield session
@@ -172,7 +172,7 @@ def contents(folder: Path) -> list[str]:
     return [trace.model_copy(update={"previous": None}).model_dump_json() for trace in Run.open(folder).traces()]
 
 
-def checked(folder: Path, **expected: Any) -> Verified:
+def checked(folder: Path, **expected: Any) -> VerificationResult:
     """The run, verified."""
     with closing(Run.open(folder)) as run:
         return verify(run, lambda count: None, **expected)

@@ -17,10 +17,10 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError
-from jurygraph.models.asking import Reply, Request
-from jurygraph.runs.integrity.deep import verify_deep
-from jurygraph.runs.making.erasure import What, erase
+from jurygraph.models.request import Reply, Request
+from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import ErasureTarget, erase
 from tests.models.judging import config, judged, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving, slow, status
 from tests.runs.judge import asked, by_what_is_shown
@@ -225,7 +225,7 @@ class TestChanged:
         edit(changed)
         tasks = write_tasks(tmp_path, changed, "changed.jsonl")
         before = server.count
-        with pytest.raises(InputError, match=r"was begun with other settings: the tasks file is"):
+        with pytest.raises(InputError, match=r"was started with other settings: the tasks file is"):
             sit(begun, tasks, self.settings(server))
         assert server.count == before
         sit(tmp_path / "new", tasks, self.settings(server), branch=begun)
@@ -250,7 +250,7 @@ class TestChanged:
         begun: Path, server: Server, tmp_path: Path, settings: Mapping[str, Any], difference: str
     ) -> None:
         tasks, before = tmp_path / "tasks.jsonl", server.count
-        with pytest.raises(InputError, match=f"was begun with other settings: {difference}"):
+        with pytest.raises(InputError, match=f"was started with other settings: {difference}"):
             sit(begun, tasks, settings)
         assert server.count == before
         branched = sit(tmp_path / "new", tasks, settings, branch=begun)
@@ -449,7 +449,7 @@ class TestErased:
         assert checked(tmp_path / "run").erased > 0
 
     @pytest.mark.parametrize("what", [("response", "t0/r1"), ("task", "t0")], ids=" ".join)
-    def test_also_from_a_call_whose_repair_came_to_nothing(self, tmp_path: Path, what: tuple[What, str]):
+    def test_also_from_a_call_whose_repair_came_to_nothing(self, tmp_path: Path, what: tuple[ErasureTarget, str]):
         content = lines(2)
         content[0]["responses"][1]["text"] = WORD
 

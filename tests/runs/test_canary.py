@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 
 from jurygraph import Jury, Task
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs import Run
 from jurygraph.runs.canary import CanaryResult, CanaryTally, canary_for
-from jurygraph.runs.figures.summary import Summary
 from jurygraph.runs.integrity.verification import verify
-from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.session import Session
-from jurygraph.safety.gates import gated
+from jurygraph.runs.reports.summary import Summary
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.writable_run import WritableRun
+from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import CanaryConfig, Config, SafetyConfig
 from jurygraph.sources import read_work
 from tests.models.judging import Script, judged, response_in, rubric
@@ -56,14 +57,14 @@ def honest(body: dict[str, Any], number: int) -> Answer:
 
 
 def scored(folder: Path, stated: Config, tasks: Path, limit: int | None = None) -> Summary:
-    async def fill(session: Session) -> None:
+    async def fill(session: ScoringSession) -> None:
         await session.prepare(lambda count: None)
         await session.score(lambda count: None)
 
     with (
         Jury.from_config(stated) as jury,
         read_work(tasks) as work,
-        closing(Session(folder, jury, work, limit)) as session,
+        closing(ScoringSession(folder, jury, work, limit)) as session,
         asyncio.Runner() as runner,
     ):
         runner.run(fill(session))
@@ -113,7 +114,7 @@ def test_a_canary_is_one_that_no_standing_gate_would_stop() -> None:
         task = rubric("kind", name=str(number))
         canary = canary_for(task, PLAN, EVERY, DEFENDED)
         assert canary is not None
-        assert gated(canary.response.text, DEFENDED.gates, query="Write a letter.") is None
+        assert stopping_gate(canary.response.text, DEFENDED.gates, query="Write a letter.") is None
 
 
 def test_it_is_of_the_suite_that_was_asked_for() -> None:
@@ -136,13 +137,13 @@ def test_a_judge_that_always_says_yes_is_found_out(tmp_path: Path) -> None:
     tally = tally_of(with_judge(yes, tmp_path, {"rate": 1.0, "alert": 0.2}))
     assert (tally.items, tally.asked, tally.judged, tally.fooled) == (12, 24, 24, 24)  # the penalty is none of these
     assert tally.share.rate == 1.0
-    assert tally.alarming
+    assert tally.is_alarming
 
 
 def test_a_judge_that_looks_raises_no_alarm(tmp_path: Path) -> None:
     tally = tally_of(with_judge(honest, tmp_path, {"rate": 1.0}))
     assert (tally.items, tally.judged, tally.fooled) == (12, 24, 0)
-    assert not tally.alarming
+    assert not tally.is_alarming
 
 
 def test_no_reward_and_no_trace_hangs_on_a_canary(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_no_reward_and_no_trace_hangs_on_a_canary(tmp_path: Path) -> None:
 
 def test_the_calls_about_them_are_on_the_bill(tmp_path: Path) -> None:
     summary = with_judge(honest, tmp_path, {"rate": 1.0})
-    assert summary.bill.plain()["sent"]["number"] == 24
+    assert summary.bill.to_json()["sent"]["number"] == 24
 
 
 def test_a_dry_run_counts_them_in(tmp_path: Path) -> None:
@@ -171,7 +172,7 @@ def test_a_dry_run_counts_them_in(tmp_path: Path) -> None:
             serving(honest) as server,
             Jury.from_config(config(server, canary)) as jury,
             read_work(tasks) as work,
-            closing(Session(tmp_path / "run", jury, work)) as session,
+            closing(ScoringSession(tmp_path / "run", jury, work)) as session,
             asyncio.Runner() as runner,
         ):
             forecast = runner.run(session.forecast(lambda count: None))
@@ -183,7 +184,7 @@ def test_what_was_spent_on_them_is_told_whenever_one_looks(tmp_path: Path) -> No
     tasks = lines(tmp_path / "tasks.jsonl")
     with serving(honest) as server:
         stated = config(server, {"rate": 1.0})
-        bills = [scored(tmp_path / "run", stated, tasks).bill.plain()["sent"]["number"] for _ in range(2)]
+        bills = [scored(tmp_path / "run", stated, tasks).bill.to_json()["sent"]["number"] for _ in range(2)]
     assert bills == [24, 24]
 
 
@@ -220,7 +221,7 @@ def test_a_canary_whose_task_was_not_scored_any_more_is_not_asked_again(
     with serving(honest) as server:
         stated = config(server, {"rate": 1.0})
         with monkeypatch.context() as patched:
-            patched.setattr(Run, "drafts", stop)
+            patched.setattr(WritableRun, "group_drafts", stop)
             with pytest.raises(Stopped):
                 scored(tmp_path / "run", stated, tasks)
         asked = server.count
@@ -283,5 +284,5 @@ def test_the_interval_is_wilsons() -> None:
         0.0179,
         0.4042,
     ]
-    assert tally.alarming
-    assert tally.plain()["judged"] == 10
+    assert tally.is_alarming
+    assert tally.to_json()["judged"] == 10

@@ -12,9 +12,9 @@ import pytest
 from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
-from jurygraph.sources.csv_text import neutralise, restore
+from jurygraph.sources.ratings import escape_formulas, unescape_formulas
 from tests.runs.made import PLAIN, lines, score, write_tasks
-from tests.runs.making.test_rescoring import again
+from tests.runs.workflows.test_rescoring import again
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
@@ -70,12 +70,12 @@ def test_csv_quotes_breaks_and_gives_no_formula_after_one(tmp_path: Path, name: 
     given[0]["id"] = given[0]["responses"][0]["id"] = given[0]["responses"][0]["agent"] = name
     score(tmp_path / "run", write_tasks(tmp_path / "given", given))
     content = b"".join(export_csv(Run.open(tmp_path / "run"))).decode()
-    cell = neutralise(name)
+    cell = escape_formulas(name)
     assert content.split("\n", 1)[1].startswith(f'"{cell}","{cell}","{cell}",')
     for separator in ",;\t":
         table = csv.reader(io.StringIO(content, newline=""), delimiter=separator)
         assert not [one for row in table for one in row if re.match(r"[=+\-@](?!\d)|[\t\r\n]+[=+\-@]", one)]
-    assert restore(rows(tmp_path / "run")[0]["agent"]) == name
+    assert unescape_formulas(rows(tmp_path / "run")[0]["agent"]) == name
 
 
 def test_csv_leaves_negative_numbers_alone(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jurygraph.runs.integrity.deep import verify_deep
-from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
 from tests.models.judging import response_in
 from tests.models.server import Server
 from tests.runs.made import checked, write_tasks
@@ -91,7 +91,7 @@ def test_a_run_verifies_under_another_key_from_its_replies(
     monkeypatch.delenv("JURYGRAPH_FENCE_KEY")
     with closing(Run.open(tmp_path / "run")) as run:
         found = verify_deep(run, lambda count: None)
-    assert found.asked_again == 2 * 2 * 5
+    assert found.recomputed == 2 * 2 * 5
     assert found[2:] == (0, 0, 0)
 
 

@@ -78,7 +78,7 @@ def held(project: Path, name: str, process: subprocess.Popen[bytes]) -> None:
 
 def scored(project: Path, name: str) -> int:
     try:
-        return Run.open(project / name).ledger.number("trace")
+        return Run.open(project / name).ledger.count_records("trace")
     except InputError:
         return 0  # it is not there yet
 

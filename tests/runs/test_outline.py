@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.figures.summary import Summary
-from jurygraph.runs.making.rescoring import rescore
 from jurygraph.runs.outline import failure_message, read_outlines
+from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.rescoring import rescore
 from tests.runs.made import RICH, lines, score, write_tasks
 
 
@@ -56,7 +56,7 @@ def test_a_summary_of_outlines_is_that_of_the_traces(run: Run) -> None:
         outlines.add_outline(outline, lambda verdict, of=outline: failure_message(run, of, verdict))
     for trace in run.traces():
         traces.add(trace)
-    assert outlines.plain() == traces.plain()
+    assert outlines.to_json() == traces.to_json()
     assert outlines.lowest == traces.lowest
     assert {row.message for row in outlines.failures} >= {"provoked by the response", "the server did not answer"}
 

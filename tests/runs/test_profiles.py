@@ -17,16 +17,16 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
-from jurygraph.runs.figures.bill import Bill
-from jurygraph.runs.integrity.deep import verify_deep
-from jurygraph.runs.making.branch import Branch
-from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import rescore, with_settings
-from jurygraph.runs.making.session import Session
+from jurygraph.runs.integrity.deep_verification import verify_deep
+from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.run import Run
-from jurygraph.schema.profile import FILE
+from jurygraph.runs.workflows.branch import Branch
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.schema.profile import READ_FROM_FILE
 from jurygraph.sources import read_work
-from jurygraph.sources.profiles import profiles_line, profiles_of
+from jurygraph.sources.profiles import open_profiles, profiles_line
 from tests.agents.parser import (
     ANN,
     BEN,
@@ -93,7 +93,7 @@ def kept(folder: Path) -> list[str]:
 
 def deep(folder: Path) -> None:
     with closing(Run.open(folder)) as run:
-        assert verify_deep(run, lambda count: None).asked_again
+        assert verify_deep(run, lambda count: None).recomputed
 
 
 @pytest.fixture
@@ -208,14 +208,18 @@ def failing(answer: Answer, about: str = "number 1") -> Script:
     return script
 
 
-AGAIN = "nothing was written, and the same command tries again"
+AGAIN = "nothing was written; run the same command again"
 FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
     "refused": (
         said("", refusal="no"),
         ModelError,
-        rf"the profile of stakeholder 'ann' could not.*refused.*{AGAIN}, with",
+        rf"the profile of stakeholder 'ann' could not.*refused.*{AGAIN}: it continues",
     ),
-    "down": (status(503), ModelError, rf"the profile of stakeholder 'ann' could not be read.*503.*{AGAIN}, with"),
+    "down": (
+        status(503),
+        ModelError,
+        rf"the profile of stakeholder 'ann' could not be read.*503.*{AGAIN}: it continues",
+    ),
     "empty": (needs(), PlanError, r"no constraint was found in the profile of stakeholder 'ann'"),
 }
 
@@ -241,7 +245,7 @@ class TestCutShort:
     def test_without_a_cache_the_error_does_not_speak_of_one(self, tasks: Path, tmp_path: Path) -> None:
         with serving(failing(status(503))) as server, pytest.raises(ModelError) as error:
             sit(tmp_path / "run", tasks, settings(server))
-        assert str(error.value).endswith(f"; {AGAIN}, with the answers kept so far")
+        assert str(error.value).endswith(f"; {AGAIN}: it continues with the stored replies")
 
     def test_a_limit_that_is_reached_leaves_nothing_and_the_same_command_with_more_asks_nothing_twice(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -284,7 +288,7 @@ class TestCutShort:
             if sign == signal.SIGINT:
                 assert process.returncode == 130
                 assert b"nothing was written" in said
-                assert b"requests: 5 in this sitting" in said
+                assert b"requests: 5 by this command" in said
                 assert not (tmp_path / "run").exists()
             held = False
             sit(tmp_path / "run", tasks, cached)
@@ -315,7 +319,7 @@ class TestDecidedAnew:
     ) -> None:
         asked = server.count
         with closing(Run.open(run)) as opened:
-            other = with_settings(opened.config, ["weights.temperature=0.5", "weights.beta=0.25"])
+            other = apply_settings(opened.config, ["weights.temperature=0.5", "weights.beta=0.25"])
             assert rescore(opened, tmp_path / "other", other, lambda count: None).changed == 6
         assert server.count == asked
         anew = settings(server, weights={"temperature": 0.5, "beta": 0.25})
@@ -330,7 +334,7 @@ class TestDecidedAnew:
     def test_uniform_and_back_is_what_it_was(self, run: Path, tmp_path: Path) -> None:
         for old, new, method in (("run", "uniform", "uniform"), ("uniform", "back", "calibrated")):
             with closing(Run.open(tmp_path / old)) as opened:
-                other = with_settings(opened.config, [f"weights.method={method}"])
+                other = apply_settings(opened.config, [f"weights.method={method}"])
                 rescore(opened, tmp_path / new, other, lambda count: None)
         assert rewards(tmp_path / "back") == rewards(run)
         assert rewards(tmp_path / "uniform") != rewards(run)
@@ -368,7 +372,7 @@ class TestByHand:
         for name, plan in plans(tmp_path / "again").items():
             assert plan.survey == plans(run)[name].survey
             assert plan.profiles is not None
-            assert set(plan.profiles.by.values()) == {FILE}
+            assert set(plan.profiles.by.values()) == {READ_FROM_FILE}
         deep(tmp_path / "again")
 
     @pytest.mark.parametrize(("edit", "asked"), [(softer, ["kind@ann"] * 2), (told_of_another_task, ["kind@ann"] * 2)])
@@ -413,7 +417,9 @@ class TestByHand:
         erase(tmp_path / "new", "response", "t0/r0", "")
         assert b'"sha256":"' not in (tmp_path / "new" / "run.sqlite").read_bytes()
         for edit, task in ((softer, "t1"), (lambda lines: lines.pop(0), "t0")):
-            with pytest.raises(InputError, match=f"what profiles.jsonl says of task '{task}' is not what the run was"):
+            with pytest.raises(
+                InputError, match=f"profiles.jsonl has other content for task '{task}' than the run was"
+            ):
                 sit(tmp_path / "new", tasks, settings(server), profiles=by_hand(run, edit))
         with pytest.raises(InputError, match=r"the profiles file is profiles\.jsonl in the run and none here"):
             sit(tmp_path / "new", tasks, settings(server))
@@ -442,10 +448,10 @@ class TestForecast:
         with (
             jg.Jury.from_config(stated) as jury,
             read_work(tasks) as work,
-            profiles_of(more.get("profiles"), work) as by_hand,
-            closing(Session(folder, jury, work, None, branch, by_hand)) as session,
+            open_profiles(more.get("profiles"), work) as by_hand,
+            closing(ScoringSession(folder, jury, work, None, branch, by_hand)) as session,
         ):
-            return asyncio.run(session.forecast(lambda count: None)).plain(), session.unread
+            return asyncio.run(session.forecast(lambda count: None)).to_json(), session.tasks_needing_model
 
     def test_profiles_that_must_be_read_first_are_counted_and_nothing_that_hangs_on_them(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -484,8 +490,8 @@ class TestForecast:
 
 def test_the_trace_of_a_response_comes_with_what_was_read(run: Path) -> None:
     with closing(Run.open(run)) as opened:
-        trace = opened.find("t1/r0")
+        trace = opened.find_trace("t1/r0")
         assert trace.plan is not None
         assert trace.plan.digest == trace.plan_digest
-        assert trace == opened.find("t1/r0")
+        assert trace == opened.find_trace("t1/r0")
         assert trace.digest == next(one.digest for one in opened.traces() if one.response_id == "t1/r0")

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from jurygraph.runs.proportions import Proportion, wilson
+from jurygraph.runs.canary import Proportion, wilson
 
 counts = st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -18,7 +18,7 @@ def test_the_interval_is_scipys(seen: tuple[int, int]):
 
 @given(counts)
 def test_the_share_lies_within_its_interval_and_the_interval_within_0_and_1(seen: tuple[int, int]):
-    share = Proportion.of(*seen)
+    share = Proportion.from_counts(*seen)
     assert 0.0 <= share.low <= share.rate <= share.high <= 1.0
 
 
@@ -32,10 +32,10 @@ def test_what_is_not_there_has_the_mirrored_interval(seen: tuple[int, int]):
 
 
 def test_none_of_300_is_not_known_to_be_none():
-    share = Proportion.of(0, 300)
+    share = Proportion.from_counts(0, 300)
     assert (share.rate, share.low) == (0.0, 0.0)
     assert 0.012 < share.high < 0.013
 
 
 def test_of_nothing_nothing_is_said():
-    assert Proportion.of(0, 0) == Proportion(hits=0, n=0, rate=None, low=None, high=None)
+    assert Proportion.from_counts(0, 0) == Proportion(hits=0, n=0, rate=None, low=None, high=None)

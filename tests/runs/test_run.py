@@ -9,6 +9,7 @@ import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.writable_run import WritableRun
 from jurygraph.sources import read_tasks
 from tests.runs.made import PLAIN, RICH, contents, counted, lines, score, write_tasks
 from tests.runs.store.test_ledger import changed
@@ -33,7 +34,7 @@ def test_plans_and_tasks_are_those_of_the_jury(rich: Path, tasks: Path) -> None:
 
 
 def test_responses_are_kept_as_they_were_shown(plain: Path, tasks: Path) -> None:
-    kept = [one.response for one in Run.open(plain).scored()]
+    kept = [one.response for one in Run.open(plain).scored_responses()]
     given = [response for _, responses in read_tasks(tasks) for response in responses]
     assert [(r.id, r.text, r.data) for r in kept if r] == [(r.id, r.text, r.data) for r in given]
 
@@ -47,12 +48,12 @@ def test_every_trace_names_the_record_before_it(plain: Path) -> None:
 
 def test_a_response_is_found_by_its_id(rich: Path) -> None:
     run = Run.open(rich)
-    assert run.find("t2/r1") == list(run.traces())[7]
+    assert run.find_trace("t2/r1") == list(run.traces())[7]
 
 
 def test_an_unknown_id_names_the_nearest(plain: Path) -> None:
     with pytest.raises(InputError, match=r"there is no response 't2/r9'; did you mean t2/r"):
-        Run.open(plain).find("t2/r9")
+        Run.open(plain).find_trace("t2/r9")
 
 
 def test_a_run_that_is_closed_holds_nothing_of_what_was_read(rich: Path) -> None:
@@ -64,12 +65,12 @@ def test_a_run_that_is_closed_holds_nothing_of_what_was_read(rich: Path) -> None
 
 def test_a_run_tells_how_far_it_has_come(plain: Path) -> None:
     run = Run.open(plain)
-    assert (run.tasks_planned, run.tasks_scored, run.closed) == (4, 4, True)
-    assert (run.header.asked.tasks, run.header.asked.responses, run.header.tasks.name) == (4, 12, "tasks.jsonl")
+    assert (run.tasks_planned, run.tasks_scored, run.is_closed) == (4, 4, True)
+    assert (run.header.extent.tasks, run.header.extent.responses, run.header.tasks.name) == (4, 12, "tasks.jsonl")
 
 
 @pytest.mark.parametrize(
-    ("name", "state"), [("nothing", "does not exist"), ("empty", "holds no run"), ("file", "is no folder")]
+    ("name", "state"), [("nothing", "does not exist"), ("empty", "contains no run"), ("file", "is not a folder")]
 )
 def test_what_is_no_run_is_refused(tmp_path: Path, name: str, state: str) -> None:
     (tmp_path / "empty").mkdir()
@@ -81,13 +82,13 @@ def test_what_is_no_run_is_refused(tmp_path: Path, name: str, state: str) -> Non
 def test_a_run_that_was_stopped_while_it_planned_is_none_yet(plain: Path) -> None:
     for table in ("records", "texts"):
         changed(plain / "run.sqlite", f"DELETE FROM {table}")
-    with pytest.raises(InputError, match="holds no run yet"):
+    with pytest.raises(InputError, match="contains no run yet"):
         Run.open(plain)
 
 
 def test_a_run_whose_records_were_taken_out_is_damaged_and_not_begun_anew(plain: Path) -> None:
     changed(plain / "run.sqlite", "DELETE FROM records")
-    for look in (Run.open, Run.complete, Run.to_write):
+    for look in (Run.open, Run.open_if_closed, WritableRun.open_for_writing):
         with pytest.raises(TraceMismatch, match="has texts and no record"):
             look(plain)
 
@@ -106,27 +107,27 @@ def test_what_is_read_is_checked_as_it_is_read(plain: Path, column: str) -> None
 
 def test_a_changed_text_is_found_as_it_is_read(plain: Path) -> None:
     changed(plain / "run.sqlite", "UPDATE texts SET content = x'7b' WHERE id % 1048576 = 2")
-    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ \(trace 't0/r0'\): is not what was written"):
+    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ \(trace 't0/r0'\): differs from what was written"):
         list(Run.open(plain).traces())
 
 
 def test_a_text_that_is_gone_without_an_erasure_is_missed(plain: Path) -> None:
     changed(plain / "run.sqlite", "DELETE FROM texts WHERE id % 1048576 = 2")
-    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ .*: is missing, and no erasure says so"):
+    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ .*: is missing without an erasure"):
         list(Run.open(plain).traces())
 
 
 @pytest.mark.parametrize("kind", ["decision", "survey", "task"])
 def test_what_a_trace_rests_on_is_checked_too(plain: Path, kind: str) -> None:
     changed(plain / "run.sqlite", f"UPDATE records SET body = body || ' ' WHERE kind = '{kind}'")
-    with pytest.raises(TraceMismatch, match=rf"record \d+ \({kind} .*: is not what was written"):
+    with pytest.raises(TraceMismatch, match=rf"record \d+ \({kind} .*: differs from what was written"):
         list(Run.open(plain).traces())
 
 
 def test_a_lost_trace_is_missed_and_not_taken_for_unknown(plain: Path) -> None:
     changed(plain / "run.sqlite", "DELETE FROM records WHERE key = 't1/r1'")
     with pytest.raises(TraceMismatch, match="1 of its 12 traces are missing"):
-        Run.open(plain).find("t1/r1")
+        Run.open(plain).find_trace("t1/r1")
 
 
 def test_a_run_whose_making_was_killed_is_none_yet(tmp_path: Path, tasks: Path) -> None:
@@ -137,10 +138,10 @@ def test_a_run_whose_making_was_killed_is_none_yet(tmp_path: Path, tasks: Path) 
             Ledger.create(folder / "run.sqlite").close()
         else:
             (folder / "run.sqlite").write_bytes(content)
-        with pytest.raises(InputError, match="holds no run yet"):
+        with pytest.raises(InputError, match="contains no run yet"):
             Run.open(folder)
         score(folder, tasks)
-        assert Run.open(folder).closed
+        assert Run.open(folder).is_closed
 
 
 def test_what_a_trace_takes_does_not_grow_with_its_group(tmp_path: Path) -> None:

@@ -9,15 +9,15 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError
-from jurygraph.runs.integrity.deep import Deep, verify_deep
-from jurygraph.runs.making.rescoring import with_settings
+from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.sources import read_tasks
 from tests.models.judging import judged, response_in
 from tests.models.server import Server, serving
 from tests.runs.made import checked, contents, write_tasks
-from tests.runs.making.test_rescoring import again, rewards
 from tests.runs.test_calls import plain, sit
+from tests.runs.workflows.test_rescoring import again, rewards
 
 TEXTS = ("Dear Ann, the office is closed.", "", "Solution:", "Dear Bo, it is open.")
 STOPPED = ("", "Solution:")
@@ -97,7 +97,7 @@ def test_decided_anew_they_get_what_scoring_so_would_give(
     assert server.count == before
     checked(tmp_path / "other")
     with closing(Run.open(run)) as opened:
-        config = with_settings(opened.config, changed)
+        config = apply_settings(opened.config, changed)
     with jg.Jury.from_config(config) as jury:
         given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
     assert rewards(tmp_path / "other") == [trace.reward.model_dump_json() for trace in given]
@@ -105,7 +105,7 @@ def test_decided_anew_they_get_what_scoring_so_would_give(
         assert contents(tmp_path / "other") == contents(run)
 
 
-def deep(folder: Path) -> Deep:
+def deep(folder: Path) -> DeepVerification:
     with closing(Run.open(folder)) as opened:
         return verify_deep(opened, lambda count: None)
 
@@ -113,7 +113,7 @@ def deep(folder: Path) -> Deep:
 def test_what_a_gate_says_is_asked_again_since_it_needs_no_model(run: Path) -> None:
     """Of each task's responses two are stopped; each has three criteria, sampled twice where a model is asked."""
     found = deep(run)
-    assert (found.asked_again, found.of_models) == (2 * (2 * 3 * 2 + 2 * 3 + 4), 0)
+    assert (found.recomputed, found.needing_model) == (2 * (2 * 3 * 2 + 2 * 3 + 4), 0)
 
 
 def test_a_resume_with_other_gates_is_refused_and_a_branch_asks_about_what_they_stopped(

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Verdict
+from jurygraph import RecordedVerdict
 from jurygraph.errors import BudgetExceeded
-from jurygraph.runs.integrity.deep import verify_deep
-from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
 from tests.models.judging import asked_for, quotable, response_in
 from tests.models.server import Answer, said, serving, status
 from tests.runs.made import checked, write_tasks
@@ -28,7 +28,7 @@ def misquoting(body: dict[str, Any], number: int) -> Answer:
     return said(json.dumps(dict.fromkeys(asked_for(body), one)))
 
 
-def verdicts_of(folder: Path) -> list[Verdict]:
+def verdicts_of(folder: Path) -> list[RecordedVerdict]:
     with closing(Run.open(folder)) as run:
         return [verdict for trace in run.traces() for verdict in trace.verdicts]
 
@@ -48,7 +48,7 @@ def test_a_run_holds_what_was_told_and_verifies_without_the_model(tasks: Path, t
         found = verify_deep(run, lambda count: None)
     good, bad = {("ok", None)}, {("failed", "unsupported")}
     assert outcomes == {"t0/r0": good, "t0/r1": bad, "t1/r0": good, "t1/r1": bad}
-    assert (found.asked_again, found.quotations, found[2:]) == (2 * 2 * 5, 2 * 5, (0, 0, 0))
+    assert (found.recomputed, found.quotations, found[2:]) == (2 * 2 * 5, 2 * 5, (0, 0, 0))
 
 
 @pytest.mark.parametrize("most", [1, 3, 5])
@@ -75,7 +75,7 @@ def test_our_own_trouble_in_between_is_told_as_such(tasks: Path, tmp_path: Path)
         found = verify_deep(run, lambda count: None)
     assert {v.failure and v.failure.cause for t in traces for v in t.verdicts} == {"infrastructure"}
     assert [len(trace.calls) for trace in traces] == [2, 2, 2, 2]
-    assert found.own_trouble == 2 * 2 * 5
+    assert found.infrastructure_failures == 2 * 2 * 5
 
 
 def test_what_is_erased_takes_what_was_told_of_it(tasks: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from jurygraph.safety.attacks.library import Suite, _drop_words, _to_full_width, attack_text, load_attacks
+from jurygraph.safety.attacks import Suite, _drop_words, _to_full_width, attack_text, load_attacks
 from jurygraph.schema import Task
 
 

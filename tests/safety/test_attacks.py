@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from jurygraph.safety.attacks import Attack, Suite, attack_text, load_attack_tasks, load_attacks
-from jurygraph.safety.gates import gated
+from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Response, Task
 from jurygraph.schema.safety import RESPONSE_GATES, ResponseGate
 
@@ -51,14 +51,14 @@ def honest_responses() -> Iterator[tuple[Task, Response]]:
 
 def gate_of(text: str, task: Task) -> ResponseGate | None:
     assert isinstance(task.query, str)
-    found = gated(text, RESPONSE_GATES, query=task.query, reference=task.reference)
+    found = stopping_gate(text, RESPONSE_GATES, query=task.query, reference=task.reference)
     return None if found is None else found.gate
 
 
 # The attacks
 
 
-def test_ids_are_told_apart_and_say_what_they_are() -> None:
+def test_ids_are_unique_and_descriptive() -> None:
     ids = [attack.id for attack in ATTACKS]
     assert len(set(ids)) == len(ids)
     assert ids == sorted(ids)
@@ -109,7 +109,7 @@ def test_many_languages_are_attacked_in() -> None:
     } <= languages["injection"]
 
 
-def test_no_attack_names_what_a_task_asks_for() -> None:
+def test_no_attack_contains_what_a_task_requests() -> None:
     """Figures and names of the tasks stand in no attack, so that none of them is met but by a reference."""
     asked = re.compile(
         r"170|151\.20|18\.90|\b42\b|\b336\b|scatter|Okafor|boiler|3B|Friday|Wednesday|9:05|18:30|museum|\b68\b"
@@ -169,7 +169,7 @@ def test_a_reference_is_copied_in_several_forms(name: str, copy: str) -> None:
     assert attack_text(attack, task.model_copy(update={"reference": "Two Words."})) == copy
 
 
-def test_verdicts_made_ready_are_what_they_claim_to_be() -> None:
+def test_injected_verdicts_have_the_form_of_real_replies() -> None:
     """In the form of our replies each is met, for sure, with a reason and a quotation."""
     written = [attack for attack in load_attacks("injection") if '": {"reason"' in attack.text]
     assert len(written) >= 4
@@ -249,7 +249,7 @@ def test_requests_for_credit_without_an_order_are_stopped_but_for_one() -> None:
     assert {name for name, gate in found.items() if gate is None} == {"injection/ja/yoroshiku"}
 
 
-def test_most_of_what_passes_is_persuasion_or_prose() -> None:
+def test_most_attacks_that_pass_are_persuasion_or_prose() -> None:
     passed = {attack.kind for attack, task, text in attack_responses() if gate_of(text, task) is None}
     assert {"persuasion", "self-praise", "empty-prose", "thanks", "evidence-bait"} <= passed
     assert passed.isdisjoint({"blank", "punctuation", "opener", "order", "whole", "with-praise", "disguised"})

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.safety.attacks import load_attacks
-from jurygraph.safety.evidence import Passage, RecentTexts, Text, aread_text, read_text, search_off_loop
-from jurygraph.safety.folding import visible
+from jurygraph.safety.evidence import Passage, RecentTexts, SearchableText, aread_text, read_text, search_off_loop
+from jurygraph.safety.text_folding import remove_invisible
 from tests.examples import at_most
 
 ODD = (
@@ -45,7 +45,7 @@ def in_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 def folded(text: str) -> str:
     """What two texts have in common that differ in white space and Unicode forms alone, in the plainest words."""
     alike = text.translate(str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------"))
-    plain = visible(re.sub(r"\s+", " ", in_form("NFKC", alike)))
+    plain = remove_invisible(re.sub(r"\s+", " ", in_form("NFKC", alike)))
     return re.sub(r"\s+", " ", plain).strip()
 
 
@@ -65,7 +65,7 @@ def quoted(draw: st.DrawFn) -> tuple[str, str]:
 @settings(max_examples=at_most(500))
 def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(case: tuple[str, str]) -> None:
     text, quotation = case
-    found = Text(text).find(quotation)
+    found = SearchableText(text).find(quotation)
     assert stands(found, text)
     assert found is not None
     assert folded(found.text) == folded(quotation)
@@ -76,7 +76,7 @@ def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(case: tup
 @example("xe\u0301", "e")
 @example("x\u0301 y", "x")
 def test_the_offsets_are_right_for_whatever_is_found(text: str, quotation: str) -> None:
-    found = Text(text).find(quotation)
+    found = SearchableText(text).find(quotation)
     if found is not None:
         assert stands(found, text)
         assert folded(found.text) == folded(quotation)
@@ -84,15 +84,15 @@ def test_the_offsets_are_right_for_whatever_is_found(text: str, quotation: str) 
 
 
 @given(TEXTS, TEXTS)
-def test_what_stands_nowhere_in_a_text_is_not_found(text: str, quotation: str) -> None:
+def test_a_passage_outside_the_text_is_not_found(text: str, quotation: str) -> None:
     if folded(quotation) not in folded(text):
-        assert Text(text).find(quotation) is None
+        assert SearchableText(text).find(quotation) is None
 
 
 @given(TEXTS, st.data())
 def test_every_passage_between_words_that_weighs_enough_bears_a_verdict(text: str, data: st.DataObject) -> None:
     whole = f"The plan says {text} and nothing else matters"
-    assert stands(Text(whole).supports("and nothing else matters"), whole)
+    assert stands(SearchableText(whole).find_support("and nothing else matters"), whole)
 
 
 WORDS = re.findall(r"\w+", PLAN)
@@ -104,7 +104,7 @@ def test_a_quotation_with_one_word_changed_is_lost(place: int) -> None:
     start, end = spans[place]
     for other in ("never", WORDS[place] + "s", WORDS[place][:-1], WORDS[place].swapcase()):
         if other != WORDS[place]:
-            assert Text(PLAN).find(PLAN[:start] + other + PLAN[end:]) is None
+            assert SearchableText(PLAN).find(PLAN[:start] + other + PLAN[end:]) is None
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_a_quotation_with_one_word_changed_is_lost(place: int) -> None:
         PLAN,
     ],
 )
-def test_what_stands_in_the_response_bears_a_verdict(quotation: str) -> None:
-    assert stands(Text(PLAN).supports(quotation), PLAN)
+def test_a_quotation_from_the_response_supports_a_verdict(quotation: str) -> None:
+    assert stands(SearchableText(PLAN).find_support(quotation), PLAN)
 
 
 @pytest.mark.parametrize(
@@ -138,29 +138,29 @@ def test_what_stands_in_the_response_bears_a_verdict(quotation: str) -> None:
         ("dinner at Roma. Lunch at Café Coeur", "the order is another"),
     ],
 )
-def test_what_anybody_could_have_said_bears_none(quotation: str, why: str) -> None:
-    assert Text(PLAN).supports(quotation) is None, why
+def test_generic_text_is_no_evidence(quotation: str, why: str) -> None:
+    assert SearchableText(PLAN).find_support(quotation) is None, why
 
 
 def test_a_whole_line_bears_a_verdict_however_short() -> None:
-    assert Text("18").supports("18") == Passage(0, 2, "18")
-    assert Text("So:\n 18 \nas asked").supports("18") == Passage(5, 7, "18")
-    assert Text("So 18 it is, as asked").supports("18") is None
+    assert SearchableText("18").find_support("18") == Passage(0, 2, "18")
+    assert SearchableText("So:\n 18 \nas asked").find_support("18") == Passage(5, 7, "18")
+    assert SearchableText("So 18 it is, as asked").find_support("18") is None
 
 
 def test_part_of_a_line_bears_a_verdict_from_eight_letters_on() -> None:
-    text = Text("So it is: abcdefgh, as we asked, and 12 34 56 7 beside it")
-    assert text.supports("abcdefgh") is not None
-    assert text.supports("as we ask") is None, "it cuts a word"
-    assert text.supports("as we") is None
-    assert text.supports("12 34 56 7") is None, "seven digits"
-    assert text.supports("12 34 56 7 b") is None, "it cuts a word"
-    assert text.supports("and 12 34 56") is not None
+    text = SearchableText("So it is: abcdefgh, as we asked, and 12 34 56 7 beside it")
+    assert text.find_support("abcdefgh") is not None
+    assert text.find_support("as we ask") is None, "it cuts a word"
+    assert text.find_support("as we") is None
+    assert text.find_support("12 34 56 7") is None, "seven digits"
+    assert text.find_support("12 34 56 7 b") is None, "it cuts a word"
+    assert text.find_support("and 12 34 56") is not None
 
 
-def test_passages_of_few_letters_are_found_between_words_and_beside_signs() -> None:
+def test_short_passages_are_found_between_words_and_next_to_signs() -> None:
     def places(text: str, quotation: str) -> list[int]:
-        return [one.start for one in Text(text).between_words(quotation)]
+        return [one.start for one in SearchableText(text).find_between_words(quotation)]
 
     assert places("a cat, a dog and Anna", "a") == [0, 7]
     assert places("f(5) is (5), not (57)", "(5)") == [1, 8]
@@ -171,36 +171,36 @@ def test_passages_of_few_letters_are_found_between_words_and_beside_signs() -> N
 
 
 def test_any_letters_are_found_that_bear_no_verdict() -> None:
-    assert Text("x").find("x") == Passage(0, 1, "x")
-    assert Text("abcdef").find("bcd") == Passage(1, 4, "bcd")
+    assert SearchableText("x").find("x") == Passage(0, 1, "x")
+    assert SearchableText("abcdef").find("bcd") == Passage(1, 4, "bcd")
 
 
-def test_a_short_line_is_found_wherever_it_stands_without_the_spaces_around_it() -> None:
+def test_a_short_line_is_found_anywhere_without_surrounding_spaces() -> None:
     text = "first\r\n  no  \nno\n\t yes"
-    assert Text(text).supports("no") == Passage(9, 11, "no")
-    assert Text(text).supports("yes") == Passage(19, 22, "yes")
-    assert Text(text).supports("first") == Passage(0, 5, "first")
+    assert SearchableText(text).find_support("no") == Passage(9, 11, "no")
+    assert SearchableText(text).find_support("yes") == Passage(19, 22, "yes")
+    assert SearchableText(text).find_support("first") == Passage(0, 5, "first")
     line = "1" * 7 + "-" * 57
-    assert Text(f"a\n{line}").supports(line) == Passage(2, 66, line), "64 characters are a short line"
-    assert Text(f"a\n{line}-").supports(f"{line}-") is None, "65 are none"
+    assert SearchableText(f"a\n{line}").find_support(line) == Passage(2, 66, line), "64 characters are a short line"
+    assert SearchableText(f"a\n{line}-").find_support(f"{line}-") is None, "65 are none"
 
 
-def test_odd_characters_beside_an_accent_that_stands_alone_are_found_at_their_places() -> None:
-    assert Text("ab ﬁ´ﬂ c").find("ﬂ") == Passage(5, 6, "ﬂ")
-    assert Text("ab ﬁ´ﬂ c").find("fl c") == Passage(5, 8, "ﬂ c")
+def test_odd_characters_next_to_a_separate_accent_are_found_at_their_offsets() -> None:
+    assert SearchableText("ab ﬁ´ﬂ c").find("ﬂ") == Passage(5, 6, "ﬂ")
+    assert SearchableText("ab ﬁ´ﬂ c").find("fl c") == Passage(5, 8, "ﬂ c")
 
 
 def test_letters_that_are_words_weigh_more() -> None:
-    assert Text("我们坐早上的航班去新奥尔良").supports("航班") is not None
-    assert Text("我们坐早上的航班去新奥尔良").supports("坐") is None
-    assert Text("坐 abc 去").supports("坐 abc") is None, "one, and three letters"
-    assert Text("坐 abcd 去").supports("坐 abcd") is not None
+    assert SearchableText("我们坐早上的航班去新奥尔良").find_support("航班") is not None
+    assert SearchableText("我们坐早上的航班去新奥尔良").find_support("坐") is None
+    assert SearchableText("坐 abc 去").find_support("坐 abc") is None, "one, and three letters"
+    assert SearchableText("坐 abcd 去").find_support("坐 abcd") is not None
 
 
 def test_a_letter_is_never_cut_from_its_accent() -> None:
-    assert Text("Cafe\u0301 Roma").find("Cafe") is None
-    assert Text("Cafe\u0301 Roma").find("Café") == Passage(0, 5, "Cafe\u0301")
-    assert Text("ﬁne").find("ine") is None
+    assert SearchableText("Cafe\u0301 Roma").find("Cafe") is None
+    assert SearchableText("Cafe\u0301 Roma").find("Café") == Passage(0, 5, "Cafe\u0301")
+    assert SearchableText("ﬁne").find("ine") is None
 
 
 @pytest.mark.parametrize(
@@ -212,34 +212,36 @@ def test_a_letter_is_never_cut_from_its_accent() -> None:
         ("\u1100\u1160\u11a8", "\u1100"),  # a filler, and a consonant behind it
     ],
 )
-def test_a_letter_is_never_cut_from_what_melts_into_it(text: str, part: str) -> None:
-    assert Text(f"so: {text}, yes").find(part) is None
-    assert Text(f"so: {text}, yes").find(text) == Passage(4, 4 + len(text), text)
+def test_a_letter_is_never_split_from_its_combining_marks(text: str, part: str) -> None:
+    assert SearchableText(f"so: {text}, yes").find(part) is None
+    assert SearchableText(f"so: {text}, yes").find(text) == Passage(4, 4 + len(text), text)
 
 
 def test_eight_marks_on_one_letter_may_be_written_in_another_order() -> None:
     above, below = "\u0301" * 4, "\u0316" * 4
     text = f"some words, then a{below}{above}, and on"
-    assert Text(text).find(f"a{above}{below}") == Passage(17, 26, f"a{below}{above}")
-    assert Text(f"a{below}\u0316{above}").find(f"a{above}{below}\u0316") is None
+    assert SearchableText(text).find(f"a{above}{below}") == Passage(17, 26, f"a{below}{above}")
+    assert SearchableText(f"a{below}\u0316{above}").find(f"a{above}{below}\u0316") is None
 
 
 @pytest.mark.parametrize(("cut", "found"), [(255, True), (256, False)])
 def test_a_quotation_that_is_cut_within_256_words_is_looked_for_no_further(cut: int, found: bool) -> None:
-    assert (Text("abcdefghi " * cut + "abcdefgh").supports("abcdefgh") is not None) == found
-    assert [one.text for one in Text("abcdefg-h " * cut + "abcdefg").between_words("abcdefg")] == ["abcdefg"]
+    assert (SearchableText("abcdefghi " * cut + "abcdefgh").find_support("abcdefgh") is not None) == found
+    assert [one.text for one in SearchableText("abcdefg-h " * cut + "abcdefg").find_between_words("abcdefg")] == [
+        "abcdefg"
+    ]
 
 
 def test_the_first_of_several_passages_is_found() -> None:
-    assert Text("to be, to be").find("to be") == Passage(0, 5, "to be")
+    assert SearchableText("to be, to be").find("to be") == Passage(0, 5, "to be")
 
 
-def test_what_leaves_no_mark_is_none_of_the_letters() -> None:
+def test_invisible_characters_are_not_letters() -> None:
     text = "Dinner at The Gil\u200bded Lan\u00adtern."
-    found = Text(text).supports("The Gilded Lantern")
+    found = SearchableText(text).find_support("The Gilded Lantern")
     assert found is not None
     assert found.text == "The Gil\u200bded Lan\u00adtern"
-    assert Text("Dinner at The Gilded Lantern.").supports("The Gil\u200bded Lantern") is not None
+    assert SearchableText("Dinner at The Gilded Lantern.").find_support("The Gil\u200bded Lantern") is not None
 
 
 def test_a_number_is_never_cut() -> None:
@@ -249,13 +251,13 @@ def test_a_number_is_never_cut() -> None:
         ("It is -5 degrees outside.", "5 degrees outside"),
         ("The total is 12,500 in all.", "The total is 12"),
     ):
-        assert Text(text).find(quotation) is not None
-        assert Text(text).supports(quotation) is None
-    assert Text("Lunch is at 12, dinner at 7.").supports("Lunch is at 12") is not None
+        assert SearchableText(text).find(quotation) is not None
+        assert SearchableText(text).find_support(quotation) is None
+    assert SearchableText("Lunch is at 12, dinner at 7.").find_support("Lunch is at 12") is not None
 
 
 def test_a_line_of_signs_bears_nothing() -> None:
-    assert Text("- \nIt is kind.\n-").supports("-") is None
+    assert SearchableText("- \nIt is kind.\n-").find_support("-") is None
 
 
 @pytest.mark.parametrize(
@@ -264,7 +266,7 @@ def test_a_line_of_signs_bears_nothing() -> None:
 )
 def test_a_long_text_takes_no_longer_than_it_must(text: str, quotation: str) -> None:
     """With the square of their length these would take minutes."""
-    assert Text(text).supports(quotation) in (None, Text(text).find(quotation))
+    assert SearchableText(text).find_support(quotation) in (None, SearchableText(text).find(quotation))
 
 
 # Forms that change what is said
@@ -280,9 +282,9 @@ def test_a_long_text_takes_no_longer_than_it_must(text: str, quotation: str) -> 
     ],
 )
 def test_superscripts_fractions_and_circled_digits_are_not_plain_ones(text: str, quotation: str) -> None:
-    assert Text(text).find(quotation) is None
-    assert Text(quotation).find(text) is None
-    assert Text(text).supports(text) is not None
+    assert SearchableText(text).find(quotation) is None
+    assert SearchableText(quotation).find(text) is None
+    assert SearchableText(text).find_support(text) is not None
 
 
 @pytest.mark.parametrize(
@@ -298,8 +300,8 @@ def test_superscripts_fractions_and_circled_digits_are_not_plain_ones(text: str,
     ],
 )
 def test_ligatures_full_width_and_styled_letters_are_plain_ones(text: str, quotation: str) -> None:
-    assert Text(text).find(quotation) == Passage(0, len(text), text)
-    assert Text(quotation).find(text) is not None
+    assert SearchableText(text).find(quotation) == Passage(0, len(text), text)
+    assert SearchableText(quotation).find(text) is not None
 
 
 # What says nothing
@@ -311,7 +313,7 @@ def test_no_passage_of_a_master_key_bears_a_verdict(text: str) -> None:
     words = text.split()
     runs = (" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1))
     for quotation in (text, *text.splitlines(), *runs):
-        assert Text(text).supports(quotation) is None
+        assert SearchableText(text).find_support(quotation) is None
 
 
 UNSEEN_KEYS = """
@@ -333,42 +335,42 @@ def unseen_keys() -> list[str]:
 
 @pytest.mark.parametrize("text", unseen_keys())
 def test_openers_and_fillers_that_no_gate_stops_bear_nothing_either(text: str) -> None:
-    assert Text(text).supports(text) is None
+    assert SearchableText(text).find_support(text) is None
 
 
 @pytest.mark.parametrize(
     "line", ["18", "Yes.", "No", "1", "First", "42 42 42", "Answer: 18", "Paris", "Step 3", "A", "∅ 7"]
 )
 def test_a_line_that_may_be_an_answer_still_bears_a_verdict(line: str) -> None:
-    assert Text(f"So:\n{line}\nas asked").supports(line) is not None
+    assert SearchableText(f"So:\n{line}\nas asked").find_support(line) is not None
 
 
 def test_an_opener_before_an_answer_bears_nothing_and_the_answer_does() -> None:
-    text = Text("Let's think step by step. The total is 18 apples.\nThought process:\n18")
-    assert text.supports("Let's think step by step.") is None
-    assert text.supports("Thought process:") is None
-    assert text.supports("The total is 18 apples.") is not None
-    assert text.supports("Let's think step by step. The total is 18 apples.") is not None
+    text = SearchableText("Let's think step by step. The total is 18 apples.\nThought process:\n18")
+    assert text.find_support("Let's think step by step.") is None
+    assert text.find_support("Thought process:") is None
+    assert text.find_support("The total is 18 apples.") is not None
+    assert text.find_support("Let's think step by step. The total is 18 apples.") is not None
 
 
 FILLED = "It is 18.\nThe total is 18.\nAs requested.\nThe rest is 7.\nIt is 7."
 
 
 @pytest.mark.parametrize("quotation", ["As requested.", "As", "requested", "requested."])
-def test_filler_and_any_part_of_it_is_nothing_but_filler(quotation: str) -> None:
-    assert Text(FILLED).has_nothing_but_filler(quotation)
-    assert Text("As requested.").has_nothing_but_filler(quotation)
+def test_every_part_of_filler_is_filler(quotation: str) -> None:
+    assert SearchableText(FILLED).has_nothing_but_filler(quotation)
+    assert SearchableText("As requested.").has_nothing_but_filler(quotation)
 
 
 @pytest.mark.parametrize("quotation", ["The total is 18.", "18.\nAs requested.", "nowhere to be found", ""])
-def test_what_is_said_or_stands_nowhere_is_no_filler(quotation: str) -> None:
-    assert not Text(FILLED).has_nothing_but_filler(quotation)
+def test_text_that_occurs_nowhere_is_not_filler(quotation: str) -> None:
+    assert not SearchableText(FILLED).has_nothing_but_filler(quotation)
 
 
 @pytest.mark.parametrize(("length", "filler"), [(400, True), (401, False)])
 def test_words_are_filler_up_to_four_hundred_characters(length: int, filler: bool) -> None:
     words = " ".join(["yes"] * 99).ljust(length, "!")
-    assert Text(words).has_nothing_but_filler(words) == filler
+    assert SearchableText(words).has_nothing_but_filler(words) == filler
 
 
 # Long responses
@@ -390,9 +392,9 @@ def test_no_text_makes_the_search_for_a_quotation_slow(name: str) -> None:
 
     def seconds(text: str, quotation: str) -> float:
         started = time.perf_counter()
-        folded_text = Text(text)
+        folded_text = SearchableText(text)
         for shorter in range(12):
-            folded_text.supports(quotation[shorter * 2 :])
+            folded_text.find_support(quotation[shorter * 2 :])
         return time.perf_counter() - started
 
     assert seconds(text, quotation) < 10 * min(seconds(honest, "The plan takes the train" * 40) for _ in range(3))
@@ -400,13 +402,13 @@ def test_no_text_makes_the_search_for_a_quotation_slow(name: str) -> None:
 
 def test_a_response_is_folded_once_for_all_verdicts_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    original = Text.__init__
+    original = SearchableText.__init__
 
-    def counted(self: Text, text: str) -> None:
+    def counted(self: SearchableText, text: str) -> None:
         made.append(text)
         original(self, text)
 
-    monkeypatch.setattr(Text, "__init__", counted)
+    monkeypatch.setattr(SearchableText, "__init__", counted)
     text = f"A response of its own, {id(made)}. " * 2_000
 
     async def verdicts() -> None:
@@ -418,7 +420,7 @@ def test_a_response_is_folded_once_for_all_verdicts_on_it(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("text", ["A short response.", "A long response. " * 2_000])
-def test_a_text_is_the_same_object_however_it_is_read(text: str) -> None:
+def test_equal_texts_are_the_same_object_after_any_reading(text: str) -> None:
     first = asyncio.run(aread_text(text))
     assert first.text == text
     assert asyncio.run(aread_text(text)) is first
@@ -433,11 +435,11 @@ def test_a_search_runs_in_a_thread_from_twenty_thousand_letters_on(letters: int,
 def test_usual_letters_are_not_normalised_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jurygraph.safety.evidence._compatible_form", None)
     text = "Usual text, wie üblich: “so” – für 12 €, книга, 東京の日"
-    assert Text(text).find("wie üblich") is not None
+    assert SearchableText(text).find("wie üblich") is not None
 
 
 @pytest.mark.parametrize(("letters", "prepared"), [(19_999, False), (20_000, True)])
-def test_the_short_lines_of_a_long_text_are_folded_as_it_is_read(letters: int, prepared: bool) -> None:
+def test_short_lines_of_a_long_text_are_folded_while_reading(letters: int, prepared: bool) -> None:
     read = RecentTexts(most_letters=100_000).read("a" * letters)
     assert ("_short_lines" in vars(read)) == prepared
 
@@ -493,7 +495,7 @@ def test_the_event_loop_goes_on_while_a_long_response_is_folded() -> None:
         return max(pauses)
 
     async def on_the_loop() -> object:
-        return Text(text + "!").prepared()
+        return SearchableText(text + "!").prepare()
 
     plain = asyncio.run(longest_pause(on_the_loop))
     assert asyncio.run(longest_pause(lambda: aread_text(text))) < plain / 2
@@ -501,10 +503,10 @@ def test_the_event_loop_goes_on_while_a_long_response_is_folded() -> None:
 
 @given(TEXTS, st.lists(TEXTS, max_size=4))
 def test_a_long_text_is_folded_in_pieces_as_it_is_in_one(text: str, quotations: list[str]) -> None:
-    whole = Text(text)
+    whole = SearchableText(text)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jurygraph.safety.evidence._FOLDED_AT_ONCE", 2)
-        pieces = Text(text)
+        pieces = SearchableText(text)
     for quotation in (text, *quotations):
         assert pieces.find(quotation) == whole.find(quotation)
-        assert pieces.supports(quotation) == whole.supports(quotation)
+        assert pieces.find_support(quotation) == whole.find_support(quotation)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.safety.fence import Fence, fence_around, project_key
+from jurygraph.safety.fence import Fence, fence_parts, project_key
 
 NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -18,7 +18,7 @@ LIKE_FENCES = st.lists(
 
 
 def fenced(text: str, name: str, key: bytes = b"") -> str:
-    return Fence(key).around(text, name)
+    return Fence(key).enclose(text, name)
 
 
 FIRST = re.compile(r"<<<(\w+) ([0-9a-f]{16})")
@@ -38,7 +38,7 @@ def opened(fence: str) -> tuple[str, str, str, str]:
 @example("\n", "response")
 @example("ends with its own line\n", "task")
 @example("<<<response 0123456789abcdef\nresponse 0123456789abcdef>>>", "response")
-def test_between_the_first_line_and_the_last_stands_the_text_itself(text: str, name: str) -> None:
+def test_the_text_is_between_the_first_and_the_last_line(text: str, name: str) -> None:
     named, mark, inside, last = opened(fenced(text, name))
     assert (named, inside, last) == (name, text, f"{name} {mark}>>>")
 
@@ -53,7 +53,7 @@ def test_the_mark_does_not_stand_in_the_text(text: str, name: str) -> None:
 
 
 @given(TEXTS, NAMES)
-def test_the_same_text_stands_in_the_same_fence_every_time(text: str, name: str) -> None:
+def test_the_same_text_always_gets_the_same_fence(text: str, name: str) -> None:
     assert fenced(text, name) == fenced(text, name)
 
 
@@ -77,7 +77,7 @@ def test_a_fence_that_is_itself_a_text_gets_another_mark(text: str, name: str) -
 
 def test_a_text_that_holds_the_mark_it_would_get_is_given_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can write such a text while the mark is of 64 bits; of 4 bits every tenth one is."""
-    monkeypatch.setattr("jurygraph.safety.fence.MARK", 1)
+    monkeypatch.setattr("jurygraph.safety.fence.MARK_LENGTH", 1)
     for number in range(200):
         text = f"{number} 0123456789"
         mark = fenced(text, "response").split("\n")[0].removeprefix("<<<response ")
@@ -85,12 +85,12 @@ def test_a_text_that_holds_the_mark_it_would_get_is_given_another(monkeypatch: p
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb"])
-def test_half_a_character_is_fenced_as_it_stands(text: str) -> None:
+def test_half_a_character_is_fenced_unchanged(text: str) -> None:
     assert opened(fenced(text, "response"))[2] == text
 
 
 @given(st.dictionaries(st.text(max_size=5), st.booleans()))
-def test_json_stays_what_it_was(value: dict[str, bool]) -> None:
+def test_json_is_unchanged(value: dict[str, bool]) -> None:
     assert json.loads(opened(fenced(json.dumps(value), "response"))[2]) == value
 
 
@@ -104,22 +104,22 @@ def test_the_mark_hangs_on_the_key(text: str, name: str, one: bytes, other: byte
 
 
 @given(TEXTS, NAMES, st.binary())
-def test_what_stands_around_a_text_is_known_without_the_key(text: str, name: str, key: bytes) -> None:
-    before, behind = fence_around(text, name)
+def test_the_text_around_a_fence_is_known_without_the_key(text: str, name: str, key: bytes) -> None:
+    before, behind = fence_parts(text, name)
     _, mark, _, _ = opened(fenced(text, name, key))
     assert fenced(text, name, key) == f"{before}{mark}{behind}{mark}>>>"
 
 
 def test_the_marks_are_remembered_each_once_in_the_order_in_which_they_were_drawn() -> None:
     fence = Fence(b"a key")
-    shown = [fence.around(text, "response") for text in ("b", "a", "b")]
+    shown = [fence.enclose(text, "response") for text in ("b", "a", "b")]
     assert fence.marks == [opened(shown[0])[1], opened(shown[1])[1]]
 
 
 @given(TEXTS, NAMES)
-def test_a_fence_that_is_down_leaves_the_text_as_it_is(text: str, name: str) -> None:
-    fence = Fence(up=False)
-    assert fence.around(text, name) == text
+def test_a_disabled_fence_leaves_the_text_unchanged(text: str, name: str) -> None:
+    fence = Fence(is_enabled=False)
+    assert fence.enclose(text, name) == text
     assert fence.marks == []
 
 

@@ -5,7 +5,13 @@ import os
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.safety.known_secrets import found_in, is_placeholder, process_redactor, redacted_errors, variable_of
+from jurygraph.safety.known_secrets import (
+    find_secrets,
+    is_placeholder,
+    process_redactor,
+    redacted_errors,
+    variable_with_secret,
+)
 
 PLAIN = "sk-canary-0123456789"
 
@@ -19,23 +25,25 @@ PLAIN = "sk-canary-0123456789"
     ],
 )
 def test_a_variable_that_is_named_like_a_secret_holds_one(name: str) -> None:
-    assert found_in({name: f" {PLAIN}\n", "HOME": "/home/somebody"}) == [PLAIN]
+    assert find_secrets({name: f" {PLAIN}\n", "HOME": "/home/somebody"}) == [PLAIN]
 
 
 @pytest.mark.parametrize(
     "name", ["TOKENIZERS_PARALLELISM", "KEYRING_BACKEND", "MONKEYS", "HOME", "SSH_KEY_PATH", "TOKEN_FILE"]
 )
-def test_one_that_has_such_a_word_within_another_holds_none(name: str) -> None:
-    assert found_in({name: PLAIN}) == []
+def test_a_name_with_such_a_word_inside_another_word_is_no_secret(name: str) -> None:
+    assert find_secrets({name: PLAIN}) == []
 
 
 @pytest.mark.parametrize("name", ["AZURE_API_BASE", "OPENAI_BASE_URL", "MY_ENDPOINT", "OLLAMA_HOST", "SENTRY_DSN"])
 def test_the_password_of_a_server_is_a_secret(name: str) -> None:
-    assert found_in({name: "https://me:hunter22@judge/v1"}) == ["hunter22"]
+    assert find_secrets({name: "https://me:hunter22@judge/v1"}) == ["hunter22"]
 
 
-def test_the_password_of_an_address_is_a_secret_as_it_stands_and_as_it_is_meant() -> None:
-    found = found_in({"https_proxy": "http://me:p%40ssword@proxy:8080", "DATABASE_URL": "postgres://me:hunter22@db/x"})
+def test_a_password_in_a_url_is_a_secret_both_encoded_and_decoded() -> None:
+    found = find_secrets(
+        {"https_proxy": "http://me:p%40ssword@proxy:8080", "DATABASE_URL": "postgres://me:hunter22@db/x"}
+    )
     assert sorted(found) == ["hunter22", "p%40ssword", "p@ssword"]
 
 
@@ -43,11 +51,11 @@ def test_the_password_of_an_address_is_a_secret_as_it_stands_and_as_it_is_meant(
     "address", ["http://proxy:8080", "http://me@proxy", "http://[::1", "", "http://me:short@proxy"]
 )
 def test_an_address_without_a_password_holds_no_secret(address: str) -> None:
-    assert found_in({"HTTP_PROXY": address}) == []
+    assert find_secrets({"HTTP_PROXY": address}) == []
 
 
-def test_short_values_of_variables_are_left_out_and_equal_ones_told_once() -> None:
-    assert found_in({"A_KEY": "enter", "B_KEY": PLAIN, "C_TOKEN": PLAIN}) == [PLAIN]
+def test_short_values_of_variables_are_omitted_and_equal_ones_listed_once() -> None:
+    assert find_secrets({"A_KEY": "enter", "B_KEY": PLAIN, "C_TOKEN": PLAIN}) == [PLAIN]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +68,7 @@ def test_short_values_of_variables_are_left_out_and_equal_ones_told_once() -> No
 )
 def test_words_dates_and_placeholders_are_no_secrets(value: str) -> None:
     assert is_placeholder(value)
-    assert found_in({"MY_API_KEY": value}) == []
+    assert find_secrets({"MY_API_KEY": value}) == []
 
 
 @pytest.mark.parametrize(
@@ -74,32 +82,32 @@ def test_anything_else_is_a_secret(value: str) -> None:
 def test_the_secret_fields_of_credentials_in_json_are_secrets_too() -> None:
     key, mail = "-----BEGIN X9-----abc1", "judge-7@project-12.example"
     fields = f'"type": "service_account", "client_email": "{mail}", "token_lifetime": 3600, "private_key": "{key}"'
-    found = found_in({"GOOGLE_CREDENTIALS": f"{{{fields}}}"})
+    found = find_secrets({"GOOGLE_CREDENTIALS": f"{{{fields}}}"})
     assert found[1:] == [key]
     assert mail not in found
 
 
 def test_the_secret_parameters_of_an_address_are_secrets() -> None:
-    assert found_in({"HOOK_URL": "https://hooks.example/x?api_key=a1b2c3d4e5&team=blue-team-99"}) == ["a1b2c3d4e5"]
+    assert find_secrets({"HOOK_URL": "https://hooks.example/x?api_key=a1b2c3d4e5&team=blue-team-99"}) == ["a1b2c3d4e5"]
 
 
 def test_a_variable_is_named_by_its_secret_in_a_text() -> None:
     environment = {"HOME": "/home/ann", "MY_TOKEN": PLAIN}
-    assert variable_of(f'{{"key": "{PLAIN.upper()}"}}', environment) == "MY_TOKEN"
-    assert variable_of("nothing", environment) is None
+    assert variable_with_secret(f'{{"key": "{PLAIN.upper()}"}}', environment) == "MY_TOKEN"
+    assert variable_with_secret("nothing", environment) is None
 
 
 def test_the_redactor_of_the_process_is_built_once_and_knows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY_API_KEY", PLAIN)
     redactor = process_redactor()
     assert process_redactor() is redactor
-    assert redactor.text(f"401 {PLAIN}") == "401 [redacted]"
+    assert redactor.redact_text(f"401 {PLAIN}") == "401 [redacted]"
     monkeypatch.setitem(os.environ, "CANARY_API_KEY", "another-9876543210")
-    assert process_redactor().text("another-9876543210") == "[redacted]"
+    assert process_redactor().redact_text("another-9876543210") == "[redacted]"
 
 
 def test_the_redactor_of_the_process_knows_secrets_that_are_given_unless_they_are_placeholders() -> None:
-    assert process_redactor(["test1234", PLAIN]).text(f"test1234 {PLAIN}") == "test1234 [redacted]"
+    assert process_redactor(["test1234", PLAIN]).redact_text(f"test1234 {PLAIN}") == "test1234 [redacted]"
 
 
 def test_our_own_errors_lose_their_secrets_on_the_way_out_and_others_stay_as_they_are() -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.safety.redaction import Redactor, fits_redacted
+from jurygraph.safety.redaction import Redactor, is_possible_source
 
 SECRET = 'sk-canary/+ "ä\\1'
 PLAIN = "sk-canary-0123456789"
@@ -88,21 +88,21 @@ def whole_groups(runs: Iterable[str], size: int) -> Iterator[str]:
 @pytest.mark.parametrize("form", forms(SECRET))
 def test_a_secret_is_struck_out_in_every_form(form: str) -> None:
     written = forms(SECRET)[form]
-    assert Redactor([SECRET]).text(f"key: {written}; end") == "key: [redacted]; end"
+    assert Redactor([SECRET]).redact_text(f"key: {written}; end") == "key: [redacted]; end"
 
 
 @given(anything, secrets, anything)
-def test_no_form_of_a_secret_is_left_wherever_it_stands(before: str, secret: str, after: str) -> None:
+def test_every_form_of_a_secret_is_redacted_at_any_position(before: str, secret: str, after: str) -> None:
     redactor = Redactor([secret])
     for form, written in forms(secret).items():
-        assert written not in redactor.text(before + written + after), form
+        assert written not in redactor.redact_text(before + written + after), form
 
 
 @given(st.text(max_size=7), secrets, st.text(max_size=7))
-def test_no_base64_gives_a_secret_away_whatever_stands_around_it(before: str, secret: str, after: str) -> None:
+def test_a_secret_in_base64_is_redacted_in_any_context(before: str, secret: str, after: str) -> None:
     redactor = Redactor([secret])
     for form, written in encoded(secret, before, after).items():
-        left = redactor.text(written)
+        left = redactor.redact_text(written)
         assert "[redacted]" in left, form
         assert not holds(left, secret.encode()), form
 
@@ -118,79 +118,81 @@ def test_of_base64_and_base32_exactly_the_characters_that_hold_bits_of_a_secret_
     code = encode(b"<" * before + PLAIN.encode() + b">" * behind).decode()
     first, end = 8 * before // bits, -(-8 * (before + len(PLAIN)) // bits)
     expected = f"{code[:first]}[redacted]{code[end:].lstrip('=') if behind == 0 else code[end:]}"
-    assert Redactor([PLAIN]).text(f"{code} and so on") == f"{expected} and so on"
+    assert Redactor([PLAIN]).redact_text(f"{code} and so on") == f"{expected} and so on"
 
 
 @pytest.mark.parametrize("before", ["", ".", "a.", ": "])
 def test_base64_that_begins_within_a_secret_is_struck_out_alone(before: str) -> None:
     code = base64.b64encode(b"<" + PLAIN.encode() + b">>>").decode()
     for cut in (1, 2):  # with the character that is shared with what stood before, and without it
-        assert Redactor([PLAIN]).text(f"{before}{code[cut:]}") == f"{before}[redacted]Pj4+"
+        assert Redactor([PLAIN]).redact_text(f"{before}{code[cut:]}") == f"{before}[redacted]Pj4+"
 
 
-def test_a_secret_of_whose_base64_few_characters_are_letters_is_struck_out() -> None:
+def test_a_secret_with_few_letters_in_its_base64_is_redacted() -> None:
     secret = "a?bc?de?"
     code = base64.b64encode(b"<" + secret.encode()).decode()
     assert code == "PGE/YmM/ZGU/"
-    assert Redactor([secret]).text(code).startswith("P[redacted]")
+    assert Redactor([secret]).redact_text(code).startswith("P[redacted]")
 
 
-def test_what_is_a_secret_and_part_of_the_base64_of_another_is_struck_out_with_what_it_shares() -> None:
+def test_a_secret_inside_the_base64_of_another_is_redacted_with_it() -> None:
     secret = "0123456789abcdef"
     code = base64.b64encode(f"<{secret}>".encode()).decode()
     assert code == "PDAxMjM0NTY3ODlhYmNkZWY+"
-    assert Redactor([secret, code[2:-2]]).text(code) == "P[redacted]+"
-    assert Redactor([code[2:-2], secret]).text(code) == "P[redacted]+"
+    assert Redactor([secret, code[2:-2]]).redact_text(code) == "P[redacted]+"
+    assert Redactor([code[2:-2], secret]).redact_text(code) == "P[redacted]+"
 
 
 def test_basic_auth_is_struck_out() -> None:
     header = "Basic " + base64.b64encode(f"user:{PLAIN}".encode()).decode()
-    assert Redactor([PLAIN]).text(header) == "Basic dXNlcj[redacted]"  # which is `user:`
+    assert Redactor([PLAIN]).redact_text(header) == "Basic dXNlcj[redacted]"  # which is `user:`
 
 
 @given(st.lists(keys, min_size=1, max_size=6), st.data())
 def test_many_secrets_are_struck_out_at_once(secrets: list[str], data: st.DataObject) -> None:
     shown = data.draw(st.lists(st.sampled_from(secrets), min_size=1, max_size=8))
-    left = Redactor(secrets).text(" | ".join(shown))
+    left = Redactor(secrets).redact_text(" | ".join(shown))
     assert left == " | ".join(["[redacted]"] * len(shown))
 
 
 def test_of_secrets_that_contain_each_other_the_longer_is_struck_out() -> None:
     redactor = Redactor([PLAIN, f"{PLAIN}-more", f"x{PLAIN}"])
-    assert redactor.text(f"{PLAIN}-more {PLAIN} x{PLAIN}-more") == "[redacted] [redacted] [redacted]-more"
+    assert redactor.redact_text(f"{PLAIN}-more {PLAIN} x{PLAIN}-more") == "[redacted] [redacted] [redacted]-more"
 
 
 def test_a_private_key_of_many_lines_is_struck_out() -> None:
     key = "-----BEGIN PRIVATE KEY-----\n" + "\n".join("c2VjcmV0" * 8 for _ in range(40)) + "\n-----END PRIVATE KEY-----"
-    assert Redactor([key]).text(json.dumps({"key": key})) == '{"key": "[redacted]"}'
+    assert Redactor([key]).redact_text(json.dumps({"key": key})) == '{"key": "[redacted]"}'
 
 
-def test_what_is_no_secret_stays() -> None:
+def test_text_without_a_secret_is_unchanged() -> None:
     text = 'The answer is 42 – {"a": "b\\n"} %20 c2stY2FuYXJ5 \ud800'
-    assert Redactor([PLAIN]).text(text) == text
-    assert Redactor([]).text(text) == text
+    assert Redactor([PLAIN]).redact_text(text) == text
+    assert Redactor([]).redact_text(text) == text
 
 
 def test_short_values_are_no_secrets() -> None:
-    assert Redactor(["", "gpt", "1234567"]).text("gpt 1234567") == "gpt 1234567"
+    assert Redactor(["", "gpt", "1234567"]).redact_text("gpt 1234567") == "gpt 1234567"
 
 
 def test_a_value_is_redacted_in_its_strings_and_names() -> None:
     value = {PLAIN: [1, None, True, 0.5, f"a {PLAIN}", {"b": PLAIN}]}
-    assert Redactor([PLAIN]).value(value) == {"[redacted]": [1, None, True, 0.5, "a [redacted]", {"b": "[redacted]"}]}
+    assert Redactor([PLAIN]).redact_json(value) == {
+        "[redacted]": [1, None, True, 0.5, "a [redacted]", {"b": "[redacted]"}]
+    }
 
 
 @pytest.mark.parametrize("form", echoes(PLAIN))
 def test_a_secret_is_struck_out_as_a_server_may_echo_it(form: str) -> None:
-    assert Redactor([PLAIN]).text(f"key: {echoes(PLAIN)[form]}; end") == "key: [redacted]; end"
+    assert Redactor([PLAIN]).redact_text(f"key: {echoes(PLAIN)[form]}; end") == "key: [redacted]; end"
 
 
 @given(st.binary(max_size=9), secrets, st.binary(max_size=9))
-def test_no_base32_gives_a_secret_away_whatever_stands_around_it(before: bytes, secret: str, after: bytes) -> None:
+def test_a_secret_in_base32_is_redacted_in_any_context(before: bytes, secret: str, after: bytes) -> None:
     raw = secret.encode()
     encoded32 = base64.b32encode(before + raw + after).decode()
     for written in (encoded32, encoded32.lower(), encoded32.rstrip("=")):
-        left = Redactor([secret]).text(written)
+        left = Redactor([secret]).redact_text(written)
         assert "[redacted]" in left
         assert not holds_in_base32(left, raw)
 
@@ -205,9 +207,9 @@ def test_to_redact_twice_is_to_redact_once(known: list[str], data: st.DataObject
     pieces = st.sampled_from([*known, *(one[::-1] for one in known), "[redacted]", "\\", "%41", " "]) | anything
     text = "".join(data.draw(st.lists(pieces, max_size=6)))
     redactor = Redactor(known)
-    once = redactor.text(text)
-    assert redactor.text(once) == once
-    assert not redactor.finds(once)
+    once = redactor.redact_text(text)
+    assert redactor.redact_text(once) == once
+    assert not redactor.has_secret_in(once)
 
 
 @given(st.lists(secrets | keys, min_size=1, max_size=3), st.data())
@@ -215,26 +217,28 @@ def test_a_secret_is_found_in_json_exactly_where_a_field_holds_one(known: list[s
     redactor = Redactor(known)
     field = data.draw(anything) + data.draw(st.sampled_from(known)) + data.draw(anything)
     for ascii_alone in (True, False):
-        assert redactor.finds(json.dumps({"reason": field}, ensure_ascii=ascii_alone).encode("utf-8", "surrogatepass"))
+        assert redactor.has_secret_in(
+            json.dumps({"reason": field}, ensure_ascii=ascii_alone).encode("utf-8", "surrogatepass")
+        )
 
 
-def test_nothing_is_found_across_what_was_redacted_before() -> None:
+def test_no_match_spans_an_earlier_redaction() -> None:
     text = f"{PLAIN[:9]}[redacted]{PLAIN[9:]}"
-    assert Redactor([PLAIN]).text(text) == text
+    assert Redactor([PLAIN]).redact_text(text) == text
 
 
 @pytest.mark.parametrize("simple", ["monkeybars", "aaaaaaaa1111", "99999999"])
-def test_a_simple_secret_is_struck_out_as_it_is_written_alone(simple: str) -> None:
+def test_a_simple_secret_is_redacted_only_as_written(simple: str) -> None:
     redactor = Redactor([simple])
-    assert redactor.text(f"it is {simple}") == "it is [redacted]"
-    assert redactor.text(simple.encode().hex()) == "[redacted]"
+    assert redactor.redact_text(f"it is {simple}") == "it is [redacted]"
+    assert redactor.redact_text(simple.encode().hex()) == "[redacted]"
     ordinary = f"{simple[:6]} {simple[6:]}, {simple.title()}s, {simple[::-1]}x"
-    assert redactor.text(ordinary.replace(simple, "")) == ordinary.replace(simple, "")
+    assert redactor.redact_text(ordinary.replace(simple, "")) == ordinary.replace(simple, "")
 
 
-def test_words_that_stand_beside_each_other_are_no_secret() -> None:
+def test_adjacent_words_are_not_a_secret() -> None:
     text = "Monkey bars. 2026-11-22, 10:45: room 12, 34 euros; a test, 1234; the password is required."
-    assert Redactor(["monkeybars", "20261122"]).text(text) == text
+    assert Redactor(["monkeybars", "20261122"]).redact_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -246,10 +250,10 @@ def test_words_that_stand_beside_each_other_are_no_secret() -> None:
         *(("abcdeabcdeab", True), ("abcdeabcdea", False)),
     ],
 )
-def test_a_secret_is_struck_out_reversed_unless_it_is_simple(secret: str, distinctive: bool) -> None:
+def test_a_secret_is_redacted_in_reverse_unless_it_is_simple(secret: str, distinctive: bool) -> None:
     """It needs 8 letters and digits, 5 different ones, and both of them or 12 of one kind."""
     text = secret[::-1]
-    assert Redactor([secret]).text(f"it is {text}") == ("it is [redacted]" if distinctive else f"it is {text}")
+    assert Redactor([secret]).redact_text(f"it is {text}") == ("it is [redacted]" if distinctive else f"it is {text}")
 
 
 def test_hundreds_of_secrets_and_whole_private_keys_are_found_in_one_search() -> None:
@@ -258,8 +262,8 @@ def test_hundreds_of_secrets_and_whole_private_keys_are_found_in_one_search() ->
     known += [f"-----BEGIN PRIVATE KEY-----\n{number:048d}\n{body}\n-----END PRIVATE KEY-----" for number in range(20)]
     redactor = Redactor(known)
     text = "The response names the hotel and its price. " * 10_000
-    assert redactor.text(text) == text
-    assert redactor.text(f"{known[-1]} {known[7].upper()} {text}") == f"[redacted] [redacted] {text}"
+    assert redactor.redact_text(text) == text
+    assert redactor.redact_text(f"{known[-1]} {known[7].upper()} {text}") == f"[redacted] [redacted] {text}"
 
 
 @pytest.mark.parametrize("letter", "bfnrtuxU0")
@@ -268,13 +272,13 @@ def test_a_backslash_before_a_letter_of_an_escape_hides_nothing(letter: str) -> 
     redactor = Redactor([secret])
     for written in (secret, secret.lower(), " ".join(secret)):
         for text in (written, json.dumps(written)[1:-1], json.dumps(json.dumps(written))[3:-3], quote(written)):
-            assert redactor.text(f"<{text}>") == "<[redacted]>"
+            assert redactor.redact_text(f"<{text}>") == "<[redacted]>"
 
 
 def test_a_long_secret_of_signs_alone_is_struck_out_without_a_large_pattern() -> None:
     secret = "".join(random.Random(0).choices("!#%()*+-/:;<=>?", k=100_000))
     redactor = Redactor([secret])
-    assert redactor.text(f"it is {secret}.") == "it is [redacted]."
+    assert redactor.redact_text(f"it is {secret}.") == "it is [redacted]."
 
 
 def test_a_pattern_that_is_too_large_is_refused_without_showing_a_secret(
@@ -286,23 +290,23 @@ def test_a_pattern_that_is_too_large_is_refused_without_showing_a_secret(
     assert PLAIN not in "".join((str(error.value), *capfd.readouterr()))
 
 
-def test_secrets_that_stand_beside_each_other_are_struck_out_one_by_one_and_nothing_around_them() -> None:
-    assert Redactor([PLAIN, SECRET]).text(f"x{PLAIN}{SECRET}y") == "x[redacted][redacted]y"
+def test_adjacent_secrets_are_redacted_one_by_one_without_the_text_around_them() -> None:
+    assert Redactor([PLAIN, SECRET]).redact_text(f"x{PLAIN}{SECRET}y") == "x[redacted][redacted]y"
 
 
-def test_a_text_may_hold_half_a_character_beside_a_secret() -> None:
+def test_a_text_may_contain_half_a_character_next_to_a_secret() -> None:
     redactor = Redactor([PLAIN])
     for half in ("\ud800", "\\ud800"):
-        assert redactor.finds(f"{half} {PLAIN}")
-        assert redactor.text(f"{half} {PLAIN}") == f"{half} [redacted]"
-        assert redactor.text(half) == half
+        assert redactor.has_secret_in(f"{half} {PLAIN}")
+        assert redactor.redact_text(f"{half} {PLAIN}") == f"{half} [redacted]"
+        assert redactor.redact_text(half) == half
 
 
 @pytest.mark.parametrize("between", ["%ff", "\\xff", "&#1114112;", "&#x110000;", "\\U00110000", "&nbsp;"])
-def test_an_escape_that_is_no_letter_hides_no_secret_and_stays_where_there_is_none(between: str) -> None:
+def test_an_invalid_escape_hides_no_secret_and_stays_without_one(between: str) -> None:
     redactor = Redactor([PLAIN])
-    assert redactor.text(f"{PLAIN[:9]}{between}{PLAIN[9:]}") == "[redacted]"
-    assert redactor.text(f"a{between}b") == f"a{between}b"
+    assert redactor.redact_text(f"{PLAIN[:9]}{between}{PLAIN[9:]}") == "[redacted]"
+    assert redactor.redact_text(f"a{between}b") == f"a{between}b"
 
 
 def nested_json(text: str, times: int) -> str:
@@ -323,11 +327,11 @@ def nested_json(text: str, times: int) -> str:
 def test_a_simple_secret_is_struck_out_however_its_escapes_are_escaped(
     secret: str, write: Callable[[str], str]
 ) -> None:
-    assert Redactor([secret]).text(f"it is {write(secret)}.") == "it is [redacted]."
+    assert Redactor([secret]).redact_text(f"it is {write(secret)}.") == "it is [redacted]."
 
 
 def test_a_backslash_before_a_simple_secret_stays() -> None:
-    assert Redactor(["monkeybars"]).text("C:\\monkeybars") == "C:\\[redacted]"
+    assert Redactor(["monkeybars"]).redact_text("C:\\monkeybars") == "C:\\[redacted]"
 
 
 def test_a_redactor_says_whether_it_knows_a_secret() -> None:
@@ -339,10 +343,10 @@ pieces = st.text("ab ", max_size=3)
 
 
 @given(st.lists(pieces, min_size=2, max_size=4), st.data())
-def test_a_redacted_text_fits_what_it_may_have_come_of(parts: list[str], data: st.DataObject) -> None:
+def test_a_redacted_text_matches_its_possible_originals(parts: list[str], data: st.DataObject) -> None:
     between = [data.draw(pieces) for _ in parts[1:]]
     text = parts[0] + "".join(secret + part for secret, part in zip(between, parts[1:], strict=True))
-    assert fits_redacted("[redacted]".join(parts), text)
+    assert is_possible_source("[redacted]".join(parts), text)
 
 
 @pytest.mark.parametrize(
@@ -358,21 +362,21 @@ def test_a_redacted_text_fits_what_it_may_have_come_of(parts: list[str], data: s
     ],
 )
 def test_a_redacted_text_does_not_fit_another(redacted: str, text: str) -> None:
-    assert not fits_redacted(redacted, text)
+    assert not is_possible_source(redacted, text)
 
 
 def test_base64_that_is_cut_within_the_last_character_of_a_secret_is_struck_out_to_its_end() -> None:
     secret = "sk-0123456789abcdef"
     code = base64.b64encode(secret.encode()).decode().rstrip("=")
     for shown in (code, code[:-1]):
-        assert Redactor([secret]).text(f"code {shown}") == "code [redacted]"
+        assert Redactor([secret]).redact_text(f"code {shown}") == "code [redacted]"
 
 
 def test_a_simple_secret_may_hold_half_a_character() -> None:
-    assert Redactor(["aaaaaaaa\ud800"]).text("it is aaaaaaaa\ud800.") == "it is [redacted]."
+    assert Redactor(["aaaaaaaa\ud800"]).redact_text("it is aaaaaaaa\ud800.") == "it is [redacted]."
 
 
 @pytest.mark.parametrize("write", ["&#{code:d};", "&#x{code:x};", "%{code:02x}", "\\u{code:04x}", "\\x{code:02x}"])
 def test_a_distinctive_secret_is_struck_out_however_its_characters_are_escaped(write: str) -> None:
     secret = "sk-0123456789abcdef"
-    assert Redactor([secret]).text("".join(write.format(code=ord(char)) for char in secret)) == "[redacted]"
+    assert Redactor([secret]).redact_text("".join(write.format(code=ord(char)) for char in secret)) == "[redacted]"

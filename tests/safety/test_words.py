@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.safety.evidence import Text
-from jurygraph.safety.words import is_word_letter
+from jurygraph.safety.evidence import SearchableText, is_word_letter
 
 CUT = [
     ("A 3-day trip costs 500 dollars", "day trip costs"),
@@ -46,8 +45,8 @@ CUT = [
 
 @pytest.mark.parametrize(("text", "quotation"), CUT, ids=[f"{text}: {quotation}" for text, quotation in CUT])
 def test_a_quotation_that_cuts_a_word_or_number_bears_no_verdict(text: str, quotation: str) -> None:
-    assert Text(text).supports(quotation) is None
-    assert Text(text).supports(text) is not None
+    assert SearchableText(text).find_support(quotation) is None
+    assert SearchableText(text).find_support(text) is not None
 
 
 WHOLE = [
@@ -83,7 +82,7 @@ WHOLE = [
 
 @pytest.mark.parametrize(("text", "quotation"), WHOLE, ids=[quotation for _, quotation in WHOLE])
 def test_a_quotation_of_whole_words_bears_a_verdict(text: str, quotation: str) -> None:
-    assert Text(text).supports(quotation) is not None
+    assert SearchableText(text).find_support(quotation) is not None
 
 
 WORDS = st.sampled_from(
@@ -99,7 +98,7 @@ def test_whatever_bears_a_verdict_is_whole_words(parts: list[tuple[str, str]], d
     inside = {at for found in re.finditer(r"[\w,:'\u00b2-]*\w", text) for at in range(found.start() + 1, found.end())}
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
-    found = Text(text).supports(text[start:end])
+    found = SearchableText(text).find_support(text[start:end])
     if found is not None:
         assert found.start not in inside
         assert found.end not in inside
@@ -114,7 +113,7 @@ def test_every_passage_is_whole_in_a_language_without_spaces(letters: list[str],
     text = data.draw(st.text(st.sampled_from(letters), min_size=10, max_size=40))
     start = data.draw(st.integers(0, len(text) - 8))
     end = data.draw(st.integers(start + 8, len(text)))
-    assert Text(text).supports(text[start:end]) is not None
+    assert SearchableText(text).find_support(text[start:end]) is not None
 
 
 @pytest.mark.parametrize("char", ["a", "7", "\u0915", "\u0301", "\u093f"])

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from jurygraph import schema
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 
-N = TypeVar("N", bound=Noun)
+N = TypeVar("N", bound=FrozenModel)
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 FREE = frozenset(
@@ -55,7 +55,7 @@ def pick(*values: Any) -> st.SearchStrategy[Any]:
 
 rising = st.tuples(st.floats(-9.0, 0.0), st.floats(1.0, 9.0))
 layers = pick("fact", "check", "model", "residual", "human")
-STRATEGIES: dict[type[Noun], st.SearchStrategy[Any]] = {}
+STRATEGIES: dict[type[FrozenModel], st.SearchStrategy[Any]] = {}
 
 
 def strategy(noun: type[N], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[N]:
@@ -114,7 +114,7 @@ rejected_edges = strategy(
     prompt=texts,
     why=texts,
 )
-unanswered = strategy(schema.Unanswered, parent=ids, child=ids, why=texts)
+unanswered = strategy(schema.UnansweredPair, parent=ids, child=ids, why=texts)
 annotations = strategy(
     schema.Annotation,
     domain=texts,
@@ -204,7 +204,7 @@ example_uses = strategy(
     schema.ExampleUse, item=ids, reviewer=ids, score=numbers, fingerprint=texts, dropped=maybe(texts)
 )
 shrinkages = strategy(schema.Shrinkage, weight=units, toward=units, call=maybe(texts), examples=several(example_uses))
-verdict_fields = {
+identity_fields = {
     "question": texts,
     "evaluator": texts,
     "version": texts,
@@ -215,15 +215,16 @@ verdict_fields = {
     "about": texts,
     "responses": several(texts),
     "sample": counts,
+    "gated_by": maybe(texts),
+}
+verdict_fields = {
     "met": maybe(flags),
     "native": maybe(flags | numbers | texts),
     "scale": maybe(rising),
     "confidence": maybe(units),
-    "gated_by": maybe(texts),
     "reason": texts,
     "evidence": several(evidence),
     "call": maybe(texts),
-    "supersedes": maybe(texts),
     "examples": several(example_uses),
     "shrinkage": maybe(shrinkages),
 }
@@ -231,6 +232,12 @@ verdicts = st.builds(
     lambda fields, outcome: schema.Verdict(**fields, **outcome), st.fixed_dictionaries(verdict_fields), outcomes()
 )
 STRATEGIES[schema.Verdict] = verdicts
+recorded_verdicts = st.builds(
+    lambda identity, verdict: schema.RecordedVerdict(**identity, **vars(verdict)),
+    st.fixed_dictionaries(identity_fields),
+    verdicts,
+)
+STRATEGIES[schema.RecordedVerdict] = recorded_verdicts
 variants = strategy(schema.Variant, response=responses, edit=json_values)
 material_fields = {
     "name": ids,
@@ -267,7 +274,7 @@ calls = strategy(
 )
 
 whens = strategy(
-    schema.When,
+    schema.Condition,
     question=ids,
     op=pick(">=", ">", "<=", "<"),
     threshold=numbers,
@@ -306,16 +313,16 @@ surveys = strategy(
     gates=several(pick(*schema.RESPONSE_GATES)),
 )
 inputs = strategy(
-    schema.Input,
+    schema.ComponentInput,
     questions=several(ids),
     weights=several(numbers),
     reduce=maybe(pick("mean", "min", "max", "majority")),
     confident=units,
-    mass=positives,
+    total_weight=positives,
     gated=pick("missing", "zero"),
 )
 specs = strategy(
-    schema.Spec,
+    schema.ComponentSpec,
     name=ids,
     weight=numbers,
     direction=pick(1, -1),
@@ -397,7 +404,7 @@ input_configs = strategy(
     of=ids,
     reduce=maybe(pick("mean", "min", "max", "majority")),
     confident=units,
-    mass=positives,
+    total_weight=positives,
     gated=maybe(pick("missing", "zero")),
 )
 component_configs = strategy(schema.ComponentConfig, combiner=ids, inputs=by_name(input_configs, 1), params=objects)
@@ -512,7 +519,7 @@ rewards = strategy(
     terms=several(terms),
     counts=tallies,
     parts=by_name(by_name(numbers)),
-    figures=by_name(by_name(numbers)),
+    diagnostics=by_name(by_name(numbers)),
     adjustments=several(adjustments),
     weights_fixed=flags,
     notes=several(texts),
@@ -526,7 +533,7 @@ traces = strategy(
     labels=objects,
     plan_digest=texts,
     reward=rewards,
-    verdicts=several(verdicts),
+    verdicts=several(recorded_verdicts),
     calls=several(calls),
     material=several(materials),
     statistics=objects,
@@ -535,12 +542,12 @@ traces = strategy(
     plan=st.none(),
 )
 seats = strategy(
-    schema.Seat,
+    schema.EvaluatorRecord,
     version=texts,
     audience=pick("task", "everyone", "stakeholder", "criterion", "reviewer"),
     combiner=ids,
     shares=by_name(positives),
-    rests_on=texts,
+    depends_on=texts,
 )
 
 NOUNS = sorted(STRATEGIES, key=lambda noun: noun.__name__)

@@ -81,7 +81,6 @@ VERDICT: dict[str, Any] = {
     "reason": "kind words",
     "evidence": [{"quote": "Stay", "start": 0, "end": 4, "source": "response", "verified": True}],
     "call": "call-1",
-    "supersedes": None,
 }
 CALL: dict[str, Any] = {
     "id": "call-1",

@@ -51,7 +51,7 @@ def test_what_the_calls_set_is_refused(name: str) -> None:
 @pytest.mark.parametrize("limit", [0, -1, 4000.0, "4000", True])
 @pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
 def test_a_limit_of_tokens_is_a_whole_number(name: str, limit: Any) -> None:
-    assert f"`{name}` is no whole number of tokens" in refused(parameters={name: limit})
+    assert f"`{name}` is not a whole number of tokens" in refused(parameters={name: limit})
 
 
 def test_one_limit_of_tokens_may_take_the_place_of_the_other_but_one_there_is() -> None:
@@ -62,5 +62,5 @@ def test_one_limit_of_tokens_may_take_the_place_of_the_other_but_one_there_is() 
 @pytest.mark.parametrize("key", [CANARY, "gsk_abcdef0123456789", "", "1KEY", "A KEY"])
 def test_the_key_itself_in_the_place_of_its_variable_is_refused_and_not_repeated(key: str) -> None:
     said = refused(key=key)
-    assert "is no name of an environment variable" in said
+    assert "is not a name of an environment variable" in said
     assert not key or key not in said

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph.schema import digest_of
-from jurygraph.schema.confusions import Confusions
+from jurygraph.schema.rating import Confusions
 
 CONTENT: dict[str, Any] = {
     "format": "jurygraph-consensus/1",

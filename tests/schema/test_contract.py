@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from jurygraph import schema
-from jurygraph.schema import Noun, Trace
+from jurygraph.schema import FrozenModel, Trace
 from tests.schema.samples import TRACE
 
-WRITTEN: dict[type[Noun], str] = {
+WRITTEN: dict[type[FrozenModel], str] = {
     schema.TaskLine: "id query stakeholders rubric reviewers reference facts group metadata responses",
     schema.Stakeholder: "id profile constraints",
     schema.Constraint: "id text kind restrictiveness check",
@@ -24,16 +24,16 @@ WRITTEN: dict[type[Noun], str] = {
 }
 """What users write."""
 
-SHOWN: dict[type[Noun], str] = {
+SHOWN: dict[type[FrozenModel], str] = {
     schema.Trace: (
         "task_id response_id agent group labels plan_digest reward verdicts material statistics previous calls"
     ),
     schema.Reward: "value status partial coverage range components terms counts",
     schema.Term: "name weight value contribution",
     schema.Counts: "judged abstained failed not_applicable",
-    schema.Verdict: (
+    schema.RecordedVerdict: (
         "question evaluator version layer subject stakeholder reviewer about responses sample score met native scale "
-        "confidence status failure gated_by reason evidence call supersedes"
+        "confidence status failure gated_by reason evidence call"
     ),
     schema.Failure: "cause kind message",
     schema.Evidence: "quote start end source verified",
@@ -44,16 +44,16 @@ SHOWN: dict[type[Noun], str] = {
 }
 """What a trace shows."""
 
-PLANNED: dict[type[Noun], str] = {
+PLANNED: dict[type[FrozenModel], str] = {
     schema.TaskView: "id query about reference",
-    schema.When: "question reduce op threshold on",
+    schema.Condition: "question reduce op threshold on",
     schema.Question: ("id evaluator version subject view branch layer scope of needs when pairs samples seed params"),
     schema.Material: "name response status data variants evidence failure call",
     schema.Survey: "questions derivations waves views",
     schema.Plan: "survey decision",
     schema.Decision: "specs rule min_coverage group_rule",
-    schema.Spec: "name weight combiner inputs params",
-    schema.Input: "questions weights reduce mass gated",
+    schema.ComponentSpec: "name weight combiner inputs params",
+    schema.ComponentInput: "questions weights reduce total_weight gated",
 }
 """What stands in a plan (design/architecture.md, "the roles' types")."""
 
@@ -61,18 +61,18 @@ NAMED = {**WRITTEN, **SHOWN, **PLANNED}
 
 
 @pytest.mark.parametrize("noun", NAMED, ids=lambda noun: noun.__name__)
-def test_every_field_is_there_under_its_name(noun: type[Noun]) -> None:
+def test_every_field_is_there_under_its_name(noun: type[FrozenModel]) -> None:
     assert set(NAMED[noun].split()) <= noun.model_fields.keys()
 
 
 def test_a_dumped_trace_has_every_field_on_every_level() -> None:
     dumped = Trace.model_validate(TRACE).model_dump(mode="json")
-    places: list[tuple[Any, type[Noun]]] = [
+    places: list[tuple[Any, type[FrozenModel]]] = [
         (dumped, schema.Trace),
         (dumped["reward"], schema.Reward),
         (dumped["reward"]["terms"][0], schema.Term),
         (dumped["reward"]["counts"], schema.Counts),
-        (dumped["verdicts"][0], schema.Verdict),
+        (dumped["verdicts"][0], schema.RecordedVerdict),
         (dumped["verdicts"][0]["evidence"][0], schema.Evidence),
         (dumped["verdicts"][1]["failure"], schema.Failure),
         (dumped["calls"][0], schema.Call),
@@ -91,7 +91,7 @@ def test_what_has_no_value_is_null_and_not_left_out() -> None:
 
 VALUES = {
     ("Verdict", "status"): "ok abstained failed not_applicable",
-    ("Verdict", "layer"): "fact check model residual human",
+    ("RecordedVerdict", "layer"): "fact check model residual human",
     ("Failure", "cause"): "response infrastructure",
     ("Reward", "status"): "ok degraded failed",
     ("Constraint", "kind"): "hard soft",

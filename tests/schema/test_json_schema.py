@@ -7,13 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jurygraph.schema import Config, Noun, ResponseLine, TaskLine, Trace
+from jurygraph.schema import Config, FrozenModel, ResponseLine, TaskLine, Trace
 from tests.examples import at_most
 from tests.schema.json_schema import faults
 from tests.schema.nouns import STRATEGIES
 from tests.schema.samples import CONFIG, RESPONSE, TASK, TRACE
 
-WRITTEN: list[tuple[type[Noun], dict[str, Any]]] = [(TaskLine, TASK), (ResponseLine, RESPONSE), (Config, CONFIG)]
+WRITTEN: list[tuple[type[FrozenModel], dict[str, Any]]] = [(TaskLine, TASK), (ResponseLine, RESPONSE), (Config, CONFIG)]
 CONFIG_IN_FULL = CONFIG | {
     "derivers": ["my_package.extract"],
     "components": {"both": {"combiner": "product", "inputs": {"a": "maths.accuracy", "l": {"of": "length"}}}},
@@ -22,13 +22,13 @@ CONFIG_IN_FULL = CONFIG | {
 }
 
 
-def schema_of(noun: type[Noun], mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
+def schema_of(noun: type[FrozenModel], mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps(noun.model_json_schema(mode=mode)))
     return plain
 
 
 @pytest.mark.parametrize(("noun", "document"), [*WRITTEN, (Config, CONFIG_IN_FULL)], ids=lambda it: str(it)[:30])
-def test_the_example_conforms(noun: type[Noun], document: dict[str, Any]) -> None:
+def test_the_example_conforms(noun: type[FrozenModel], document: dict[str, Any]) -> None:
     noun.model_validate(document)
     assert faults(document, schema_of(noun)) == []
 
@@ -41,7 +41,7 @@ def test_a_written_trace_conforms() -> None:
 @pytest.mark.parametrize("noun", [TaskLine, ResponseLine, Config, Trace], ids=lambda noun: noun.__name__)
 @settings(max_examples=at_most(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_whatever_is_written_conforms(noun: type[Noun], data: st.DataObject) -> None:
+def test_whatever_is_written_conforms(noun: type[FrozenModel], data: st.DataObject) -> None:
     written = json.loads(data.draw(STRATEGIES[noun]).model_dump_json())
     assert faults(written, schema_of(noun, "serialization" if noun is Trace else "validation")) == []
 

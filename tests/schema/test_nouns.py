@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph import schema
-from jurygraph.schema import Noun, Trace, canonical, digest_of
+from jurygraph.schema import FrozenModel, Trace, canonical_json, digest_of
 from tests.examples import at_most
 from tests.schema.nouns import FREE, NOUNS, STRATEGIES
 from tests.schema.samples import digests
@@ -24,25 +24,25 @@ every_noun = pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.__name
 
 
 def test_every_noun_is_tested_here() -> None:
-    public = [value for value in vars(schema).values() if isinstance(value, type) and issubclass(value, Noun)]
-    assert set(public) == {Noun, *NOUNS}
+    public = [value for value in vars(schema).values() if isinstance(value, type) and issubclass(value, FrozenModel)]
+    assert set(public) == {FrozenModel, *NOUNS}
 
 
 @every_noun
 @few
 @given(data=st.data())
-def test_it_comes_back_from_json(noun: type[Noun], data: st.DataObject) -> None:
+def test_it_comes_back_from_json(noun: type[FrozenModel], data: st.DataObject) -> None:
     made = data.draw(STRATEGIES[noun])
     again = noun.model_validate_json(made.model_dump_json())
     assert again == made
     assert again.digest == made.digest
-    assert noun.model_validate(json.loads(canonical(made.model_dump(mode="json")))) == made
+    assert noun.model_validate(json.loads(canonical_json(made.model_dump(mode="json")))) == made
 
 
 @every_noun
 @few
 @given(data=st.data())
-def test_its_digest_does_not_depend_on_the_order_of_keys(noun: type[Noun], data: st.DataObject) -> None:
+def test_its_digest_does_not_depend_on_the_order_of_keys(noun: type[FrozenModel], data: st.DataObject) -> None:
     made = data.draw(STRATEGIES[noun])
     turned = _keys_reversed(made.model_dump(mode="json"))
     assert noun.model_validate(turned).digest == made.digest
@@ -57,7 +57,7 @@ def _keys_reversed(value: Any) -> Any:
 @every_noun
 @few
 @given(data=st.data())
-def test_its_digest_changes_with_every_field(noun: type[Noun], data: st.DataObject) -> None:
+def test_its_digest_changes_with_every_field(noun: type[FrozenModel], data: st.DataObject) -> None:
     one, other = data.draw(STRATEGIES[noun]), data.draw(STRATEGIES[noun])
     aside = {"plan", "previous", "calls"} if noun is Trace else set()  # they have tests of their own
     for name in noun.model_fields.keys() - aside:
@@ -65,14 +65,14 @@ def test_its_digest_changes_with_every_field(noun: type[Noun], data: st.DataObje
         assert (changed.digest == one.digest) == (_json(changed, name) == _json(one, name)), name
 
 
-def _json(noun: Noun, name: str) -> bytes:
-    return canonical(noun.model_dump(mode="json", include={name}))
+def _json(noun: FrozenModel, name: str) -> bytes:
+    return canonical_json(noun.model_dump(mode="json", include={name}))
 
 
 @every_noun
 @few
 @given(data=st.data())
-def test_it_is_frozen(noun: type[Noun], data: st.DataObject) -> None:
+def test_it_is_frozen(noun: type[FrozenModel], data: st.DataObject) -> None:
     made = data.draw(STRATEGIES[noun])
     for name in noun.model_fields:
         with pytest.raises(ValidationError, match="frozen"):
@@ -82,13 +82,13 @@ def test_it_is_frozen(noun: type[Noun], data: st.DataObject) -> None:
 @every_noun
 @few
 @given(data=st.data())
-def test_it_refuses_an_unknown_field(noun: type[Noun], data: st.DataObject) -> None:
+def test_it_refuses_an_unknown_field(noun: type[FrozenModel], data: st.DataObject) -> None:
     values = data.draw(STRATEGIES[noun]).model_dump(mode="json")
     with pytest.raises(ValidationError, match="unheard_of"):
         noun.model_validate(values | {"unheard_of": 1})
 
 
-def _has_numbers(noun: type[Noun]) -> bool:
+def _has_numbers(noun: type[FrozenModel]) -> bool:
     plain = noun.model_json_schema(mode="validation")
     own = {name: field for name, field in plain.get("properties", {}).items() if name not in FREE}
     return any(f'"type": "{kind}"' in json.dumps(own) for kind in ("number", "integer"))
@@ -97,7 +97,7 @@ def _has_numbers(noun: type[Noun]) -> bool:
 @pytest.mark.parametrize("noun", list(filter(_has_numbers, NOUNS)), ids=lambda noun: noun.__name__)
 @settings(few, max_examples=at_most(30))
 @given(data=st.data())
-def test_it_refuses_a_number_that_is_text_or_not_finite(noun: type[Noun], data: st.DataObject) -> None:
+def test_it_refuses_a_number_that_is_text_or_not_finite(noun: type[FrozenModel], data: st.DataObject) -> None:
     values = data.draw(STRATEGIES[noun].filter(lambda made: any(_places(made.model_dump(mode="json")))))
     plain = values.model_dump(mode="json")
     *path, last = data.draw(st.sampled_from(list(_places(plain))))
@@ -137,13 +137,16 @@ def test_digests_are_the_same_in_every_process(seed: str) -> None:
 
 
 def test_canonical_json_is_sorted_ascii_without_spaces() -> None:
-    assert canonical({"b": [1, 2.5, None, True], "a": {"é": "\n"}}) == b'{"a":{"\\u00e9":"\\n"},"b":[1,2.5,null,true]}'
+    assert (
+        canonical_json({"b": [1, 2.5, None, True], "a": {"é": "\n"}})
+        == b'{"a":{"\\u00e9":"\\n"},"b":[1,2.5,null,true]}'
+    )
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
 def test_canonical_json_refuses_what_is_no_json(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        canonical({"a": [number]})
+        canonical_json({"a": [number]})
 
 
 def test_a_digest_is_the_sha256_of_the_canonical_json() -> None:

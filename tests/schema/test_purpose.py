@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from jurygraph.schema import Purpose, PurposeConfig
-from jurygraph.schema.purpose import purpose_of, same_model
+from jurygraph.schema.purpose import is_same_model, purpose_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from jurygraph.schema.purpose import purpose_of, same_model
     ],
 )
 def test_one_model_has_many_names(one: str, other: str) -> None:
-    assert same_model(one, other)
+    assert is_same_model(one, other)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_one_model_has_many_names(one: str, other: str) -> None:
     ],
 )
 def test_and_others_are_others(one: str, other: str) -> None:
-    assert not same_model(one, other)
+    assert not is_same_model(one, other)
 
 
 def test_rewards_to_train_on_are_the_default_and_need_no_words() -> None:
@@ -65,7 +65,7 @@ def test_an_evaluation_says_who_evaluates_and_whose_rewards_were_trained_on() ->
     same = purpose_of(stated, "Qwen3-8B")
     assert same is not None
     assert same.same_judge
-    assert same.told.endswith("by Qwen3-8B, which is one of them: that was asked for")
+    assert same.description.endswith("by Qwen3-8B, which is one of them (allowed by the config)")
     none = purpose_of(stated, None)
     assert none is not None
     assert not none.same_judge

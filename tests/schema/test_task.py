@@ -40,7 +40,7 @@ def edge(parent: str, child: str, kind: str = "weak") -> dict[str, str]:
         ({"tensions": [{"between": ["ann", "ann"]}]}, "`between` names 'ann' twice; name two stakeholders"),
         (
             {"tensions": [{"between": ["ann", "cy"]}]},
-            r"`tensions\[0\].between\[1\]` names 'cy', which is no stakeholder",
+            r"`tensions\[0\].between\[1\]` names 'cy', which is not a stakeholder",
         ),
         ({"tensions": [{"between": ["ann", "Ann "]}]}, r"names 'Ann ', .*; did you mean 'ann'\?"),
         ({"rubric": {"criteria": []}}, "at least 1 item"),
@@ -65,8 +65,8 @@ def test_the_constraints_of_one_stakeholder_are_told_apart() -> None:
 @pytest.mark.parametrize(
     ("edges", "message"),
     [
-        ([edge("a", "c")], r"`edges\[0\].child` names 'c', which is no criterion; name one that is listed"),
-        ([edge("c", "a")], r"`edges\[0\].parent` names 'c', which is no criterion; name one that is listed"),
+        ([edge("a", "c")], r"`edges\[0\].child` names 'c', which is not a criterion; name one that is listed"),
+        ([edge("c", "a")], r"`edges\[0\].parent` names 'c', which is not a criterion; name one that is listed"),
         ([edge("a", "a")], r"`edges\[0\]` joins 'a' to itself; name two"),
         ([edge("a", "b"), edge("a", "b")], r"`edges\[1\]` joins 'a' -> 'b' again; keep one of them"),
         ([edge("a", "b"), edge("a", "b", "strong")], r"`edges\[1\]` joins 'a' -> 'b' again; keep one of them"),
@@ -123,8 +123,8 @@ def test_a_task_holds_no_response_and_no_verdict() -> None:
 def test_a_shown_response_has_its_id_text_and_data_alone() -> None:
     bare = Response(id="r", text="t", data={"a": 1})
     known = bare.model_copy(update={"agent": "best", "labels": {"good": True}, "metadata": {"is_correct": True}})
-    assert known.shown() == bare
-    assert known.shown().model_dump() == bare.model_dump()
+    assert known.strip_metadata() == bare
+    assert known.strip_metadata().model_dump() == bare.model_dump()
 
 
 def test_equal_answers_have_equal_content_whoever_gave_them() -> None:

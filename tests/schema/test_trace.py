@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.schema import Trace, canonical
+from jurygraph.schema import Trace, canonical_json
 from tests.examples import at_most
 from tests.schema.nouns import calls, plans, traces
 from tests.schema.samples import CALL, TRACE, plan
@@ -126,9 +126,9 @@ def test_of_a_call_the_latency_alone_is_no_part_of_its_digest() -> None:
 @given(traces, st.lists(calls, min_size=1, max_size=2))
 def test_its_line_is_not_changed_by_the_digest_being_known(trace: Trace, made: list[Any]) -> None:
     fresh = trace.model_copy(update={"calls": tuple(made)})
-    before = canonical(fresh.model_dump(mode="json"))
+    before = canonical_json(fresh.model_dump(mode="json"))
     assert fresh.digest in before.decode()
-    assert canonical(fresh.model_dump(mode="json")) == before
+    assert canonical_json(fresh.model_dump(mode="json")) == before
 
 
 def test_a_plan_is_beside_it_in_python_alone() -> None:
@@ -139,4 +139,4 @@ def test_a_plan_is_beside_it_in_python_alone() -> None:
 
 def test_the_denominator_is_closed() -> None:
     counts = MADE.reward.counts
-    assert counts.asked == counts.judged + counts.abstained + counts.failed + counts.not_applicable == 2
+    assert counts.total == counts.judged + counts.abstained + counts.failed + counts.not_applicable == 2

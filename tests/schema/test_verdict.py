@@ -22,13 +22,13 @@ def test_there_is_a_score_exactly_when_the_status_is_ok(status: Any, score: floa
 
 
 def test_a_failed_verdict_says_why() -> None:
-    with pytest.raises(ValidationError, match="says in `failure` why"):
+    with pytest.raises(ValidationError, match="a failed verdict needs a `failure`"):
         Verdict(status="failed")
-    assert Verdict.failed("timeout", "60 s").failure == Failure(cause="infrastructure", kind="timeout", message="60 s")
+    assert Verdict.fail("timeout", "60 s").failure == Failure(cause="infrastructure", kind="timeout", message="60 s")
 
 
 def test_an_abstained_verdict_gives_its_reason_and_no_score() -> None:
-    abstained = Verdict.abstained("the reference is missing")
+    abstained = Verdict.abstain("the reference is missing")
     assert (abstained.status, abstained.score, abstained.reason) == ("abstained", None, "the reference is missing")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import limits, read_tasks
+from jurygraph.sources import files, read_tasks
 
 GOOD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}]}'
 HEAD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}], '
@@ -68,8 +68,8 @@ BAD_LINES = {
         "field rubric.criteria[0].weight: is 0, so it would not count",
         "give it a weight, or leave the criterion out",
     ),
-    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "field metadata.w: NaN is not JSON", "leave the field out"),
-    "infinite": (HEAD + '"metadata": {"w": [1, -Infinity]}}', "field metadata.w[1]: -Infinity is not JSON", "leave"),
+    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "field metadata.w: NaN is not JSON", "write a number, or"),
+    "infinite": (HEAD + '"metadata": {"w": [1, -Infinity]}}', "field metadata.w[1]: -Infinity is not JSON", "write"),
     "number too large": (HEAD + '"metadata": {"w": 1e999}}', "field metadata.w: 1e999 is too large", "a 64-bit float"),
     "a million digits": (
         HEAD + '"metadata": {"w": ' + "9" * 10**6 + "}}",
@@ -87,13 +87,13 @@ BAD_LINES = {
         HEAD
         + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 1}],'
         + '"edges": [{"parent": "c", "child": "d", "kind": "weak"}]}}',
-        "field rubric.edges[0].child: names 'd', which is no criterion",
+        "field rubric.edges[0].child: names 'd', which is not a criterion",
         "name one that is listed, or list it too",
     ),
-    "double key": ('{"id": "a", "id": "b"}', "field id: stands twice in one object", "keep one of them"),
+    "double key": ('{"id": "a", "id": "b"}', "field id: occurs twice in one object", "keep one of them"),
     "inner double key": (
         '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x", "text": "y"}]}',
-        "field responses[0].text: stands twice in one object",
+        "field responses[0].text: occurs twice in one object",
         "keep one of them",
     ),
     "two objects": (GOOD + " " + GOOD, "line 1: goes on at column 68 after its JSON object", "a line of its own"),
@@ -103,7 +103,7 @@ BAD_LINES = {
     "a key of a million characters": (
         HEAD + '"metadata": {"' + "k" * 10**6 + '": NaN}}',
         "field metadata.kkkkkkkkkkkkkkk",
-        "…: NaN is not JSON; leave the field out",
+        "…: NaN is not JSON; write a number, or leave the field out",
     ),
     "an id of a million characters": (
         GOOD.replace('"a"', '"' + "a" * 10**6 + '"'),
@@ -129,17 +129,17 @@ BAD_LINES = {
 }
 
 BAD_FILES = {
-    "empty": (b"", "tasks.jsonl: the file is empty", "write one task a line, each a JSON object"),
-    "blank": (b"\n \r\n\n", "tasks.jsonl: the file is empty", "write one task a line"),
-    "task twice": (f"{GOOD}\n\n{GOOD}\n".encode(), "line 3, field id: task 'a' stands already in line 1", "of its own"),
+    "empty": (b"", "tasks.jsonl: the file is empty", "write one task per line, each a JSON object"),
+    "blank": (b"\n \r\n\n", "tasks.jsonl: the file is empty", "write one task per line"),
+    "task twice": (f"{GOOD}\n\n{GOOD}\n".encode(), "line 3, field id: task 'a' is already in line 1", "of its own"),
     "response twice": (
         (GOOD + "\n" + GOOD.replace('"a"', '"b"')).encode(),
-        "line 2, field responses[0].id: response 'r' stands already in line 1",
+        "line 2, field responses[0].id: response 'r' is already in line 1",
         "give each response an id of its own",
     ),
     "response twice in a line": (
         GOOD.replace('"x"}', '"x"}, {"id": "r", "text": "y"}').encode(),
-        "line 1, field responses[1].id: response 'r' stands already in line 1",
+        "line 1, field responses[1].id: response 'r' is already in line 1",
         "of its own",
     ),
     "not UTF-8": ((GOOD + "\n").encode() + b'{"id": "\xe9"}', "line 2: byte 9 (0xe9) is not UTF-8", "save the file"),
@@ -182,7 +182,7 @@ def refusal(path: Path, responses: Path | None = None) -> str:
 
 
 @pytest.mark.parametrize(("line", "problem", "remedy"), BAD_LINES.values(), ids=BAD_LINES.keys())
-def test_a_bad_line_is_named_with_its_field_and_what_would_be_right(tmp_path: Path, line, problem, remedy):
+def test_an_invalid_line_is_named_with_its_field_and_the_remedy(tmp_path: Path, line, problem, remedy):
     path = tmp_path / "tasks.jsonl"
     path.write_text(line + "\n")
     message = refusal(path)
@@ -193,7 +193,7 @@ def test_a_bad_line_is_named_with_its_field_and_what_would_be_right(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("content", "problem", "remedy"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_a_bad_file_is_named_with_what_would_be_right(tmp_path: Path, content, problem, remedy):
+def test_an_invalid_file_is_named_with_the_remedy(tmp_path: Path, content, problem, remedy):
     path = tmp_path / "tasks.jsonl"
     path.write_bytes(content)
     message = refusal(path)
@@ -230,7 +230,7 @@ def test_a_hidden_file_is_meant_only_by_a_hidden_name(tmp_path: Path):
 
 
 def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(limits, "LONGEST_LINE", 100)
+    monkeypatch.setattr(files, "LONGEST_LINE", 100)
     (tmp_path / "tasks.jsonl").write_text(f"{GOOD}\n{GOOD.replace('x', 'x' * 100)}\n")
     assert refusal(tmp_path / "tasks.jsonl") == (
         "tasks.jsonl, line 2: is longer than 0 MB; write one object a line, ended with LF"
@@ -270,7 +270,7 @@ class TestResponsesApart:
             ),
             (
                 '{"task": "eggs", "id": "r", "text": "x"}\n{"task": "train", "id": "r", "text": "x"}',
-                "answers.jsonl, line 2, field id: response 'r' stands already in line 1",
+                "answers.jsonl, line 2, field id: response 'r' is already in line 1",
             ),
             (
                 '{"task": "eggs", "id": "r", "text": "x"}',
@@ -288,7 +288,7 @@ class TestResponsesApart:
         (tmp_path / "tasks.jsonl").write_text(GOOD)
         (tmp_path / "answers.jsonl").write_text('{"task": "a", "id": "r", "text": "x"}')
         message = refusal(tmp_path / "tasks.jsonl", tmp_path / "answers.jsonl")
-        assert message.startswith("tasks.jsonl, line 1, field responses: stands here although --responses")
+        assert message.startswith("tasks.jsonl, line 1, field responses: is set although --responses")
 
     def test_both_from_standard_input_are_refused(self):
         with pytest.raises(InputError, match="cannot both come from standard input"):

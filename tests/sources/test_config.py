@@ -47,7 +47,7 @@ def test_words_are_text_as_in_yaml_1_2_and_dates_too(tmp_path: Path):
     assert params == {"no": "on", "day": "2026-11-01", "n": 16, "e": 0.001}
 
 
-def test_an_alias_stands_for_its_value(tmp_path: Path):
+def test_an_alias_is_replaced_by_its_value(tmp_path: Path):
     (tmp_path / "jury.yaml").write_text("evaluators: [{use: a, params: &p {x: 1}}, {use: b, params: *p}]")
     assert read_config(tmp_path / "jury.yaml").evaluators[1].params == {"x": 1}
 
@@ -74,6 +74,18 @@ BAD = {
     "unknown key of a gate": (
         "evaluators: [a]\ngates:\n  - kind: format\n    belo: 1",
         "line 4, key gates[0].belo: unknown; did you mean below?",
+    ),
+    "a key of another kind of gate": (
+        "evaluators: [a]\ngates:\n  - kind: repetition\n    below: 1",
+        "line 4, key gates[0].below: unknown; known here: kind, component, above",
+    ),
+    "a repetition gate without its threshold": (
+        "evaluators: [a]\ngates: [{kind: repetition}]",
+        "line 2, key gates[0].above: is missing; every repetition control needs it",
+    ),
+    "a precision gate without its components": (
+        "evaluators: [a]\ngates: [{kind: precision, fraction: 0.5}]",
+        "line 2, key gates[0].auxiliary: is missing; every precision shaping needs it",
     ),
     "unknown key of an input": (
         "evaluators: [a]\ncomponents: {x: {inputs: {y: {of: b, reduc: min}}}}",
@@ -106,7 +118,7 @@ BAD = {
     ),
     "digits without end": (
         f"evaluators: [a]\nscale: {'9' * 5000}",
-        f"line 2, key scale: {'9' * 59}… is no number that can be read; write a shorter one, or put it in quotes",
+        f"line 2, key scale: {'9' * 59}… is not a valid number; write a shorter one, or put it in quotes",
     ),
     "a name too long": (
         f"evaluators: [a]\nreward: {{{'k' * 600}: 1}}",
@@ -131,7 +143,7 @@ BAD = {
     "comments alone": ("# nothing\n", ": the file is empty"),
     "a list": ("- a\n- b", "line 1: is a list; write lines such as `evaluators: [maths.accuracy]`"),
     "a text": ("maths.accuracy", "line 1: is the text 'maths.accuracy'"),
-    "a tab": ("evaluators:\n\t- a", "line 2: is not valid YAML: a tab stands where spaces belong; indent with spaces"),
+    "a tab": ("evaluators:\n\t- a", "line 2: is not valid YAML: a tab is used where spaces belong; indent with spaces"),
     "an open bracket": (
         "evaluators: [a",
         "line 1: is not valid YAML: expected ',' or ']', but got '<stream end>'; "
@@ -139,9 +151,9 @@ BAD = {
     ),
     "a key twice": (
         "evaluators: [a]\nmodel: none\nevaluators: [b]",
-        "line 3, key evaluators: stands already in line 1",
+        "line 3, key evaluators: is already in line 1",
     ),
-    "a number as key": ("evaluators: [a]\n1: b", "line 2: 1 is no text, and a key must be; put it in quotes"),
+    "a number as key": ("evaluators: [a]\n1: b", "line 2: 1 is not text, as a key must be; put it in quotes"),
     "an object": (
         "evaluators: !!python/object/apply:os.system ['true']",
         "line 1, key evaluators: has the tag !!python/object/apply:os.system, which is not read",
@@ -182,7 +194,7 @@ def test_a_byte_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("name", "message"), [("", "is a folder"), ("no.yaml", "there is no such file")])
-def test_what_is_no_file_is_refused(tmp_path: Path, name: str, message: str):
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, name: str, message: str):
     with pytest.raises(ConfigError, match=message):
         read_config(tmp_path / name)
 
@@ -208,7 +220,7 @@ def test_a_file_of_megabytes_is_no_config(tmp_path: Path):
         ("evaluator 'x' cannot be imported", None),
     ],
 )
-def test_a_key_is_found_by_its_line_or_else_what_holds_it(tmp_path: Path, key: str, line: int | None):
+def test_a_key_is_located_by_its_line_or_that_of_its_parent(tmp_path: Path, key: str, line: int | None):
     (tmp_path / "jury.yaml").write_text(WHOLE)
     assert line_of_key(tmp_path / "jury.yaml", key) == line
 
@@ -218,12 +230,12 @@ def test_a_name_with_a_dot_is_one_key(tmp_path: Path):
     assert line_of_key(tmp_path / "jury.yaml", "reward.b.c") == 4
 
 
-def test_what_is_no_yaml_has_no_keys(tmp_path: Path):
+def test_invalid_yaml_has_no_keys(tmp_path: Path):
     (tmp_path / "jury.yaml").write_text("evaluators: [a")
     assert line_of_key(tmp_path / "jury.yaml", "evaluators") is None
 
 
-def test_files_beside_the_config_are_named_by_their_whole_paths_wherever_one_stands(
+def test_files_next_to_the_config_are_named_by_absolute_paths_from_any_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     use = "{use: personalized, params: {dimensions: ideas, history: ratings.csv, texts: none.csv, choice: balanced}}"
@@ -246,7 +258,7 @@ def test_files_beside_the_config_are_named_by_their_whole_paths_wherever_one_sta
 
 
 @pytest.mark.parametrize("named", ["", ".", "a" * 5000, "nul\\0", "7", "[a]", "loop", "gone/../x"])
-def test_what_names_no_file_beside_the_config_stays_as_it_is_written(tmp_path: Path, named: str):
+def test_a_value_that_is_not_a_file_next_to_the_config_is_unchanged(tmp_path: Path, named: str):
     (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "jury.yaml").write_text(f'evaluators: [{{use: personalized, params: {{history: "{named}"}}}}]\n')
     (read,) = read_config(tmp_path / "jury.yaml").evaluators

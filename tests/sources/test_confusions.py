@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.schema.confusions import Confusions
-from jurygraph.sources.confusions import read_confusions, written
+from jurygraph.schema.rating import Confusions
+from jurygraph.sources.ratings import confusions_to_json, read_confusions
 from tests.schema.test_confusions import CONTENT
 
 KNOWN = Confusions.model_validate(CONTENT)
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_bytes(written(KNOWN))
+def test_written_text_is_read_back(tmp_path: Path) -> None:
+    (tmp_path / "c.json").write_bytes(confusions_to_json(KNOWN))
     assert read_confusions(tmp_path / "c.json") == KNOWN
     assert json.loads((tmp_path / "c.json").read_text()) == CONTENT | {"digest": KNOWN.digest}
 
@@ -32,14 +32,14 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         ([CONTENT], "c.json: is a list; confusions are a JSON object; "),
     ],
 )
-def test_what_is_wrong_is_told(content: Any, message: str, tmp_path: Path) -> None:
+def test_an_error_is_reported(content: Any, message: str, tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text(json.dumps(content))
     with pytest.raises(InputError) as raised:
         read_confusions(tmp_path / "c.json")
     assert message in str(raised.value)
 
 
-def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_unreadable_rows_are_reported(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"c.json: cannot be read \(No such file"):
         read_confusions(tmp_path / "c.json")
     (tmp_path / "c.json").write_text('{"prior": NaN}')

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.sources.csv_text import QUOTED, neutralise, restore
+from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas, unescape_formulas
 
 texts = st.text(alphabet="=+-@＝'a \"\0,;\t\r\n\v\x85\u2028")
 
@@ -16,30 +16,30 @@ texts = st.text(alphabet="=+-@＝'a \"\0,;\t\r\n\v\x85\u2028")
 @given(texts)
 @example("'=1")
 @example("''=1")
-def test_what_was_neutralised_is_restored(text: str) -> None:
-    assert restore(neutralise(text)) == text
+def test_neutralised_text_is_restored(text: str) -> None:
+    assert unescape_formulas(escape_formulas(text)) == text
 
 
 @given(texts)
 def test_no_part_between_breaks_begins_like_a_formula(text: str) -> None:
-    parts = re.split(f"[{QUOTED}]", neutralise(text))
+    parts = re.split(f"[{QUOTED_CHARACTERS}]", escape_formulas(text))
     assert not [part for part in parts if part.lstrip(" \0").startswith(tuple("=+-@＝＋－＠"))]
 
 
 @pytest.mark.parametrize("text", ["", "plain", "a=b", "1-1", "it's", "me@home", "a\nb", "'quoted'"])
 def test_other_texts_stay_as_they_are(text: str) -> None:
-    assert neutralise(text) == restore(text) == text
+    assert escape_formulas(text) == unescape_formulas(text) == text
 
 
 @pytest.mark.parametrize("sign", "=+-@＝＋－＠")
-def test_an_apostrophe_stands_before_the_sign(sign: str) -> None:
-    assert neutralise(f"{sign}1\n {sign}2\ta{sign}3") == f"'{sign}1\n '{sign}2\ta{sign}3"
-    assert neutralise(f"\t{sign}1") == f"'\t'{sign}1"
+def test_an_apostrophe_is_written_before_the_sign(sign: str) -> None:
+    assert escape_formulas(f"{sign}1\n {sign}2\ta{sign}3") == f"'{sign}1\n '{sign}2\ta{sign}3"
+    assert escape_formulas(f"\t{sign}1") == f"'\t'{sign}1"
 
 
 @given(st.lists(texts, min_size=2, max_size=4))
 def test_a_row_can_be_read_again_by_pythons_reader(cells: list[str]) -> None:
     written = io.StringIO()
-    csv.writer(written, lineterminator=QUOTED).writerow(map(neutralise, cells))
-    (row,) = csv.reader(io.StringIO(written.getvalue().removesuffix(QUOTED) + "\n", newline=""))
-    assert [restore(cell) for cell in row] == cells
+    csv.writer(written, lineterminator=QUOTED_CHARACTERS).writerow(map(escape_formulas, cells))
+    (row,) = csv.reader(io.StringIO(written.getvalue().removesuffix(QUOTED_CHARACTERS) + "\n", newline=""))
+    assert [unescape_formulas(cell) for cell in row] == cells

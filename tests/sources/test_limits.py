@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import limits, read_tasks
-from jurygraph.sources.confusions import read_confusions
+from jurygraph.sources import files, read_tasks
+from jurygraph.sources.ratings import read_confusions
 from jurygraph.sources.table_rows import read_rows
 
 TASK = json.dumps({"id": "t", "query": "?", "responses": [{"id": "a", "text": "x"}]})
@@ -63,7 +63,7 @@ def test_a_file_may_have_blank_lines_between_its_lines(name: str, text: str, rea
 def test_a_line_that_is_too_long_is_refused(
     name: str, text: str, read: Reader, is_packed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "LONGEST_LINE", MEGABYTE)
+    monkeypatch.setattr(files, "LONGEST_LINE", MEGABYTE)
     content = text.encode() + b"\n" + b" " * (2 * MEGABYTE)
     path = packed(tmp_path / name, content) if is_packed else tmp_path / name
     if not is_packed:
@@ -78,8 +78,8 @@ def test_a_line_that_is_too_long_is_refused(
 def test_a_gzip_file_that_unpacks_to_far_more_than_data_do_is_refused(
     name: str, text: str, read: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "UNPACKED_FREELY", MEGABYTE)
-    monkeypatch.setattr(limits, "MORE_BLANK_LINES", 10 * MEGABYTE)
+    monkeypatch.setattr(files, "UNPACKED_FREELY", MEGABYTE)
+    monkeypatch.setattr(files, "MORE_BLANK_LINES", 10 * MEGABYTE)
     path = packed(tmp_path / name, text.encode() + b"\n", b"\n" * (MEGABYTE + 300_000))
     said = refusal(read, path)
     assert f"{path.name}, line " in said
@@ -88,7 +88,7 @@ def test_a_gzip_file_that_unpacks_to_far_more_than_data_do_is_refused(
 
 
 def test_data_that_pack_well_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "UNPACKED_FREELY", MEGABYTE)
+    monkeypatch.setattr(files, "UNPACKED_FREELY", MEGABYTE)
     lines = (
         json.dumps({"id": f"t{n}", "query": "The same words.", "responses": [{"id": f"r{n}", "text": "same " * 200}]})
         for n in range(2_000)

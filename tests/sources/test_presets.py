@@ -7,8 +7,7 @@ import pytest
 
 from jurygraph import ConfigError, Jury, Response, Task
 from jurygraph.sources import parse_config, read_config
-from jurygraph.sources.config import config_schema
-from jurygraph.sources.presets import AGENTS, PRESETS, SIGNALS
+from jurygraph.sources.config import AGENTS, PRESETS, SIGNALS, config_schema
 from tests.schema.json_schema import faults
 
 WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENTS] + ["macrm-multi-head"]
@@ -52,7 +51,7 @@ def test_a_model_named_on_the_command_line_is_seen_by_the_preset(tmp_path: Path)
     assert ("reasoned" in named.reward, named.model) == (True, "openai/gpt-5-mini")
 
 
-def test_nothing_wrong_gains_by_what_an_agent_adds() -> None:
+def test_text_added_by_an_agent_does_not_help_a_wrong_plan() -> None:
     """However long, new, sound or well contrasted a wrong answer is."""
     task = Task(id="sum", query="Ann has 3 boxes of 4 eggs. How many eggs?", reference="A: 12")
     padding = "".join(f"And {n}+{n}={2 * n}.\n" for n in range(40))
@@ -77,7 +76,7 @@ def test_each_signal_adds_its_component() -> None:
     assert embedded.keys() - plain.keys() == {"similarity"}
 
 
-def test_who_gives_the_signal_can_be_said() -> None:
+def test_the_model_of_the_signal_can_be_configured() -> None:
     config = parse_config({"preset": {"name": "macrm-emb-2", "embedder": "gguf:small.gguf"}})
     assert [use.params for use in config.evaluators if use.use == "similarity"] == [{"embedder": "gguf:small.gguf"}]
 
@@ -86,7 +85,7 @@ def test_the_heads_count_alike() -> None:
     assert set(components("macrm-multi-head").values()) == {0.25, -0.25}
 
 
-def test_what_is_stated_beside_it_comes_on_top() -> None:
+def test_settings_next_to_a_preset_are_added() -> None:
     config = parse_config(
         {
             "preset": "macrm-vanilla-4",
@@ -132,7 +131,7 @@ def test_another_name_is_refused_with_the_nearest(preset: Any, said: str) -> Non
         parse_config({"preset": preset})
 
 
-def test_an_error_beside_it_names_its_own_place() -> None:
+def test_another_error_names_its_own_place() -> None:
     with pytest.raises(ConfigError, match=r"key evaluators\[0\]"):
         parse_config({"preset": "macrm-vanilla-2", "evaluators": [{"use": 5}]})
 

@@ -13,8 +13,7 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.csv_text import neutralise
-from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
+from jurygraph.sources.ratings import Ratings, escape_formulas, read_ratings, read_texts
 from jurygraph.sources.table_rows import read_placed_rows, read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
 
@@ -128,7 +127,7 @@ def test_a_column_that_we_do_not_know_says_nothing(tmp_path: Path) -> None:
 
 
 @every_form
-def test_and_it_is_named_with_what_may_be_meant(suffix: str, tmp_path: Path) -> None:
+def test_it_is_named_with_a_suggestion(suffix: str, tmp_path: Path) -> None:
     path = table(tmp_path / f"r{suffix}", {**rating(Group="x", wave="second", tex="y"), "reason": "so"})
     assert read_ratings(path).unread == {"Group": "did you mean group?", "tex": "did you mean text?", "wave": None}
 
@@ -255,13 +254,13 @@ WRONG: Mapping[str, tuple[str, str, str]] = {
     "no rows": ("r.csv", "item,reviewer,score\n", "has no rows; write one a line, each with `item` and `reviewer` and"),
     "nothing": ("r.jsonl", "", "has no rows; write one a line, each with `item` and `reviewer` and `score`"),
     "no row of a list": ("r.json", '[{"item": "a"}]', "[0]: has no column 'annotator' or 'reviewer'; name one that"),
-    "a form that is none": ("r.txt", "item\n", "is no table by its name; give .csv"),
+    "a form that is none": ("r.txt", "item\n", "has no table format in its name; give .csv"),
 }
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
 @pytest.mark.parametrize(("name", "content", "said"), WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_said_of_its_line_and_field(
+def test_an_error_is_reported_with_its_line_and_field(
     name: str, content: str, said: str, packed: bool, tmp_path: Path
 ) -> None:
     path = tmp_path / (f"{name}.gz" if packed else name)
@@ -271,13 +270,13 @@ def test_what_is_wrong_is_said_of_its_line_and_field(
     assert why.startswith(said)
 
 
-def test_what_is_wrong_in_parquet_is_said_of_its_row(tmp_path: Path) -> None:
+def test_an_error_in_parquet_is_reported_with_its_row(tmp_path: Path) -> None:
     rows = [rating(), rating(score=float("nan"))]
     said = "r.parquet, row 2, field score: is null; write a number, without quotes"
     assert refused(table(tmp_path / "r.parquet", *rows)) == said
 
 
-def test_a_field_is_called_what_the_file_calls_it(tmp_path: Path) -> None:
+def test_a_field_in_a_message_has_its_name_from_the_file(tmp_path: Path) -> None:
     path = table(tmp_path / "r.csv", {"idx": "", "annotator": "b", "mark": 1})
     assert refused(path, {"item": "idx", "score": "mark"}).startswith("r.csv, line 2, field idx: is empty")
 
@@ -294,7 +293,7 @@ def test_one_line_with_a_stated_column_is_enough(tmp_path: Path) -> None:
     assert [one.domain for one in ratings(read)] == [None, "x"]
 
 
-def test_nothing_but_what_ratings_say_can_be_stated(tmp_path: Path) -> None:
+def test_only_columns_of_a_ratings_file_can_be_named(tmp_path: Path) -> None:
     path = table(tmp_path / "r.csv", rating())
     with pytest.raises(ConfigError, match=r"columns: 'itm' is nothing that such a file says; did you mean item\?"):
         read_ratings(path, {"itm": "a"})
@@ -330,7 +329,7 @@ def test_a_text_of_an_agent_has_the_key_that_its_ratings_have(tmp_path: Path) ->
         ([{"item": "a", "boddy": "x"}], "line 1: has no column 'body'; did you mean boddy?"),
     ],
 )
-def test_what_is_wrong_with_texts_is_said_of_its_line(rows: list[Any], said: str, tmp_path: Path) -> None:
+def test_an_error_in_texts_is_reported_with_its_line(rows: list[Any], said: str, tmp_path: Path) -> None:
     assert refused(table(tmp_path / "t.jsonl", *rows), {"text": "body"}, read_texts) == f"t.jsonl, {said}"
 
 
@@ -338,6 +337,8 @@ def test_what_is_wrong_with_texts_is_said_of_its_line(rows: list[Any], said: str
 def test_names_that_an_export_of_rewards_neutralised_are_those_of_the_run(tmp_path: Path, name: str) -> None:
     path = tmp_path / "ratings.csv"
     with path.open("w", newline="") as file:
-        csv.writer(file).writerows([("item", "annotator", "score"), (neutralise(name), neutralise(name), "-3")])
+        csv.writer(file).writerows(
+            [("item", "annotator", "score"), (escape_formulas(name), escape_formulas(name), "-3")]
+        )
     (row,) = read_ratings(path).rows
     assert (row.rating.item, row.rating.reviewer, row.rating.score) == (name, name, -3.0)

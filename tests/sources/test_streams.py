@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import Work, read_tasks, read_work
+from jurygraph.sources import TaskSource, read_tasks, read_work
 
 
 def task(name: str, *texts: str) -> str:
@@ -24,7 +24,7 @@ def answer(name: str, response: str, text: str = "x") -> str:
     return json.dumps({"task": name, "id": response, "text": text}) + "\n"
 
 
-def ids(work: Work, *numbers: int | None) -> list[tuple[str, list[str]]]:
+def ids(work: TaskSource, *numbers: int | None) -> list[tuple[str, list[str]]]:
     return [(task.id, [response.id for response in responses]) for task, responses in work.pairs(*numbers)]
 
 
@@ -33,7 +33,7 @@ WHOLE = [("a", ["a/0"]), ("b", ["b/0", "b/1"]), ("c", ["c/0", "c/1"])]
 
 
 @pytest.fixture(params=["plain", "marked", "packed", "apart"])
-def work(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Work]:
+def work(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TaskSource]:
     """The same work in files of several kinds."""
     tasks, responses = tmp_path / "tasks.jsonl", None
     if request.param == "plain":
@@ -51,17 +51,17 @@ def work(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Work]:
         yield work
 
 
-def test_the_pairs_come_in_the_order_of_the_tasks_as_often_as_one_asks(work: Work):
+def test_the_pairs_come_in_the_order_of_the_tasks_as_often_as_one_asks(work: TaskSource):
     assert ids(work) == WHOLE
     assert ids(work) == WHOLE
 
 
-def test_two_may_read_at_once(work: Work):
+def test_two_may_read_at_once(work: TaskSource):
     first, second = work.pairs(), work.pairs(1)
     assert [next(first)[0].id, next(second)[0].id, next(first)[0].id, next(second)[0].id] == ["a", "b", "b", "c"]
 
 
-def test_another_thread_may_read_on(work: Work):
+def test_another_thread_may_read_on(work: TaskSource):
     read: list[tuple[str, list[str]]] = []
     thread = threading.Thread(target=lambda: read.extend(ids(work)))
     thread.start()
@@ -73,7 +73,7 @@ def test_another_thread_may_read_on(work: Work):
     ("start", "stop", "extent"),
     [(0, None, (3, 5)), (0, 1, (1, 1)), (1, 2, (1, 2)), (1, None, (2, 4)), (0, 9, (3, 5)), (3, None, (0, 0))],
 )
-def test_a_range_of_tasks_is_read_and_counted_as_python_counts(work: Work, start: int, stop: int | None, extent):
+def test_a_range_of_tasks_is_read_and_counted_as_python_counts(work: TaskSource, start: int, stop: int | None, extent):
     assert ids(work, start, stop) == WHOLE[start:stop]
     assert work.extent(start, stop) == extent
 
@@ -84,7 +84,7 @@ def test_a_task_is_found_by_its_line(tmp_path: Path):
         assert [work.line(name) for name in ("a", "b", "c", "d")] == [1, 3, 5, None]
 
 
-def test_work_may_be_closed_twice(work: Work):
+def test_work_may_be_closed_twice(work: TaskSource):
     work.close()
 
 
@@ -153,7 +153,7 @@ def test_where_temporary_files_find_no_room_the_message_says_so(tmp_path: Path):
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(task("a", "x" * 10**7).encode()))
     for name in ("many", "packed"):
         ended = child(tmp_path, f"limit(1 << 20); read_work('{name}.jsonl')")
-        assert "jurygraph.errors.InputError: there is no room for temporary files (" in ended.stderr
+        assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
         assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 

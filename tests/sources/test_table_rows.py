@@ -17,7 +17,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.sources import table_rows
-from jurygraph.sources.table_rows import plain, read_rows, sha256_of
+from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
 from tests.agents.facts.examples import SUFFIXES, Rows, write_table
 
 ROWS: Rows = [
@@ -88,7 +88,7 @@ def test_a_folder(tmp_path: Path) -> None:
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "t.csv")
-    assert refused(tmp_path / "t.csv") == ": is no regular file; name a file"
+    assert refused(tmp_path / "t.csv") == ": is not a regular file; name a file"
 
 
 def test_a_path_that_can_be_none(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_path_that_can_be_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["t.tsv", "t", "t.gz", "t.xlsx", "csv", "t.csv.bak"])
 def test_a_form_that_is_not_known(name: str, tmp_path: Path) -> None:
     said = refused(written(tmp_path / name, "name\na\n"))
-    assert said == ": is no table by its name; give .csv, .json, .jsonl, .parquet (.gz too), or a SQLite file"
+    assert said == ": has no table format in its name; give .csv, .json, .jsonl, .parquet (.gz too) or SQLite"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
@@ -131,7 +131,7 @@ def test_a_gzip_file_that_is_cut_short_or_damaged(suffix: str, cut: str, tmp_pat
     ],
     ids=["CRLF", "byte-order mark", "blank lines", "no line end", "quoted"],
 )
-def test_what_programs_do_to_a_csv_file_does_no_harm(content: bytes, tmp_path: Path) -> None:
+def test_changes_by_programs_to_a_csv_file_do_no_harm(content: bytes, tmp_path: Path) -> None:
     assert rows(written(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
 
 
@@ -179,7 +179,7 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('{"name": "a"', "is not valid JSON (EOF while parsing an object at line 1 column 12); mend it there"),
+        ('{"name": "a"', "is not valid JSON (EOF while parsing an object at line 1 column 12); fix it there"),
         ("[1]", "is a list; a row is an object, with a value for each column"),
         ('"a"', "is the text 'a'; a row is an object"),
         ('{"name": NaN}', "is not valid JSON (expected value"),
@@ -197,7 +197,7 @@ def test_a_bad_line_of_json_is_refused_with_its_number(line: str, said: str, tmp
     [
         ('{"rows": []}', ": is an object; a table is a list of rows"),
         ('[{"name": "a"}, "b"]', ", [1]: is the text 'b'; a row is an object, with a value for each column"),
-        ('[{"name": "a"}', ": is not valid JSON (EOF while parsing a list at line 1 column 14); mend it there"),
+        ('[{"name": "a"}', ": is not valid JSON (EOF while parsing a list at line 1 column 14); fix it there"),
         ("", ": is not valid JSON (EOF while parsing a value"),
         (b'["\xe9"]', ": is not valid JSON ("),
     ],
@@ -320,7 +320,7 @@ def test_a_database_without_tables_or_cut_short(tmp_path: Path) -> None:
     assert refused(written(path, path.read_bytes()[:100])).startswith(": cannot be read as SQLite (")
 
 
-def test_text_of_a_database_that_is_none(tmp_path: Path) -> None:
+def test_invalid_text_in_a_database_is_refused(tmp_path: Path) -> None:
     path = database(tmp_path / "t.db", "CREATE TABLE t (a)", "INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
     assert refused(path).startswith(": cannot be read as SQLite (Could not decode to UTF-8")
 
@@ -335,5 +335,5 @@ def test_only_a_database_has_tables(suffix: str, tmp_path: Path) -> None:
 
 
 def test_a_row_is_made_plain_however_deep_it_goes() -> None:
-    given = plain({1: (Decimal("1.5"), [{"x": float("-inf"), 2: b"y"}]), "self": Path("z"), "big": 10**400})
+    given = to_json_values({1: (Decimal("1.5"), [{"x": float("-inf"), 2: b"y"}]), "self": Path("z"), "big": 10**400})
     assert given == {"1": ["1.5", [{"x": None, "2": "y"}]], "self": "z", "big": 10**400}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.sources import CheckedFiles, FileMark, read_tasks, read_work
+from jurygraph.sources import FileDigest, ValidatedFiles, read_tasks, read_work
 
 EGGS = {"id": "eggs", "query": "How many?", "reference": "9", "responses": [{"id": "e1", "text": "9", "agent": "a"}]}
 TRAIN = {"id": "train", "query": "How far?", "responses": [{"id": "t1", "text": "1"}, {"id": "t2", "text": ""}]}
@@ -66,7 +66,7 @@ def test_a_gzip_file_is_read_whatever_its_name(tmp_path: Path, name: str):
     ],
     ids=["byte-order mark", "CRLF", "blank lines", "no line end"],
 )
-def test_what_editors_do_to_a_file_does_no_harm(tmp_path: Path, content: bytes):
+def test_changes_by_editors_do_no_harm(tmp_path: Path, content: bytes):
     (tmp_path / "tasks.jsonl").write_bytes(content)
     assert ids(read_tasks(tmp_path / "tasks.jsonl")) == [("eggs", ["e1"])]
 
@@ -94,7 +94,7 @@ def test_a_pipe_is_spooled_first(tmp_path: Path):
     writer.join()
 
 
-def test_responses_may_stand_apart_in_any_order(tmp_path: Path):
+def test_responses_may_be_in_a_separate_file_in_any_order(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_text(lines({"id": "a", "query": "?"}, {"id": "b", "query": "?", "responses": []}))
     apart = [{"task": "b", "id": "b1", "text": "x"}, {"task": "a", "id": "a1", "text": "y"}]
     (tmp_path / "answers.jsonl").write_text(lines(*apart, {"task": "b", "id": "b2", "text": "z"}))
@@ -111,11 +111,11 @@ def test_a_file_is_known_again_by_the_digest_of_its_bytes(tasks: Path):
 def test_files_that_were_checked_before_are_checked_again_when_a_line_is_needed(tmp_path: Path):
     path = tmp_path / "tasks.jsonl"
     path.write_text(lines(EGGS, EGGS))  # which no file with its digest can be that was checked: so it shows when
-    mark = FileMark(name="then.jsonl", sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    with read_work(path, checked=CheckedFiles(mark, None, (2, 5))) as work:
+    mark = FileDigest(name="then.jsonl", sha256=hashlib.sha256(path.read_bytes()).hexdigest())
+    with read_work(path, checked=ValidatedFiles(mark, None, (2, 5))) as work:
         assert (work.extent(), work.extent(2), work.extent(2, 9)) == ((2, 5), (0, 0), (0, 0))
         for needed in (lambda: work.extent(1), lambda: list(work.pairs()), lambda: work.line("eggs")):
-            with pytest.raises(InputError, match="line 2, field id: task 'eggs' stands already in line 1"):
+            with pytest.raises(InputError, match="line 2, field id: task 'eggs' is already in line 1"):
                 needed()
 
 
@@ -123,9 +123,9 @@ def test_files_other_than_those_that_were_checked_before_are_checked_at_once(tmp
     path, apart = tmp_path / "tasks.jsonl", tmp_path / "responses.jsonl"
     path.write_text(lines({"id": "a", "query": "?"}))
     apart.write_text(lines({"task": "b", "id": "b1", "text": "x"}))
-    marks = [FileMark(name=one.name, sha256=hashlib.sha256(one.read_bytes()).hexdigest()) for one in (path, apart)]
-    other = FileMark(name="tasks.jsonl", sha256="0" * 64)
-    for checked in (CheckedFiles(other, marks[1], (1, 1)), CheckedFiles(marks[0], None, (1, 1))):
+    marks = [FileDigest(name=one.name, sha256=hashlib.sha256(one.read_bytes()).hexdigest()) for one in (path, apart)]
+    other = FileDigest(name="tasks.jsonl", sha256="0" * 64)
+    for checked in (ValidatedFiles(other, marks[1], (1, 1)), ValidatedFiles(marks[0], None, (1, 1))):
         with pytest.raises(InputError, match="there is no task 'b'"):
             read_work(path, apart, checked=checked)
-    read_work(path, apart, checked=CheckedFiles(marks[0], marks[1], (1, 1))).close()
+    read_work(path, apart, checked=ValidatedFiles(marks[0], marks[1], (1, 1))).close()

@@ -55,7 +55,7 @@ def test_other_names_of_columns_are_stated(tmp_path: Path) -> None:
     assert [vote for _, vote in read.rows] == [Vote(item="7", annotator="x", label=2.0, agent="m")]
 
 
-def test_a_column_that_may_be_misspelt_is_told(tmp_path: Path) -> None:
+def test_a_possibly_misspelt_column_is_reported(tmp_path: Path) -> None:
     assert read_votes(table(tmp_path / "v.csv", row(agnt="m", notes="x"))).unread == {
         "agnt": "did you mean agent?",
         "notes": None,
@@ -84,12 +84,12 @@ def test_in_csv_one_word_makes_words_of_all(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
-def test_in_json_each_label_is_what_it_is(suffix: str, tmp_path: Path) -> None:
+def test_labels_in_json_keep_their_type(suffix: str, tmp_path: Path) -> None:
     rows = [row(label=2), row(label="2"), row(label=2.5), row(label=None), row(label=" ")]
     assert labels(read_votes(table(tmp_path / f"v{suffix}", *rows))) == [2.0, "2", 2.5, None, None]
 
 
-def test_what_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
+def test_a_value_that_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
     assert labels(read_votes(table(tmp_path / "v.csv", row(label="nan"), row(label="inf")))) == ["nan", "inf"]
     assert "line 1: is not valid JSON" in refused(table(tmp_path / "v.jsonl", row(label=math.nan)), {}, read_votes)
     said = refused(table(tmp_path / "w.csv", row(label="1e999")), {}, read_votes)
@@ -110,7 +110,7 @@ def test_what_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
         ([], "v.jsonl: has no rows; "),
     ],
 )
-def test_what_is_wrong_is_said_of_its_line(rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
+def test_an_error_is_reported_with_its_line(rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
     assert refused(table(tmp_path / "v.jsonl", *rows), {}, read_votes).startswith(message)
 
 
@@ -123,12 +123,12 @@ def test_columns_that_votes_do_not_have_are_refused(tmp_path: Path) -> None:
 
 
 @every_form
-def test_gold_is_by_the_key_of_an_item_and_says_where_it_stands(suffix: str, tmp_path: Path) -> None:
+def test_gold_labels_are_by_item_key_with_their_line(suffix: str, tmp_path: Path) -> None:
     rows = [{"item": "a", "agent": "m", "label": 1}, {"item": "b", "agent": None, "label": None}]
     known = read_gold(table(tmp_path / f"gold{suffix}", *rows))
     assert list(known) == ["a_m"]
     assert float(known["a_m"].label) == 1.0
-    assert known["a_m"].where.startswith(f"{tmp_path}/gold{suffix}, ")
+    assert known["a_m"].location.startswith(f"{tmp_path}/gold{suffix}, ")
 
 
 def test_an_item_has_one_gold_label(tmp_path: Path) -> None:

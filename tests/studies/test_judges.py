@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import load_attack_tasks
-from jurygraph.schema import Response, Task, Verdict
+from jurygraph.schema import RecordedVerdict, Response, Task
 from tests.models.server import serving
 from tests.studies.judges import AnyInstruction, Judge, LastInstruction, Outsider, Parrot, Polite, Yes, favours
 from tests.studies.reading import Reading, readings
@@ -24,7 +24,7 @@ WORTHLESS = (
 )
 
 
-def judged(judge: Judge, text: str, task: Task = TASKS[0][0], **safety: Any) -> list[Verdict]:
+def judged(judge: Judge, text: str, task: Task = TASKS[0][0], **safety: Any) -> list[RecordedVerdict]:
     """The verdicts of a judge on a response, without gates."""
     with serving(judge) as server, Jury.from_config(config(server.url, safety)) as jury:
         return list(jury.score(task, [Response(id="one", text=text)])[0].verdicts)

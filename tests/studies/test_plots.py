@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.studies.plots import FORMS, plotted
+from jurygraph.studies.plots import METADATA_BY_SUFFIX, open_figure
 
 
 def plot(file: Path, title: str) -> bytes:
-    with plotted(file, file.suffix, (2.0, 2.0)) as figure:
+    with open_figure(file, file.suffix, (2.0, 2.0)) as figure:
         figure.subplots().set_title(title)
     return file.read_bytes()
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", METADATA_BY_SUFFIX)
 def test_the_same_drawing_is_the_same_file(tmp_path: Path, form: str) -> None:
     assert plot(tmp_path / f"one{form}", "κ") == plot(tmp_path / f"two{form}", "κ")
 

@@ -10,20 +10,19 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.decided import Decided
-from jurygraph.agents.checks.deciding import decide_check
+from jurygraph.agents.checks.decide import CheckResult, decide_check
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.stated import Check
-from jurygraph.agents.checks.tensions import contradictions
-from jurygraph.agents.facts.evaluators import CLAIMS, Itself, both_sides, findings
-from jurygraph.agents.facts.names import shown
-from jurygraph.agents.facts.opening import Facts, facts_of
-from jurygraph.agents.facts.stated import ClaimsStated
+from jurygraph.agents.checks.spec import Check
+from jurygraph.agents.checks.tensions import find_contradictions
+from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
+from jurygraph.agents.facts.loader import Facts, load_facts
+from jurygraph.agents.facts.names import to_text
+from jurygraph.agents.facts.spec import ClaimsSpec
 from jurygraph.agents.functions import source_version
-from jurygraph.agents.roles import Answer, Ask, Evaluator
+from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, PlanError
+from jurygraph.messages import describe_validation_error, did_you_mean, quote
 from jurygraph.schema import Constraint, Evidence, Material, Question, Response, Stakeholder, TaskView, Verdict
-from jurygraph.sources.complaint import complaint, nearest, quoted
 
 _MAX_EVIDENCE = 10
 _MAX_CHARACTERS = 200
@@ -49,7 +48,7 @@ class Constraints(Evaluator):
         self._functions = {name: _load_function(name, path) for name, path in (functions or {}).items()}
         versions = [source_version(function) for _, function in sorted(self._functions.items())]
         self.version = " ".join(["1", *versions])
-        self.quick = not self._functions  # functions of the config may be slow
+        self.runs_inline = not self._functions  # functions of the config may be slow
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
@@ -59,8 +58,8 @@ class Constraints(Evaluator):
                 "read it; state its `constraints`, or leave the profile out"
             )
         questions = [self._question(view, constraint) for constraint in view.about.constraints]
-        for contradiction in contradictions(view.about.constraints):
-            pair = f"hard constraints {contradiction.one!r} and {contradiction.other!r} of {view.member!r}"
+        for contradiction in find_contradictions(view.about.constraints):
+            pair = f"hard constraints {contradiction.first!r} and {contradiction.second!r} of {view.member!r}"
             raise PlanError(
                 f"task {view.id!r}: {pair} cannot both be met: {contradiction.why}; make one soft, or leave one out"
             )
@@ -82,48 +81,50 @@ class Constraints(Evaluator):
     def _check_call(self, where: str, name: str, params: Mapping[str, JsonValue]) -> None:
         """Raise PlanError for a function that the config does not list, or that cannot be called with the params."""
         if name not in self._functions:
-            hint = nearest(name, self._functions) or "list it in the params of checks.constraints"
-            raise PlanError(f"{where}, field check.function: there is no {quoted(name)}; {hint}")
+            hint = did_you_mean(name, self._functions) or "list it in the params of checks.constraints"
+            raise PlanError(f"{where}, field check.function: there is no {quote(name)}; {hint}")
         try:
             inspect.signature(self._functions[name]).bind(None, None, **params)
         except TypeError as error:
-            called = f"{quoted(name)} is called as (task, response, **params): {error}"
+            called = f"{quote(name)} is called as (task, response, **params): {error}"
             raise PlanError(f"{where}, field check.params: {called}; change the params, or the function") from error
 
     def _check_sources(self, where: str, view: TaskView, check: Check) -> Mapping[str, Any]:
         """Raise PlanError for kinds and columns that no claim has; return the marks of the facts."""
-        facts = facts_of(view)
+        facts = load_facts(view)
         for kind, columns in check.items:
             if kind.startswith("$"):
                 continue
             if kind not in facts.claims:
-                hint = nearest(kind, facts.claims) or f"there are {', '.join(facts.claims) or 'none'}"
-                raise PlanError(f"{where}, field check.{check.measure}: facts.claims has no {quoted(kind)}; {hint}")
+                hint = did_you_mean(kind, facts.claims) or f"there are {', '.join(facts.claims) or 'none'}"
+                raise PlanError(f"{where}, field check.{check.measure}: facts.claims has no {quote(kind)}; {hint}")
             for column in sorted(columns):
                 _check_column(where, facts, kind, column)
         return facts.marks
 
-    def answer(self, ask: Ask) -> Answer | Any:
-        assert isinstance(ask.task.about, Stakeholder)
-        constraint = next(c for c in ask.task.about.constraints if c.id == ask.question.subject)
+    def answer(self, inputs: EvaluatorInput) -> Answer | Any:
+        assert isinstance(inputs.task.about, Stakeholder)
+        constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
         if constraint.check is None:
-            return Verdict.abstained("the constraint states no check, and nobody else is asked about it")
+            return Verdict.abstain("the constraint states no check, and nobody else is asked about it")
         check = _parse_check(f"constraint {constraint.id!r}", constraint.check)
         if check.function is not None:
-            return self._functions[check.function](ask.task, ask.response, **deepcopy(check.params))
+            return self._functions[check.function](inputs.task, inputs.response, **deepcopy(check.params))
         text = constraint.text or constraint.id
         return (
-            _match_text(text, check.text, ask.response) if check.text is not None else _build_verdict(text, check, ask)
+            _match_text(text, check.text, inputs.response)
+            if check.text is not None
+            else _build_verdict(text, check, inputs)
         )
 
 
 def _load_function(name: str, path: str) -> Callable[..., Any]:
     try:
-        target = notation.code(path)
+        target = notation.import_object(path)
     except ValueError as error:
         raise ConfigError(f"checks.constraints: functions.{name}: {error}") from error
     if not callable(target):
-        raise ConfigError(f"checks.constraints: functions.{name}: {path!r} is no function")
+        raise ConfigError(f"checks.constraints: functions.{name}: {path!r} is not a function")
     return target  # type: ignore[no-any-return]
 
 
@@ -138,7 +139,7 @@ def _parse_check_text(where: str, text: str) -> Check:
     try:
         return Check.model_validate(check)
     except ValidationError as error:
-        error_text = complaint(error, Check, check)
+        error_text = describe_validation_error(error, Check, check)
         raise PlanError(
             f"{where}, field check{f'.{error_text.field}' if error_text.path else ''}: {error_text}"
         ) from error
@@ -150,11 +151,11 @@ def _check_column(where: str, facts: Facts, kind: str, column: str) -> None:
     known = {*_response_columns(claim_kind), *(name for form in claim_kind.forms for name in form.states)}
     known |= {name for table in tables for name in table.columns or ()}
     if column not in known and all(table.columns is not None for table in tables):
-        hint = nearest(column, sorted(known)) or f"there are {', '.join(sorted(known))}"
-        raise PlanError(f"{where}, field check: {kind} have no column {quoted(column)}; {hint}")
+        hint = did_you_mean(column, sorted(known)) or f"there are {', '.join(sorted(known))}"
+        raise PlanError(f"{where}, field check: {kind} have no column {quote(column)}; {hint}")
 
 
-def _response_columns(claim_kind: ClaimsStated) -> set[str]:
+def _response_columns(claim_kind: ClaimsSpec) -> set[str]:
     """Return the columns that come from the response itself: record values, and the number of merged claims."""
     return {*claim_kind.beside, *([claim_kind.merged] if claim_kind.merged else [])}
 
@@ -166,20 +167,23 @@ def _is_empty(data: JsonValue) -> bool:
     return data is None or data == ""
 
 
-def _items(source: str, ask: Ask) -> Sequence[Item]:
+def _items(source: str, inputs: EvaluatorInput) -> Sequence[Item]:
     """Return the items of a source: looked-up claims, or the matches of a JSONPath in the order of their paths."""
     if source.startswith("$"):
-        nodes = sorted(notation.path(source).find(ask.response.data), key=lambda node: notation.place(node.location))
+        nodes = sorted(
+            notation.compile_jsonpath(source).find(inputs.response.data),
+            key=lambda node: notation.location_sort_key(node.location),
+        )
         nodes_found = [(node.path(), node.value) for node in nodes]
         return [Item(at, value if isinstance(value, dict) else {"value": value}) for at, value in nodes_found]
-    findings(ask)  # raises if the table files are not those of the plan
-    return _looked_up_items(Itself(ask.material[0][CLAIMS]), source, Itself(facts_of(ask.task)))
+    claim_findings(inputs)  # raises if the table files are not those of the plan
+    return _looked_up_items(IdentityKey(inputs.material[0][CLAIMS]), source, IdentityKey(load_facts(inputs.task)))
 
 
 @lru_cache(maxsize=1024)
-def _looked_up_items(claims: Itself[Material], kind: str, facts: Itself[Facts]) -> Sequence[Item]:
-    material_data: Any = claims.it.data
-    lists = {name: table.stated.lists for name, table in facts.it.tables.items()}
+def _looked_up_items(claims: IdentityKey[Material], kind: str, facts: IdentityKey[Facts]) -> Sequence[Item]:
+    material_data: Any = claims.value.data
+    lists = {name: table.spec.lists for name, table in facts.value.tables.items()}
     return [
         Item(finding["text"], finding["values"], finding, lists.get(finding["table"] or "", {}), finding["own"])
         for finding in material_data[kind]
@@ -187,36 +191,40 @@ def _looked_up_items(claims: Itself[Material], kind: str, facts: Itself[Facts]) 
 
 
 def _match_text(label: str, pattern: str, response: Response) -> Verdict:
-    match = notation.pattern(pattern).search(response.text)
+    match = notation.compile_pattern(pattern).search(response.text)
     if match is None:
         return Verdict(score=0.0, met=False, reason=f"{label}: the text has nothing like {pattern}")
     quote = Evidence(quote=match.group(), start=match.start(), end=match.end())
     return Verdict(score=1.0, met=True, reason=f"{label}: the text has something like {pattern}", evidence=(quote,))
 
 
-def _build_verdict(label: str, check: Check, ask: Ask) -> Verdict:
-    decided = _decide(check, ask)
+def _build_verdict(label: str, check: Check, inputs: EvaluatorInput) -> Verdict:
+    decided = _decide(check, inputs)
     reason = f"{label}: {decided.reason}"
     if decided.holds is None:
-        return Verdict.abstained(reason)
+        return Verdict.abstain(reason)
     score = 1.0 if decided.holds else decided.share if check.partial else 0.0
-    at = [] if decided.holds else decided.at[:_MAX_EVIDENCE]
+    at = [] if decided.holds else decided.items[:_MAX_EVIDENCE]
     evidence = tuple(part for item in at for part in _evidence(item))
     return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
 
 
-def _decide(check: Check, ask: Ask) -> Decided:
+def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
     """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
-    if _is_empty(ask.response.data):
-        return Decided(False, 0.0, "the response has no data in which this could be looked for")
-    decided = decide_check(check, {source: _items(source, ask) for source, _ in check.items})
+    if _is_empty(inputs.response.data):
+        return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
+    decided = decide_check(check, {source: _items(source, inputs) for source, _ in check.items})
     looked_up = all(not source.startswith("$") for source, _ in check.items)
-    if decided.holds and looked_up and not any(finding["row"] for kind in findings(ask).values() for finding in kind):
-        return Decided(False, 0.0, "nothing that the response's data claims is there")
+    if (
+        decided.holds
+        and looked_up
+        and not any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind)
+    ):
+        return CheckResult(False, 0.0, "nothing that the response's data claims is there")
     return decided
 
 
 def _evidence(item: Item) -> list[Evidence]:
     if item.finding is not None:
-        return both_sides(item.finding)
-    return [Evidence(quote=shown(dict(item.values))[:_MAX_CHARACTERS], source=f"data {item.text}", verified=True)]
+        return claim_evidence(item.finding)
+    return [Evidence(quote=to_text(dict(item.values))[:_MAX_CHARACTERS], source=f"data {item.text}", verified=True)]

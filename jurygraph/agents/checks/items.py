@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.stated import Column, Test, Tests
-from jurygraph.agents.checks.values import compared, is_one_of, parts, same
-from jurygraph.agents.facts.lookup import Finding, told
-from jurygraph.agents.facts.names import missing, normalised, shown
-from jurygraph.sources.complaint import quoted
+from jurygraph.agents.checks.spec import Column, Test, Tests
+from jurygraph.agents.checks.values import are_equal, compare, is_one_of, split_list
+from jurygraph.agents.facts.lookup import Finding, describe_finding
+from jurygraph.agents.facts.names import is_missing, normalise, to_text
+from jurygraph.messages import quote
 
 Open = Literal["unshown", "untold"]
 """Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
@@ -22,7 +22,8 @@ Truth = Literal["yes", "no"] | Open
 class Item(NamedTuple):
     """One thing that a response names: its values by column, and the finding that they come from, if any.
 
-    Without a finding the values are the response's own data. `own` are the columns of a finding that come from the
+    Without a finding the values are the response's own data. `response_columns` are the columns of a finding that come
+    from the
     response: the only known ones if no row was found.
     """
 
@@ -30,57 +31,57 @@ class Item(NamedTuple):
     values: Mapping[str, Any]
     finding: Finding | None = None
     lists: Mapping[str, str] = {}
-    own: Collection[str] = ()
+    response_columns: Collection[str] = ()
 
     @property
-    def grounded(self) -> bool:
+    def has_row(self) -> bool:
         """Return true if a row was found for the item."""
         return self.finding is not None and self.finding["row"] is not None
 
     def value(self, column: str) -> Any:
         """Return the known value of the column, or None."""
-        is_known = self.finding is None or self.grounded or column in self.own
+        is_known = self.finding is None or self.has_row or column in self.response_columns
         value = self.values.get(column)
-        return value if is_known and not missing(value) else None
+        return value if is_known and not is_missing(value) else None
 
-    def lacks(self, column: str) -> Open:
+    def reason_unknown(self, column: str) -> Open:
         """Return why the column has no usable value."""
-        return "untold" if self.grounded and column not in self.own else "unshown"
+        return "untold" if self.has_row and column not in self.response_columns else "unshown"
 
-    def told(self, column: str) -> str:
+    def describe_unknown(self, column: str) -> str:
         """Return in words what is unknown."""
-        if self.lacks(column) == "untold":
-            return f"{column} of {quoted(self.text)}"
-        if self.finding is None or self.grounded:
-            return f"{quoted(self.text)} gives no {column} to go by"
-        return told(self.finding)
+        if self.reason_unknown(column) == "untold":
+            return f"{column} of {quote(self.text)}"
+        if self.finding is None or self.has_row:
+            return f"{quote(self.text)} gives no {column} to go by"
+        return describe_finding(self.finding)
 
 
-ITSELF = ""
+ITEM_ITSELF = ""
 """Marks, among the columns that an item lacks, that no table has the item itself."""
 
 
-class Held(NamedTuple):
+class TestResult(NamedTuple):
     """The truth of tests on an item, and the columns that it depends on."""
 
     truth: Truth
-    lacking: Sequence[str] = ()
+    missing_columns: Sequence[str] = ()
 
 
-def holds(tests: Tests, item: Item) -> Held:
+def run_tests(tests: Tests, item: Item) -> TestResult:
     """Test if an item exists and passes all tests. A single failed test decides, whatever is unknown."""
-    lacking: list[str] = [] if item.finding is None or item.grounded else [ITSELF]
+    lacking: list[str] = [] if item.finding is None or item.has_row else [ITEM_ITSELF]
     for column, test in tests.items():
         test_lacking = _lacking_columns(column, test, item)
         if test_lacking is None:
-            return Held("no")
+            return TestResult("no")
         lacking += test_lacking
-    return Held(lacks(item, lacking), lacking) if lacking else Held("yes")
+    return TestResult(reason_unknown(item, lacking), lacking) if lacking else TestResult("yes")
 
 
-def lacks(item: Item, columns: Iterable[str]) -> Open:
+def reason_unknown(item: Item, columns: Iterable[str]) -> Open:
     """Return why a result that needs these columns is unknown: `unshown` if any column is, else `untold`."""
-    return "unshown" if any(item.lacks(column) == "unshown" for column in columns) else "untold"
+    return "unshown" if any(item.reason_unknown(column) == "unshown" for column in columns) else "untold"
 
 
 def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:
@@ -102,23 +103,23 @@ def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:
 
 
 def _at_least(value: Any, expected: Any, _: str | None) -> bool | None:
-    order = compared(value, expected)
+    order = compare(value, expected)
     return None if order is None else order >= 0
 
 
 def _at_most(value: Any, expected: Any, _: str | None) -> bool | None:
-    order = compared(value, expected)
+    order = compare(value, expected)
     return None if order is None else order <= 0
 
 
 def _contains_words(value: Any, expected: Any, _: str | None) -> bool:
-    return _words_in_text(normalised(expected), normalised(value))
+    return _words_in_text(normalise(expected), normalise(value))
 
 
 @lru_cache(maxsize=1 << 12)
 def _words_in_text(words: str, text: str) -> bool:
     """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
-    return bool(words) and notation.pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
+    return bool(words) and notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
 
 
 def _between(value: Any, expected: Any, separator: str | None) -> bool | None:
@@ -127,12 +128,12 @@ def _between(value: Any, expected: Any, separator: str | None) -> bool | None:
 
 
 def _list_contains(value: Any, expected: Any, separator: str | None) -> bool:
-    return is_one_of(expected, parts(value, separator))
+    return is_one_of(expected, split_list(value, separator))
 
 
 _TEST_FUNCTIONS: Mapping[str, Any] = {
-    "equals": lambda value, expected, _: same(value, expected),
-    "is_not": lambda value, expected, _: not same(value, expected),
+    "equals": lambda value, expected, _: are_equal(value, expected),
+    "is_not": lambda value, expected, _: not are_equal(value, expected),
     "one_of": lambda value, expected, _: is_one_of(value, expected),
     "none_of": lambda value, expected, _: not is_one_of(value, expected),
     "has": _list_contains,
@@ -141,7 +142,7 @@ _TEST_FUNCTIONS: Mapping[str, Any] = {
     "at_least": _at_least,
     "at_most": _at_most,
     "between": _between,
-    "matches": lambda value, expected, _: notation.pattern(expected).search(shown(value)) is not None,
+    "matches": lambda value, expected, _: notation.compile_pattern(expected).search(to_text(value)) is not None,
 }
 """The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that
 the two cannot be compared."""

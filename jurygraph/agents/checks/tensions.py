@@ -11,32 +11,28 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from jurygraph.agents.checks.stated import BOUNDS, Check, Column, Test, Tests
-from jurygraph.agents.checks.values import compared, is_one_of, same
-from jurygraph.agents.facts.names import shown
+from jurygraph.agents.checks.spec import BOUNDS, Check, Column, Test, Tests
+from jurygraph.agents.checks.values import are_equal, compare, is_one_of
+from jurygraph.agents.facts.names import to_text
+from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.schema import Constraint, Stakeholder
 
 
-class Pull(NamedTuple):
-    """A tension between two constraints: its strength in (0, 1], and the reason."""
-
-    one: str
-    other: str
-    strength: float
-    why: str
-
-
-def tensions(first: Stakeholder, second: Stakeholder) -> list[Pull]:
+def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
     return [
-        pull for pair in product(_checks(first.constraints), _checks(second.constraints)) for pull in _find_pull(*pair)
+        tension
+        for pair in product(_checks(first.constraints), _checks(second.constraints))
+        for tension in _find_pair_tension(*pair)
     ]
 
 
-def contradictions(constraints: Sequence[Constraint]) -> list[Pull]:
+def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTension]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
     hard = _checks(c for c in constraints if c.kind == "hard")
-    return [pull for pair in combinations(hard, 2) for pull in _find_pull(*pair) if pull.strength == 1.0]
+    return [
+        tension for pair in combinations(hard, 2) for tension in _find_pair_tension(*pair) if tension.strength == 1.0
+    ]
 
 
 def _checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
@@ -45,10 +41,10 @@ def _checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
     return [(name, check) for name, check in parsed if check is not None]
 
 
-def _find_pull(first: tuple[str, Check], second: tuple[str, Check]) -> Iterator[Pull]:
+def _find_pair_tension(first: tuple[str, Check], second: tuple[str, Check]) -> Iterator[ConstraintTension]:
     tension = _find_tension(first[1], second[1])
     if tension is not None:
-        yield Pull(first[0], second[0], *tension)
+        yield ConstraintTension(first[0], second[0], *tension)
 
 
 def _parse_check(constraint: Constraint) -> Check | None:
@@ -133,7 +129,9 @@ def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
     narrow, wide = ends
     if wide <= 0 or wide == narrow:
         return None
-    return 1.0 - max(0.0, narrow) / wide, f"the bounds {shown(narrow)} and {shown(wide)} of one {check.measure} differ"
+    return 1.0 - max(
+        0.0, narrow
+    ) / wide, f"the bounds {to_text(narrow)} and {to_text(wide)} of one {check.measure} differ"
 
 
 def _conflicting_column(first: Tests, second: Tests) -> str | None:
@@ -154,7 +152,7 @@ def _is_excluded(first: Test, second: Test) -> bool:
         _allowed_values(first),
         [*(second.none_of or ()), *([second.is_not] if _is_constant(second.is_not) else [])],
     )
-    listed = first.has is not None and second.has_not is not None and same(first.has, second.has_not)
+    listed = first.has is not None and second.has_not is not None and are_equal(first.has, second.has_not)
     return listed or (allowed is not None and all(is_one_of(value, barred) for value in allowed))
 
 
@@ -174,15 +172,15 @@ def _is_disjoint(first: Test, second: Test) -> bool:
 def _is_above(first: Test, second: Test) -> bool:
     """Return true if the lower bound of the first test is above the upper bound of the second."""
     least, most = _lower_end(first), _upper_end(second)
-    return least is not None and most is not None and (compared(least, most) or 0) > 0
+    return least is not None and most is not None and (compare(least, most) or 0) > 0
 
 
 def _is_beyond(first: Test, second: Test) -> bool:
     """Return true if every value that the first test allows is outside the bounds of the second."""
     allowed, least, most = _allowed_values(first), _lower_end(second), _upper_end(second)
     return allowed is not None and all(
-        (least is not None and (compared(value, least) or 0) < 0)
-        or (most is not None and (compared(value, most) or 0) > 0)
+        (least is not None and (compare(value, least) or 0) < 0)
+        or (most is not None and (compare(value, most) or 0) > 0)
         for value in allowed
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jurygraph.agents.facts.names import normalised, number, shown
+from jurygraph.agents.facts.names import normalise, parse_number, to_text
 
 _SIGN = "[$€£¥₹]"
 _CODE = "[A-Z]{3}"
@@ -24,7 +24,7 @@ class Amount(NamedTuple):
     currency: str
 
 
-def amount(value: Any) -> Amount | None:
+def parse_amount(value: Any) -> Amount | None:
     """Return a value as a finite number: 12, "12", "1,200", "$1,200", "1,200 EUR"; None if it is none."""
     if isinstance(value, str):
         return _parse_amount(value) if len(value) <= _MAX_CHARACTERS else None
@@ -38,7 +38,7 @@ def _parse_amount(text: str) -> Amount | None:
 
 def _build_amount(value: Any, match: re.Match[str] | None) -> Amount | None:
     try:
-        size = number(value if match is None else match["number"])
+        size = parse_number(value if match is None else match["number"])
         if size is None:
             return None
         return Amount(float(size), "" if match is None else match["sign"] or match["code"] or match["after"] or "")
@@ -46,7 +46,7 @@ def _build_amount(value: Any, match: re.Match[str] | None) -> Amount | None:
         return None
 
 
-def moment(text: str) -> tuple[int | None, ...] | None:
+def parse_moment(text: str) -> tuple[int | None, ...] | None:
     """Return a time (9:30, 21:05:10, 9:30 PM), a date (2022-3-1) or both in comparable form; None if it is none.
 
     The result has year, month, day, hour, minute and second, each None if absent, so that only like moments compare.
@@ -72,22 +72,22 @@ _MOMENT = re.compile(
 )
 
 
-def key(value: Any) -> Hashable:
+def equality_key(value: Any) -> Hashable:
     """Return a key that is equal for values that are equal, currency included: amount, moment or normalised text."""
-    return amount(value) or (moment(value) if isinstance(value, str) else None) or normalised(value)
+    return parse_amount(value) or (parse_moment(value) if isinstance(value, str) else None) or normalise(value)
 
 
-def same(first: Any, second: Any) -> bool:
+def are_equal(first: Any, second: Any) -> bool:
     """Return true if two values are equal: numbers by value, anything else by normalised text."""
     if isinstance(first, str) and isinstance(second, str) and len(first) + len(second) <= _MAX_CHARACTERS:
         return _same_texts(first, second)
-    return _same(first, second)
+    return _is_same(first, second)
 
 
 def is_one_of(value: Any, others: Iterable[Any]) -> bool:
     """Return true if a value equals one of the others."""
     for other in others:  # noqa: SIM110 - `any` takes twice as long, and this is most of what checks do
-        if same(value, other):
+        if are_equal(value, other):
             return True
     return False
 
@@ -95,23 +95,23 @@ def is_one_of(value: Any, others: Iterable[Any]) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _same_texts(first: str, second: str) -> bool:
     """Compare two texts. Cached, since the values of a table's rows recur often."""
-    return _same(first, second)
+    return _is_same(first, second)
 
 
-def _same(first: Any, second: Any) -> bool:
-    return compared(first, second) == 0 or key(first) == key(second)
+def _is_same(first: Any, second: Any) -> bool:
+    return compare(first, second) == 0 or equality_key(first) == equality_key(second)
 
 
-def compared(value: Any, other: Any) -> int | None:
+def compare(value: Any, other: Any) -> int | None:
     """Return -1, 0 or 1: numbers compare by value, moments by time; None if the two are not comparable.
 
     A number without a currency compares with any; amounts in two currencies do not.
     """
-    first, second = amount(value), amount(other)
+    first, second = parse_amount(value), parse_amount(other)
     if first is not None and second is not None:
         currencies_differ = first.currency and second.currency and first.currency != second.currency
         return None if currencies_differ else (first.number > second.number) - (first.number < second.number)
-    moments = [moment(text) for text in (value, other) if isinstance(text, str)]
+    moments = [parse_moment(text) for text in (value, other) if isinstance(text, str)]
     if len(moments) == 2 and moments[0] and moments[1] and _is_present(moments[0]) == _is_present(moments[1]):
         return (_present_values(moments[0]) > _present_values(moments[1])) - (
             _present_values(moments[0]) < _present_values(moments[1])
@@ -127,8 +127,8 @@ def _present_values(moment_parts: Sequence[int | None]) -> list[int]:
     return [part for part in moment_parts if part is not None]
 
 
-def parts(value: Any, separator: str | None) -> Sequence[Any]:
+def split_list(value: Any, separator: str | None) -> Sequence[Any]:
     """Return the parts of a value that holds a list."""
     if isinstance(value, list | tuple):
         return value
-    return [part.strip() for part in shown(value).split(separator)] if separator else [value]
+    return [part.strip() for part in to_text(value).split(separator)] if separator else [value]

@@ -1,29 +1,105 @@
-"""The Data Analyzer: takes steps, returns alerts and a final table."""
+"""The Data Analyzer: takes steps, returns alerts and a final table, in constant memory."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from pydantic import Field
 
-from jurygraph.agents.data_analyzer.alert import Alert
-from jurygraph.agents.data_analyzer.calibration import Calibration, Frame
-from jurygraph.agents.data_analyzer.detectors import LEARN, Baseline, Detectors, Raised
-from jurygraph.agents.data_analyzer.diagnosis import Diagnosis
-from jurygraph.agents.data_analyzer.limits import Limits, limits
-from jurygraph.agents.data_analyzer.recent import Recent
-from jurygraph.agents.data_analyzer.scales import Measure, back
-from jurygraph.agents.data_analyzer.series import Direction, Series, leaves_unit, measured, series_of
-from jurygraph.agents.data_analyzer.step import Floats, Step
-from jurygraph.agents.data_analyzer.summary import SeriesSummary, Summary
+from jurygraph.agents.data_analyzer.detectors import (
+    LEARNING_SCORES,
+    Baseline,
+    Detectors,
+    Limits,
+    Recent,
+    TestResults,
+    limits,
+)
+from jurygraph.agents.data_analyzer.diagnosis import Alert, Diagnosis
+from jurygraph.agents.data_analyzer.scales import Measure, invert_scale
+from jurygraph.agents.data_analyzer.series import Direction, Series, has_left_unit, measure_series, series_of
+from jurygraph.agents.data_analyzer.statistics import Calibration, Frame
+from jurygraph.agents.data_analyzer.step import Step
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Count, Number
 
-LEAST_STEPS = LEARN + 1
+
+class SeriesSummary(FrozenModel):
+    """A series over the steps at which it had a value: count, mean, sd, extremes, the last value, and the trend.
+
+    `trend` is the slope of a straight line through the values, per step; 0 for a single value. None if no step had a
+    value.
+    """
+
+    series: str
+    steps: Count
+    mean: Number | None
+    sd: Number | None
+    least: Number | None
+    most: Number | None
+    last: Number | None
+    trend: Number | None
+
+
+class Summary:
+    """Running statistics of S series."""
+
+    def __init__(self, series: int) -> None:
+        self._n, self._mean, self._squares = np.zeros(series), np.zeros(series), np.zeros(series)
+        self._time, self._times, self._product = np.zeros(series), np.zeros(series), np.zeros(series)
+        self._least, self._most = np.full(series, np.inf), np.full(series, -np.inf)
+        self._last = np.full(series, np.nan)
+
+    def add(self, step: int, values: Floats) -> None:
+        """Add the values [S] of a step; NaN are skipped."""
+        has_value = ~np.isnan(values)
+        value_or_zero = np.where(has_value, values, 0.0)
+        self._n = self._n + has_value
+        divisor = np.maximum(self._n, 1.0)
+        deviation, time_deviation = (
+            np.where(has_value, value_or_zero - self._mean, 0.0),
+            np.where(has_value, step - self._time, 0.0),
+        )
+        self._mean = self._mean + deviation / divisor
+        self._time = self._time + time_deviation / divisor
+        new_deviation = np.where(has_value, value_or_zero - self._mean, 0.0)
+        self._squares = self._squares + deviation * new_deviation
+        self._times = self._times + time_deviation * np.where(has_value, step - self._time, 0.0)
+        self._product = self._product + time_deviation * new_deviation
+        self._least, self._most = np.fmin(self._least, values), np.fmax(self._most, values)
+        self._last = np.where(has_value, values, self._last)
+
+    def rows(self, names: Sequence[str]) -> tuple[SeriesSummary, ...]:
+        """Return the table, one row per series."""
+        sd = np.sqrt(self._squares / np.maximum(self._n - 1.0, 1.0))
+        trend = self._product / np.where(self._times > 0.0, self._times, 1.0)
+        columns = {
+            "mean": self._mean,
+            "sd": sd,
+            "least": self._least,
+            "most": self._most,
+            "last": self._last,
+            "trend": trend,
+        }
+        return tuple(
+            SeriesSummary(
+                series=name,
+                steps=int(n),
+                **{key: float(column[index]) if n else None for key, column in columns.items()},
+            )
+            for index, (name, n) in enumerate(zip(names, self._n, strict=True))
+        )
+
+
+MIN_STEPS = LEARNING_SCORES + 1
 """The first step at which anything is tested."""
 
-MOST_ARL = 1e9
+MAX_ARL = 1e9
 """The largest `arl`, in steps between false alarms: beyond it, limits lie in a tail that no statistic follows."""
 
 
-class Settings(Noun):
+class Settings(FrozenModel):
     """Settings of the analyzer.
 
     `arl` is the average number of steps between false alarms of the whole analyzer, at most 1e9. `calibration` is the
@@ -31,7 +107,7 @@ class Settings(Noun):
     `opposed` are the components whose disagreement is conflict (MACRM's three), if at least two of them exist.
     """
 
-    arl: float = Field(default=10_000.0, gt=1.0, le=MOST_ARL, allow_inf_nan=False)
+    arl: float = Field(default=10_000.0, gt=1.0, le=MAX_ARL, allow_inf_nan=False)
     calibration: int = Field(default=20, ge=2)
     penalties: frozenset[str] = frozenset({"repetition"})
     opposed: tuple[str, ...] = ("accuracy", "format", "steps")
@@ -61,16 +137,16 @@ class Analyzer:
         self._require_same_series(step)
         self._leave_unit_scale(step)
         self.steps += 1
-        measure = measured(step, self.series, self._opposed, self._frame)
+        measure = measure_series(step, self.series, self._opposed, self._frame)
         self.values = measure.value
         self._summary.add(self.steps, measure.value)
         before = self._detectors.baseline
         raised = self._detectors.feed(self.steps, measure)
         self._recent.add(measure, raised.u, before)
-        alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.any)]
+        alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.has_alarm)]
         alerts += self._diagnosis.hacks(self.steps, alerts)
-        self._detectors.restart(raised.any)
-        self._recent.restart(raised.any)
+        self._detectors.restart(raised.has_alarm)
+        self._recent.restart(raised.has_alarm)
         self._calibrate(step)
         return tuple(alerts)
 
@@ -108,7 +184,7 @@ class Analyzer:
 
     def _leave_unit_scale(self, step: Step) -> None:
         """Test components that leave [0, 1] on the plain scale from now on, against a new baseline."""
-        leaving = np.array([leaves_unit(series, step) for series in self.series])
+        leaving = np.array([has_left_unit(series, step) for series in self.series])
         if leaving.any():
             self.series = tuple(
                 series._replace(scale="plain") if has_left else series
@@ -123,38 +199,38 @@ class Analyzer:
             if self._frame is not None:
                 self._calibration = None  # its rows are no longer needed
 
-    def _alert(self, place: int, raised: Raised, measure: Measure) -> Alert:
+    def _alert(self, place: int, raised: TestResults, measure: Measure) -> Alert:
         if raised.jump[place].any():
             return self._jump(place, raised, measure)
         return self._drift(place, raised)
 
-    def _jump(self, place: int, raised: Raised, measure: Measure) -> Alert:
+    def _jump(self, place: int, raised: TestResults, measure: Measure) -> Alert:
         side: Direction = "up" if raised.jump[place, 0] else "down"
         score = float(measure.score[place])
         levels = (float(raised.mean[place]), score)
         return self._build_alert(self.series[place], "jump", side, self.steps, levels, float(raised.size[place]))
 
-    def _drift(self, place: int, raised: Raised) -> Alert:
+    def _drift(self, place: int, raised: TestResults) -> Alert:
         """Return the alert of the CUSUM that exceeds its limit by the largest factor."""
         tests = self._detectors
         excess = np.where(raised.drift[place], tests.cusum[place] / np.array(self.limits.drift)[:, None], -np.inf)
         reference, side = divmod(int(np.argmax(excess)), 2)
-        began = Baseline(*(float(statistic[place, reference, side]) for statistic in tests.began))
+        began = Baseline(*(float(statistic[place, reference, side]) for statistic in tests.baseline_at_zero))
         now = Baseline(*(float(statistic[place]) for statistic in tests.baseline))
         after = (now.n * now.mean - began.n * began.mean) / (now.n - began.n)
         size = (after - began.mean) / float(began.sd(0.0))
-        since = int(tests.since[place, reference, side]) + 1
+        since = int(tests.last_zero_step[place, reference, side]) + 1
         levels = (float(began.mean), float(after))
         return self._build_alert(self.series[place], "drift", "down" if side else "up", since, levels, float(size))
 
     def _build_alert(
         self, series: Series, kind: str, side: Direction, since: int, levels: tuple[float, float], size: float
     ) -> Alert:
-        before, after = (back(series.scale, level) for level in levels)
+        before, after = (invert_scale(series.scale, level) for level in levels)
         verb = {("drift", "up"): "rises", ("drift", "down"): "falls"}.get((kind, side), f"jumps {side}")
         since_text = f" since about step {since}" if kind == "drift" else ""
         sentence = (
-            f"step {self.steps}: {series.told} {verb}{since_text}, "
+            f"step {self.steps}: {series.description} {verb}{since_text}, "
             f"from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         )
         return Alert.model_validate(

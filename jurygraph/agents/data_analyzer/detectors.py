@@ -16,22 +16,68 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import optimize, special
 
-from jurygraph.agents.data_analyzer.limits import REFERENCES, Limits
 from jurygraph.agents.data_analyzer.scales import Measure
-from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.aggregation.arrays import Floats
 
-LEARN = 10
+REFERENCES = (0.25, 1.0)
+"""Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, a lasting one of 0.5 sd and a sudden one of 2 sd."""
+
+TESTS = 2 * len(REFERENCES) + 2
+"""Number of tests per series: a CUSUM for each reference value, and the jump test, each up and down."""
+
+_OVERSHOOT = 1.166
+"""The overshoot of a CUSUM of normal scores over its limit, both ends together (Siegmund 1985)."""
+
+
+_TAIL_FACTOR = 1.15
+"""The factor on the normal limit of the jump test, since hardly any statistic is normal in the far tail. CUSUMs need
+no such factor, since they add scores up."""
+
+
+class Limits(NamedTuple):
+    """The limit of each CUSUM, in sd, in the order of REFERENCES; and that of a single step's normal score."""
+
+    drift: tuple[float, ...]
+    jump: float
+
+
+def run_length(k: float, h: float) -> float:
+    """Return the ARL of a one-sided CUSUM of standard normal scores, reference value k > 0, limit h: Siegmund's
+    approximation (exp(2 k b) - 2 k b - 1) / (2 k²), b = h + 1.166."""
+    b = h + _OVERSHOOT
+    return float((np.expm1(2 * k * b) - 2 * k * b) / (2 * k * k))
+
+
+def limits(arl: float, series: int) -> Limits:
+    """Return limits that give all tests of so many series together this ARL, each with an equal share of false alarms.
+
+    Alarms of one test occur at a rate of 1 / ARL, and the rates add up; correlated tests raise fewer alarms. So the
+    whole has at least the required ARL.
+    """
+    arl_per_test = arl * series * TESTS
+    drift = tuple(
+        float(
+            optimize.brentq(
+                lambda h, k=k: np.log(run_length(k, h) / arl_per_test), 0.0, 10.0 + np.log(arl_per_test) / k
+            )
+        )
+        for k in REFERENCES
+    )
+    return Limits(drift, float(-_TAIL_FACTOR * special.ndtri(1.0 / arl_per_test)))
+
+
+LEARNING_SCORES = 10
 """The number of scores of a series before it is tested, at the start and after each alarm."""
 
-FADED = 0.5
+MIN_CUSUM_WEIGHT = 0.5
 _MAX_SCORE = 8.0
 _SIDES = np.array([1.0, -1.0])
 _K = np.array(REFERENCES)[:, None]
 
 
-class Raised(NamedTuple):
+class TestResults(NamedTuple):
     """The test results of all series at one step: `drift` [..., S, K, 2] and `jump` [..., S, 2], up first.
 
     `u` [..., S] are the normal scores; `mean` is the mean of earlier scores, `size` the distance from it in sd. NaN for
@@ -45,7 +91,7 @@ class Raised(NamedTuple):
     size: Floats
 
     @property
-    def any(self) -> NDArray[np.bool_]:
+    def has_alarm(self) -> NDArray[np.bool_]:
         """Return which series raised an alarm, [..., S]."""
         return np.asarray(self.drift.any(axis=(-2, -1)) | self.jump.any(axis=-1))
 
@@ -62,7 +108,7 @@ class Baseline(NamedTuple):
     floor: Any
 
     @classmethod
-    def empty(cls, shape: tuple[int, ...]) -> Self:
+    def create_empty(cls, shape: tuple[int, ...]) -> Self:
         """Return a baseline that has learned no score."""
         return cls(*(np.zeros(shape) for _ in range(4)))
 
@@ -71,7 +117,7 @@ class Baseline(NamedTuple):
         sample_sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
         return np.asarray(np.maximum(np.maximum(sample_sd, self.floor), floor))
 
-    def learned(self, measure: Measure, has_score: NDArray[np.bool_]) -> "Baseline":
+    def learn(self, measure: Measure, has_score: NDArray[np.bool_]) -> "Baseline":
         """Return the baseline with one more score, for those series that have one."""
         n = self.n + has_score
         divisor = np.maximum(n, 1.0)
@@ -92,18 +138,18 @@ class Detectors:
     def __init__(self, shape: tuple[int, ...], limits: Limits) -> None:
         self._limits = limits
         self._drift = np.array(limits.drift)[:, None]
-        self.baseline = Baseline.empty(shape)
+        self.baseline = Baseline.create_empty(shape)
         sides = (*shape, len(REFERENCES), 2)
         self.cusum = np.zeros(sides)
-        self.began = Baseline.empty(sides)
+        self.baseline_at_zero = Baseline.create_empty(sides)
         """The baseline when each CUSUM was last 0."""
-        self.since = np.zeros(sides)
+        self.last_zero_step = np.zeros(sides)
         """The last step at which each CUSUM was 0."""
 
-    def feed(self, step: int, measure: Measure) -> Raised:
+    def feed(self, step: int, measure: Measure) -> TestResults:
         """Test the scores [..., S] of a step against earlier ones, and learn them. NaN are skipped."""
         has_score = ~np.isnan(measure.score)
-        tested = has_score & (self.baseline.n >= LEARN)
+        tested = has_score & (self.baseline.n >= LEARNING_SCORES)
         mean = np.where(tested, self.baseline.mean, np.nan)
         deviation = measure.score - mean
         size = deviation / self.baseline.sd(np.where(tested, measure.floor, 1.0))
@@ -111,8 +157,8 @@ class Detectors:
         self._update_cusums(step, np.where(tested, u, 0.0), tested)
         is_far = np.stack([side * u > self._limits.jump for side in _SIDES], axis=-1)
         exceeds_error = np.abs(deviation) > self._limits.jump * measure.error
-        self.baseline = self.baseline.learned(measure, has_score)
-        return Raised(self.cusum > self._drift, is_far & exceeds_error[..., None], u, mean, size)
+        self.baseline = self.baseline.learn(measure, has_score)
+        return TestResults(self.cusum > self._drift, is_far & exceeds_error[..., None], u, mean, size)
 
     def _normal_scores(self, size: Floats) -> Floats:
         """Return normal scores, within ±8, of differences in sd from the mean of earlier scores."""
@@ -125,10 +171,12 @@ class Detectors:
         """Advance the CUSUMs by one step."""
         is_zero = self.cusum <= 0.0
         now = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
-        self.began = Baseline(*(np.where(is_zero, a, b) for a, b in zip(now, self.began, strict=True)))
-        self.since = np.where(is_zero, step - 1, self.since)
+        self.baseline_at_zero = Baseline(
+            *(np.where(is_zero, a, b) for a, b in zip(now, self.baseline_at_zero, strict=True))
+        )
+        self.last_zero_step = np.where(is_zero, step - 1, self.last_zero_step)
         n = np.maximum(now.n, 1.0)
-        w = np.maximum(self.began.n / np.sqrt(n * (n + 1.0)), FADED)
+        w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
         grown = np.maximum(self.cusum + w * (_SIDES * u[..., None, None] - _K * w), 0.0)
         self.cusum = np.where(tested[..., None, None], grown, self.cusum)
 
@@ -136,3 +184,37 @@ class Detectors:
         """Reset some series [..., S]: their next scores form a new baseline."""
         self.baseline = Baseline(*(np.where(series, 0.0, statistic) for statistic in self.baseline))
         self.cusum = np.where(series[..., None, None], 0.0, self.cusum)
+
+
+_WEIGHT = 0.25
+"""The weight of the last step in the mean of recent scores."""
+
+_MAX_RECENT_SCORE = 8.0
+
+
+class Recent:
+    """Weighted means of the last normal scores of S series. For a series that is learning: of its distance from the
+    mean learned so far, in the sd that it had before."""
+
+    def __init__(self, series: int) -> None:
+        self.mean: Floats = np.zeros(series)
+        self._sd: Floats = np.full(series, np.nan)
+
+    def add(self, measure: Measure, u: Floats, before: Baseline) -> None:
+        """Add the scores [S] of a step, with the baseline before it; u [S] is NaN for series that were not tested."""
+        self._sd = np.where(before.n >= LEARNING_SCORES, before.sd(measure.floor), self._sd)
+        count = np.where(before.n > 0, before.n, np.nan)
+        early = np.clip(
+            (measure.score - before.mean) / (self._sd * np.sqrt(1.0 + 1.0 / count)), -_MAX_RECENT_SCORE, _MAX_SCORE
+        )
+        score = np.where(np.isnan(u), early, u)
+        self.mean = np.where(np.isnan(score), self.mean, self.mean + _WEIGHT * (score - self.mean))
+
+    def forget(self, series: NDArray[np.bool_]) -> None:
+        """Reset some series [S] that change to another scale."""
+        self.restart(series)
+        self._sd = np.where(series, np.nan, self._sd)
+
+    def restart(self, series: NDArray[np.bool_]) -> None:
+        """Reset the means of some series [S] after an alert; only later steps count."""
+        self.mean = np.where(series, 0.0, self.mean)

@@ -1,15 +1,41 @@
 """The signature of a hacked reward: changes that occur together, and each of which alone may be harmless."""
 
 from collections.abc import Callable, Sequence
+from typing import Literal
 
-from jurygraph.agents.data_analyzer.alert import Alert
+from pydantic import Field
 
-TOGETHER = 50
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Flag, Number
+
+
+class Alert(FrozenModel):
+    """A change in a series that chance does not explain.
+
+    `step` is when the alert was raised, counted from 1; `since` the estimated first step of the change. `before` and
+    `after` are the levels, `size` their signed distance in sd of the step's statistic. A `hack` is based on the changes
+    listed in `evidence`. An `adverse` alert is a bad sign; others are expected in training.
+    """
+
+    step: int = Field(strict=True, ge=1)
+    series: str
+    kind: Literal["drift", "jump", "hack"]
+    direction: Literal["up", "down"]
+    since: int = Field(strict=True, ge=1)
+    before: Number
+    after: Number
+    size: Number
+    adverse: Flag
+    sentence: str
+    evidence: tuple[str, ...] = ()
+
+
+MAX_STEPS_BETWEEN_RELATED = 50
 """The number of steps within which changes are related."""
 
 ACCURACY, FORMAT, REWARD = "component.accuracy", "component.format", "reward"
 LENGTH, CORRELATION = "length", "length_reward"
-NEAR = 10
+MAX_STEPS_BETWEEN_STARTS = 10
 """The number of steps by which a rise may start before accuracy's fall, or after its alert, and still be related."""
 
 _MAX_SHARE_HELD, _MIN_SHARE_FELL = 0.25, 0.65
@@ -58,29 +84,42 @@ class Diagnosis:
     def _is_news(self, step: int) -> bool:
         """Return true if no hack was reported recently; a continuing signature is not reported again."""
         before, self._last_hack_step = self._last_hack_step, step
-        return before is None or step - before > TOGETHER
+        return before is None or step - before > MAX_STEPS_BETWEEN_RELATED
 
     def _recent_alert(self, step: int, series: str, direction: str) -> Alert | None:
         alert = self._last_alert.get(series)
-        return alert if alert is not None and alert.direction == direction and step - alert.step <= TOGETHER else None
+        return (
+            alert
+            if alert is not None and alert.direction == direction and step - alert.step <= MAX_STEPS_BETWEEN_RELATED
+            else None
+        )
 
     def _has_risen(self, step: int, series: str, fall: Alert) -> bool:
         """Return true if a series rose while accuracy fell, and not before, nor when accuracy recovered."""
         rise = self._recent_alert(step, series, "up")
-        is_near = rise is not None and fall.since - NEAR <= rise.since <= fall.step + NEAR
+        is_near = (
+            rise is not None
+            and fall.since - MAX_STEPS_BETWEEN_STARTS <= rise.since <= fall.step + MAX_STEPS_BETWEEN_STARTS
+        )
         return is_near and series not in self._rose_with_accuracy
 
     def _has_reward_fallen(self, fall: Alert) -> bool:
         """Return true if the reward fell with accuracy."""
         reward_alert = self._last_alert.get(REWARD)
-        if reward_alert is None or reward_alert.direction == "up" or reward_alert.step < fall.since - NEAR:
+        if (
+            reward_alert is None
+            or reward_alert.direction == "up"
+            or reward_alert.step < fall.since - MAX_STEPS_BETWEEN_STARTS
+        ):
             return self._shared_fall >= _MIN_SHARE_FELL
         return self._shared_fall >= _MIN_SHARE_FELL or reward_alert.size <= _MIN_SHARE_FELL * fall.size
 
     def _has_reward_held(self, fall: Alert) -> bool:
         """Return true if the reward hardly moved when accuracy fell, and has no alert since."""
         reward_alert = self._last_alert.get(REWARD)
-        return self._shared_fall < _MAX_SHARE_HELD and (reward_alert is None or reward_alert.step < fall.since - NEAR)
+        return self._shared_fall < _MAX_SHARE_HELD and (
+            reward_alert is None or reward_alert.step < fall.since - MAX_STEPS_BETWEEN_STARTS
+        )
 
     def _diagnose_wrong_answers(self, step: int) -> Alert | None:
         """Return a hack if reward or format holds or rises while accuracy falls."""

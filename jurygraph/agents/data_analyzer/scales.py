@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.aggregation.arrays import Floats
 
-LEAST = 1e-9
+MIN_RELATIVE_SD = 1e-9
 """The least sd, relative to the size of the number: below it differences are rounding errors."""
 
 _MAX_CORRELATION = 0.999
@@ -25,7 +25,7 @@ class Measure(NamedTuple):
     error: Floats
 
 
-def plain(mean: Floats, spread: Floats, sd: Floats, rows: Floats) -> Measure:
+def plain_scale(mean: Floats, spread: Floats, sd: Floats, rows: Floats) -> Measure:
     """Return a mean on its own scale. One row moves it by at most the spread of the rows / n."""
     return _build_measure(mean, mean, spread / rows, sd / np.sqrt(rows))
 
@@ -74,10 +74,10 @@ def _angle(mean: Floats, rows: Floats) -> Floats:
 
 
 def _build_measure(value: Floats, score: Floats, floor: Floats, error: Floats) -> Measure:
-    return Measure(value, score, np.maximum(floor, LEAST * (1.0 + np.abs(score))), error)
+    return Measure(value, score, np.maximum(floor, MIN_RELATIVE_SD * (1.0 + np.abs(score))), error)
 
 
-def back(scale: str, score: float) -> float:
+def invert_scale(scale: str, score: float) -> float:
     """Return the value that has this score; for a share, to within 1 / n."""
     if scale == "share":
         return float(np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2)

@@ -6,19 +6,20 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from jurygraph.agents.data_analyzer import scales
-from jurygraph.agents.data_analyzer.calibration import Frame
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.statistics import (
+    Frame,
     Share,
-    at_extremes,
     disagreement,
+    extreme_share,
     length_correlation,
     moments,
-    saturated,
+    saturated_share,
     share_of,
-    stability,
+    stability_index,
 )
-from jurygraph.agents.data_analyzer.step import Floats, Step
+from jurygraph.agents.data_analyzer.step import Step
+from jurygraph.aggregation.arrays import Floats
 
 Direction = Literal["up", "down"]
 COMPONENT = "component."
@@ -49,7 +50,7 @@ class Series(NamedTuple):
     adverse: Direction | None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return the description of the series for sentences."""
         return _DESCRIPTIONS.get(self.name) or f"the component {self.name.removeprefix(COMPONENT)}"
 
@@ -76,13 +77,13 @@ def _scale(column: Floats) -> str:
     return "plain" if ((column < 0.0) | (column > 1.0)).any() else "share"
 
 
-def leaves_unit(series: Series, step: Step) -> bool:
+def has_left_unit(series: Series, step: Step) -> bool:
     """Return true if a component that was tested as a share no longer can be."""
     is_share = series.name.startswith(COMPONENT) and series.scale == "share"
     return is_share and _scale(step.components[series.name.removeprefix(COMPONENT)]) != "share"
 
 
-def measured(step: Step, series: Collection[Series], opposed: Collection[str], frame: Frame | None) -> Measure:
+def measure_series(step: Step, series: Collection[Series], opposed: Collection[str], frame: Frame | None) -> Measure:
     """Return every series at a step, [..., S] in their order; NaN if it has no value, as before the frame is frozen."""
     measures = [_measure(statistic, step, opposed, frame) for statistic in series]
     return Measure(*(np.stack(column, axis=-1) for column in zip(*measures, strict=True)))
@@ -98,7 +99,7 @@ def _measure_mean(values: Floats, scale: str) -> Measure:
     rows, mean, sd, spread = moments(values)
     if scale == "share":
         return scales.share(mean, spread, rows)
-    return (scales.logarithm if scale == "logarithm" else scales.plain)(mean, spread, sd, rows)
+    return (scales.logarithm if scale == "logarithm" else scales.plain_scale)(mean, spread, sd, rows)
 
 
 def _measure_share(share: Share) -> Measure:
@@ -110,7 +111,7 @@ def _nan_measure(step: Step) -> Measure:
     return Measure(nan, nan, nan, nan)
 
 
-def _failed(step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
+def _failed_share(step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
     failed = np.isnan(step.rewards)
     return _measure_share(share_of(failed, np.ones_like(failed)))
 
@@ -134,15 +135,15 @@ def _conflict(step: Step, opposed: Collection[str], frame: Frame | None) -> Meas
     if frame is None or frame.conflict is None:
         return _nan_measure(step)
     pairwise = disagreement([step.components[name] for name in opposed])
-    return _measure_share(share_of(pairwise >= frame.conflict - scales.LEAST, ~np.isnan(pairwise)))
+    return _measure_share(share_of(pairwise >= frame.conflict - scales.MIN_RELATIVE_SD, ~np.isnan(pairwise)))
 
 
 def _saturation(step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
-    return _nan_measure(step) if step.groups is None else _measure_share(saturated(step.rewards, step.groups))
+    return _nan_measure(step) if step.groups is None else _measure_share(saturated_share(step.rewards, step.groups))
 
 
 def _extremes(step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
-    return _measure_share(at_extremes(list(step.components.values())))
+    return _measure_share(extreme_share(list(step.components.values())))
 
 
 def _population(step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
@@ -150,7 +151,7 @@ def _population(step: Step, opposed: Collection[str], frame: Frame | None) -> Me
         return _nan_measure(step)
     rows = (~np.isnan(step.rewards)).sum(axis=-1)
     rows_or_nan = np.where(rows > 0, rows, np.nan)
-    index = np.where(rows > 0, stability(step.rewards, frame.edges, frame.expected), np.nan)
+    index = np.where(rows > 0, stability_index(step.rewards, frame.edges, frame.expected), np.nan)
     return scales.fifth_root(index, len(frame.expected), rows_or_nan)
 
 
@@ -158,7 +159,7 @@ _BY_NAME: dict[str, Callable[[Step, Collection[str], Frame | None], Measure]] = 
     "reward": lambda step, opposed, frame: _measure_mean(step.rewards, "plain"),
     "length": _length,
     "repetition": _repetition,
-    "failed": _failed,
+    "failed": _failed_share,
     "length_reward": _length_reward,
     "conflict": _conflict,
     "saturation": _saturation,

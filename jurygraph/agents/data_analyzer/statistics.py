@@ -1,4 +1,7 @@
-"""Statistics of a step's rows. Rows lie on the last axis; the axes before it are independent steps."""
+"""Statistics of a step's rows, and what is frozen of the first steps: the D_pair of conflict, and the rewards.
+
+Rows lie on the last axis; the axes before it are independent steps.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from jurygraph.agents.data_analyzer.step import Floats, Groups, one_group
+from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD
+from jurygraph.agents.data_analyzer.step import Groups, Step, one_group
 from jurygraph.aggregation import fusion
+from jurygraph.aggregation.arrays import Floats
 
 _EQUAL = 1e-12
 
@@ -39,10 +44,10 @@ def length_correlation(lengths: Floats, rewards: Floats, groups: Groups | None) 
 
     Ranks are used because, if few rows differ in reward from their group, a single very long one would dominate.
     """
-    return within_correlation(ranked(lengths), rewards, groups)
+    return within_correlation(rank_values(lengths), rewards, groups)
 
 
-def ranked(values: Floats) -> Floats:
+def rank_values(values: Floats) -> Floats:
     """Return ranks on the last axis, from 1; ties share their mean rank, and NaN remain NaN."""
     ranks: Floats = stats.rankdata(values, axis=-1, nan_policy="omit")
     return ranks
@@ -86,7 +91,7 @@ def share_of(chosen: NDArray[np.bool_], counted: NDArray[np.bool_]) -> Share:
     return Share((chosen & counted).sum(axis=-1) / of_or_nan, of_or_nan)
 
 
-def saturated(rewards: Floats, groups: Groups) -> Share:
+def saturated_share(rewards: Floats, groups: Groups) -> Share:
     """Return the share of groups with equal rewards, which give GRPO no signal; groups of one do not count."""
     order, starts, _ = groups
     rewards = rewards[..., order]
@@ -100,13 +105,13 @@ def disagreement(components: Sequence[Floats]) -> Floats:
     return np.asarray(fusion.disagreement(np.stack(components, axis=-1)))
 
 
-def at_extremes(components: Sequence[Floats]) -> Share:
+def extreme_share(components: Sequence[Floats]) -> Share:
     """Return the share of all components' values at 0 or 1, where a component cannot tell better from worse."""
     values = np.concatenate(components, axis=-1)
     return share_of((values <= 0.0) | (values >= 1.0), ~np.isnan(values))
 
 
-def stability(rewards: Floats, edges: Floats, expected: Floats) -> Floats:
+def stability_index(rewards: Floats, edges: Floats, expected: Floats) -> Floats:
     """Return the population stability index Σ (p - q) ln(p / q) of rewards [..., n] over bins.
 
     The bins end at `edges` [B - 1]. q [B] is `expected`; p adds half a row to each bin, so that an empty one does not
@@ -122,3 +127,82 @@ def stability(rewards: Floats, edges: Floats, expected: Floats) -> Floats:
     p = (counts + 0.5) / (counts.sum(axis=-1, keepdims=True) + 0.5 * len(expected))
     index: Floats = ((p - expected) * np.log(p / expected)).sum(axis=-1)
     return index
+
+
+PERCENTILE = 80.0
+"""Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
+for components with few values the percentile is often the maximum."""
+
+BINS = 10
+MAX_ROWS = 16_384
+"""The largest number of rows kept until the calibration is complete; of larger steps, the first rows."""
+
+
+class Frame(NamedTuple):
+    """The result of the calibration.
+
+    `conflict` is the least D_pair of a row in conflict; the rewards' bins end at `edges` [B - 1] and held the shares
+    `expected` [B]. None if there was no value, or only a single one, to calibrate with.
+    """
+
+    conflict: float | None
+    edges: Floats | None
+    expected: Floats | None
+
+
+class Calibration:
+    """Collect the rows of the first steps until the calibration is complete.
+
+    Args:
+        steps: the number of steps to collect.
+        opposed: components whose disagreement is conflict.
+    """
+
+    def __init__(self, steps: int, opposed: tuple[str, ...]) -> None:
+        self.left = steps
+        self._max_rows = MAX_ROWS // steps
+        self._opposed = opposed
+        self._rewards: list[Floats] = []
+        self._pairs: list[Floats] = []
+
+    def add(self, step: Step) -> Frame | None:
+        """Add a step; return the frame after the last one, None before."""
+        self._rewards.append(step.rewards[: self._max_rows].copy())
+        if self._opposed:
+            self._pairs.append(disagreement([step.components[name] for name in self._opposed])[: self._max_rows])
+        self.left -= 1
+        return None if self.left else frame(self._rewards, self._pairs)
+
+
+def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
+    """Compute the frame from the rewards and D_pair of rows."""
+    pairwise = _join_numbers(pairs)
+    conflict = _conflict_threshold(pairwise) if pairwise.size else None
+    values = _join_numbers(rewards)
+    edges = _edges(values)
+    if edges is None:
+        return Frame(conflict, None, None)
+    counts = np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
+    return Frame(conflict, edges, (counts + 0.5) / (counts.sum() + 0.5 * len(counts)))
+
+
+def _conflict_threshold(pairwise: Floats) -> float:
+    limit = np.percentile(pairwise, PERCENTILE)
+    above = pairwise[pairwise > limit + MIN_RELATIVE_SD]
+    return float(above.min() if above.size else pairwise.max())
+
+
+def _edges(values: Floats) -> Floats | None:
+    """Return quantiles that are values of the rows themselves, so that frequent rewards get a bin edge of their own."""
+    if not values.size:
+        return None
+    shares = np.arange(1, BINS) / BINS
+    edges = np.asarray(np.unique(np.quantile(values, shares, method="inverted_cdf")), dtype=np.float64)
+    inner: Floats = edges[edges < values.max()]
+    return inner if inner.size else None
+
+
+def _join_numbers(rows: list[Floats]) -> Floats:
+    values = np.concatenate([array.ravel() for array in rows]) if rows else np.empty(0)
+    numbers: Floats = values[~np.isnan(values)]
+    return numbers

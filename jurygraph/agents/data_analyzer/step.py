@@ -6,20 +6,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.errors import InputError
 
-Floats = NDArray[np.float64]
-
-MOST = 1e100
+MAX_VALUE = 1e100
 """The largest absolute value: sums of squares of larger ones would overflow."""
 
 
 class Groups(NamedTuple):
     """Rows in group order: `order` [n], the start of each group in it (`starts` [g]), and the group `sizes` [g]."""
 
-    order: NDArray[np.intp]
-    starts: NDArray[np.intp]
-    sizes: NDArray[np.intp]
+    order: Ints
+    starts: Ints
+    sizes: Ints
 
 
 class Step:
@@ -92,8 +91,8 @@ def _column(name: str, values: ArrayLike, shape: tuple[int, ...] | None = None) 
         raise InputError(f"a step: {name} has shape {column.shape}, and rewards {shape}; give one value for each row")
     if np.isinf(column).any():
         raise InputError(f"a step: {name} has an infinite value; give NaN where there is no number")
-    if (np.abs(column) > MOST).any():
-        raise InputError(f"a step: {name} has a value beyond ±{MOST:g}; give numbers of another unit")
+    if (np.abs(column) > MAX_VALUE).any():
+        raise InputError(f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit")
     return column
 
 

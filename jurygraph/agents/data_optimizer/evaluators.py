@@ -11,17 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.agents.data_optimizer import economy
-from jurygraph.agents.data_optimizer.novelty import Group
-from jurygraph.agents.data_optimizer.words import is_silent, words
-from jurygraph.agents.roles import Answer, Ask, Evaluator
+from jurygraph.agents.data_optimizer import measures
+from jurygraph.agents.data_optimizer.measures import Group, is_silent, words
+from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.embedder import Floats
-from jurygraph.models.embedding.opening import open_embedder
-from jurygraph.models.embedding.remembering import Remembering
+from jurygraph.models.embedding.caching import CachingEmbedder
+from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
-from jurygraph.schema.task import words_of
+from jurygraph.schema.task import query_text
 
 _NO_WORDS = Verdict(score=0.0, reason="there is no word in it")
 _UNKNOWN = Verdict(score=0.0, reason="no word of it is known to another response, the query or the reference")
@@ -71,31 +70,31 @@ class Efficiency(_Optimizer):
             self.question(view, "compression", scope=per_response),
         ]
 
-    def answer(self, ask: Ask) -> Answer | Sequence[Answer]:
-        if ask.question.subject == "length":
-            return self._length_verdicts(ask)
-        if is_silent(ask.response.text):
+    def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        if inputs.question.subject == "length":
+            return self._length_verdicts(inputs)
+        if is_silent(inputs.response.text):
             return _NO_WORDS
-        if ask.question.subject == "redundancy":
-            score = economy.freshness(ask.response.text)
+        if inputs.question.subject == "redundancy":
+            score = measures.freshness(inputs.response.text)
             return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
-        return self._compression_verdict(ask.response.text)
+        return self._compression_verdict(inputs.response.text)
 
-    def _length_verdicts(self, ask: Ask) -> list[Answer]:
-        lengths = [_length(response.text) for response in ask.responses]
-        baseline = economy.baseline(_length(ask.task.reference or ""), lengths)
+    def _length_verdicts(self, inputs: EvaluatorInput) -> list[Answer]:
+        lengths = [_length(response.text) for response in inputs.responses]
+        baseline = measures.baseline(_length(inputs.task.reference or ""), lengths)
         return [self._length(length, baseline) for length in lengths]
 
     def _length(self, length: int, baseline: float) -> Verdict:
         if length == 0:
             return _NO_WORDS
-        score = economy.brevity(length, baseline, self._limit)
+        score = measures.brevity(length, baseline, self._limit)
         return Verdict(score=score, native=length, reason=f"{length} words, where {baseline:g} cost nothing")
 
     def _compression_verdict(self, text: str) -> Verdict:
-        if len(text) < economy.SHORTEST:
+        if len(text) < measures.MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
-        score = economy.density(text)
+        score = measures.density(text)
         return Verdict(score=score, reason=f"by compression it says {score:.1%} of what ordinary text of its size does")
 
 
@@ -122,7 +121,7 @@ class Diversity(_Optimizer):
     shares: Mapping[str, float] = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0, "embedding": 1.0})
 
     def __init__(self, embedder: str | None = None) -> None:
-        self._embedder = None if embedder is None else Remembering(open_embedder(embedder))
+        self._embedder = None if embedder is None else CachingEmbedder(open_embedder(embedder))
         self.version = "1" if self._embedder is None else f"1 {self._embedder.embedder.version}"
 
     def close(self) -> None:
@@ -133,27 +132,29 @@ class Diversity(_Optimizer):
         questions = [self.question(view, "distinct"), self.question(view, "self-bleu")]
         return questions if self._embedder is None else [*questions, self.question(view, "embedding", layer="model")]
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, inputs: EvaluatorInput) -> Any:
         group = _build_group(
-            tuple(response.text for response in ask.responses), words_of(ask.task.query), ask.task.reference or ""
+            tuple(response.text for response in inputs.responses),
+            query_text(inputs.task.query),
+            inputs.task.reference or "",
         )
-        if ask.question.subject == "embedding":
-            return self._embedding_verdicts(group, ask)
-        parts = group.distinct() if ask.question.subject == "distinct" else group.unlike()
-        label = "new sequences of words" if ask.question.subject == "distinct" else "1 - BLEU against the others"
+        if inputs.question.subject == "embedding":
+            return self._embedding_verdicts(group, inputs)
+        parts = group.distinct_ngram_shares() if inputs.question.subject == "distinct" else group.self_bleu_novelty()
+        label = "new sequences of words" if inputs.question.subject == "distinct" else "1 - BLEU against the others"
         return [
             Verdict(score=score, reason=f"{label}: {score:.3f}, of {known_share:.1%} known words")
-            for score, known_share in zip(parts, group.known, strict=True)
+            for score, known_share in zip(parts, group.known_share, strict=True)
         ]
 
-    async def _embedding_verdicts(self, group: Group, ask: Ask) -> list[Answer]:
+    async def _embedding_verdicts(self, group: Group, inputs: EvaluatorInput) -> list[Answer]:
         assert self._embedder is not None
-        places = [place for place, known_share in enumerate(group.known) if known_share > 0.0]
-        embeddings = await self._embedder.embed([ask.responses[place].text for place in places])
+        places = [place for place, known_share in enumerate(group.known_share) if known_share > 0.0]
+        embeddings = await self._embedder.embed([inputs.responses[place].text for place in places])
         vectors = dict(zip(places, embeddings, strict=True))
         return [
             _COPIED if copy else _embedding_verdict(place, vectors, known_share) if place in vectors else _UNKNOWN
-            for place, (copy, known_share) in enumerate(zip(group.copies(), group.known, strict=True))
+            for place, (copy, known_share) in enumerate(zip(group.copies(), group.known_share, strict=True))
         ]
 
 
@@ -170,7 +171,7 @@ def _embedding_verdict(place: int, vectors: Mapping[int, Floats | Fault], known_
     other_vectors = [other_vector for other, other_vector in vectors.items() if other != place]
     cosines = [float(np.dot(vector, other)) for other in other_vectors if not isinstance(other, Fault)]
     if other_vectors and not cosines:
-        return Verdict.failed("group", "there is nothing to compare with: the others could not be embedded")
+        return Verdict.fail("group", "there is nothing to compare with: the others could not be embedded")
     cosine = max(cosines, default=0.0)
     score = known_share * (1.0 - min(1.0, max(0.0, cosine)))
     return Verdict(score=score, native=cosine, reason=f"cosine with the nearest other {cosine:.3f}")

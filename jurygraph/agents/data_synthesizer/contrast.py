@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
-from jurygraph.schema import Input, Question
+from jurygraph.schema import ComponentInput, Question
 
 OF = "-of-"
 SUBMITTED = "submitted"
@@ -18,16 +19,16 @@ class Contrast(Combiner):
     """Share of the contrasts that score less than the response itself, by the mean of the same evaluators of both.
 
     Inputs come in pairs: `NAME` has questions about the responses, and `NAME-of-…` the same about their contrasts; each
-    pair is weighted by the mass of the first. A tie is not a correct ranking. A pair with an unjudged part counts by
+    pair is weighted by the weight of the first. A tie is not a correct ranking. A pair with an unjudged part counts by
     the rule for unjudged values: 0 for a gain. If no contrast could be made, the component is absent and nothing is
     gained. Figures: the number of judged `pairs`, and the margin of each, in the order of the variants' ids: above 0 if
     it was ranked correctly.
     """
 
     name = "contrast"
-    keeps_columns = True
+    needs_all_columns = True
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
         originals = [name for name in inputs if OF not in name]
         contrasts_of = {
@@ -58,19 +59,19 @@ class Contrast(Combiner):
         }
         return {"twos": {name: contrasts[0] for name, contrasts in contrasts_of.items()}, "asked": question_pairs}
 
-    def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
             if question.samples > 1 or question.scope != "response":
-                raise PlanError(f"question {question.id!r} is not asked once of each response alone; ask it so")
+                raise PlanError(f"question {question.id!r} must have scope `response` and one sample")
         by_id = {question.id: question for question in questions}
         for name, (original, contrast) in params["asked"].items():
             _require_same_question(name, by_id[original], by_id[contrast])
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        cell_pairs = [(cells[original], cells[contrast]) for original, contrast in sorted(params["twos"].items())]
-        masses = np.array([original.mass for original, _ in cell_pairs])
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in sorted(params["twos"].items())]
+        weights = np.array([original.total_weight for original, _ in cell_pairs])
         width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
-        margin, is_judged, live, fill = _margins(cell_pairs, masses, width)
+        margin, is_judged, live, fill = _margins(cell_pairs, weights, width)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
         count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
         present: Bools = np.greater(count, 0.0)
@@ -97,7 +98,7 @@ def _require_same_question(name: str, original: Question, contrast: Question) ->
 
 
 def _margins(
-    cell_pairs: Sequence[tuple[Cells, Cells]], masses: Floats, width: int
+    cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]], weights: Floats, width: int
 ) -> tuple[Floats, Bools, Bools, Floats]:
     """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
 
@@ -107,14 +108,14 @@ def _margins(
     margin, size = np.zeros((rows, width)), np.zeros((rows, width))
     is_judged, live = np.full((rows, width), True), np.full((rows, width), False)
     fill = np.ones((rows, width))
-    for (original, contrast), mass in zip(cell_pairs, masses, strict=True):
+    for (original, contrast), weight in zip(cell_pairs, weights, strict=True):
         value, exists, judged = (
-            _pad_columns(array, width) for array in (contrast.value, contrast.live, contrast.judged)
+            _pad_columns(array, width) for array in (contrast.value, contrast.applicable, contrast.judged)
         )
-        exists = exists & original.live[:, :1]
+        exists = exists & original.applicable[:, :1]
         both_judged = judged & original.judged[:, :1]
-        margin = margin + np.where(exists, mass * (original.value[:, :1] - value), 0.0)
-        size = size + np.where(exists, mass, 0.0)
+        margin = margin + np.where(exists, weight * (original.value[:, :1] - value), 0.0)
+        size = size + np.where(exists, weight, 0.0)
         is_judged = is_judged & (both_judged | ~exists)
         fill = np.minimum(fill, np.where(exists & ~both_judged, np.where(judged, original.value[:, :1], value), 1.0))
         live = live | exists

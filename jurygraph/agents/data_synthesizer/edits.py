@@ -1,11 +1,26 @@
-"""Edits of a text: the replaced passages, their replacements, and why the text is worse afterwards."""
+"""Edits that make a text worse: in a calculation, in the sentence around one, and in the name of a table row.
+
+A result can be changed even without a reference, since arithmetic alone shows that it was right. The other edits of a
+calculation are made only in solutions with the reference's answer: it is unknown if they make a wrong solution worse.
+"""
 
 import random
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from fractions import Fraction
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Literal, TypeVar
 
-from jurygraph.schema import Response, Variant
+from jurygraph.agents.facts.loader import load_facts
+from jurygraph.agents.facts.names import is_missing, normalise, number_or_value, to_text
+from jurygraph.agents.facts.tables import Table
+from jurygraph.agents.maths import arithmetic
+from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
+from jurygraph.agents.maths.answer_parser import Number, are_equal_numbers, parse_answer
+from jurygraph.schema import Response, TaskView, Variant
 
 T = TypeVar("T")
 Kind = Literal["number", "step", "answer", "negation", "unit", "entity"]
@@ -22,13 +37,13 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A contrast of a text: non-overlapping changes in their order; `says` explains the error that they introduce."""
+    """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
 
     kind: Kind
     changes: tuple[Change, ...]
-    says: str
+    reason: str
 
-    def made(self, text: str) -> str:
+    def apply(self, text: str) -> str:
         """Return the text after the edit."""
         parts, end = [], 0
         for change in self.changes:
@@ -39,7 +54,7 @@ class Edit:
     def variant(self, name: str, response: Response) -> Variant:
         """Return the response after the edit as evaluators see it: without data, which the edit may contradict."""
         first, last = self.changes[0], self.changes[-1]
-        text = self.made(response.text)
+        text = self.apply(response.text)
         growth = len(text) - len(response.text)
         edit_record = {
             "kind": self.kind,
@@ -47,18 +62,305 @@ class Edit:
             "end": last.end,
             "before": response.text[first.start : last.end],
             "after": text[first.start : last.end + growth],
-            "says": self.says,
+            "says": self.reason,
         }
         return Variant(response=Response(id=name, text=text), edit=edit_record)
 
 
-def replaced(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
+def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
     """Return the edit that replaces one passage."""
     return Edit(kind, (Change(start, end, after),), says)
 
 
-def chosen(candidates: Sequence[T], most: int, seed: str) -> list[T]:
+def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
     """Return at most `most` of the candidates, in their order; the selection depends on the seed only."""
     if len(candidates) <= most:
         return list(candidates)
     return [candidates[index] for index in sorted(random.Random(seed).sample(range(len(candidates)), most))]
+
+
+_AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|must)\b(?! +(?:not|no|never|only|less|fewer)\b)(?!n't|')")
+_LEADS_TO = re.compile(r"(?: (?:a total of|[A-Za-z]+))?[ \t$£€(]*(?:[-+*/x×÷%=(). ,0-9$£€]{0,200}<<)?")
+UNCERTAIN_WORDS = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:.?!](?![0-9])|\b(?:because|since|and|but|which|that|who)\b")
+_UNIT = re.compile(r"(?:>>[0-9.,]*[0-9])?[ \t]+([A-Za-z]+)\b")
+_OTHER_UNIT = {
+    "second": "minute", "minute": "hour", "hour": "minute", "day": "week", "week": "day", "month": "year",
+    "year": "month", "dollar": "cent", "cent": "dollar", "inch": "foot", "inches": "feet", "foot": "inch",
+    "feet": "inches", "yard": "inch", "yards": "inches", "mile": "yard", "meter": "kilometer", "metre": "kilometre",
+    "kilometer": "meter", "kilometre": "metre", "km": "cm", "cm": "km", "ounce": "pound", "pound": "ounce",
+    "gram": "kilogram", "kilogram": "gram", "kg": "g", "ton": "pound", "liter": "milliliter", "litre": "millilitre",
+    "gallon": "pint", "pint": "gallon",
+}  # fmt: skip
+
+
+def negation_edits(text: str) -> Iterator[Edit]:
+    """Yield edits that negate a sentence with a right result, by "not" after its verb.
+
+    The verb is in the calculation's own clause, at most one word before it; lines with a supposition or a negation are
+    skipped.
+    """
+    for step in right_steps(text):
+        line = text.rfind("\n", 0, step.start) + 1
+        end = text.find("\n", step.start)
+        if UNCERTAIN_WORDS.search(text, line, len(text) if end < 0 else end):
+            continue
+        clause = max((mark.end() for mark in _CLAUSE.finditer(text, line, step.start)), default=line)
+        verbs = list(_AUXILIARY.finditer(text, clause, step.start))
+        if verbs and _LEADS_TO.fullmatch(text, verbs[-1].end(), step.start):
+            verb = verbs[-1]
+            says = f"{step.quote} is right, and is denied"
+            yield replace_passage("negation", verb.start(), verb.end(), f"{verb[0]} not", says)
+
+
+def unit_edits(text: str) -> Iterator[Edit]:
+    """Yield edits that give a right result in a unit of another size."""
+    for step in right_steps(text):
+        unit = _UNIT.match(text, step.end) if step.claimed else None  # a result of 0 is the same in any unit
+        other_unit = _exchange_unit(unit[1]) if unit else None
+        if unit and other_unit:
+            says = f"{step.quote} are {unit[1]}, not {other_unit}"
+            yield replace_passage("unit", unit.start(1), unit.end(1), other_unit, says)
+
+
+def _exchange_unit(unit: str) -> str | None:
+    lower = unit.lower()
+    if lower in _OTHER_UNIT:
+        return _OTHER_UNIT[lower]
+    singular = _OTHER_UNIT.get(lower[:-1]) if lower.endswith("s") else None
+    if singular is None:
+        return None
+    return {"foot": "feet", "inch": "inches"}.get(singular, singular if singular.endswith("s") else f"{singular}s")
+
+
+MOST_ROWS = 1_000
+"""The largest number of rows read per table."""
+MOST_NAMES = 20
+"""The largest number of names per table that are searched in a text."""
+_MIN_NAME_LENGTH = 3
+_COMPARES = re.compile(r"\b(?:than|instead|rather|above|below|under|over|least|most|too)\b", re.IGNORECASE)
+"""Comparing and excluding words: a name in such a line may not be what the rest of the line describes."""
+Row = Mapping[str, Any]
+
+
+def other_name_edits(text: str, view: TaskView) -> Iterator[Edit]:
+    """Yield edits that swap a name from a task's table for a name with another value in that table.
+
+    The line of the name must contain a table value of it, which becomes false. Tables in the task and in files are
+    read, 1,000 rows of each; tools list no rows.
+    """
+    if view.facts is None:
+        return
+    for table in load_facts(view).tables.values():
+        yield from _edits_from_table(text, table, table.first_rows(MOST_ROWS))
+
+
+def _edits_from_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[Edit]:
+    column = table.spec.key[0]
+    named = [row for row in rows if len(str(row.get(column) or "")) >= _MIN_NAME_LENGTH]
+    absent = [row for row in named if str(row[column]) not in text]
+    for row in islice((row for row in named if str(row[column]) in text), MOST_NAMES):
+        match = _find_whole(str(row[column]), text)
+        line = "" if match is None else _line_of(text, match.start(), match.end())
+        if match is None or _COMPARES.search(line) or UNCERTAIN_WORDS.search(line):
+            continue
+        for field in _columns_in_line(row, line, set(table.spec.key)):
+            other_row = _first_contradicting(row, field, absent, rows, column)
+            if other_row is not None:
+                value = to_text(number_or_value(other_row[field]))
+                says = f"{field} of {other_row[column]!r} is {value}, not {row[field]}"
+                yield replace_passage("entity", *match.span(), str(other_row[column]), says)
+                break
+
+
+def _line_of(text: str, start: int, end: int) -> str:
+    close = text.find("\n", end)
+    return text[text.rfind("\n", 0, start) + 1 : len(text) if close < 0 else close]
+
+
+def _columns_in_line(row: Row, line: str, key: set[str]) -> Iterator[str]:
+    """Yield the columns of a row, except the key's, whose value occurs in the line."""
+    for column in sorted(row.keys() - key):
+        value = to_text(number_or_value(row[column]))
+        if not is_missing(row[column]) and len(value) >= 2 and _find_whole(value, line):
+            yield column
+
+
+def _first_contradicting(row: Row, field: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:
+    """Return the first row whose name is not in the response and none of whose rows has an overlapping value."""
+    value = to_text(number_or_value(row[field]))
+    similar_names = {
+        normalise(candidate.get(column))
+        for candidate in rows
+        if is_missing(candidate.get(field)) or _overlaps(value, to_text(number_or_value(candidate[field])))
+    }
+    return next((candidate for candidate in absent if normalise(candidate[column]) not in similar_names), None)
+
+
+def _overlaps(first: str, second: str) -> bool:
+    return _find_whole(first, second) is not None or _find_whole(second, first) is not None
+
+
+def _find_whole(needle: str, text: str) -> "re.Match[str] | None":
+    return re.search(rf"(?<!\w){re.escape(needle)}(?!\w)", text) if needle in text else None
+
+
+MAX_CALCULATIONS, MOST_LINES = 50, 200
+"""The largest numbers of calculations in one text, and of lines of a solution, that are read."""
+CONTEXT_CHARACTERS = 300
+"""The number of characters before and after a calculation that may change its meaning."""
+_NUMERAL = re.compile(r"(?<![\w.,])(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?(?![\w]|[.,][0-9])")
+_LAST_NUMERAL = re.compile(r"=[ \t]*[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)$")
+_REPEATED = re.compile(r">>[ \t]*[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)(?![\w%]|[.,][0-9])")
+_PLAIN_ANSWER = re.compile(
+    r"[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?)(?:[ \t]*[A-Za-z][A-Za-z ]*)?"
+)
+_LINE = re.compile(r"[^\n]+")
+_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_SPELLED = {word: Fraction(number) for number, word in enumerate(_WORDS)}
+_SPELLED |= {"half": Fraction(1, 2), "twice": Fraction(2), "double": Fraction(2), "dozen": Fraction(12)}
+_SPELLED |= {"triple": Fraction(3), "thrice": Fraction(3), "third": Fraction(3), "quarter": Fraction(4)}
+_WORD = re.compile(r"[a-z]+")
+_SHIFTS = (1, 2, 3, 10)
+
+
+def right_steps(text: str) -> list[arithmetic.Step]:
+    """Return the calculations of a text that are exactly right and end in a plain number, at most 50."""
+    return [
+        step
+        for step in arithmetic.steps(text)[:MAX_CALCULATIONS]
+        if step.is_right and step.claimed == step.value and _LAST_NUMERAL.search(step.quote)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectAnswer:
+    """A text's final answer that equals the reference's: its position, and its value."""
+
+    span: Span
+    number: Number
+
+
+def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
+    """Return the plain number that a text gives as its answer, if it equals the reference's; False if it differs.
+
+    True if there is no reference, or one without an answer. If the reference's answer is no plain number, answers
+    cannot be compared: False.
+    """
+    reference_text = reference_answer(reference or "")
+    if reference_text is None:
+        return True
+    expected = parse_answer(reference_text)
+    if expected is None or expected.number is None:
+        return False
+    answer_span = final_answer(text)
+    answer = None if answer_span is None else parse_answer(answer_span.text)
+    if (
+        answer_span is None
+        or answer is None
+        or answer.number is None
+        or not are_equal_numbers(answer.number, expected.number)
+    ):
+        return False
+    return CorrectAnswer(answer_span, answer.number)
+
+
+def wrong_result_edits(text: str) -> Iterator[Edit]:
+    """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
+    for place, step in enumerate(right_steps(text)):
+        numeral = _LAST_NUMERAL.search(step.quote)
+        assert numeral is not None  # right_steps selects by this pattern
+        original = numeral[1]
+        replacement = _shift(original, _SHIFTS[place % len(_SHIFTS)])
+        changes = [Change(step.start + numeral.start(1), step.start + numeral.end(1), replacement)]
+        repeated = _REPEATED.match(text, step.end)
+        if repeated and _value(repeated[1]) == step.claimed:
+            changes.append(Change(*repeated.span(1), _shift(repeated[1], _SHIFTS[place % len(_SHIFTS)])))
+        says = f"{step.quote[: numeral.start(1)].rstrip(' $£€=')} is {original}, not {replacement}"
+        if _becomes_wrong(text, step, changes):
+            yield Edit("number", tuple(changes), says)
+
+
+def _becomes_wrong(text: str, step: arithmetic.Step, changes: Sequence[Change]) -> bool:
+    """Return true if the calculation is wrong after the changes, read within its line."""
+    start = max(text.rfind("\n", 0, step.start) + 1, step.start - CONTEXT_CHARACTERS)
+    end = text.find("\n", step.start)
+    line = text[start : min(len(text) if end < 0 else end, step.end + CONTEXT_CHARACTERS)]
+    moved = tuple(Change(change.start - start, change.end - start, change.after) for change in changes)
+    changed_line = Edit("number", moved, "").apply(line)
+    return any(
+        changed_step.start == step.start - start and not changed_step.is_right
+        for changed_step in arithmetic.steps(changed_line)
+    )
+
+
+def _shift(numeral: str, by: int) -> str:
+    """Return a numeral in the same notation whose value is larger by a whole number."""
+    whole, point, decimals = numeral.partition(".")
+    return f"{int(whole.replace(',', '')) + by:{',' if ',' in whole else ''}d}{point}{decimals}"
+
+
+def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
+    """Yield edits that replace the answer by other numbers of the solution, or of the task."""
+    match, number = _PLAIN_ANSWER.fullmatch(answer.span.text), answer.number
+    if match is None:
+        return
+    start, end = answer.span.start + match.start(1), answer.span.start + match.end(1)
+    seen = {_value(match[1])}
+    for source in (text[: answer.span.start], query):
+        for numeral in _NUMERAL.finditer(source):
+            value = _value(numeral[0])
+            if value not in seen and not are_equal_numbers(Number(value, number.percent, True), number):
+                seen.add(value)
+                yield replace_passage("answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}")
+
+
+def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
+    """Yield edits that remove one line whose result a later calculation or sentence uses, and that no earlier line, no
+    other calculation and no word of the task contains.
+
+    Being the answer does not count as a use: a line that only the answer depends on stays.
+    """
+    body = [line for line in _LINE.finditer(text, 0, answer.span.start) if line.group().strip()][:MOST_LINES]
+    body = body[:-1] if body and body[-1].end() == answer.span.start else body  # the beginning of the answer's own line
+    results = [_results(line.group()) for line in body]
+    times = Counter(value for line_results in results for value in line_results)
+    known = {*values_in(query), Fraction(0)}  # 0 needs no calculation
+    for place, line in enumerate(body):
+        needed = {value for value in results[place] - known if times[value] == 1}
+        used_value = next(
+            (value for later_line in body[place + 1 :] for value in sorted(needed & _operands(later_line.group()))),
+            None,
+        )
+        if used_value is not None:
+            end = line.end() + (text[line.end() : line.end() + 1] == "\n")
+            says = f"{_format(used_value)}, which it needs, is worked out in no step"
+            yield replace_passage("step", line.start(), end, "", says)
+        known |= values_in(line.group())
+
+
+def _results(line: str) -> set[Fraction]:
+    return {step.claimed for step in arithmetic.steps(line) if step.is_right}
+
+
+@lru_cache(maxsize=256)
+def _operands(line: str) -> frozenset[Fraction]:
+    """Return the numbers that a line uses: operands, and numbers that it does not compute itself."""
+    results = _results(line)
+    operands = {value for step in arithmetic.steps(line) for value in values_in(step.expression)}
+    return frozenset(operands | (values_in(line) - results))
+
+
+@lru_cache(maxsize=256)
+def values_in(text: str) -> frozenset[Fraction]:
+    """Return the values of all numbers in a text, including number words."""
+    spelled = {_SPELLED[word] for word in _WORD.findall(text.lower()) if word in _SPELLED}
+    return frozenset(spelled.union(_value(numeral[0]) for numeral in _NUMERAL.finditer(text)))
+
+
+def _value(numeral: str) -> Fraction:
+    return Fraction(numeral.replace(",", ""))
+
+
+def _format(value: Fraction) -> str:
+    return f"{float(value):.10g}"

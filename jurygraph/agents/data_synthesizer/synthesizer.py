@@ -4,22 +4,31 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from typing import Literal, get_args
 
-from jurygraph.agents.data_synthesizer.edits import Edit, Kind, chosen
-from jurygraph.agents.data_synthesizer.entities import other_names
-from jurygraph.agents.data_synthesizer.numbers import Answered, other_answers, solved, without_a_step, wrong_results
-from jurygraph.agents.data_synthesizer.proposing import Proposer
-from jurygraph.agents.data_synthesizer.wording import denied, in_another_unit
-from jurygraph.agents.roles import Deriver, DeriverAsk
+from jurygraph.agents.data_synthesizer.edits import (
+    CorrectAnswer,
+    Edit,
+    Kind,
+    choose_some,
+    matching_answer,
+    missing_step_edits,
+    negation_edits,
+    other_answer_edits,
+    other_name_edits,
+    unit_edits,
+    wrong_result_edits,
+)
+from jurygraph.agents.data_synthesizer.proposer import Proposer
+from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Material, TaskView
-from jurygraph.schema.task import words_of
+from jurygraph.schema.task import query_text
 
 CONTRASTS = "contrasts"
 KINDS: tuple[Kind, ...] = get_args(Kind)
-MOST_EDITS = 50
+MAX_EDITS = 50
 """The largest number of contrasts per kind from which some are chosen."""
-LONGEST = 20_000
+MAX_CHARACTERS = 20_000
 """The longest response, in characters, of which contrasts are made."""
 By = Literal["rule", "model"]
 
@@ -58,33 +67,39 @@ class Synthesizer(Deriver):
         self._kinds = tuple(kind for kind in KINDS if kind in kinds)
         self._each, self._seed = each, seed
         self._proposer = Proposer() if by == "model" else None
-        self.asks_model = by == "model"
+        self.uses_model = by == "model"
         self.version = "1" if self._proposer is None else f"1 prompts {self._proposer.edition}"
 
-    async def derive(self, ask: DeriverAsk) -> Material:
-        text = ask.response.text
-        if len(text) > LONGEST:
-            return Material(name=CONTRASTS, note=f"of {len(text)} characters no contrast is made, but of {LONGEST}")
-        answered = solved(text, ask.task.reference)
+    async def derive(self, inputs: DeriverInput) -> Material:
+        text = inputs.response.text
+        if len(text) > MAX_CHARACTERS:
+            return Material(
+                name=CONTRASTS, note=f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
+            )
+        answered = matching_answer(text, inputs.task.reference)
         if answered is False:
             return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
         if self._proposer is None or not text.strip():
-            return self._material(ask, list(edits_by_rule(text, ask.task, answered, self._kinds)))
+            return self._material(inputs, list(edits_by_rule(text, inputs.task, answered, self._kinds)))
         try:
-            proposed = await self._proposer.edits(ask, self._kinds)
+            proposed = await self._proposer.edits(inputs, self._kinds)
         except Fault as fault:
             return Material(name=CONTRASTS, status="failed", failure=fault.failure, call=fault.call)
-        return self._material(ask, proposed.edits, proposed.note, proposed.call)
+        return self._material(inputs, proposed.edits, proposed.note, proposed.call)
 
-    def _material(self, ask: DeriverAsk, edits: Sequence[Edit], note: str = "", call: str | None = None) -> Material:
+    def _material(
+        self, inputs: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None
+    ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
         ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
-        mark = "~" * (1 + len(ask.response.id) - len(ask.response.id.lstrip("~")))  # no variant has its parent's id
+        mark = "~" * (
+            1 + len(inputs.response.id) - len(inputs.response.id.lstrip("~"))
+        )  # no variant has its parent's id
         variants = [
-            edit.variant(f"{mark}{kind}-{number}", ask.response)
+            edit.variant(f"{mark}{kind}-{number}", inputs.response)
             for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind)
             for number, edit in enumerate(
-                chosen(list(kind_edits), self._each, f"{self._seed} {kind} {ask.response.text}"), 1
+                choose_some(list(kind_edits), self._each, f"{self._seed} {kind} {inputs.response.text}"), 1
             )
         ]
         none_found = "nothing in the response could be made worse by a known edit"
@@ -93,12 +108,18 @@ class Synthesizer(Deriver):
         )
 
 
-def edits_by_rule(text: str, view: TaskView, answered: Answered | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
+def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
     """Yield the contrasts that can be made by rule, the first 50 of each kind; `answered` is the result of `solved`."""
-    edits_of_kind: dict[Kind, Iterator[Edit]] = {"number": wrong_results(text), "entity": other_names(text, view)}
-    if isinstance(answered, Answered):
-        query = words_of(view.query)
-        edits_of_kind |= {"step": without_a_step(text, query, answered), "answer": other_answers(text, query, answered)}
-        edits_of_kind |= {"negation": denied(text), "unit": in_another_unit(text)}
+    edits_of_kind: dict[Kind, Iterator[Edit]] = {
+        "number": wrong_result_edits(text),
+        "entity": other_name_edits(text, view),
+    }
+    if isinstance(answered, CorrectAnswer):
+        query = query_text(view.query)
+        edits_of_kind |= {
+            "step": missing_step_edits(text, query, answered),
+            "answer": other_answer_edits(text, query, answered),
+        }
+        edits_of_kind |= {"negation": negation_edits(text), "unit": unit_edits(text)}
     for kind in kinds:
-        yield from islice(edits_of_kind.get(kind, ()), MOST_EDITS)
+        yield from islice(edits_of_kind.get(kind, ()), MAX_EDITS)

@@ -4,15 +4,22 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from jurygraph.agents.extraction.grounding import TWICE, Grounded, Places, ground, told, with_unknown
-from jurygraph.agents.extraction.stated import QUOTE, Kinds, read_kinds, reply_noun
-from jurygraph.agents.judging.evaluator import shared
-from jurygraph.agents.judging.quotations import off_loop
-from jurygraph.agents.roles import Deriver, DeriverAsk
+from jurygraph.agents.extraction.grounding import (
+    DUPLICATE_MESSAGE,
+    Grounded,
+    IndexedText,
+    add_unknown_records,
+    describe_left_out,
+    ground,
+)
+from jurygraph.agents.extraction.spec import QUOTE, Kinds, read_kinds, reply_model
+from jurygraph.agents.judging.evaluator import shared_prompt_variables
+from jurygraph.agents.judging.quotations import check_off_loop
+from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Evidence, Failure, Material, Noun
+from jurygraph.schema import Evidence, Failure, FrozenModel, Material
 
 DATA = "data"
 _HINT = "quote and copy letter by letter from the response, and leave out what is not there"
@@ -42,53 +49,57 @@ class Extract(Deriver):
 
     Args:
         records: kinds of records, each with its fields: a description of each, or `about` with `number`, `context`,
-            `optional` or `one_of` (see `FieldStated`).
+            `optional` or `one_of` (see `FieldSpec`).
     """
 
     name = "extract"
     gives = DATA
-    asks_model = True
+    uses_model = True
 
     def __init__(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         self._kinds: Kinds = read_kinds(records)
-        self._reply = reply_noun(self._kinds)
+        self._reply = reply_model(self._kinds)
         self._prompt = load_prompt("extract")
-        self.version = f"1 prompt {self._prompt.edition}"
+        self.version = f"1 prompt {self._prompt.full_version}"
 
-    async def derive(self, ask: DeriverAsk) -> Material:
-        response = ask.response
+    async def derive(self, inputs: DeriverInput) -> Material:
+        response = inputs.response
         if not response.text.strip():
             return Material(name=DATA, data={kind: [] for kind in self._kinds})
-        assert ask.gateway is not None, "asked without a model"
+        assert inputs.client is not None, "a model is required"
         letters = len(response.text)
-        is_checked = ask.gateway.safety.evidence
-        text = await search_off_loop(lambda: Places(response.text), letters) if is_checked else None
-        request = ask.gateway.request(self._prompt, self._reply, {**shared(ask), "kinds": self._kinds})
+        is_checked = inputs.client.safety.evidence
+        text = await search_off_loop(lambda: IndexedText(response.text), letters) if is_checked else None
+        request = inputs.client.request(
+            self._prompt, self._reply, {**shared_prompt_variables(inputs), "kinds": self._kinds}
+        )
         try:
-            flaw = off_loop(partial(self._flaw, text), letters)
-            result = await ask.gateway.judge(request, self._reply, flaw)
+            flaw = check_off_loop(partial(self._flaw, text), letters)
+            result = await inputs.client.judge(request, self._reply, flaw)
         except Fault as fault:
             return Material(name=DATA, status="failed", failure=fault.failure, call=fault.call)
         grounded = await search_off_loop(lambda: self._ground_reply(text, result.value), letters)
         return self._material(grounded, result.call.id)
 
-    def _ground_reply(self, text: Places | None, reply: Noun) -> Grounded:
+    def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> Grounded:
         """Return the parts of a reply that occur in the response; the whole reply if it is not checked."""
         values = reply.model_dump(by_alias=True)
         return _without_grounding(values) if text is None else ground(text, self._kinds, values)
 
-    def _flaw(self, text: Places | None, reply: Noun) -> str | None:
+    def _flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
         """Return the problems of a reply for its repair. Records listed twice need no second call."""
-        problems = [left_out for left_out in self._ground_reply(text, reply).left_out if left_out.why != TWICE]
-        return f"{told(problems)}. So {_HINT}" if problems else None
+        problems = [
+            left_out for left_out in self._ground_reply(text, reply).left_out if left_out.reason != DUPLICATE_MESSAGE
+        ]
+        return f"{describe_left_out(problems)}. So {_HINT}" if problems else None
 
     def _material(self, grounded: Grounded, call: str) -> Material:
         """Return the data; a failure if the reply has records and none of them occurs in the response."""
-        note = told(grounded.left_out)
+        note = describe_left_out(grounded.left_out)
         if grounded.left_out and not any(grounded.data.values()):
             failure = Failure(cause="response", kind="unsupported", message=note)
             return Material(name=DATA, status="failed", failure=failure, call=call)
-        data = with_unknown(grounded, self._kinds)
+        data = add_unknown_records(grounded, self._kinds)
         return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=call)
 
 

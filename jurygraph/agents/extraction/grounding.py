@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from jurygraph.agents import notation
-from jurygraph.agents.extraction.stated import QUOTE, FieldStated, Kind, Kinds
-from jurygraph.agents.facts.names import number
-from jurygraph.safety.evidence import Passage, Text
+from jurygraph.agents.extraction.spec import QUOTE, FieldSpec, Kind, Kinds
+from jurygraph.agents.facts.names import parse_number
+from jurygraph.safety.evidence import Passage, SearchableText
 from jurygraph.schema import Evidence
 
-LONGEST_PASSAGE = 500
+MAX_PASSAGE = 500
 """The longest passage, in characters, for a record: in a long one any two words are close."""
 
 _MAX_PLACES, _MAX_PASSAGES, _MAX_REPORTED = 10_000, 100, 10
-_MAX_QUOTATION = 2 * LONGEST_PASSAGE
+_MAX_QUOTATION = 2 * MAX_PASSAGE
 """The longest quotation, in characters, that is searched; it may have more white space than the passage."""
 _BLANK = r"[ \u00a0\u2009\u202f]"
 _BLANKS = re.compile(_BLANK)
@@ -28,13 +28,13 @@ _IN_GROUPS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-
 _FIGURES = re.compile(rf"(?<![\w.,])([-\u2212]?(?:{_IN_GROUPS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)")
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 
-NOWHERE = (
+NOT_FOUND_MESSAGE = (
     "what it quotes does not stand in the response, is cut within a word, or has less than eight letters or more than "
-    f"{LONGEST_PASSAGE}"
+    f"{MAX_PASSAGE}"
 )
 UNKNOWN = "(not found in the response)"
 """The replacement of the text values of a lost record."""
-TWICE = "it is written down twice, and stated once"
+DUPLICATE_MESSAGE = "it is written down twice, and stated once"
 
 Record = Mapping[str, Any]
 
@@ -43,12 +43,12 @@ class LeftOut(NamedTuple):
     """A part of the reply left out of the data: its place in the reply, and the reason."""
 
     at: str
-    why: str
+    reason: str
 
     @property
-    def lost(self) -> str | None:
+    def lost_kind(self) -> str | None:
         """Return the kind of the record if it was left out whole and is not a duplicate; else None."""
-        is_whole_record = self.at.endswith("]") and self.why != TWICE
+        is_whole_record = self.at.endswith("]") and self.reason != DUPLICATE_MESSAGE
         return self.at.partition("[")[0] if is_whole_record else None
 
 
@@ -60,13 +60,13 @@ class Grounded(NamedTuple):
     left_out: tuple[LeftOut, ...]
 
 
-def with_unknown(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
+def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
     """Return the data, with an unknown record per lost one behind the records of its kind.
 
     A record that the model found but cannot show may still be in the response: leaving it out would credit the response
     with not saying it. As an unknown record no fact confirms it, and no check that depends on it can hold.
     """
-    lost_kinds = [left_out.lost for left_out in grounded.left_out]
+    lost_kinds = [left_out.lost_kind for left_out in grounded.left_out]
     unknown = {kind: _unknown_record(fields) for kind, fields in kinds.items()}
     return {
         kind: [*_as_list(records), *([unknown[kind]] * lost_kinds.count(kind))]
@@ -83,36 +83,36 @@ def _as_list(records: JsonValue) -> list[JsonValue]:
     return records
 
 
-def told(left_out: Sequence[LeftOut]) -> str:
+def describe_left_out(left_out: Sequence[LeftOut]) -> str:
     """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
-    messages = [f"{entry.at}: {entry.why}" for entry in left_out[:_MAX_REPORTED]]
+    messages = [f"{entry.at}: {entry.reason}" for entry in left_out[:_MAX_REPORTED]]
     more = len(left_out) - len(messages)
     return "; ".join([*messages, *([f"and {more} more"] if more else [])])
 
 
-class Places(Text):
+class IndexedText(SearchableText):
     """A response, with the positions of words and numbers in it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._passages_of: dict[str, Sequence[Passage]] = {}
 
-    def rests(self, quotation: str) -> Sequence[Passage]:
+    def find_passages(self, quotation: str) -> Sequence[Passage]:
         """Return the first 100 passages that match a quotation with enough content (see `supports`)."""
-        first = self.supports(quotation) if len(quotation) <= _MAX_QUOTATION else None
-        if first is None or len(first.text) > LONGEST_PASSAGE:
+        first = self.find_support(quotation) if len(quotation) <= _MAX_QUOTATION else None
+        if first is None or len(first.text) > MAX_PASSAGE:
             return ()
         return list(
-            islice((passage for passage in self.words(first.text) if passage.start >= first.start), _MAX_PASSAGES)
+            islice((passage for passage in self.find_words(first.text) if passage.start >= first.start), _MAX_PASSAGES)
         )
 
-    def words(self, words: str) -> Sequence[Passage]:
+    def find_words(self, words: str) -> Sequence[Passage]:
         """Return the first 10,000 passages with exactly these words, not within longer words."""
         if words not in self._passages_of:
-            self._passages_of[words] = list(islice(self.between_words(words), _MAX_PLACES))
+            self._passages_of[words] = list(islice(self.find_between_words(words), _MAX_PLACES))
         return self._passages_of[words]
 
-    def numerals(self, value: float) -> Sequence[Passage]:
+    def find_numerals(self, value: float) -> Sequence[Passage]:
         """Return every passage that writes the number in digits, such as 1200, 1,200 or 1200.0; in order."""
         return self._numerals.get(value, ())
 
@@ -129,7 +129,7 @@ class Places(Text):
 
 def _parse_number(numeral: str) -> float | None:
     """Return the number that digits spell, also in groups of three."""
-    return number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
+    return parse_number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
 
 
 def _number_spans(figures: re.Match[str]) -> Sequence[tuple[int, int]]:
@@ -148,7 +148,7 @@ class _GroundedRecord(NamedTuple):
     record: dict[str, JsonValue]
 
 
-def ground(text: Places, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) -> Grounded:
+def ground(text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) -> Grounded:
     """Return the parts of a reply that occur in the response.
 
     The quoted passage of a record must occur there, and each value in it as whole words: case and every letter count. A
@@ -175,10 +175,10 @@ def ground(text: Places, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) ->
 
 
 def _ground_record(
-    text: Places, fields: Kind, record: Record, kept: Sequence[_GroundedRecord]
+    text: IndexedText, fields: Kind, record: Record, kept: Sequence[_GroundedRecord]
 ) -> _GroundedRecord | str:
     """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
-    passages = text.rests(record[QUOTE])
+    passages = text.find_passages(record[QUOTE])
     all_found = [(passage, _locate_fields(text, fields, record, passage)) for passage in passages]
     complete = [
         _GroundedRecord(p, found, _record(fields, record, found))
@@ -186,27 +186,27 @@ def _ground_record(
         if not _missing_fields(fields, found)
     ]
     if not complete:
-        return _missing_message(*_first_missing(fields, all_found[0][1])) if all_found else NOWHERE
+        return _missing_message(*_first_missing(fields, all_found[0][1])) if all_found else NOT_FOUND_MESSAGE
     non_overlapping = [candidate for candidate in complete if not any(_overlaps(candidate, other) for other in kept)]
     if not non_overlapping and any(
         candidate.record == other.record and _overlaps(candidate, other) for candidate in complete for other in kept
     ):
-        return TWICE
+        return DUPLICATE_MESSAGE
     return (non_overlapping or complete)[0]
 
 
-def _locate_fields(text: Places, fields: Kind, record: Record, passage: Passage) -> dict[str, Passage]:
+def _locate_fields(text: IndexedText, fields: Kind, record: Record, passage: Passage) -> dict[str, Passage]:
     """Return the passage of the value of each field that occurs in a valid place."""
     places = ((name, _locate_value(text, field, record[name], passage)) for name, field in fields.items())
     return {name: place for name, place in places if place is not None}
 
 
-def _locate_value(text: Places, field: FieldStated, value: Any, passage: Passage) -> Passage | None:
+def _locate_value(text: IndexedText, field: FieldSpec, value: Any, passage: Passage) -> Passage | None:
     if value is None or field.one_of:
         return None if value is None else passage
     if not field.number and not any(map(str.isalnum, value)):
         return None
-    places = text.numerals(value) if field.number else text.words(value)
+    places = text.find_numerals(value) if field.number else text.find_words(value)
     if field.context:
         before = bisect_right(places, passage.end, key=lambda candidate: candidate.end)
         return places[before - 1] if before else None
@@ -218,12 +218,12 @@ def _missing_fields(fields: Kind, found: Mapping[str, Passage]) -> list[str]:
     return [name for name, field in fields.items() if name not in found and not field.optional]
 
 
-def _first_missing(fields: Kind, found: Mapping[str, Passage]) -> tuple[FieldStated, str]:
+def _first_missing(fields: Kind, found: Mapping[str, Passage]) -> tuple[FieldSpec, str]:
     name = _missing_fields(fields, found)[0]
     return fields[name], name
 
 
-def _missing_message(field: FieldStated, name: str) -> str:
+def _missing_message(field: FieldSpec, name: str) -> str:
     manner = "in digits " if field.number else ""
     where = "at or before the end of" if field.context else "in"
     return f"its {name} does not stand {manner}{where} the passage that it quotes"
@@ -233,7 +233,7 @@ def _record(fields: Kind, record: Record, found: Mapping[str, Passage]) -> dict[
     return {name: _value(fields[name], record[name], place) for name, place in found.items()}
 
 
-def _value(field: FieldStated, reply_value: Any, place: Passage) -> JsonValue:
+def _value(field: FieldSpec, reply_value: Any, place: Passage) -> JsonValue:
     """Return the value as the response writes it, in one line."""
     if field.one_of:
         return str(reply_value)
@@ -252,4 +252,4 @@ def _evidence(kind: str, number: int, grounded: _GroundedRecord) -> Iterator[Evi
 
 def _evidence_at(place: Passage, *at: str | int) -> Evidence:
     """Return the evidence of the value at a path in the data."""
-    return Evidence(quote=place.text, start=place.start, end=place.end, verified=True, of=notation.path_to(at))
+    return Evidence(quote=place.text, start=place.start, end=place.end, verified=True, of=notation.jsonpath_of(at))

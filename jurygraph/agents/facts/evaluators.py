@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar, get_args
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.lookup import Finding, look_up, same_claim, told
-from jurygraph.agents.facts.opening import facts_of
+from jurygraph.agents.facts.loader import load_facts
+from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, look_up
 from jurygraph.agents.facts.tables import Table, ToolTable
-from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator, Params
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, Params
 from jurygraph.errors import ConfigError, InputError, PlanError
+from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict
-from jurygraph.sources.complaint import nearest, quoted
 
 T = TypeVar("T")
 CLAIMS = "claims"
@@ -36,16 +36,16 @@ class Claims(Deriver):
     def params_for(self, view: TaskView) -> Params:
         if view.facts is None:
             return self.params
-        facts = facts_of(view)
+        facts = load_facts(view)
         for name, table in facts.tables.items():
-            if table.stated.tool is not None and table.stated.tool not in self._tools:
-                hint = nearest(table.stated.tool, self._tools) or "list it in the params of facts.claims"
-                tool = f"there is no tool {quoted(table.stated.tool)} in the config; {hint}"
+            if table.spec.tool is not None and table.spec.tool not in self._tools:
+                hint = did_you_mean(table.spec.tool, self._tools) or "list it in the params of facts.claims"
+                tool = f"there is no tool {quote(table.spec.tool)} in the config; {hint}"
                 raise PlanError(f"task {view.id!r}: facts.tables.{name}.tool: {tool}, as tools: {{name: package.tool}}")
         return {**self.params, **facts.marks}
 
-    async def derive(self, ask: DeriverAsk) -> Material:
-        facts, data = facts_of(ask.task), ask.response.data
+    async def derive(self, inputs: DeriverInput) -> Material:
+        facts, data = load_facts(inputs.task), inputs.response.data
         tables = {name: self._with_tool(table) for name, table in facts.tables.items()}
         results: Any = {kind: await look_up(claim_kind, tables, data) for kind, claim_kind in facts.claims.items()}
         marks = facts.marks.get("files", {})
@@ -53,13 +53,13 @@ class Claims(Deriver):
         return Material.model_construct(name=CLAIMS, data=results, evidence=files)  # validated by the caller
 
     def _with_tool(self, table: Table) -> Table:
-        tool = table.stated.tool
-        return table if tool is None else ToolTable(table.name, table.stated, self._tools.get(tool))
+        tool = table.spec.tool
+        return table if tool is None else ToolTable(table.name, table.spec, self._tools.get(tool))
 
 
 def _load_tool(name: str, path: str) -> Any:
     try:
-        tool = notation.code(path)
+        tool = notation.import_object(path)
     except ValueError as error:
         raise ConfigError(f"facts.claims: tools.{name}: {error}") from error
     if not hasattr(tool, "ainvoke"):
@@ -68,13 +68,13 @@ def _load_tool(name: str, path: str) -> Any:
     return tool
 
 
-def findings(ask: Ask) -> Mapping[str, Sequence[Finding]]:
+def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
     """Return the looked-up claims by kind.
 
     Raises InputError if a table file is not the one that the question was planned with.
     """
-    planned: Any = ask.question.params.get("files", {})
-    material = ask.material[0][CLAIMS]
+    planned: Any = inputs.question.params.get("files", {})
+    material = inputs.material[0][CLAIMS]
     used = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
@@ -105,7 +105,7 @@ class Confirmed(Evaluator):
 
     name = "facts.confirmed"
     layer = "fact"
-    quick = True
+    runs_inline = True
     reads_data = True
     needs = (CLAIMS,)
 
@@ -118,47 +118,50 @@ class Confirmed(Evaluator):
         self._kinds = None if kinds is None else sorted(set(kinds))
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        facts = facts_of(view)
+        facts = load_facts(view)
         kinds = sorted(facts.claims) if self._kinds is None else self._kinds
         for kind in kinds:
             if kind not in facts.claims:
-                hint = nearest(kind, facts.claims) or f"there are {', '.join(facts.claims) or 'none'}"
-                raise PlanError(f"task {view.id!r}: facts.claims has no kind {quoted(kind)} to confirm; {hint}")
+                hint = did_you_mean(kind, facts.claims) or f"there are {', '.join(facts.claims) or 'none'}"
+                raise PlanError(f"task {view.id!r}: facts.claims has no kind {quote(kind)} to confirm; {hint}")
         return [self.question(view, kind, params={**self.params, "kind": kind, **facts.marks}) for kind in kinds]
 
-    def answer(self, ask: Ask) -> Verdict:
-        kind = str(ask.question.params["kind"])
-        claimed = findings(ask)
-        if not claimed[kind] and (ask.response.data is None or any(claimed.values())):
-            return Verdict.abstained(f"the response's data claims no {kind}")
-        return _verdict_on_kind(Itself(ask.material[0][CLAIMS]), kind)
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        kind = str(inputs.question.params["kind"])
+        claimed = claim_findings(inputs)
+        if not claimed[kind] and (inputs.response.data is None or any(claimed.values())):
+            return Verdict.abstain(f"the response's data claims no {kind}")
+        return _verdict_on_kind(IdentityKey(inputs.material[0][CLAIMS]), kind)
 
 
-class Itself(Generic[T]):
+class IdentityKey(Generic[T]):
     """Wrapper that compares a value by identity, so that results computed from it are cached for the whole audience."""
 
-    __slots__ = ("it",)
+    __slots__ = ("value",)
 
     def __init__(self, it: T) -> None:
-        self.it = it
+        self.value = it
 
     def __hash__(self) -> int:
-        return id(self.it)
+        return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Itself) and other.it is self.it
+        return isinstance(other, IdentityKey) and other.value is self.value
 
 
 @lru_cache(maxsize=1024)
-def _verdict_on_kind(claims: Itself[Material], kind: str) -> Verdict:
-    data: Any = claims.it.data
-    findings_of_kind = list({same_claim(finding): finding for finding in reversed(data[kind])}.values())[::-1]
+def _verdict_on_kind(claims: IdentityKey[Material], kind: str) -> Verdict:
+    data: Any = claims.value.data
+    findings_of_kind = list({claim_key(finding): finding for finding in reversed(data[kind])}.values())[::-1]
     if not findings_of_kind:
         return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
     unconfirmed = [finding for finding in findings_of_kind if finding["found"] != "confirmed"]
     right = len(findings_of_kind) - len(unconfirmed)
     shown = unconfirmed[:_MAX_WRONG] or findings_of_kind[:_MAX_RIGHT]
-    reasons = [f"{right} of {len(findings_of_kind)} {kind} are confirmed", *map(told, unconfirmed[:_MAX_WRONG])]
+    reasons = [
+        f"{right} of {len(findings_of_kind)} {kind} are confirmed",
+        *map(describe_finding, unconfirmed[:_MAX_WRONG]),
+    ]
     if len(unconfirmed) > _MAX_WRONG:
         reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")
     return Verdict(
@@ -167,11 +170,11 @@ def _verdict_on_kind(claims: Itself[Material], kind: str) -> Verdict:
         native=right,
         scale=(0, len(findings_of_kind)),
         reason="; ".join(reasons),
-        evidence=tuple(part for finding in shown for part in both_sides(finding)),
+        evidence=tuple(part for finding in shown for part in claim_evidence(finding)),
     )
 
 
-def both_sides(finding: Finding) -> list[Evidence]:
+def claim_evidence(finding: Finding) -> list[Evidence]:
     """Return the claim as evidence from the response's data, and the table row it was compared with, if any."""
     claim = Evidence(quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True)
     if finding["row"] is None:

@@ -1,13 +1,98 @@
-"""Look up claims: find the table row of each, and compare its values with the claimed ones."""
+"""Read claims from a response's data, find the table row of each, and compare its values with the claimed ones."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypedDict
 
-from jurygraph.agents.facts.names import agree, nearest, normalised, shown
-from jurygraph.agents.facts.reading import Claim, follows, read_claims
-from jurygraph.agents.facts.stated import ClaimsStated
+from jurygraph.agents import notation
+from jurygraph.agents.facts.names import nearest_name, normalise, to_text, value_sort_key, values_agree
+from jurygraph.agents.facts.spec import ClaimsSpec, Form
 from jurygraph.agents.facts.tables import Key, Table
-from jurygraph.sources.complaint import shortened
+from jurygraph.messages import shorten
+
+_MAX_CLAIM_CHARACTERS = 1000
+
+
+class Claim(NamedTuple):
+    """One claim: its path, its text, the form that it matches, and its values by column.
+
+    `form` is None if it matches none, so that nothing can be looked up. `record_values` are values of the record that
+    holds the claim, None if the record has none, and `order` is the sort key among the claims.
+    """
+
+    at: str
+    text: str
+    form: Form | None
+    values: Mapping[str, str]
+    record_values: Mapping[str, Any]
+    order: tuple[Any, ...]
+
+
+def read_claims(kind: ClaimsSpec, data: Any) -> list[Claim]:
+    """Return the claims of one kind in a response's data, in their order; two paths to one value give one claim."""
+    return sorted(_claims(kind, data), key=lambda claim: claim.order)
+
+
+def is_adjacent(before: Claim, after: Claim) -> bool:
+    """Return true if no record lies between those of two claims, by their order numbers, else by their locations."""
+    (rank_class, first, _, steps, _), (other_rank_class, second, _, other_steps, _) = before.order, after.order
+    if rank_class == other_rank_class == 0:
+        return bool(second - first <= 1)
+    place = next((n for n, pair in enumerate(zip(steps, other_steps, strict=False)) if pair[0] != pair[1]), None)
+    if place is None or place == len(steps) - 1 == len(other_steps) - 1:
+        return True  # in the same record
+    (named, at), (other_named, other_at) = steps[place], other_steps[place]
+    deeper = [*steps[place + 1 :], *other_steps[place + 1 :]]
+    return not named and not other_named and other_at - at <= 1 and all(is_name for is_name, _ in deeper)
+
+
+def _claims(kind: ClaimsSpec, data: Any) -> Iterator[Claim]:
+    nodes = {node.location: node for path in kind.paths for node in path.find(data)}
+    for location, node in nodes.items():
+        record = _parent(data, location)
+        place = _record_rank(kind, record)
+        path, steps = _path_and_sort_key(location)
+        record_values = dict(_record_values(kind, record))
+        for number, text in enumerate(_texts(kind, node.value)):
+            form, values = kind.form_of(text)
+            yield Claim(path, text, form, values, record_values, (*place, steps, number))
+
+
+@lru_cache(maxsize=1 << 14)
+def _path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
+    return notation.jsonpath_of(location), notation.location_sort_key(location)
+
+
+def _parent(data: Any, location: Sequence[str | int]) -> Any:
+    for step in location[:-1]:
+        data = data[step]
+    return data
+
+
+def _record_rank(kind: ClaimsSpec, record: Any) -> tuple[Any, ...]:
+    """Return the sort key of the record from its order field."""
+    return value_sort_key(record.get(kind.order) if kind.order is not None and isinstance(record, dict) else None)
+
+
+def _record_values(kind: ClaimsSpec, record: Any) -> Iterator[tuple[str, Any]]:
+    """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
+    for name, field_spec in kind.beside.items():
+        value = record.get(field_spec.field) if isinstance(record, dict) else None
+        if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _MAX_CLAIM_CHARACTERS):
+            value = None
+        yield name, value if field_spec.map is None else field_spec.map.get(to_text(value))
+
+
+def _texts(kind: ClaimsSpec, value: Any) -> Iterator[str]:
+    if value is None:
+        return
+    whole = to_text(value)
+    for part in whole.split(kind.split) if kind.split else (whole,):
+        text = part.strip()
+        if text and text not in kind.none:
+            yield text
+
 
 Found = Literal["confirmed", "differs", "elsewhere", "near", "unknown", "unread"]
 _MAX_PLACES, _MAX_CHARACTERS = 5, 200
@@ -41,10 +126,10 @@ class Finding(TypedDict):
     alternatives: list[int]
 
 
-def told(finding: Finding) -> str:
+def describe_finding(finding: Finding) -> str:
     """Return the result of a claim in words."""
     where = f" in {finding['table']}" if finding["table"] else ""
-    text = repr(shortened(finding["text"], _MAX_CHARACTERS))
+    text = repr(shorten(finding["text"], _MAX_CHARACTERS))
     alternatives = (
         f" (rows {', '.join(map(str, finding['alternatives']))} say otherwise)" if finding["alternatives"] else ""
     )
@@ -62,11 +147,11 @@ def told(finding: Finding) -> str:
 
 
 def _describe_difference(finding: Finding, column: str) -> str:
-    actual, claimed = shown(finding["values"].get(column)), shortened(finding["claimed"][column], _MAX_CHARACTERS)
+    actual, claimed = to_text(finding["values"].get(column)), shorten(finding["claimed"][column], _MAX_CHARACTERS)
     return f"{column} is {actual or 'not told'}, not {claimed or 'left open'}"
 
 
-async def look_up(kind: ClaimsStated, tables: Mapping[str, Table], data: Any) -> list[Finding]:
+async def look_up(kind: ClaimsSpec, tables: Mapping[str, Table], data: Any) -> list[Finding]:
     """Look up all claims of one kind. After 200 unknown names, similar ones are no longer searched."""
     findings: list[Finding] = []
     misses = 0
@@ -79,10 +164,10 @@ async def look_up(kind: ClaimsStated, tables: Mapping[str, Table], data: Any) ->
 
 async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) -> Finding:
     if claim.form is None:
-        return _build_finding(claim, "unread", values=dict(claim.beside), own=sorted(claim.beside))
+        return _build_finding(claim, "unread", values=dict(claim.record_values), own=sorted(claim.record_values))
     table = tables[claim.form.table]
-    claimed_values = {table.stated.key[0]: claim.text} if claim.form.compiled is None else claim.says
-    known = {**claim.beside, **claim.form.states}
+    claimed_values = {table.spec.key[0]: claim.text} if claim.form.compiled is None else claim.values
+    known = {**claim.record_values, **claim.form.states}
     key = table.key_of({**known, **claimed_values})
     rows = await table.find(key) if all(key) else ()  # a claim without a part of the key matches no row
     if not rows:
@@ -91,13 +176,13 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) 
         )
     first, *others = rows
     columns = first.values.keys() if table.columns is None else table.columns
-    claimed = {**{name: shown(known[name]) for name in known if name in columns}, **claimed_values}
-    claimed = {name: value for name, value in claimed.items() if name not in table.stated.key}
+    claimed = {**{name: to_text(known[name]) for name in known if name in columns}, **claimed_values}
+    claimed = {name: value for name, value in claimed.items() if name not in table.spec.key}
     tolerances = claim.form.within
     differs = [
         name
         for name, value in sorted(claimed.items())
-        if not agree(value, first.values.get(name), tolerances.get(name, 0.0))
+        if not values_agree(value, first.values.get(name), tolerances.get(name, 0.0))
     ]
     return _build_finding(
         claim,
@@ -108,7 +193,7 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) 
         own=_own_columns(known, columns),
         claimed=claimed,
         differs=differs,
-        alternatives=[row.number for row in others if table.content(row) != table.content(first)],
+        alternatives=[row.number for row in others if table.row_content(row) != table.row_content(first)],
     )
 
 
@@ -122,7 +207,7 @@ def _missing_finding(
 ) -> Finding:
     places = sorted({", ".join(filter(None, place)) for place in table.places(key[0])} - {""}) if key[0] else []
     names = [name for name in table.names_near(key) if name != key[0]] if hint and not places else []
-    nearly = nearest(key[0], names)
+    nearly = nearest_name(key[0], names)
     found: Found = "elsewhere" if places else "near" if nearly else "unknown"
     return _build_finding(
         claim, found, table=table.name, values=values, own=own, places=places[:_MAX_PLACES], nearly=nearly
@@ -139,7 +224,7 @@ def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list
     """Merge successive equal claims with equal results into one, with their number."""
     merged: list[Finding] = []
     for place, finding in enumerate(found):
-        if merged and same_claim(merged[-1]) == same_claim(finding) and follows(claims[place - 1], claims[place]):
+        if merged and claim_key(merged[-1]) == claim_key(finding) and is_adjacent(claims[place - 1], claims[place]):
             merged[-1]["at"] += finding["at"]
             merged[-1]["values"][name] += 1
         else:
@@ -149,11 +234,11 @@ def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list
     return merged
 
 
-def same_claim(finding: Finding) -> tuple[Any, ...]:
+def claim_key(finding: Finding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
     claimed, places = tuple(sorted(finding["claimed"].items())), tuple(finding["places"])
     return (
-        normalised(finding["text"]),
+        normalise(finding["text"]),
         finding["found"],
         finding["table"],
         finding["row"],

@@ -12,7 +12,7 @@ from typing import Any
 from rapidfuzz import process
 from rapidfuzz.distance import Indel
 
-COMPARED = 5000
+MAX_COMPARED = 5000
 """The largest number of names compared when looking for a similar one."""
 
 _MIN_SIMILARITY = 0.8
@@ -22,12 +22,12 @@ _NUMERAL = re.compile(
 )
 
 
-def normalised(value: Any) -> str:
+def normalise(value: Any) -> str:
     """Return a name or value with Unicode's compatibility forms (NFKC) and white space folded; case-sensitive.
 
     Beyond 10,000 characters, which no name has, only white space is folded: NFKC can take time quadratic in the length.
     """
-    text = shown(value)
+    text = to_text(value)
     return _normalise_short(text) if len(text) <= _LONGEST_NAME else " ".join(text.split())
 
 
@@ -37,7 +37,7 @@ def _normalise_short(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", " ".join(text.split())).split())
 
 
-def shown(value: Any) -> str:
+def to_text(value: Any) -> str:
     """Return a value as text: whole numbers without a fraction, lists and objects as JSON."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
@@ -46,12 +46,12 @@ def shown(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """Return true if a table has no value here: None, an empty text or NaN."""
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
-def number(value: Any) -> int | float | None:
+def parse_number(value: Any) -> int | float | None:
     """Return a number, or the number that a text such as 12, 1,200 or $12.50 spells; None if it is none.
 
     A text with a needless leading zero, such as 007, is a code and no number.
@@ -68,35 +68,35 @@ def number(value: Any) -> int | float | None:
     return None if size == math.inf else -size if match["sign"] == "-" else size
 
 
-def valued(value: Any) -> Any:
+def number_or_value(value: Any) -> Any:
     """Return the number that a value is or spells, else the value itself."""
-    parsed = number(value)
+    parsed = parse_number(value)
     return value if parsed is None else parsed
 
 
-def rank(value: Any) -> tuple[int, float, str]:
+def value_sort_key(value: Any) -> tuple[int, float, str]:
     """Return a sort key of a value: numbers before words before empty values."""
-    parsed = number(value)
+    parsed = parse_number(value)
     if parsed is not None:
         return 0, parsed, ""
     return (1, 0, value) if isinstance(value, str) and value else (2, 0, "")
 
 
-def agree(claimed: str, value: Any, within: float = 0.0) -> bool:
+def values_agree(claimed: str, value: Any, within: float = 0.0) -> bool:
     """Return true if a claimed value equals a table's: numbers by value, anything else by normalised text.
 
     A number may differ by the share `within` of the table's number.
     """
-    claimed_number, table_number = number(claimed), number(value)
+    claimed_number, table_number = parse_number(claimed), parse_number(value)
     if claimed_number is None or table_number is None:
-        return not missing(value) and normalised(claimed) == normalised(value)
+        return not is_missing(value) and normalise(claimed) == normalise(value)
     return claimed_number == table_number or (
         within > 0 and abs(float(claimed_number) - float(table_number)) <= within * abs(float(table_number))
     )
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
     """Return the most similar name of the first 5,000, by the alphabet among equals; None if none is similar enough."""
-    known = sorted(set(names))[:COMPARED]
+    known = sorted(set(names))[:MAX_COMPARED]
     match = process.extractOne(name, known, scorer=Indel.normalized_similarity, score_cutoff=_MIN_SIMILARITY)
     return None if match is None else str(match[0])

@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jurygraph.agents.facts.names import COMPARED, missing, normalised, rank, shown, valued
-from jurygraph.agents.facts.stated import TableStated
+from jurygraph.agents.facts.names import MAX_COMPARED, is_missing, normalise, number_or_value, to_text, value_sort_key
+from jurygraph.agents.facts.spec import TableSpec
 from jurygraph.errors import InputError, PlanError
-from jurygraph.schema import canonical
-from jurygraph.sources.files import temporary_room
-from jurygraph.sources.table_rows import plain, read_rows, sha256_of
+from jurygraph.schema import canonical_json
+from jurygraph.sources.files import require_temporary_space
+from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
 
 Key = tuple[str, ...]
 Values = Mapping[str, Any]
@@ -36,9 +36,9 @@ class Table(ABC):
     digest: str | None = None
     """SHA-256 of the source of the rows if that is not in the task."""
 
-    def __init__(self, name: str, spec: TableStated) -> None:
+    def __init__(self, name: str, spec: TableSpec) -> None:
         self.name = name
-        self.stated = spec
+        self.spec = spec
 
     @property
     def columns(self) -> frozenset[str] | None:
@@ -46,7 +46,7 @@ class Table(ABC):
         return None
 
     @property
-    def fresh(self) -> bool:
+    def is_fresh(self) -> bool:
         """Return true if the source of the rows is unchanged since they were read."""
         return True
 
@@ -65,34 +65,36 @@ class Table(ABC):
         Above 5,000 names, only those that begin with the same two characters.
         """
 
-    def listed(self, most: int) -> Sequence[Values]:
+    def first_rows(self, most: int) -> Sequence[Values]:
         """Return the values of at most `most` rows, ordered by name; none if rows can only be looked up by key."""
         return ()
 
     def key_of(self, values: Values) -> Key:
         """Return a row's key, normalised."""
-        return tuple(normalised(values.get(column)) for column in self.stated.key)
+        return tuple(normalise(values.get(column)) for column in self.spec.key)
 
-    def ordered(self, rows: Iterable[Row]) -> list[Row]:
+    def sort_rows(self, rows: Iterable[Row]) -> list[Row]:
         """Return rows that share a key, the preferred one first, independent of their order in the source."""
-        order = self.stated.order
+        order = self.spec.order
 
         def sort_key(row: Row) -> tuple[Any, ...]:
-            return rank(None if order is None else row.values.get(order)), self.content(row)
+            return value_sort_key(None if order is None else row.values.get(order)), self.row_content(row)
 
         return sorted(rows, key=sort_key)
 
-    def content(self, row: Row) -> bytes:
+    def row_content(self, row: Row) -> bytes:
         """Return a row's content without its order, as canonical JSON; numbers as text, as in CSV, count as numbers."""
-        values = {column: shown(valued(value)) for column, value in row.values.items() if not missing(value)}
-        values.pop(self.stated.order or "", None)
-        return canonical(values)
+        values = {
+            column: to_text(number_or_value(value)) for column, value in row.values.items() if not is_missing(value)
+        }
+        values.pop(self.spec.order or "", None)
+        return canonical_json(values)
 
 
 class InlineTable(Table):
     """Rows in the task itself."""
 
-    def __init__(self, name: str, spec: TableStated) -> None:
+    def __init__(self, name: str, spec: TableSpec) -> None:
         super().__init__(name, spec)
         self._by_key: dict[Key, list[Row]] = {}
         self._places: dict[str, set[Key]] = {}
@@ -104,7 +106,7 @@ class InlineTable(Table):
             self._places.setdefault(first, set()).add(tuple(rest))
             self._names.setdefault(tuple(rest), set()).add(first)
         for key, rows in self._by_key.items():
-            self._by_key[key] = self.ordered(rows)
+            self._by_key[key] = self.sort_rows(rows)
         _require_unique(self, next((key for key, rows in self._by_key.items() if len(rows) > 1), None))
 
     @property
@@ -114,7 +116,7 @@ class InlineTable(Table):
     async def find(self, key: Key) -> Sequence[Row]:
         return self._by_key.get(key, ())
 
-    def listed(self, most: int) -> Sequence[Values]:
+    def first_rows(self, most: int) -> Sequence[Values]:
         return [row.values for key in sorted(self._by_key) for row in self._by_key[key]][:most]
 
     def places(self, name: str) -> Collection[Key]:
@@ -122,7 +124,11 @@ class InlineTable(Table):
 
     def names_near(self, key: Key) -> Collection[str]:
         names = self._names.get(key[1:], set())
-        return names if len(names) <= COMPARED else [name for name in names if name.startswith(key[0][:_PREFIX_LENGTH])]
+        return (
+            names
+            if len(names) <= MAX_COMPARED
+            else [name for name in names if name.startswith(key[0][:_PREFIX_LENGTH])]
+        )
 
 
 class FileTable(Table):
@@ -131,17 +137,17 @@ class FileTable(Table):
     Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index.
     """
 
-    def __init__(self, name: str, spec: TableStated) -> None:
+    def __init__(self, name: str, spec: TableSpec) -> None:
         super().__init__(name, spec)
         self._path = Path(spec.file or "").absolute()
         self._state = _state(self._path)
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
-        with temporary_room():
+        with require_temporary_space():
             self._columns = self._build_index(Path(spec.file or ""), spec.table)
         if not self._columns:
             raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
-        if not self.fresh:
+        if not self.is_fresh:
             raise InputError(f"{spec.file}: changed while it was read; leave it as it is and prepare again")
         _require_unique(self, self._first_repeated_key() if spec.unique else None)
 
@@ -169,15 +175,15 @@ class FileTable(Table):
         return self._columns or None
 
     @property
-    def fresh(self) -> bool:
+    def is_fresh(self) -> bool:
         return self._state is not None and self._state == _state(self._path)
 
     async def find(self, key: Key) -> Sequence[Row]:
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
         rows = [Row(number, json.loads(content)) for number, content in self._query(sql, *_index_key(key))]
-        return rows if len(rows) < 2 else self.ordered(rows)
+        return rows if len(rows) < 2 else self.sort_rows(rows)
 
-    def listed(self, most: int) -> Sequence[Values]:
+    def first_rows(self, most: int) -> Sequence[Values]:
         return [json.loads(content) for (content,) in self._query(_LISTED_SQL, most)]
 
     def places(self, name: str) -> Collection[Key]:
@@ -185,8 +191,8 @@ class FileTable(Table):
 
     def names_near(self, key: Key) -> Collection[str]:
         name, place = _index_key(key)
-        names = self._names(place, "", COMPARED + 1)
-        return names if len(names) <= COMPARED else self._names(place, name[:_PREFIX_LENGTH], COMPARED)
+        names = self._names(place, "", MAX_COMPARED + 1)
+        return names if len(names) <= MAX_COMPARED else self._names(place, name[:_PREFIX_LENGTH], MAX_COMPARED)
 
     def _names(self, place: str, start: str, most: int) -> list[str]:
         return [name for (name,) in self._query(_NAMES_SQL, place, start, start + _LAST_CHARACTER, most)]
@@ -227,24 +233,24 @@ class ToolTable(Table):
     answer such as {"error": "not found"}.
     """
 
-    def __init__(self, name: str, spec: TableStated, tool: Any = None) -> None:
+    def __init__(self, name: str, spec: TableSpec, tool: Any = None) -> None:
         super().__init__(name, spec)
         self._tool = tool
 
     async def find(self, key: Key) -> Sequence[Row]:
         assert self._tool is not None, "who looks up here was given the config's tools"
-        result = await self._tool.ainvoke(dict(zip(self.stated.key, key, strict=True)))
+        result = await self._tool.ainvoke(dict(zip(self.spec.key, key, strict=True)))
         rows = [] if result is None else [result] if isinstance(result, Mapping) else result
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
             raise TypeError(
                 f"facts table {self.name!r}: its tool gave {_describe_type(rows)}; give a mapping, or a list of such"
             )
-        numbered = (Row(number, plain(row)) for number, row in enumerate(rows, start=1))
-        return self.ordered(row for row in numbered if self._has_key(row, key))
+        numbered = (Row(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
+        return self.sort_rows(row for row in numbered if self._has_key(row, key))
 
     def _has_key(self, row: Row, key: Key) -> bool:
-        key_columns = zip(self.stated.key, key, strict=True)
-        return all(normalised(row.values.get(column)) == part for column, part in key_columns)
+        key_columns = zip(self.spec.key, key, strict=True)
+        return all(normalise(row.values.get(column)) == part for column, part in key_columns)
 
     def places(self, name: str) -> Collection[Key]:
         return ()
@@ -254,16 +260,16 @@ class ToolTable(Table):
 
 
 def _describe_type(value: Any) -> str:
-    """The type of a value; of a list, that of the first in it that is no mapping."""
+    """Return the type of a value; for a list, that of its first entry that is not a mapping."""
     if isinstance(value, list | tuple):
         return f"a list with {next(type(row).__name__ for row in value if not isinstance(row, Mapping))}"
     return type(value).__name__
 
 
 def _require_unique(table: Table, key: Key | None) -> None:
-    if table.stated.unique and key is not None:
-        twice = ", ".join(f"{column} {value!r}" for column, value in zip(table.stated.key, key, strict=True))
+    if table.spec.unique and key is not None:
+        twice = ", ".join(f"{column} {value!r}" for column, value in zip(table.spec.key, key, strict=True))
         raise PlanError(
-            f"facts.tables.{table.name}: has two rows of {twice}, and says that its key is unique; keep one of them, "
+            f"facts.tables.{table.name}: has two rows of {twice}, and declares its key as unique; keep one of them, "
             "or leave `unique` out: the others are then listed as alternatives"
         )

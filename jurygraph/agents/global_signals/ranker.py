@@ -4,19 +4,19 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
-from jurygraph.agents.roles import Ask, Together
+from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.embedder import AT_ONCE
-from jurygraph.models.embedding.opening import open_reranker
+from jurygraph.models.embedding.embedder import BATCH_SIZE
+from jurygraph.models.embedding.factory import open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Layer, Verdict
-from jurygraph.schema.task import words_of
+from jurygraph.schema.task import query_text
 
 EXAMPLE = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
 _EMPTY = Verdict(score=0.0, reason="there is nothing in it")
 
 
-class Ranker(Together):
+class Ranker(BatchEvaluator):
     """Score the response as a document for the task's query with a reranker, in [0, 1] (MACRM Eq. 1).
 
     A cross-encoder's logit x counts as 1 / (1 + exp(-x)). A server's `relevance_score` counts unchanged, and one
@@ -48,17 +48,17 @@ class Ranker(Together):
     def close(self) -> None:
         self._reranker.close()
 
-    async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; documents of one query share requests, and empty responses are not sent."""
         verdicts: list[Verdict] = []
-        for query, query_asks in groupby(asks, key=lambda ask: words_of(ask.task.query)):
-            documents = [ask.response.text for ask in query_asks]
+        for query, query_asks in groupby(batch, key=lambda inputs: query_text(inputs.task.query)):
+            documents = [inputs.response.text for inputs in query_asks]
             scored = iter(await self._score_documents(query, [document for document in documents if document.strip()]))
             verdicts += [next(scored) if document.strip() else _EMPTY for document in documents]
         return verdicts
 
     async def _score_documents(self, query: str, documents: Sequence[str]) -> list[Verdict]:
-        batches = (documents[start : start + AT_ONCE] for start in range(0, len(documents), AT_ONCE))
+        batches = (documents[start : start + BATCH_SIZE] for start in range(0, len(documents), BATCH_SIZE))
         return [verdict for batch in batches for verdict in await self._score_batch(query, batch)]
 
     async def _score_batch(self, query: str, documents: Sequence[str]) -> list[Verdict]:
@@ -76,7 +76,7 @@ class Ranker(Together):
             return Verdict(score=sigmoid(score), native=score, reason=f"logit {score:.3f} of {self._reranker.name}")
         if not 0.0 <= score <= 1.0:
             problem = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
-            return Verdict.failed("unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}")
+            return Verdict.fail("unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}")
         score = abs(score)  # turns -0.0, which is in the range, into 0.0
         return Verdict(score=score, reason=f"relevance {score:.3f} by {self._reranker.name}")
 

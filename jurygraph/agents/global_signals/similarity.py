@@ -4,18 +4,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jurygraph.agents.roles import Ask, Together
+from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.embedder import Floats
-from jurygraph.models.embedding.opening import open_embedder
-from jurygraph.models.embedding.remembering import Remembering
+from jurygraph.models.embedding.caching import CachingEmbedder
+from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Layer, Verdict
 
 EXAMPLE = "sentence-transformers:all-MiniLM-L6-v2"
 
 
-class Similarity(Together):
+class Similarity(BatchEvaluator):
     """R_sim = max(0, cos) of the embeddings of the whole response and of the task's reference (MACRM Eq. 2, our
     reading).
 
@@ -35,7 +35,7 @@ class Similarity(Together):
     def __init__(self, embedder: str | None = None) -> None:
         if embedder is None:
             raise ConfigError(f"similarity: params name no embedder; write params: {{embedder: {EXAMPLE}}}")
-        self._embedder = Remembering(open_embedder(embedder))
+        self._embedder = CachingEmbedder(open_embedder(embedder))
         self.version = f"1 {self._embedder.embedder.version}"
 
     @property
@@ -45,29 +45,29 @@ class Similarity(Together):
     def close(self) -> None:
         self._embedder.close()
 
-    async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; the reference of a group is embedded once."""
-        early_verdicts = [_verdict_without_model(ask) for ask in asks]
+        early_verdicts = [_verdict_without_model(inputs) for inputs in batch]
         texts = [
             text
-            for ask, verdict in zip(asks, early_verdicts, strict=True)
+            for inputs, verdict in zip(batch, early_verdicts, strict=True)
             if verdict is None
-            for text in (ask.response.text, ask.task.reference or "")
+            for text in (inputs.response.text, inputs.task.reference or "")
         ]
         vectors = iter(await self._embedder.embed(texts))
         return [verdict or _build_verdict(next(vectors), next(vectors)) for verdict in early_verdicts]
 
 
-def _verdict_without_model(ask: Ask) -> Verdict | None:
+def _verdict_without_model(inputs: EvaluatorInput) -> Verdict | None:
     """Return the verdict if there is nothing to embed (many servers refuse an empty text), else None."""
-    if not (ask.task.reference or "").strip():
-        return Verdict.abstained("the task has no reference to be near to")
-    return None if ask.response.text.strip() else Verdict(score=0.0, reason="there is nothing in it")
+    if not (inputs.task.reference or "").strip():
+        return Verdict.abstain("the task has no reference to be near to")
+    return None if inputs.response.text.strip() else Verdict(score=0.0, reason="there is nothing in it")
 
 
 def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdict:
     if isinstance(reference, Fault):  # not the response's fault, so this is reported first
-        return Verdict.failed(reference.kind, f"the reference cannot be embedded: {reference}")
+        return Verdict.fail(reference.kind, f"the reference cannot be embedded: {reference}")
     if isinstance(response, Fault):
         return Verdict(status="failed", failure=response.failure, reason=str(response))
     cosine = float(np.dot(response, reference))

@@ -7,29 +7,33 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jurygraph.agents.graph_annotator.answers import (
+from jurygraph.agents.graph_annotator.domains import Domain
+from jurygraph.agents.graph_annotator.validation import (
     CheckedEdges,
     CheckedRoles,
+    EdgesReply,
+    Pair,
+    RolesReply,
     check_edges,
     check_roles,
+    edges_reply_model,
+    kinds_between,
+    roles_reply_model,
 )
-from jurygraph.agents.graph_annotator.candidates import Pair, kinds_between
-from jurygraph.agents.graph_annotator.domains import Domain
-from jurygraph.agents.graph_annotator.forms import StatedEdges, StatedRoles, edges_form, roles_form
-from jurygraph.agents.graph_annotator.voting import Batch, Source
+from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.errors import BudgetExceeded, ModelError
+from jurygraph.messages import quote, shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Criterion, Rubric, Task, digest_of
 from jurygraph.schema.rubric import Role
-from jurygraph.schema.task import by_id, words_of
-from jurygraph.sources.complaint import quoted, shortened
+from jurygraph.schema.task import query_text, sort_by_id
 
 if TYPE_CHECKING:
-    from jurygraph.models.asking import Request
-    from jurygraph.models.consultation import Consultation
+    from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import Request
 
-ROLES_AT_ONCE = 60
+MAX_ROLES_PER_CALL = 60
 """The largest number of criteria whose roles one request asks for."""
 _TOKENS_A_ROLE, _TOKENS_AN_EDGE, _TOKENS_BASE = 80, 110, 200
 _DIGITS = 16
@@ -42,19 +46,19 @@ T = TypeVar("T")
 class Annotator:
     """Ask a model about the rubric of one task."""
 
-    def __init__(self, task: Task, rubric: Rubric, domain: Domain, consultation: "Consultation") -> None:
+    def __init__(self, task: Task, rubric: Rubric, domain: Domain, consultation: "JudgeClient") -> None:
         self._task, self._rubric, self._domain, self._consultation = task, rubric, domain, consultation
-        self._by_id = {criterion.id: criterion for criterion in by_id(rubric.criteria)}
+        self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
-        from jurygraph.models.consultation import each_answered  # imported lazily: only needed with a model
+        from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
 
-        parts = await each_answered(self._ask_roles(batch) for batch in _batches(sorted(names), ROLES_AT_ONCE))
+        parts = await each_answered(self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL))
         return CheckedRoles(
             {name: role for part in parts for name, role in part.roles.items()},
             {name: why for part in parts for name, why in part.unassigned.items()},
-            tuple(why for part in parts for why in part.beside),
+            tuple(why for part in parts for why in part.unknown_names),
         )
 
     async def edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], batch: int, votes: int) -> list[Batch]:
@@ -63,7 +67,7 @@ class Annotator:
         Every sample has another order of the pairs: a model that always answers the same question alike would be a
         panel of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
         """
-        from jurygraph.models.consultation import each_answered
+        from jurygraph.models.judge_client import each_answered
 
         batches = _batches(pairs, batch)
         tasks = [(_rotate(pairs_batch, sample, votes), sample) for pairs_batch in batches for sample in range(votes)]
@@ -71,46 +75,46 @@ class Annotator:
         return [Batch(*entry) for entry in zip(batches, _batches(results, votes), strict=True)]
 
     @property
-    def source(self) -> Source:
+    def source(self) -> EdgeSource:
         """Return the source of the edges: the model, and the digest of the prompt with its domain."""
         prompt = load_prompt("graph-edges")
-        prompt_digest = digest_of([prompt.id, prompt.edition, *map(list, prompt.sections), self._domain.text])
-        return Source(self._consultation.model, prompt_digest[:_DIGITS])
+        prompt_digest = digest_of([prompt.id, prompt.full_version, *map(list, prompt.sections), self._domain.text])
+        return EdgeSource(self._consultation.model, prompt_digest[:_DIGITS])
 
     async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
         criteria = {name: self._by_id[name] for name in names}
         listed = _lines({"id": criterion.id, **_criterion_fields(criterion)} for criterion in self._by_id.values())
         variables = {**self._shared_variables, "rubric": listed, "asked": _lines(names)}
         room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
-        form = roles_form(tuple(names))
-        request = self._consultation.request(load_prompt("graph-roles"), form, variables, room=room)
+        form = roles_reply_model(tuple(names))
+        request = self._consultation.request(load_prompt("graph-roles"), form, variables, max_reply_tokens=room)
 
-        def flaw(reply: StatedRoles) -> str | None:
-            return _repair_message(check_roles(reply.roles, criteria).wrong)
+        def flaw(reply: RolesReply) -> str | None:
+            return _repair_message(check_roles(reply.roles, criteria).problems)
 
         try:
-            result = await self._consultation.judge(request, StatedRoles, flaw)
+            result = await self._consultation.judge(request, RolesReply, flaw)
         except Fault as fault:
             if fault.cause == "infrastructure":
                 raise self._annotation_error("the roles of its criteria", fault) from fault
             return CheckedRoles(
-                unassigned=dict.fromkeys(names, f"was given no role: {shortened(str(fault), _MAX_CHARACTERS)}")
+                unassigned=dict.fromkeys(names, f"was given no role: {shorten(str(fault), _MAX_CHARACTERS)}")
             )
         return check_roles(result.value.roles, criteria)
 
     async def _ask_edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> CheckedEdges:
-        def check_reply(reply: StatedEdges) -> CheckedEdges:
+        def check_reply(reply: EdgesReply) -> CheckedEdges:
             return check_edges(reply.pairs, pairs, roles, self._by_id)
 
-        def flaw(reply: StatedEdges) -> str | None:
+        def flaw(reply: EdgesReply) -> str | None:
             return _repair_message(check_reply(reply).wrong)
 
         try:
-            result = await self._consultation.judge(self._edges_request(pairs, roles, sample), StatedEdges, flaw)
+            result = await self._consultation.judge(self._edges_request(pairs, roles, sample), EdgesReply, flaw)
         except Fault as fault:
             if fault.cause == "infrastructure":
                 raise self._annotation_error("pairs of its criteria", fault) from fault
-            return CheckedEdges(unanswered=dict.fromkeys(pairs, shortened(str(fault), _MAX_CHARACTERS)))
+            return CheckedEdges(unanswered=dict.fromkeys(pairs, shorten(str(fault), _MAX_CHARACTERS)))
         return check_reply(result.value)
 
     def _edges_request(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> "Request":
@@ -127,15 +131,17 @@ class Annotator:
             ),
         }
         room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
-        form = edges_form(tuple(pairs))
-        return self._consultation.request(load_prompt("graph-edges"), form, variables, sample=sample, room=room)
+        form = edges_reply_model(tuple(pairs))
+        return self._consultation.request(
+            load_prompt("graph-edges"), form, variables, sample=sample, max_reply_tokens=room
+        )
 
     @property
     def _shared_variables(self) -> dict[str, str]:
-        return {"domain": self._domain.text, "query": words_of(self._task.query)}
+        return {"domain": self._domain.text, "query": query_text(self._task.query)}
 
     def _annotation_error(self, subject: str, fault: Fault) -> ModelError | BudgetExceeded:
-        message = f"task {quoted(self._task.id)}: {subject} could not be annotated: {fault}"
+        message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
         return BudgetExceeded(message) if fault.kind == "budget" else ModelError(message)
 
 

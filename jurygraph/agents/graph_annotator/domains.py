@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.errors import ConfigError
-from jurygraph.sources.complaint import nearest
+from jurygraph.messages import did_you_mean
 
 DOMAINS = ("generic", "legal", "medical", "writing")
 _FRONT = "---\n"
@@ -27,7 +27,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
         return Domain(f"{name} {_version(text)}", _body(text))
     path = Path(name)
     if not path.is_file():
-        suggestion = nearest(name, DOMAINS) or f"there are {', '.join(DOMAINS)}"
+        suggestion = did_you_mean(name, DOMAINS) or f"there are {', '.join(DOMAINS)}"
         raise ConfigError(f"{where}: there is no domain {name!r}, and no such file; {suggestion}")
     try:
         text = path.read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
         raise ConfigError(f"{where}: {name} cannot be read as UTF-8 text ({error})") from None
     body = _body(text)
     if not 0 < len(body) <= _MAX_CHARACTERS:
-        problem = "says nothing" if not body else f"has more than {_MAX_CHARACTERS} characters"
+        problem = "is empty" if not body else f"has more than {_MAX_CHARACTERS} characters"
         raise ConfigError(f"{where}: {name} {problem}; write what an annotator should know of the field")
     return Domain(f"{path.name} {hashlib.sha256(body.encode()).hexdigest()[:12]}", body)
 

@@ -1,18 +1,25 @@
-"""Rubric criteria, judged by a model (GEAR's local event scores p_i): met or not, on a scale, or in parts."""
+"""Evaluators of criteria (GEAR's local event scores p_i), of preferences (DecompR's û_i), and of a short checklist.
+
+A criterion is met or not, on a scale, or in parts. Preferences are a stakeholder's needs and wishes that no check
+decides, judged in isolation. The checklist is the same for every stakeholder: quality beyond all of these.
+"""
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, get_args
 
-from jurygraph.agents.judging.evaluator import Judging
-from jurygraph.agents.judging.forms import InParts, MetOrNot, OnScale
+from jurygraph.agents.judging.evaluator import JudgeEvaluator, Profile
+from jurygraph.agents.judging.forms import Binary, PartialCredit, Scale
 from jurygraph.agents.judging.items import Item
-from jurygraph.agents.roles import Ask
+from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.errors import ConfigError
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Criterion
+from jurygraph.schema import Criterion, Question, Stakeholder, TaskView
 
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 
 
-class Criteria(Judging):
+class Criteria(JudgeEvaluator):
     """Score how far each criterion of the rubric is met.
 
     A criterion is met or not, and its score is P(met); with a `scale`, its position on the scale in [0, 1]; with
@@ -22,20 +29,117 @@ class Criteria(Judging):
     name = "criteria"
     prompt = load_prompt("criteria")
     audience = "criterion"
-    noun = "criterion"
+    item_name = "criterion"
 
-    def item(self, ask: Ask) -> Item:
-        about = ask.task.about
+    def item(self, inputs: EvaluatorInput) -> Item:
+        about = inputs.task.about
         assert isinstance(about, Criterion)
         if about.parts:
             weights = tuple(part.weight for part in about.parts)
-            return Item(about.text, InParts(weights), tuple(part.text for part in about.parts))
+            return Item(about.text, PartialCredit(weights), tuple(part.text for part in about.parts))
         if about.scale is not None:
-            return Item(about.text, OnScale(*about.scale), anchors=tuple(sorted(about.anchors.items(), key=_sort_key)))
-        return Item(about.text, MetOrNot())
+            return Item(about.text, Scale(*about.scale), anchors=tuple(sorted(about.anchors.items(), key=_sort_key)))
+        return Item(about.text, Binary())
 
 
 def _sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
     """Return the sort key of an anchor: the value, or the lower end of the range, that it describes."""
     match = _NUMBER.match(anchor[0])
     return float(match[0]) if match else float("inf"), anchor[0]
+
+
+SERVED_SCALE = (0.0, 4.0)
+_ANCHORS = (
+    ("0", "nothing in the response serves it"),
+    ("1", "it is touched, and little is done about it"),
+    ("2", "about half of it is served"),
+    ("3", "it is served, but for something small"),
+    ("4", "it is served wholly"),
+)
+
+
+class Preferences(JudgeEvaluator):
+    """Score how far each wish of a stakeholder is served, from 0 to 4, and each need as met, with a probability.
+
+    Covers the constraints without a `check`. Only the stakeholder's own needs are shown to the model.
+    """
+
+    name = "preferences"
+    prompt = load_prompt("preferences")
+    audience = "stakeholder"
+    item_name = "constraint"
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        assert isinstance(view.about, Stakeholder)
+        return [self.question(view, constraint.id) for constraint in view.about.constraints if constraint.check is None]
+
+    def item(self, inputs: EvaluatorInput) -> Item:
+        assert isinstance(inputs.task.about, Stakeholder)
+        constraint = next(
+            candidate for candidate in inputs.task.about.constraints if candidate.id == inputs.question.subject
+        )
+        text = constraint.text or constraint.id
+        return Item(text, Binary()) if constraint.kind == "hard" else Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
+
+    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+        assert isinstance(inputs.task.about, Stakeholder)
+        return {"profile": inputs.task.about.profile}
+
+    def batch_key(self, inputs: EvaluatorInput) -> str:
+        return inputs.task.member or ""
+
+
+ChecklistAudience = Literal["stakeholder", "task"]
+DEFAULT_ITEMS = (
+    "It answers what was asked, and leaves nothing out that whoever asked would have to ask for again.",
+    "It can be acted on as it is written, without guessing who does what, where or when.",
+    "Its parts agree with each other.",
+    "Where not everything could be had, it says what was given up and why.",
+)
+_MAX_ITEMS = 20
+
+
+class Checklist(JudgeEvaluator):
+    """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most.
+
+    Args:
+        items: sentences that hold or do not; four general ones by default.
+        audience: `stakeholder`, for each one's utility, or `task`, for a separate component `checklist`.
+        profile: `full` or `compact`, as for every evaluator that asks a model.
+    """
+
+    name = "checklist"
+    prompt = load_prompt("checklist")
+    layer = "residual"
+    item_name = "checklist"
+
+    def __init__(
+        self,
+        items: Sequence[str] = DEFAULT_ITEMS,
+        audience: ChecklistAudience = "stakeholder",
+        profile: Profile = "full",
+    ) -> None:
+        if audience not in get_args(ChecklistAudience):
+            raise ConfigError(
+                f"checklist: audience is one of {', '.join(get_args(ChecklistAudience))}, not {audience!r}"
+            )
+        is_list = isinstance(items, Sequence) and not isinstance(items, str)
+        if (
+            not is_list
+            or not 0 < len(items) <= _MAX_ITEMS
+            or not all(isinstance(sentence, str) and sentence.strip() for sentence in items)
+        ):
+            raise ConfigError(f"checklist: items is a list of 1 to {_MAX_ITEMS} sentences, not {items!r}")
+        super().__init__(profile)
+        self.audience = audience
+        self._items = tuple(items)
+
+    def item(self, inputs: EvaluatorInput) -> Item:
+        return Item("Each part is asked about by itself.", PartialCredit((1.0,) * len(self._items)), self._items)
+
+    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+        about = inputs.task.about
+        return {"profile": about.profile if isinstance(about, Stakeholder) else ""}
+
+    def batch_key(self, inputs: EvaluatorInput) -> str:
+        return inputs.task.member or ""

@@ -1,4 +1,4 @@
-"""Base class of evaluators that ask a model about a response and give credit only for evidence in its text."""
+"""Base classes of evaluators that ask a model about a response and give credit only for evidence in its text."""
 
 import asyncio
 from abc import abstractmethod
@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, get_args
 
-from jurygraph.agents.functions import source_version, states_version
+from jurygraph.agents.functions import has_own_version, source_version
 from jurygraph.agents.judging.items import Item, judge_items
-from jurygraph.agents.roles import Ask, DeriverAsk, Together
+from jurygraph.agents.roles import BatchEvaluator, DeriverInput, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
 
-AT_ONCE = 4
+MAX_ITEMS_PER_CALL = 4
 """The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
 Profile = Literal["full", "compact"]
 
 
-class Judging(Together):
+class JudgeEvaluator(BatchEvaluator):
     """Base class of evaluators that judge up to four items of a response in one call, each item independently.
 
     A positive judgement needs evidence (see `judge_items`). A `compact` profile asks for neither reasons nor quotations
@@ -29,8 +29,8 @@ class Judging(Together):
     """
 
     layer: Layer = "model"
-    asks_model = True
-    noun: str = "item"
+    uses_model = True
+    item_name: str = "item"
     """The name of an item in prompts and replies."""
     version = "2"
 
@@ -45,60 +45,78 @@ class Judging(Together):
         self._compact = profile == "compact"
         if "items" not in self.prompt.needs:
             raise ConfigError(f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter")
-        class_version = self.version if states_version(type(self), Judging) else source_version(type(self))
-        self.version = f"{class_version} prompt {self.prompt.edition}"
+        class_version = self.version if has_own_version(type(self), JudgeEvaluator) else source_version(type(self))
+        self.version = f"{class_version} prompt {self.prompt.full_version}"
 
     @abstractmethod
-    def item(self, ask: Ask) -> Item:
+    def item(self, inputs: EvaluatorInput) -> Item:
         """Return the item to be judged."""
 
-    def beside(self, ask: Ask) -> Mapping[str, Any]:
+    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
         """Return additional prompt variables; they must be equal for all inputs of a batch."""
         return {}
 
-    def company(self, ask: Ask) -> str:
+    def batch_key(self, inputs: EvaluatorInput) -> str:
         """Return a batch key: inputs about one response with equal keys share a call."""
         return ""
 
-    async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
-        """Return the verdicts, in the order of `asks`. Batches depend on ids only, so that equal inputs always give
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts, in the order of `batch`. Batches depend on ids only, so that equal inputs always give
         equal batches."""
-        order = sorted(range(len(asks)), key=lambda index: self._sort_key(asks[index]))
-        batches = [
-            batch
-            for _, indices in groupby(order, key=lambda index: self._sort_key(asks[index])[:3])
-            for batch in _chunks(list(indices))
+        order = sorted(range(len(batch)), key=lambda index: self._sort_key(batch[index]))
+        calls = [
+            chunk
+            for _, indices in groupby(order, key=lambda index: self._sort_key(batch[index])[:3])
+            for chunk in _chunks(list(indices))
         ]
-        batch_verdicts = await asyncio.gather(
-            *(self._judge_batch([asks[index] for index in batch]) for batch in batches)
-        )
+        results = await asyncio.gather(*(self._judge_batch([batch[index] for index in indices]) for indices in calls))
         verdicts = {
             index: verdict
-            for batch, batch_result in zip(batches, batch_verdicts, strict=True)
-            for index, verdict in zip(batch, batch_result, strict=True)
+            for indices, call_verdicts in zip(calls, results, strict=True)
+            for index, verdict in zip(indices, call_verdicts, strict=True)
         }
-        return [verdicts[index] for index in range(len(asks))]
+        return [verdicts[index] for index in range(len(batch))]
 
-    def _sort_key(self, ask: Ask) -> tuple[str, int, str, str]:
-        return ask.response.id, ask.sample, self.company(ask), ask.question.id
+    def _sort_key(self, inputs: EvaluatorInput) -> tuple[str, int, str, str]:
+        return inputs.response.id, inputs.sample, self.batch_key(inputs), inputs.question.id
 
-    async def _judge_batch(self, asks: Sequence[Ask]) -> list[Verdict]:
-        ask, gateway = asks[0], asks[0].gateway
-        assert gateway is not None, "asked without a model"
-        items = {f"{self.noun}_{number}": self.item(item_ask) for number, item_ask in enumerate(asks, start=1)}
-        variables, text = {**shared(ask), **self.beside(ask)}, ask.response.text
-        return await judge_items(gateway, self.prompt, items, variables, text, sample=ask.sample, compact=self._compact)
+    async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        first, client = batch[0], batch[0].client
+        assert client is not None, "a model is required"
+        items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in enumerate(batch, start=1)}
+        variables, text = {**shared_prompt_variables(first), **self.prompt_variables(first)}, first.response.text
+        return await judge_items(
+            client, self.prompt, items, variables, text, sample=first.sample, compact=self._compact
+        )
 
 
-def shared(ask: Ask | DeriverAsk) -> dict[str, Any]:
+def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
     """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
-    view = ask.task
+    view = inputs.task
     if isinstance(view.query, str):
         query = view.query
     else:
         query = "\n\n".join(f"{message.role}: {message.content}" for message in view.query)
-    return {"query": query, "reference": view.reference, "response": ask.response.text}
+    return {"query": query, "reference": view.reference, "response": inputs.response.text}
 
 
 def _chunks(indices: Sequence[int]) -> list[Sequence[int]]:
-    return [indices[start : start + AT_ONCE] for start in range(0, len(indices), AT_ONCE)]
+    return [indices[start : start + MAX_ITEMS_PER_CALL] for start in range(0, len(indices), MAX_ITEMS_PER_CALL)]
+
+
+class SingleCallEvaluator(BatchEvaluator):
+    """Ask a model once about a response, and read all verdicts from the reply."""
+
+    layer: Layer = "model"
+    uses_model = True
+
+    @abstractmethod
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
+        """Return all verdicts on a response, by the subjects of their questions."""
+
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
+        calls = {(inputs.response.id, inputs.sample): inputs for inputs in batch}
+        judged = await asyncio.gather(*map(self.judge_response, calls.values()))
+        verdicts = dict(zip(calls, judged, strict=True))
+        return [verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch]

@@ -13,13 +13,13 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.models.asking import Reply
 from jurygraph.models.probability import p_true
-from jurygraph.schema import Noun
-from jurygraph.schema.noun import Flag, Unit
+from jurygraph.models.request import Reply
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Flag, Unit
 
-MOST_QUOTED = 3
-Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MOST_QUOTED)]
+MAX_QUOTES = 3
+Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)]
 Reason = Annotated[str, Field(max_length=2000)]
 
 
@@ -27,29 +27,29 @@ Reason = Annotated[str, Field(max_length=2000)]
 # are visible too, in messages about missing fields.
 
 
-class VerdictStated(Noun):  # of something that is met or not, without reasons
+class VerdictReply(FrozenModel):  # of something that is met or not, without reasons
     met: Flag
     probability: Unit
 
     @model_validator(mode="after")
-    def _check_consistency(self) -> "VerdictStated":
+    def _check_consistency(self) -> "VerdictReply":
         if self.met != (self.probability >= 0.5):
             contradiction = f"met is {str(self.met).lower()} and probability {self.probability}"
             raise ValueError(f"{contradiction}: it is 0.5 or more exactly where met is true")
         return self
 
 
-class PartStated(Noun):
+class PartReply(FrozenModel):
     quotes: Quotes
     met: Flag
 
 
-class BarePartStated(Noun):
+class BarePartReply(FrozenModel):
     met: Flag
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measurement:
     """The content of a verdict: score in [0, 1], the judge's decision, native value and scale, confidence in [0, 1]."""
 
     score: float
@@ -62,7 +62,7 @@ class Measured:
 class Claim(NamedTuple):
     """A claim of a reply about a response that needs a quotation, with the quotations given for it."""
 
-    said: str
+    statement: str
     quotes: Sequence[str]
 
 
@@ -70,7 +70,7 @@ class Form(ABC):
     """Base class of the forms in which one item is judged. `compact` replies hold neither reasons nor quotations."""
 
     @abstractmethod
-    def noun(self, compact: bool) -> type[Noun]:
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
         """Return the reply model."""
 
     @abstractmethod
@@ -78,54 +78,54 @@ class Form(ABC):
         """Yield the positive findings of the reply, which need a quotation from the response."""
 
     @abstractmethod
-    def measured(self, answer: Any, reply: Reply, name: str) -> Measured:
+    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         """Return the measurement of the reply; `name` is the field of the reply that holds the answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class MetOrNot(Form):
+class Binary(Form):
     """Met or not. The score is P(met): from the log probabilities of the token of `met`, else the probability given.
 
     If the log probabilities contradict the reply, the given probability is used instead: so something unmet, which
     needs no quotation, stays below 0.5.
     """
 
-    def noun(self, compact: bool) -> type[Noun]:
-        return VerdictStated if compact else _add_reason(VerdictStated)
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
+        return VerdictReply if compact else _add_reason(VerdictReply)
 
     def claims(self, answer: Any) -> Iterator[Claim]:
         if answer.met:
             yield Claim("met", answer.quotes)
 
-    def measured(self, answer: Any, reply: Reply, name: str) -> Measured:
+    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         probability = p_true(reply, (name, "met"))
         if probability is not None and (probability >= 0.5) != answer.met:
             probability = None  # a reply of "no" with P(yes) above 0.5 has no quotation for it
         source = "as stated" if probability is None else "from log probabilities"
-        return Measured(answer.probability if probability is None else probability, answer.met, f"P(met) {source}")
+        return Measurement(answer.probability if probability is None else probability, answer.met, f"P(met) {source}")
 
 
 @dataclass(frozen=True, slots=True)
-class OnScale(Form):
+class Scale(Form):
     """A value from `low` (not at all) to `high` (fully), scored as its relative position in [0, 1]."""
 
     low: float
     high: float
 
-    def noun(self, compact: bool) -> type[Noun]:
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _scale_model(self.low, self.high, compact)
 
     def claims(self, answer: Any) -> Iterator[Claim]:
         if answer.value > self.low:
             yield Claim(f"a value of {answer.value:g}", answer.quotes)
 
-    def measured(self, answer: Any, reply: Reply, name: str) -> Measured:
+    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         score = (answer.value - self.low) / (self.high - self.low)
-        return Measured(score, native=answer.value, scale=(self.low, self.high))
+        return Measurement(score, native=answer.value, scale=(self.low, self.high))
 
 
 @dataclass(frozen=True, slots=True)
-class InParts(Form):
+class PartialCredit(Form):
     """Each part is met or not, and adds its weight as partial credit."""
 
     weights: tuple[float, ...]
@@ -135,7 +135,7 @@ class InParts(Form):
         """Return the names of the parts, as prompt and reply use them."""
         return [f"part_{place}" for place in range(1, len(self.weights) + 1)]
 
-    def noun(self, compact: bool) -> type[Noun]:
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _parts_model(len(self.weights), compact)
 
     def claims(self, answer: Any) -> Iterator[Claim]:
@@ -144,30 +144,30 @@ class InParts(Form):
             if part.met:
                 yield Claim(f"{name} met", part.quotes)
 
-    def measured(self, answer: Any, reply: Reply, name: str) -> Measured:
+    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         met = [getattr(answer, part).met for part in self.names]
         credit = math.fsum(weight for weight, is_met in zip(self.weights, met, strict=True) if is_met)
         total = math.fsum(self.weights)
-        return Measured(min(1.0, credit / total), all(met), credit, (0.0, total))
+        return Measurement(min(1.0, credit / total), all(met), credit, (0.0, total))
 
 
 @lru_cache(maxsize=1024)
-def _scale_model(low: float, high: float, compact: bool) -> type[Noun]:
+def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
     value = Annotated[float, Field(strict=True, ge=low, le=high, allow_inf_nan=False)]
-    bare = create_model("VerdictStated", __base__=Noun, value=(value, ...))
+    bare = create_model("VerdictReply", __base__=FrozenModel, value=(value, ...))
     return bare if compact else _add_reason(bare)
 
 
 @lru_cache(maxsize=64)
-def _parts_model(number: int, compact: bool) -> type[Noun]:
-    part = BarePartStated if compact else PartStated
+def _parts_model(number: int, compact: bool) -> type[FrozenModel]:
+    part = BarePartReply if compact else PartReply
     fields: Any = {f"part_{place}": (part, ...) for place in range(1, number + 1)}
     reason_field: Any = {} if compact else {"reason": (Reason, ...)}
-    return create_model("VerdictStated", __base__=Noun, **reason_field, **fields)
+    return create_model("VerdictReply", __base__=FrozenModel, **reason_field, **fields)
 
 
 @lru_cache(maxsize=1024)
-def _add_reason(bare: type[Noun]) -> type[Noun]:
+def _add_reason(bare: type[FrozenModel]) -> type[FrozenModel]:
     """Put the reason and the quotations before the judgement that follows from them."""
-    reasoned = create_model("Reasoned", __base__=Noun, reason=(Reason, ...), quotes=(Quotes, ...))
+    reasoned = create_model("Reasoned", __base__=FrozenModel, reason=(Reason, ...), quotes=(Quotes, ...))
     return create_model(bare.__name__, __base__=(bare, reasoned))

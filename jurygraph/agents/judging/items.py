@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import create_model
 
-from jurygraph.agents.judging.findings import Finding, flaw_in, verdict_on
-from jurygraph.agents.judging.forms import Claim, Form, InParts, OnScale
-from jurygraph.agents.judging.quotations import off_loop
-from jurygraph.models.asking import Reply
+from jurygraph.agents.judging.forms import Claim, Form, PartialCredit, Scale
+from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt
 from jurygraph.safety.evidence import aread_text
-from jurygraph.schema import Noun, Verdict
+from jurygraph.schema import FrozenModel, Verdict
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Consultation
+    from jurygraph.models.judge_client import JudgeClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class _ShownItem(NamedTuple):
 
 
 async def judge_items(
-    gateway: "Consultation",
+    gateway: "JudgeClient",
     prompt: Prompt,
     items: Mapping[str, Item],
     variables: Mapping[str, Any],
@@ -55,36 +54,36 @@ async def judge_items(
     elsewhere are discarded, the model gets one chance to repair its reply, and a finding then left without any becomes
     a failed verdict of cause `response`. `compact` replies hold neither reasons nor quotations.
     """
-    reply_model = _reply_model(tuple((name, item.form.noun(compact)) for name, item in items.items()))
+    reply_model = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
     prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
     request = gateway.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=not compact)
     response_text = None if compact or not gateway.safety.evidence else await aread_text(response)
 
     def find_flaw(value: Any) -> str | None:
-        return None if response_text is None else flaw_in(_claims_by_item(items, value), response_text)
+        return None if response_text is None else find_unsupported_claims(_claims_by_item(items, value), response_text)
 
     try:
-        result = await gateway.judge(request, reply_model, off_loop(find_flaw, len(response)))
+        result = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(response)))
     except Fault as fault:
         failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         return [failed] * len(items)
     findings = (_build_finding(name, item, result.value, result.reply, compact) for name, item in items.items())
-    return [verdict_on(finding, response_text, result.call.id) for finding in findings]
+    return [build_verdict(finding, response_text, result.call.id) for finding in findings]
 
 
 @lru_cache(maxsize=1024)
-def _reply_model(fields: tuple[tuple[str, type[Noun]], ...]) -> type[Noun]:
+def _reply_model(fields: tuple[tuple[str, type[FrozenModel]], ...]) -> type[FrozenModel]:
     """Return the reply model with one field per item, each in its form."""
     answer_fields: Any = {name: (form, ...) for name, form in fields}
-    return create_model("Verdicts", __base__=Noun, **answer_fields)
+    return create_model("Verdicts", __base__=FrozenModel, **answer_fields)
 
 
 def _show_item(name: str, item: Item) -> _ShownItem:
     form = item.form
-    parts = zip(form.names, item.parts, strict=True) if isinstance(form, InParts) else ()
+    parts = zip(form.names, item.parts, strict=True) if isinstance(form, PartialCredit) else ()
     lines = [item.text, *(f"{part}: {text}" for part, text in (*parts, *item.anchors))]
-    scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, OnScale) else None
-    return _ShownItem(name, "\n".join(lines), isinstance(form, InParts), scale)
+    scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
+    return _ShownItem(name, "\n".join(lines), isinstance(form, PartialCredit), scale)
 
 
 def _claims_by_item(items: Mapping[str, Item], value: Any) -> Iterator[tuple[str, Iterator[Claim]]]:
@@ -95,7 +94,7 @@ def _claims_by_item(items: Mapping[str, Item], value: Any) -> Iterator[tuple[str
 def _build_finding(name: str, item: Item, value: Any, reply: Reply, compact: bool) -> Finding:
     """Return the finding of a reply on one item."""
     answer = getattr(value, name)
-    measured = item.form.measured(answer, reply, name)
+    measured = item.form.measure(answer, reply, name)
     if compact:
         return Finding(name, measured, reason="")
     return Finding(name, measured, answer.reason, _quotations(answer), tuple(item.form.claims(answer)))

@@ -1,26 +1,28 @@
-"""Verify a judge's quotations against the response, and explain the rejected ones."""
+"""Verify a judge's quotations against the response, and build verdicts from them: no credit without evidence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
-from jurygraph.agents.judging.forms import Claim
-from jurygraph.safety.evidence import LONG_TEXT, Text, search_off_loop
-from jurygraph.schema import Evidence
-from jurygraph.sources.complaint import shortened
+from jurygraph.agents.judging.forms import Claim, Measurement
+from jurygraph.messages import shorten
+from jurygraph.safety.evidence import LONG_TEXT, SearchableText, search_off_loop
+from jurygraph.schema import Evidence, Failure, Verdict
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Flaw
+    from jurygraph.models.judge_client import ReplyCheck
+
 
 T = TypeVar("T", bound=BaseModel)
 
 _MAX_CHARACTERS, _MAX_LISTED = 80, 3
 NOT_THERE, TOO_WEAK = "not in the response", "too short, or cut within a word or number"
-SAYS_NOTHING = "announces an answer, or fills a line, and says nothing"
+NO_CONTENT = "announces an answer, or fills a line, and says nothing"
 
 
-def off_loop(flaw: Callable[[T], str | None], letters: int) -> "Flaw[T]":
+def check_off_loop(flaw: Callable[[T], str | None], letters: int) -> "ReplyCheck[T]":
     """Return the check of a reply's quotations, run in a thread if the searched texts are long."""
 
     async def check_in_thread(reply: T) -> str | None:
@@ -29,38 +31,40 @@ def off_loop(flaw: Callable[[T], str | None], letters: int) -> "Flaw[T]":
     return check_in_thread if letters >= LONG_TEXT else flaw
 
 
-def lacking(claim: Claim, text: Text) -> str:
+def missing_evidence(claim: Claim, text: SearchableText) -> str:
     """Return what is wrong with a claim that no quotation supports."""
-    return f"and quotes {why_lost(claim.quotes, text)}" if claim.quotes else "and nothing is quoted for it"
+    return (
+        f"and quotes {explain_rejected_quotes(claim.quotes, text)}" if claim.quotes else "and nothing is quoted for it"
+    )
 
 
-def why_lost(quotations: Sequence[str], text: Text) -> str:
+def explain_rejected_quotes(quotations: Sequence[str], text: SearchableText) -> str:
     """Return why quotations support nothing: not in the text, too weak to be evidence, or without content."""
-    reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], SAYS_NOTHING: []}
+    reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], NO_CONTENT: []}
     for quotation in quotations:
-        reasons[why_no_support(quotation, text)].append(quotation)
+        reasons[explain_rejected_quote(quotation, text)].append(quotation)
     return " and ".join(
-        f"{listed(listed_quotations)} ({problem})"
+        f"{shorten_quotes(listed_quotations)} ({problem})"
         for problem, listed_quotations in reasons.items()
         if listed_quotations
     )
 
 
-def why_no_support(quotation: str, text: Text) -> str:
+def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
     """Return why a single quotation supports no verdict."""
     if text.find(quotation) is None:
         return NOT_THERE
-    return SAYS_NOTHING if text.has_nothing_but_filler(quotation) else TOO_WEAK
+    return NO_CONTENT if text.has_nothing_but_filler(quotation) else TOO_WEAK
 
 
-def taken_over(quotations: Sequence[str]) -> tuple[Evidence, ...]:
+def unverified_quotes(quotations: Sequence[str]) -> tuple[Evidence, ...]:
     """Return quotations as unverified evidence, for when verification is off."""
     return tuple(Evidence(quote=quotation) for quotation in quotations)
 
 
-def sorted_out(quotations: Sequence[str], text: Text) -> tuple[tuple[Evidence, ...], list[str]]:
+def verify_quotes(quotations: Sequence[str], text: SearchableText) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
-    passage_of = {quotation: text.supports(quotation) for quotation in quotations}
+    passage_of = {quotation: text.find_support(quotation) for quotation in quotations}
     passages = dict.fromkeys(passage for passage in passage_of.values() if passage is not None)
     evidence = tuple(
         Evidence(quote=passage.text, start=passage.start, end=passage.end, verified=True) for passage in passages
@@ -68,6 +72,69 @@ def sorted_out(quotations: Sequence[str], text: Text) -> tuple[tuple[Evidence, .
     return evidence, [quotation for quotation, passage in passage_of.items() if passage is None]
 
 
-def listed(quotations: Sequence[str]) -> str:
+def shorten_quotes(quotations: Sequence[str]) -> str:
     """Return the first quotations, shortened, as messages show them."""
-    return ", ".join(f"'{shortened(quotation, _MAX_CHARACTERS)}'" for quotation in quotations[:_MAX_LISTED])
+    return ", ".join(f"'{shorten(quotation, _MAX_CHARACTERS)}'" for quotation in quotations[:_MAX_LISTED])
+
+
+_HINT = "quote from the response letter by letter, eight letters or more, or decide anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The answer of a reply to one question: its `place` in the reply, its measured value, and the reason.
+
+    `claims` are the parts that need a quotation from the response; `quotes` are all quotations given.
+    """
+
+    place: str
+    measurement: Measurement
+    reason: str
+    quotes: Sequence[str] = ()
+    claims: Sequence[Claim] = ()
+
+
+def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text: SearchableText) -> str | None:
+    """Return what is wrong with a reply that makes claims without a supporting quotation from the response.
+
+    None if every claim is supported. `claims` maps places in the reply to the claims made there.
+    """
+    problems = [
+        f"{place}: {claim.statement}, {missing_evidence(claim, text)}"
+        for place, place_claims in claims
+        for claim in _unsupported_claims(place_claims, text)
+    ]
+    return f"{'; '.join(problems)}; {_HINT}" if problems else None
+
+
+def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> Verdict:
+    """Return the verdict; `text` is where quotations are searched, or None if no quotations are required."""
+    quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
+    if text is None:
+        return _build_verdict(finding, finding.reason, unverified_quotes(quotes), call)
+    evidence, rejected = verify_quotes(quotes, text)
+    reason = f"{finding.reason} [lost: {explain_rejected_quotes(rejected, text)}]" if rejected else finding.reason
+    unsupported = _unsupported_claims(finding.claims, text)
+    if not unsupported:
+        return _build_verdict(finding, reason, evidence, call)
+    message = "; ".join(f"{claim.statement}, {missing_evidence(claim, text)}" for claim in unsupported)
+    failure = Failure(cause="response", kind="unsupported", message=f"the judge says {message}")
+    return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
+
+
+def _unsupported_claims(claims: Iterable[Claim], text: SearchableText) -> list[Claim]:
+    return [claim for claim in claims if not any(map(text.find_support, claim.quotes))]
+
+
+def _build_verdict(finding: Finding, reason: str, evidence: tuple[Evidence, ...], call: str) -> Verdict:
+    measured = finding.measurement
+    return Verdict(
+        score=measured.score,
+        met=measured.met,
+        native=measured.native,
+        scale=measured.scale,
+        confidence=measured.confidence,
+        reason=reason,
+        evidence=evidence,
+        call=call,
+    )

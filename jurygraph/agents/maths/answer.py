@@ -78,7 +78,7 @@ def reference_answer(text: str) -> str | None:
     return stripped if stripped and "\n" not in stripped and len(stripped) <= _REFERENCE_LIMIT else None
 
 
-def announced(text: str, answer: Span) -> int:
+def answer_line_start(text: str, answer: Span) -> int:
     """Return the start of the line with `answer`, or of the label above it if the answer is alone on its line."""
     line = text.rfind("\n", 0, answer.start) + 1
     if text[line : answer.start].strip(_ORNAMENT):

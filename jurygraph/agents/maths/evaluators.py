@@ -8,12 +8,11 @@ from importlib.metadata import version
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.length import cosine_factor
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, WorkerDied
-from jurygraph.agents.maths.repetition import repetition
-from jurygraph.agents.maths.structure import format_parts, ordered_steps, step_score
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.maths.structure import cosine_factor, format_parts, ordered_steps, repetition, step_score
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
+from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
 
 
@@ -44,11 +43,11 @@ class Accuracy(Evaluator):
     def _new_pool(self) -> EquivalencePool:
         return EquivalencePool(workers=self._workers, time_limit=self._time_limit)
 
-    async def answer(self, ask: Ask) -> Verdict:
-        reference = reference_answer(ask.task.reference or "")
+    async def answer(self, inputs: EvaluatorInput) -> Verdict:
+        reference = reference_answer(inputs.task.reference or "")
         if reference is None:
-            return Verdict.abstained("the task's reference states no final answer")
-        answer = final_answer(ask.response.text)
+            return Verdict.abstain("the task's reference states no final answer")
+        answer = final_answer(inputs.response.text)
         if answer is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
         try:
@@ -56,24 +55,24 @@ class Accuracy(Evaluator):
             comparison = future.result() if future.done() else await asyncio.wrap_future(future)
         except AnswerTooLong as error:
             if len(reference) > len(answer.text):
-                return Verdict.abstained(f"the reference cannot be read: {error}")
-            return Verdict.failed("answer-too-long", str(error), cause="response")
+                return Verdict.abstain(f"the reference cannot be read: {error}")
+            return Verdict.fail("answer-too-long", str(error), cause="response")
         except WorkerDied as error:
-            return Verdict.failed("worker-died", str(error), cause="response")
+            return Verdict.fail("worker-died", str(error), cause="response")
         return _build_verdict(comparison, answer, reference)
 
 
 def _build_verdict(comparison: Comparison, answer: Span, reference: str) -> Verdict:
     if comparison.status == "unparsed-reference":
-        return Verdict.abstained(f"the reference {_shorten(reference)} cannot be read as mathematics")
+        return Verdict.abstain(f"the reference {quote(reference)} cannot be read as mathematics")
     if comparison.status == "error":
-        return Verdict.failed(comparison.detail or "comparison", "the answers could not be compared", cause="response")
+        return Verdict.fail(comparison.detail or "comparison", "the answers could not be compared", cause="response")
     equal = comparison.status == "equal"
     relation = {"equal": "equals", "different": "is not"}.get(comparison.status, "cannot be read as")
     return Verdict(
         score=float(equal),
         met=equal,
-        reason=f"the final answer {_shorten(answer.text)} {relation} {_shorten(reference)}",
+        reason=f"the final answer {quote(answer.text)} {relation} {quote(reference)}",
         evidence=(_quote(answer.text, answer.start, answer.end),),
     )
 
@@ -82,13 +81,13 @@ class Calculation(Evaluator):
     """Share of the written arithmetic (`<<a*b=c>>`, `a × b = c`) that is right; each wrong step is quoted."""
 
     name = "maths.calculation"
-    quick = True
+    runs_inline = True
 
-    def answer(self, ask: Ask) -> Verdict:
-        steps = arithmetic.steps(ask.response.text)
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        steps = arithmetic.steps(inputs.response.text)
         if not steps:
             return Verdict(score=0.0, met=False, reason="no calculation is written that reads as plain arithmetic")
-        wrong_steps = [(number, step) for number, step in enumerate(steps, 1) if not step.right]
+        wrong_steps = [(number, step) for number, step in enumerate(steps, 1) if not step.is_right]
         right = len(steps) - len(wrong_steps)
         reason = f"{right} of {len(steps)} calculations are right"
         if wrong_steps:
@@ -105,18 +104,18 @@ class Calculation(Evaluator):
 
 def _describe_error(number: int, step: arithmetic.Step) -> str:
     value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
-    return f"calculation {number} is wrong: {_shorten(step.quote)}, but {value}"
+    return f"calculation {number} is wrong: {quote(step.quote)}, but {value}"
 
 
 class Format(Evaluator):
     """R_fmt: share of five parts: `<think>`, `</think>`, `<answer>`, `</answer>`, and all in order, nothing outside."""
 
     name = "maths.format"
-    quick = True
+    runs_inline = True
 
-    def answer(self, ask: Ask) -> Verdict:
-        parts = format_parts(ask.response.text)
-        missing = [part.name for part in parts if not part.present]
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        parts = format_parts(inputs.response.text)
+        missing = [part.name for part in parts if not part.is_present]
         present = len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
         return Verdict(
@@ -128,11 +127,11 @@ class Steps(Evaluator):
     """R_step: min(1, ordered steps / 3)."""
 
     name = "maths.steps"
-    quick = True
+    runs_inline = True
 
-    def answer(self, ask: Ask) -> Verdict:
-        count = ordered_steps(ask.response.text)
-        return Verdict(score=step_score(ask.response.text), native=count, reason=f"ordered steps: {count}")
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        count = ordered_steps(inputs.response.text)
+        return Verdict(score=step_score(inputs.response.text), native=count, reason=f"ordered steps: {count}")
 
 
 class Repetition(Evaluator):
@@ -143,15 +142,15 @@ class Repetition(Evaluator):
     """
 
     name = "maths.repetition"
-    quick = True
+    runs_inline = True
 
     def __init__(self, n: int = 3) -> None:
         if n < 1:
             raise ConfigError(f"maths.repetition: n is {n}, and an n-gram has at least one word; choose 1 or more")
         self._n = n
 
-    def answer(self, ask: Ask) -> Verdict:
-        share = repetition(ask.response.text, self._n)
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        share = repetition(inputs.response.text, self._n)
         return Verdict(score=share, reason=f"{share:.1%} of the {self._n}-grams stood there before")
 
 
@@ -165,7 +164,7 @@ class Length(Evaluator):
     """
 
     name = "maths.length"
-    quick = True
+    runs_inline = True
 
     def __init__(self, limit: int = 2000) -> None:
         if limit < 1:
@@ -174,15 +173,11 @@ class Length(Evaluator):
             )
         self._limit = limit
 
-    def answer(self, ask: Ask) -> Verdict:
-        length = len(ask.response.text)
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        length = len(inputs.response.text)
         factor = cosine_factor(length, self._limit)
         return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {self._limit}")
 
 
-def _quote(quote: str, start: int, end: int) -> Evidence:
-    return Evidence(quote=quote, start=start, end=end)
-
-
-def _shorten(text: str, most: int = 60) -> str:
-    return repr(text if len(text) <= most else text[: most - 1] + "…")
+def _quote(text: str, start: int, end: int) -> Evidence:
+    return Evidence(quote=text, start=start, end=end)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Literal, Self, TypeAlias
 
-from jurygraph.agents.maths.channel import Channel, ChannelEnded, ReplyOverdue
+from jurygraph.agents.maths.channel import Channel, ChannelEnded
 from jurygraph.errors import JurygraphError, TimeLimitExceeded
 
 Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference", "error"]
@@ -61,6 +61,8 @@ class Comparison:
 
 @dataclass(slots=True, eq=False)
 class _Item:
+    """A comparison that is not finished, with the futures of all who wait for it."""
+
     key: tuple[str, str]
     futures: list[Future[Comparison]]
     line: bytes
@@ -80,54 +82,31 @@ class _Shared:
         self.threads: list[threading.Thread] = []
         self.closed = False
 
-    def take(self, item: _Item, result: Comparison | None = None) -> list[Future[Comparison]]:
-        """Remove an item and return its futures, which the caller must settle."""
+    def settle(self, item: _Item, result: Comparison | JurygraphError) -> None:
+        """Give the result to all who wait for the item, unless that was done before."""
         with self.lock:
             if self.pending.get(item.key) is not item:
-                return []
+                return
             del self.pending[item.key]
-            if result:
+            if isinstance(result, Comparison):
                 self.known[item.key] = result
                 if len(self.known) > _MAX_CACHED:
                     self.known.popitem(last=False)
-            return item.futures
-
-    def finish(self, item: _Item, result: Comparison) -> None:
-        for future in self.take(item, result):
-            if future.set_running_or_notify_cancel():
+        for future in item.futures:
+            if not future.set_running_or_notify_cancel():
+                continue
+            if isinstance(result, Comparison):
                 future.set_result(result)
-
-    def fail(self, item: _Item, error: JurygraphError) -> None:
-        for future in self.take(item):
-            if future.set_running_or_notify_cancel():
-                future.set_exception(error)
+            else:
+                future.set_exception(result)
 
     def is_wanted(self, item: _Item) -> bool:
         """Return true if a caller still waits for the item; drop it if not."""
         with self.lock:
-            if not all(future.cancelled() for future in item.futures):
-                return True
-            dropped = self.take(item)
-        for future in dropped:
-            future.set_running_or_notify_cancel()
-        return False
-
-    def new_channel(self) -> Channel:
-        try:
-            channel = Channel(self.time_limit)
-        except OSError as error:
-            raise WorkerNotStarted(f"the maths worker cannot start: {error}") from error
-        with self.lock:
-            if not self.closed:
-                self.channels.add(channel)
-                return channel
-        channel.close()
-        raise PoolClosed("the pool is closed")
-
-    def discard(self, channel: Channel) -> None:
-        with self.lock:
-            self.channels.discard(channel)
-        channel.close()
+            is_wanted = not all(future.cancelled() for future in item.futures)
+            if not is_wanted:
+                self.settle(item, PoolClosed("the comparison was cancelled"))
+        return is_wanted
 
 
 class EquivalencePool:
@@ -153,12 +132,14 @@ class EquivalencePool:
         """
         shared = self._shared
         with shared.lock:
-            self._check_open()
+            if shared.closed:
+                raise PoolClosed("the pool is closed")
+            if shared.process_id != os.getpid():
+                raise PoolClosed("the pool was opened by another process: open one after the fork")
             while len(shared.threads) < shared.workers:
                 name = f"jurygraph-maths-{len(shared.threads)}"
-                thread = threading.Thread(target=_dispatch, args=(shared,), name=name, daemon=True)
-                shared.threads.append(thread)
-                thread.start()
+                shared.threads.append(threading.Thread(target=_Dispatcher(shared).run, name=name, daemon=True))
+                shared.threads[-1].start()
         return self
 
     def submit(self, answer: str, reference: str) -> "Future[Comparison]":
@@ -174,18 +155,19 @@ class EquivalencePool:
             PoolClosed: the pool is closed.
         """
         future: Future[Comparison] = Future()
-        if max(len(answer), len(reference)) > TEXT_LIMIT:
-            self._check_open()
-            future.set_exception(AnswerTooLong(f"an answer or reference is longer than {TEXT_LIMIT} characters"))
-            return future
-        with self._shared.lock:
+        key, shared = (answer, reference), self._shared
+        with shared.lock:
             self.open()
-            result = self._shared.known.get((answer, reference))
-            if result is None:
-                self._enqueue((answer, reference), future)
-                return future
-            self._shared.known.move_to_end((answer, reference))
-        future.set_result(result)
+            if max(len(answer), len(reference)) > TEXT_LIMIT:
+                future.set_exception(AnswerTooLong(f"an answer or reference is longer than {TEXT_LIMIT} characters"))
+            elif key in shared.known:
+                shared.known.move_to_end(key)
+                future.set_result(shared.known[key])
+            elif key in shared.pending:
+                shared.pending[key].futures.append(future)
+            else:
+                shared.pending[key] = item = _Item(key, [future], _request_line(answer, reference))
+                shared.queue.put(item)
         return future
 
     def close(self) -> None:
@@ -201,23 +183,9 @@ class EquivalencePool:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _check_open(self) -> None:
-        if self._shared.closed:
-            raise PoolClosed("the pool is closed")
-        if self._shared.process_id != os.getpid():
-            raise PoolClosed("the pool was opened by another process: open one after the fork")
 
-    def _enqueue(self, key: tuple[str, str], future: "Future[Comparison]") -> None:
-        shared = self._shared
-        if key in shared.pending:
-            shared.pending[key].futures.append(future)
-        else:
-            shared.pending[key] = item = _Item(key, [future], _request_line(key))
-            shared.queue.put(item)
-
-
-def _request_line(key: tuple[str, str]) -> bytes:
-    request = {"answer": key[0], "reference": key[1]}
+def _request_line(answer: str, reference: str) -> bytes:
+    request = {"answer": answer, "reference": reference}
     return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
@@ -231,103 +199,112 @@ def _shut_down(shared: _Shared) -> None:
             channel.kill()
         items = list(shared.pending.values())
     for item in items:
-        shared.fail(item, PoolClosed("the pool was closed before this comparison was made"))
+        shared.settle(item, PoolClosed("the pool was closed before this comparison was made"))
     for _ in shared.threads:
         shared.queue.put(None)
 
 
-def _dispatch(shared: _Shared) -> None:
-    """Run one dispatcher: start its worker at once, and send the queued items in batches."""
-    worker = _Worker(shared)
-    try:
-        worker.start()
-        while (item := shared.queue.get()) is not None:
-            worker.compare(_batch(shared, item))
-    finally:
-        worker.stop()
-
-
-def _batch(shared: _Shared, first: _Item) -> deque[_Item]:
-    batch, size = deque([first]), len(first.line)
-    limit = min(_BATCH_ITEMS, 1 + shared.queue.qsize() // shared.workers)
-    with contextlib.suppress(Empty):
-        while len(batch) < limit and size < _BATCH_BYTES:
-            item = shared.queue.get_nowait()
-            if item is None:
-                shared.queue.put(None)
-                break
-            batch.append(item)
-            size += len(item.line)
-    return batch
-
-
-class _Worker:
-    """A dispatcher's side of its worker process: at most one channel at a time, replaced when it fails."""
+class _Dispatcher:
+    """A thread's side of its worker process: at most one channel at a time, replaced when it fails."""
 
     def __init__(self, shared: _Shared) -> None:
         self._shared = shared
         self._channel: Channel | None = None
 
-    def start(self) -> None:
-        """Start a process if there is none; a failure shows when it is used."""
-        with contextlib.suppress(PoolClosed, WorkerNotStarted):
-            self._channel = self._channel or self._shared.new_channel()
+    def run(self) -> None:
+        """Start the worker at once, and compare the queued items until the pool is closed."""
+        try:
+            self._start()
+            while (item := self._shared.queue.get()) is not None:
+                self._compare(self._batch(item))
+        finally:
+            self._stop()
 
-    def stop(self) -> None:
-        if self._channel:
-            self._shared.discard(self._channel)
-            self._channel = None
+    def _batch(self, first: _Item) -> deque[_Item]:
+        queue, batch, size = self._shared.queue, deque([first]), len(first.line)
+        limit = min(_BATCH_ITEMS, 1 + queue.qsize() // self._shared.workers)
+        with contextlib.suppress(Empty):
+            while len(batch) < limit and size < _BATCH_BYTES:
+                item = queue.get_nowait()
+                if item is None:
+                    queue.put(None)
+                    break
+                batch.append(item)
+                size += len(item.line)
+        return batch
 
-    def compare(self, batch: deque[_Item]) -> None:
+    def _compare(self, batch: deque[_Item]) -> None:
         """Settle every item of the batch."""
         while batch := deque(filter(self._shared.is_wanted, batch)):
             try:
                 channel = self._ready_channel()
             except JurygraphError as error:
                 for item in batch:
-                    self._shared.fail(item, error)
+                    self._shared.settle(item, error)
                 return
             self._compare_on(channel, batch)
 
     def _compare_on(self, channel: Channel, batch: deque[_Item]) -> None:
         """Settle items from the left until all are settled or the worker fails; then the worker is replaced."""
         limit = self._shared.time_limit
+        failure: JurygraphError | None = None
         try:
             channel.send(b"".join(item.line for item in batch), limit)
             while batch:
                 reply = channel.receive(limit)
-                result = Comparison(reply["status"], reply["detail"])
-                self._shared.finish(batch.popleft(), result)
-        except ReplyOverdue:
-            self._replace_worker(batch, TimeLimitExceeded(f"the comparison ran past its time limit of {limit:g} s"))
+                self._shared.settle(batch.popleft(), Comparison(reply["status"], reply["detail"]))
+            return
+        except TimeoutError:
+            failure = TimeLimitExceeded(f"the comparison ran past its time limit of {limit:g} s")
         except (ChannelEnded, KeyError):
             batch[0].deaths += 1  # a first death may not be the item's fault
-            died = WorkerDied("two maths workers in a row died over this comparison")
-            self._replace_worker(batch, died if batch[0].deaths > 1 else None)
-
-    def _replace_worker(self, batch: deque[_Item], error: JurygraphError | None) -> None:
-        self.stop()
-        self.start()
-        if error:
-            self._shared.fail(batch.popleft(), error)
+            if batch[0].deaths > 1:
+                failure = WorkerDied("two maths workers in a row died over this comparison")
+        self._stop()
+        self._start()
+        if failure:
+            self._shared.settle(batch.popleft(), failure)
 
     def _ready_channel(self) -> Channel:
         """Return a channel that reported readiness. A worker that dies while it starts is replaced once."""
         for _ in range(2):
-            self._channel = channel = self._channel or self._shared.new_channel()
+            channel = self._channel or self._new_channel()
             if channel.ready:
                 return channel
             try:
                 first = channel.receive(START_LIMIT)
-            except ReplyOverdue:
-                self.stop()
+            except TimeoutError:
+                self._stop()
                 raise WorkerNotStarted(f"the maths worker did not start within {START_LIMIT:g} s") from None
             except ChannelEnded:
-                self.stop()
+                self._stop()
                 continue
             if first.get("ready"):
                 channel.ready = True
                 return channel
-            self.stop()
+            self._stop()
             raise WorkerNotStarted(f"the maths worker cannot start: {first.get('detail')}")
         raise WorkerNotStarted("the maths worker died twice while it started")
+
+    def _start(self) -> None:
+        """Start a process; a failure shows when it is used."""
+        with contextlib.suppress(PoolClosed, WorkerNotStarted):
+            self._new_channel()
+
+    def _new_channel(self) -> Channel:
+        with self._shared.lock:
+            if self._shared.closed:
+                raise PoolClosed("the pool is closed")
+            try:
+                self._channel = channel = Channel(self._shared.time_limit)
+            except OSError as error:
+                raise WorkerNotStarted(f"the maths worker cannot start: {error}") from error
+            self._shared.channels.add(channel)
+            return channel
+
+    def _stop(self) -> None:
+        if self._channel:
+            with self._shared.lock:
+                self._shared.channels.discard(self._channel)
+            self._channel.close()
+            self._channel = None

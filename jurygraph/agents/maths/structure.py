@@ -1,8 +1,9 @@
-"""The format and steps of a response (MACRM, §3: R_fmt and R_step). Linear in the length of the text."""
+"""The format, steps, length and repetition of a response (MACRM, §3: R_fmt, R_step, R_cs, R_rep), in linear time."""
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import cos, pi
 from typing import NamedTuple
 
 from jurygraph.agents.maths.answer import final_answer
@@ -22,10 +23,10 @@ _ENOUGH_STEPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the five parts of the format; `present` if the response has it."""
+    """One of the five parts of the format; `is_present` if the response has it."""
 
     name: str
-    present: bool
+    is_present: bool
 
 
 class Marker(NamedTuple):
@@ -42,12 +43,6 @@ def format_parts(text: str) -> tuple[Part, ...]:
     return (*tags, Part(_IN_ORDER, _is_in_order(text)))
 
 
-def format_score(text: str) -> float:
-    """Return R_fmt, 0 to 1: the share of the five parts that are present."""
-    parts = format_parts(text)
-    return sum(part.present for part in parts) / len(parts)
-
-
 def ordered_steps(text: str) -> int:
     """Return the number of ordered steps of the reasoning: inside `<think>…</think>` if there is such a part.
 
@@ -56,8 +51,8 @@ def ordered_steps(text: str) -> int:
     distinct lines with a letter or digit before the line of the final answer count: a GSM8K solution has one step per
     line.
     """
-    start, end = reasoning(text)
-    found_markers = markers(text[start:end])
+    start, end = reasoning_range(text)
+    found_markers = step_markers(text[start:end])
     is_whole_text = end - start == len(text)
     return longest_run(found_markers) if found_markers else _lines_before_answer(text[start:end], is_whole_text)
 
@@ -67,14 +62,14 @@ def step_score(text: str) -> float:
     return min(1.0, ordered_steps(text) / _ENOUGH_STEPS)
 
 
-def reasoning(text: str) -> tuple[int, int]:
+def reasoning_range(text: str) -> tuple[int, int]:
     """Return the range of the reasoning, `text[start:end]`: inside `<think>…</think>` if that exists, else all."""
     start = text.find(_TAGS[0])
     end = text.find(_TAGS[1], start) if start >= 0 else -1
     return (start + len(_TAGS[0]), end) if end >= 0 else (0, len(text))
 
 
-def markers(text: str) -> list[Marker]:
+def step_markers(text: str) -> list[Marker]:
     """Return the markers of steps in a text, in order."""
     return [
         Marker(match.start(), _marker_number(match), match["ordinal"] is not None) for match in _MARKER.finditer(text)
@@ -109,3 +104,32 @@ def _lines_before_answer(text: str, is_whole_text: bool) -> int:
     answer = final_answer(text) if is_whole_text else None
     before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else text
     return len({" ".join(line.split()).casefold() for line in before.split("\n") if _WRITTEN.search(line)})
+
+
+def cosine_factor(length: float, limit: float) -> float:
+    """Return 0.75 + 0.25·cos(π·min(1, length / limit)): 1 at length 0, falling to 0.5 at `limit` and beyond.
+
+    Raises:
+        ValueError: `length` is negative, or `limit` is not above 0.
+    """
+    if not (length >= 0 and limit > 0):
+        raise ValueError(f"length >= 0 and limit > 0 are needed, not {length} and {limit}")
+    return 0.75 + 0.25 * cos(pi * min(1.0, length / limit))
+
+
+_WORD = re.compile(r"\w+")
+
+
+def repetition(text: str, n: int = 3) -> float:
+    """Return 1 − distinct / total n-grams over the lower-cased words of `text`: 0 if none repeats, always below 1.
+
+    A text of fewer than `n` words has no n-gram and scores 0.
+
+    Raises:
+        ValueError: `n` is below 1.
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, not {n}")
+    words = _WORD.findall(text.lower())
+    grams = list(zip(*(words[i:] for i in range(n)), strict=False))
+    return 1 - len(set(grams)) / len(grams) if grams else 0.0

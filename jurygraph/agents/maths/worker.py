@@ -1,7 +1,8 @@
 """The worker process that runs math-verify: `python -m jurygraph.agents.maths.worker TIME_LIMIT`.
 
-Protocol, one JSON object per line: first `{"ready": true}` or `{"ready": false, "detail": …}` on stdout, then for each
-`{"answer", "reference"}` on stdin one `{"status", "detail"}` on stdout, in order. It exits at the end of stdin.
+Protocol on the socket that is its stdin, one JSON object per line: first `{"ready": true}` or
+`{"ready": false, "detail": …}`, then for each `{"answer", "reference"}` one `{"status", "detail"}`, in order. It exits
+at the end of the requests.
 
 It never outlives its parent for long: SIGALRM, with its default action (death, even inside C code), is armed one second
 past the time limit for each comparison. No sympy object is ever printed here: that can hang (math-verify issues #50,
@@ -11,17 +12,21 @@ past the time limit for each comparison. No sympy object is ever printed here: t
 import contextlib
 import json
 import logging
-import os
+import resource
 import signal
 import sys
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-from jurygraph.agents.maths.reading import Reading, claims, folded, read, same_number
+from jurygraph.agents.maths.answer_parser import (
+    Reading,
+    are_equal_numbers,
+    claimed_expressions,
+    fold_text,
+    parse_answer,
+)
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
-_ENCODING = {"encoding": "utf-8", "errors": "surrogatepass"}
 
 
 class _Unreadable(Exception):
@@ -37,7 +42,7 @@ def compare(answer: str, reference: str) -> tuple[str, str]:
     Raises:
         MemoryError, RecursionError: the comparison exceeds the limits of this process.
     """
-    if folded(answer) and folded(answer) == folded(reference):
+    if fold_text(answer) and fold_text(answer) == fold_text(reference):
         return "equal", "same text"
     gold, claimed = _read(reference), _read(answer)
     if gold is None:
@@ -45,13 +50,13 @@ def compare(answer: str, reference: str) -> tuple[str, str]:
     if claimed is None:
         return "unparsed-answer", "the answer does not read as one value"
     if gold.number and claimed.number:
-        return ("equal" if same_number(claimed.number, gold.number) else "different"), "numbers"
+        return ("equal" if are_equal_numbers(claimed.number, gold.number) else "different"), "numbers"
     return _compare_expressions(claimed.latex, gold.latex)
 
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> Reading | None:
-    return read(text)
+    return parse_answer(text)
 
 
 def _compare_expressions(answer: str, reference: str) -> tuple[str, str]:
@@ -59,9 +64,9 @@ def _compare_expressions(answer: str, reference: str) -> tuple[str, str]:
         gold = _parse(reference)
     except _Unreadable:
         return "unparsed-reference", "math-verify cannot parse the reference"
-    claimed_expressions = claims(answer, reference)
+    expressions = claimed_expressions(answer, reference)
     try:
-        parsed = [_parse(expression) for expression in claimed_expressions or ()]
+        parsed = [_parse(expression) for expression in expressions or ()]
     except _Unreadable:
         parsed = []
     if not parsed:
@@ -105,67 +110,42 @@ def _extraction() -> list[Any]:
 
 
 def main() -> int:
-    """Answer requests until stdin ends; return 1 if it could not start or ran out of memory."""
+    """Answer requests until they end; return 1 if it could not start or ran out of memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     limit = float(sys.argv[1])
-    replies = _protect_stdout()
-    try:
-        _prepare()
-    except Exception as error:  # noqa: BLE001 - the parent reports any error
-        _send_reply(replies, {"ready": False, "detail": f"{type(error).__name__}: {error}"[:500]})
-        return 1
-    _send_reply(replies, {"ready": True})
-    for line in sys.stdin.buffer:
-        status, detail = _answer(line, limit)
-        _send_reply(replies, {"status": status, "detail": detail})
-        if detail == "MemoryError":
+    with open(0, "wb", closefd=False) as replies:
+        try:
+            _prepare()
+        except Exception as error:  # noqa: BLE001 - the parent reports any error
+            _send_reply(replies, {"ready": False, "detail": f"{type(error).__name__}: {error}"[:500]})
             return 1
+        _send_reply(replies, {"ready": True})
+        for line in sys.stdin.buffer:
+            status, detail = _answer(line, limit)
+            _send_reply(replies, {"status": status, "detail": detail})
+            if detail == "MemoryError":
+                return 1
     return 0
 
 
 def _prepare() -> None:
     logging.disable(logging.CRITICAL)
-    _limit_memory()
-    with contextlib.suppress(AttributeError):
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    with contextlib.suppress(ValueError, OSError):
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     for answer, reference in (("x+1", "1+x"), (r"\frac{1}{2}x", "0.5x"), ("(1,2)", "[1,2]"), (r"\sqrt{2}", "1.414")):
         compare(answer, reference)  # the first comparison builds tables for longer than the time limit
 
 
-def _limit_memory() -> None:
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
-
-
-def _protect_stdout() -> BinaryIO:
-    """Redirect stray prints from stdout to stderr; return the real stdout."""
-    sys.stdout.flush()
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return replies
-
-
 def _answer(line: bytes, limit: float) -> tuple[str, str]:
     try:
-        request = json.loads(line.decode(**_ENCODING))
-        with _kill_after(limit + 1):
-            return compare(request["answer"], request["reference"])
+        request = json.loads(line.decode("utf-8", "surrogatepass"))
+        signal.setitimer(signal.ITIMER_REAL, limit + 1)
+        return compare(request["answer"], request["reference"])
     except Exception as error:  # noqa: BLE001 - hostile input; only the type, as a message may print sympy objects
         return "error", type(error).__name__
-
-
-@contextlib.contextmanager
-def _kill_after(seconds: float) -> Iterator[None]:
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 

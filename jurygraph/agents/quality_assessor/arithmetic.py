@@ -6,7 +6,7 @@ the annotation's own result ("9 eggs * $2 = <<9*2=18>>19" claims 9 * 2 = 19). A 
 annotation ("5 - 8 = <<5-8=-3>>3 fewer") is not wrong, since the annotation has it.
 
 Never called wrong are a number from an unknown source (right solutions bring in such numbers too), and an answer that
-is not the last result (it is no step, and may be in another unit).
+is not the last result (it is not a step, and may be in another unit).
 """
 
 import re
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.quality_assessor.segments import Segment, segments, step_at
-from jurygraph.sources.complaint import shortened
+from jurygraph.agents.quality_assessor.segments import Segment, step_at
+from jurygraph.messages import shorten
 
 _ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))")
 _NOISE = Fraction(1, 10**9)
@@ -24,7 +24,7 @@ _MAX_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
+class FalseCalculation:
     """A false calculation, `text[start:end] == quote`, and the number of the step that contains it.
 
     `value` is the correct result; None if it divides by zero.
@@ -37,29 +37,26 @@ class Slip:
     value: Fraction | None
 
     @property
-    def complaint(self) -> str:
+    def description(self) -> str:
         """Return the description of the error for messages."""
         truth = "it is not defined" if self.value is None else f"it is {float(self.value):.10g}"
-        return f"{shortened(self.quote, _MAX_CHARACTERS)!r}, but {truth}"
+        return f"{shorten(self.quote, _MAX_CHARACTERS)!r}, but {truth}"
 
 
-def first_wrong(query: str, text: str) -> Slip | None:
-    """Return the first false calculation in the steps of `text`, a response to `query`; None if there is none."""
-    return next(iter(slips(query, text, segments(text))), None)
-
-
-def slips(query: str, text: str, steps: Sequence[Segment]) -> list[Slip]:
+def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> list[FalseCalculation]:
     """Return the false calculations in a response, in the order of the text; one of several that overlap.
 
     One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
     outside the tags. Text that also occurs in the query is not the response's ("Why is 2 + 2 = 5 wrong?").
     """
-    all_slips: list[Slip] = []
+    all_slips: list[FalseCalculation] = []
     for equality in sorted(_false_equalities(text), key=lambda step: (step.start, -step.end)):
         quote = text[equality.start : equality.end]
         if quote not in query and not (all_slips and equality.start < all_slips[-1].end):
             all_slips.append(
-                Slip(_step_number(steps, equality.start), quote, equality.start, equality.end, equality.value)
+                FalseCalculation(
+                    _step_number(steps, equality.start), quote, equality.start, equality.end, equality.value
+                )
             )
     return all_slips
 
@@ -73,13 +70,13 @@ def _step_number(steps: Sequence[Segment], start: int) -> int:
 
 
 def _false_equalities(text: str) -> Iterator[arithmetic.Step]:
-    yield from (equality for equality in arithmetic.steps(text) if not equality.right)
+    yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
     for reading in (_without_annotations(text), _with_continuations(text)):
         if reading != text:
             yield from (
                 equality
                 for equality in arithmetic.steps(reading)
-                if not equality.right and not _differs_by_sign(equality)
+                if not equality.is_right and not _differs_by_sign(equality)
             )
 
 

@@ -1,29 +1,100 @@
-"""Judge each step of a response by a model: its reasoning, its agreement with the facts, and its coherence."""
+"""Judge each step of a response by a model: its reasoning, its agreement with the facts, and its coherence.
+
+Each aspect of each step is sound or not, and every fault is quoted. The score is the sound share of the reasoning
+(MACRM's step-level outcome reward, in our reading); `Arithmetic` takes the same share by code alone.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from jurygraph.agents.judging.evaluator import shared
-from jurygraph.agents.judging.one_call import OneCall
-from jurygraph.agents.judging.quotations import why_no_support
-from jurygraph.agents.quality_assessor.arithmetic import Slip, slips
-from jurygraph.agents.quality_assessor.reward import NO_STEPS, step_reward
-from jurygraph.agents.quality_assessor.segments import Segment, segments
-from jurygraph.agents.quality_assessor.stated import ASPECTS, FaultStated, StepsStated, steps_stated
-from jurygraph.agents.roles import Ask
+from pydantic import Field, create_model, model_validator
+
+from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
+from jurygraph.agents.judging.forms import Reason
+from jurygraph.agents.judging.quotations import explain_rejected_quote
+from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
+from jurygraph.agents.quality_assessor.segments import Segment, split_steps
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
-from jurygraph.safety.evidence import Text
-from jurygraph.schema import Branch, Evidence, Failure, Question, TaskView, Verdict
-from jurygraph.sources.complaint import shortened
+from jurygraph.safety.evidence import SearchableText
+from jurygraph.schema import Branch, Evidence, Failure, FrozenModel, Question, TaskView, Verdict
+from jurygraph.schema.frozen_model import Flag
 
-MOST_JUDGED = 60
+Aspect = Literal["accuracy", "facts", "coherence"]
+ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
+
+
+# The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
+# are visible too, in messages about missing fields.
+
+
+class FaultReply(FrozenModel):  # comes before the flags of the aspects, so that the fault is described first
+    aspect: Aspect
+    reason: Reason
+    quote: Annotated[str, Field(max_length=1000)]
+
+
+class StepReply(FrozenModel):
+    step: Annotated[int, Field(strict=True, ge=1)]
+    faults: Annotated[tuple[FaultReply, ...], Field(max_length=len(ASPECTS))]
+    accuracy: Flag
+    facts: Flag
+    coherence: Flag
+
+    @model_validator(mode="after")
+    def _check_faults(self) -> "StepReply":
+        fault_aspects = sorted(fault.aspect for fault in self.faults)
+        unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
+        if fault_aspects != unsound:
+            named, unsound_text = ", ".join(fault_aspects) or "none", ", ".join(unsound) or "none"
+            raise ValueError(
+                f"faults name {named}, and false are {unsound_text}: give one fault for each that is false"
+            )
+        return self
+
+
+class StepsReply(FrozenModel):
+    steps: tuple[StepReply, ...]
+
+    @model_validator(mode="after")
+    def _check_numbers(self) -> "StepsReply":
+        numbers = [step.step for step in self.steps]
+        if numbers != list(range(1, len(numbers) + 1)):
+            raise ValueError(f"the steps are {numbers}: give each once, in order, from 1 to {len(numbers)}")
+        return self
+
+
+@lru_cache(maxsize=128)
+def steps_reply_model(number: int) -> type[StepsReply]:
+    """Return the reply model about so many steps."""
+    fields: Any = {"steps": (Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)], ...)}
+    return create_model("StepsReply", __base__=StepsReply, **fields)
+
+
+NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written")
+"""The verdict on a response without any step, in which nothing is sound."""
+
+
+def step_reward(first_wrong: int, steps: int) -> float:
+    """Return the share of the steps before the first wrong one, 0 to less than 1.
+
+    Args:
+        first_wrong: the number of that step, from 1 to `steps`.
+        steps: the number of steps, 1 or more.
+    """
+    return (first_wrong - 1) / steps
+
+
+MAX_STEPS_JUDGED = 60
 """The largest number of steps judged in one call; a response with more causes a failed verdict."""
-FACTS_SHOWN = 20_000
+MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
-ROOM = 100
+TOKENS_PER_STEP = 100
 """The number of tokens reserved per step in a reply; a sound step needs a third of it."""
 _HINT = "quote from that very step letter by letter, eight letters or more, or decide anew"
 _MAX_CHARACTERS = 80
@@ -38,7 +109,7 @@ class _Unsound(NamedTuple):
     lacking: str = ""
 
 
-class Reasoning(OneCall):
+class Reasoning(SingleCallEvaluator):
     """The step reward of each aspect: the share of the steps before the first that the model finds unsound.
 
     `accuracy`: the reasoning is right; `facts`: it agrees with the task, the reference and the task's facts;
@@ -57,7 +128,7 @@ class Reasoning(OneCall):
 
     def __init__(self) -> None:
         self._prompt = load_prompt("steps")
-        self.version = f"1 prompt {self._prompt.edition}"
+        self.version = f"1 prompt {self._prompt.full_version}"
 
     @property
     def branch(self) -> Branch:
@@ -66,32 +137,36 @@ class Reasoning(OneCall):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, aspect) for aspect in ASPECTS]
 
-    async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return the verdict on each aspect of a response."""
-        steps = segments(ask.response.text)
+        steps = split_steps(inputs.response.text)
         if not steps:
             return dict.fromkeys(ASPECTS, NO_STEPS)
-        if len(steps) > MOST_JUDGED:
-            message = f"the response has {len(steps)} steps, and at most {MOST_JUDGED} are judged"
-            return dict.fromkeys(ASPECTS, Verdict.failed("too-long", message, cause="response"))
-        return await self._judge_steps(ask, steps)
+        if len(steps) > MAX_STEPS_JUDGED:
+            message = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
+            return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
+        return await self._judge_steps(inputs, steps)
 
-    async def _judge_steps(self, ask: Ask, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
-        gateway = ask.gateway
-        assert gateway is not None, "asked without a model"
-        task = shared(ask)
+    async def _judge_steps(self, inputs: EvaluatorInput, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
+        gateway = inputs.client
+        assert gateway is not None, "a model is required"
+        task = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
-        variables = {**task, "steps": shown_steps, "facts": _facts(ask.task)}
-        reply_model = steps_stated(len(steps))
-        request = gateway.request(self._prompt, reply_model, variables, sample=ask.sample, room=ROOM * len(steps))
-        slip_by_step = {slip.step: slip for slip in reversed(slips(task["query"], ask.response.text, steps))}
+        variables = {**task, "steps": shown_steps, "facts": _facts(inputs.task)}
+        reply_model = steps_reply_model(len(steps))
+        request = gateway.request(
+            self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=TOKENS_PER_STEP * len(steps)
+        )
+        slip_by_step = {
+            slip.step: slip for slip in reversed(find_false_calculations(task["query"], inputs.response.text, steps))
+        }
         findings = _Findings(steps, slip_by_step, gateway.safety.evidence)
         try:
             result = await gateway.judge(request, reply_model, findings.flaw)
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(ASPECTS, failed)
-        unsound = findings.of(result.value)
+        unsound = findings.unsound_steps(result.value)
         return {aspect: _build_verdict(unsound[aspect], len(steps), result.call.id) for aspect in ASPECTS}
 
 
@@ -101,11 +176,13 @@ class _Findings:
     Quotations are searched in the step that they are about, unless `is_checked` is false.
     """
 
-    def __init__(self, steps: Sequence[Segment], slip_by_step: Mapping[int, Slip], is_checked: bool) -> None:
+    def __init__(
+        self, steps: Sequence[Segment], slip_by_step: Mapping[int, FalseCalculation], is_checked: bool
+    ) -> None:
         self._steps, self._slip_by_step, self._is_checked = steps, slip_by_step, is_checked
-        self._texts = [Text(step.text) for step in steps]
+        self._texts = [SearchableText(step.text) for step in steps]
 
-    def of(self, reply: StepsStated) -> dict[str, list[_Unsound]]:
+    def unsound_steps(self, reply: StepsReply) -> dict[str, list[_Unsound]]:
         """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
         unsound: dict[str, list[_Unsound]] = {aspect: [] for aspect in ASPECTS}
         unsound["accuracy"] = [self._unsound_by_code(slip) for slip in self._slip_by_step.values()]
@@ -113,7 +190,7 @@ class _Findings:
             unsound[fault.aspect].append(self._unsound_by_model(step, fault))
         return {aspect: sorted(entries, key=lambda entry: entry.step) for aspect, entries in unsound.items()}
 
-    def flaw(self, reply: StepsStated) -> str | None:
+    def flaw(self, reply: StepsReply) -> str | None:
         """Return what is wrong with a reply whose faults have no quotation from their step; None if it is fine."""
         problems_by_step = (
             (step, fault.aspect, self._unsound_by_model(step, fault).lacking) for step, fault in self._faults(reply)
@@ -123,34 +200,34 @@ class _Findings:
         ]
         return f"{'; '.join(problems)}; {_HINT}" if problems else None
 
-    def _faults(self, reply: StepsStated) -> Iterator[tuple[int, FaultStated]]:
+    def _faults(self, reply: StepsReply) -> Iterator[tuple[int, FaultReply]]:
         """Yield the faults of a reply, without those about accuracy that code has found itself."""
         for step in reply.steps:
             for fault in step.faults:
                 if fault.aspect != "accuracy" or step.step not in self._slip_by_step:
                     yield step.step, fault
 
-    def _unsound_by_code(self, slip: Slip) -> _Unsound:
+    def _unsound_by_code(self, slip: FalseCalculation) -> _Unsound:
         evidence = Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True)
-        return _Unsound(slip.step, slip.complaint, (evidence,))
+        return _Unsound(slip.step, slip.description, (evidence,))
 
-    def _unsound_by_model(self, step: int, fault: FaultStated) -> _Unsound:
+    def _unsound_by_model(self, step: int, fault: FaultReply) -> _Unsound:
         if not self._is_checked:
             return _Unsound(step, fault.reason, (Evidence(quote=fault.quote),) if fault.quote.strip() else ())
         text, offset = self._texts[step - 1], self._steps[step - 1].start
-        passage = text.supports(fault.quote)
+        passage = text.find_support(fault.quote)
         if passage is None:
             return _Unsound(step, fault.reason, (), _quotation_problem(fault.quote, text))
         start, end = offset + passage.start, offset + passage.end
         return _Unsound(step, fault.reason, (Evidence(quote=passage.text, start=start, end=end, verified=True),))
 
 
-def _quotation_problem(quote: str, text: Text) -> str:
+def _quotation_problem(quote: str, text: SearchableText) -> str:
     """Return what is wrong with the quotation of a fault."""
     if not quote.strip():
         return "and nothing is quoted for it"
-    why = why_no_support(quote, text).replace("in the response", "in that step")
-    return f"and quotes '{shortened(quote, _MAX_CHARACTERS)}' ({why})"
+    why = explain_rejected_quote(quote, text).replace("in the response", "in that step")
+    return f"and quotes '{shorten(quote, _MAX_CHARACTERS)}' ({why})"
 
 
 def _build_verdict(unsound: Sequence[_Unsound], steps: int, call: str) -> Verdict:
@@ -175,4 +252,37 @@ def _facts(view: TaskView) -> str | None:
     if view.facts is None:
         return None
     facts_json = json.dumps(view.facts, ensure_ascii=False, sort_keys=True)
-    return facts_json if len(facts_json) <= FACTS_SHOWN else None
+    return facts_json if len(facts_json) <= MAX_FACTS_LENGTH else None
+
+
+class Arithmetic(Evaluator):
+    """The step reward by the written arithmetic: the share of the steps before the first one with a false calculation.
+
+    `native` is that step's number. Steps without a calculation cannot fail: without any calculation the score is 1, so
+    combine this with a reward for written calculations (`maths.calculation`).
+    """
+
+    name = "quality.arithmetic"
+    runs_inline = True
+
+    @property
+    def branch(self) -> Branch:
+        return "specialists"
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        steps = split_steps(inputs.response.text)
+        if not steps:
+            return NO_STEPS
+        errors = find_false_calculations(shared_prompt_variables(inputs)["query"], inputs.response.text, steps)
+        if not errors:
+            return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
+        first = errors[0].step
+        return Verdict(
+            score=step_reward(first, len(steps)),
+            met=False,
+            native=first,
+            reason=f"step {first} of {len(steps)} is wrong: {errors[0].description}",
+            evidence=tuple(
+                Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True) for slip in errors
+            ),
+        )

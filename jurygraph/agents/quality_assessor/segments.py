@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, starmap
 
-from jurygraph.agents.maths.answer import announced, final_answer, sentence_ends
-from jurygraph.agents.maths.structure import longest_run, markers, reasoning
+from jurygraph.agents.maths.answer import answer_line_start, final_answer, sentence_ends
+from jurygraph.agents.maths.structure import longest_run, reasoning_range, step_markers
 
-MOST_STEPS = 1_000
+MAX_STEPS = 1_000
 """The largest number of steps of one response; the last of them contains the rest."""
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _LINE_END = re.compile(r"\n")
@@ -27,7 +27,7 @@ class Segment:
     text: str
 
 
-def segments(text: str) -> tuple[Segment, ...]:
+def split_steps(text: str) -> tuple[Segment, ...]:
     """Return the steps of the reasoning in `text`, in their order; none if it has none.
 
     The reasoning is the text inside `<think>…</think>`, else the text before the final answer: before its line or, if
@@ -40,8 +40,8 @@ def segments(text: str) -> tuple[Segment, ...]:
     start, end, one_line = _reasoning(text)
     edges = [start, *_step_starts(text, start, end, one_line), end]
     steps = [step for step in starmap(partial(_trim, text), pairwise(edges)) if step]
-    if len(steps) > MOST_STEPS:
-        steps[MOST_STEPS - 1 :] = [(steps[MOST_STEPS - 1][0], steps[-1][1])]
+    if len(steps) > MAX_STEPS:
+        steps[MAX_STEPS - 1 :] = [(steps[MAX_STEPS - 1][0], steps[-1][1])]
     return tuple(Segment(number, *step, text[slice(*step)]) for number, step in enumerate(steps, start=1))
 
 
@@ -53,12 +53,12 @@ def step_at(steps: Sequence[Segment], place: int) -> Segment | None:
 
 def _reasoning(text: str) -> tuple[int, int, bool]:
     """Return the start and end of the reasoning, and true if it is one line together with the answer."""
-    start, end = reasoning(text)
+    start, end = reasoning_range(text)
     one_line = "\n" not in text[start:end].strip()
     answer = final_answer(text) if end - start == len(text) else None
     if answer is None:
         return start, end, one_line
-    line = announced(text, answer)
+    line = answer_line_start(text, answer)
     sentence = [line, *_sentences(text, line, answer.start)][-1]
     calculates = any(map(str.isdigit, text[sentence : answer.start]))
     return start, answer.end if calculates else sentence, one_line
@@ -66,7 +66,7 @@ def _reasoning(text: str) -> tuple[int, int, bool]:
 
 def _step_starts(text: str, start: int, end: int, one_line: bool) -> Iterable[int]:
     """Return the starts of the steps after the first."""
-    numeric_markers = [marker for marker in markers(text[start:end]) if not marker.in_words]
+    numeric_markers = [marker for marker in step_markers(text[start:end]) if not marker.in_words]
     if longest_run(numeric_markers) > 1:
         return (start + marker.start for marker in numeric_markers[1:])
     if one_line:

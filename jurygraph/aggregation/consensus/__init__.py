@@ -1,13 +1,10 @@
 """Consensus that keeps disagreement (STABLEVAL): class posteriors of items, errors of annotators, scores with
 intervals."""
 
-from jurygraph.aggregation.consensus.agents import AgentScore
-from jurygraph.aggregation.consensus.fitting import PRESETS, Preset, dawid_skene, fit
-from jurygraph.aggregation.consensus.identification import too_small
+from jurygraph.aggregation.consensus.fitting import PRESETS, Preset, dawid_skene, fit, too_small
 from jurygraph.aggregation.consensus.majority import Agreement, MajorityVote, agreement, majority_vote
-from jurygraph.aggregation.consensus.refits import Refits, refit_intervals
-from jurygraph.aggregation.consensus.result import HIGH, AnnotatorQuality, Consensus, Credited
-from jurygraph.aggregation.consensus.stability import Stability, ranking_stability
+from jurygraph.aggregation.consensus.resampling import Refits, Stability, ranking_stability, refit_intervals
+from jurygraph.aggregation.consensus.result import HIGH, AgentScore, AnnotatorQuality, Consensus, Credited
 
 __all__ = [
     "HIGH",

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray
-from jurygraph.aggregation.consensus.patterns import Patterns
+from jurygraph.aggregation.arrays import Floats, Ints
+from jurygraph.aggregation.consensus.votes import Patterns
 
 Watched = Literal["posterior", "confusion"]
 Start = Literal["majority", "uniform"]
@@ -21,8 +21,8 @@ _SLACK = 1e-13
 class Model(NamedTuple):
     """The estimated parameters: the shares of the classes μ [K], and the confusions π [K,A·K]."""
 
-    prior: FloatArray
-    confusion: FloatArray
+    prior: Floats
+    confusion: Floats
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Rules:
     prior_mu: float
     prior_confusion: float
     floor: float
-    watched: Watched
+    convergence_on: Watched
     tol: float
     max_iter: int
     accelerated: bool
@@ -65,7 +65,7 @@ class Fitted(NamedTuple):
     """
 
     model: Model
-    posterior: FloatArray
+    posterior: Floats
     log_likelihood: float
     objective: float
     converged: bool
@@ -73,7 +73,7 @@ class Fitted(NamedTuple):
 
 
 class _Expected(NamedTuple):
-    posterior: FloatArray
+    posterior: Floats
     log_likelihood: float
     objective: float
 
@@ -81,19 +81,19 @@ class _Expected(NamedTuple):
 class Problem:
     """EM on patterns by given rules. `known` [P] is the class of a gold pattern, -1 for any other."""
 
-    def __init__(self, rows: Patterns, classes: int, rules: Rules, known: IndexArray) -> None:
+    def __init__(self, rows: Patterns, classes: int, rules: Rules, known: Ints) -> None:
         self._rows, self._classes, self._rules = rows, classes, rules
         self._gold = np.flatnonzero(known >= 0)
         self._truth = known[self._gold]
 
-    def run(self, start: Model, before: FloatArray | None = None) -> Fitted:
+    def run(self, start: Model, previous_posterior: Floats | None = None) -> Fitted:
         """Run steps from `start` until they converge or `max_iter` is reached.
 
-        `before` [K,P] is the posterior that the first E-step is compared with.
+        `previous_posterior` [K,P] is the posterior that the first E-step is compared with.
         """
-        return self._run_accelerated(start) if self._rules.accelerated else self._run_plain(start, before)
+        return self._run_accelerated(start) if self._rules.accelerated else self._run_plain(start, previous_posterior)
 
-    def expect(self, model: Model) -> _Expected:
+    def e_step(self, model: Model) -> _Expected:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
         rows, floor = self._rows, self._rules.floor
         joint = np.empty((self._classes, len(rows.weight)))
@@ -114,7 +114,7 @@ class Problem:
         fit = float((rows.weight * evidence).sum())  # a dot product would start BLAS threads on every core
         return _Expected(joint, fit, fit + self._log_prior(model))
 
-    def maximise(self, posterior: FloatArray) -> Model:
+    def m_step(self, posterior: Floats) -> Model:
         """Return the M-step, with Dirichlet smoothing; a row of π without any data is uniform."""
         rows, rules, k = self._rows, self._rules, self._classes
         weighted = posterior * rows.weight
@@ -134,12 +134,12 @@ class Problem:
         log_prior = share * float(np.log(model.prior + tiny).sum()) if share else 0.0
         return log_prior + (cell * float(np.log(model.confusion + tiny).sum()) if cell else 0.0)
 
-    def _run_plain(self, start: Model, before: FloatArray | None) -> Fitted:
+    def _run_plain(self, start: Model, before: Floats | None) -> Fitted:
         model, posterior, steps = start, before, 0
         while True:
-            expected = self.expect(model)
-            new, steps = self.maximise(expected.posterior), steps + 1
-            if self._rules.watched == "confusion":
+            expected = self.e_step(model)
+            new, steps = self.m_step(expected.posterior), steps + 1
+            if self._rules.convergence_on == "confusion":
                 change = _largest_change(new.confusion, model.confusion)
             else:
                 change = np.inf if posterior is None else _largest_change(expected.posterior, posterior)
@@ -149,17 +149,17 @@ class Problem:
 
     def _run_accelerated(self, start: Model) -> Fitted:
         """Run SQUAREM (Varadhan and Roland 2008, scheme S3): two steps, then an extrapolation of them."""
-        model, expected, steps = start, self.expect(start), 1
+        model, expected, steps = start, self.e_step(start), 1
         while True:
-            first = self.maximise(expected.posterior)
-            after = self.expect(first)
+            first = self.m_step(expected.posterior)
+            after = self.e_step(first)
             steps += 1
             change = _largest_change(after.posterior, expected.posterior)
             if change < self._rules.tol or steps >= self._rules.max_iter:
                 return Fitted(first, *after, change < self._rules.tol, steps)
-            second = self.maximise(after.posterior)
+            second = self.m_step(after.posterior)
             extrapolated = _extrapolate(model, first, second)
-            expected_there = None if extrapolated is None else self.expect(extrapolated)
+            expected_there = None if extrapolated is None else self.e_step(extrapolated)
             steps += extrapolated is not None
             if (
                 extrapolated is not None
@@ -168,11 +168,11 @@ class Problem:
             ):
                 model, expected = extrapolated, expected_there
             else:
-                model, expected = second, self.expect(second)
+                model, expected = second, self.e_step(second)
                 steps += 1
 
 
-def _largest_change(new: FloatArray, old: FloatArray) -> float:
+def _largest_change(new: Floats, old: Floats) -> float:
     difference = new - old
     return float(max(difference.max(), -difference.min()))
 
@@ -198,5 +198,33 @@ def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
     return Model(prior / prior.sum(), (rows / rows.sum(axis=2, keepdims=True)).reshape(k, -1))
 
 
-def _keep_positive(extrapolated: FloatArray, fallback: FloatArray) -> FloatArray:
+def _keep_positive(extrapolated: Floats, fallback: Floats) -> Floats:
     return np.where(extrapolated > 0.0, extrapolated, fallback)
+
+
+def likeliest_classes(rows: Patterns, k: int, known: Ints) -> Floats:
+    """Return one-hot [K,P]: the class in `known` [P], or for -1 the hard majority's, ties to the lowest."""
+    size = len(rows.weight)
+    counts = np.bincount(rows.code % k * size + rows.row, minlength=k * size).reshape(k, size)
+    winner = np.where(known >= 0, known, counts.argmax(axis=0))
+    return np.asarray(np.arange(k)[:, None] == winner, dtype=np.float64)
+
+
+def near_identity(rows: Patterns, voted: Floats, known: Ints, em_settings: Settings) -> Model:
+    """Return μ by the settings, and near-identity confusions with gold labels added.
+
+    The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the opposite
+    class starts with such confusions.
+    """
+    k = len(voted)
+    identity = np.full((k, k), (1.0 - em_settings.diagonal) / (k - 1))
+    np.fill_diagonal(identity, em_settings.diagonal)
+    confusion = np.tile(identity, (rows.cells // k, 1, 1))
+    gold = known[rows.row] >= 0
+    if gold.any():
+        annotator, label = np.divmod(rows.code[gold], k)
+        np.add.at(confusion, (annotator, known[rows.row[gold]], label), rows.weight[rows.row[gold]])
+        confusion /= confusion.sum(axis=2, keepdims=True)
+    is_uniform = em_settings.prior_start == "uniform"
+    prior = np.full(k, 1.0 / k) if is_uniform else np.asarray(voted @ rows.weight / rows.weight.sum())
+    return Model(prior, confusion.transpose(1, 0, 2).reshape(k, -1))

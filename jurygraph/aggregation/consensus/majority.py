@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import BoolArray, FloatArray, IndexArray
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.consensus.result import Credited
 from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.errors import PlanError
@@ -25,10 +25,10 @@ class MajorityVote(Credited):
     Proposition 1). An item without a label has equal probabilities and margin 0.
     """
 
-    tied: BoolArray
-    margin: IndexArray
+    tied: Bools
+    margin: Ints
 
-    def decided_by_one(self) -> list[Key]:
+    def items_with_margin_one(self) -> list[Key]:
         """Return the items that one vote decides, in their order."""
         return [self.items[index] for index in np.flatnonzero(self.margin == 1).tolist()]
 
@@ -53,7 +53,7 @@ def majority_vote(
     return vote(votes, ties, known_classes(votes, gold or {}))
 
 
-def vote(votes: Votes, ties: Ties, known: IndexArray) -> MajorityVote:
+def vote(votes: Votes, ties: Ties, known: Ints) -> MajorityVote:
     """Apply `majority_vote` to encoded rows. `known` [N] is the class of a gold item, -1 for any other."""
     if ties not in ("shared", "first", "lowest", "highest"):
         raise PlanError(f"ties is {ties!r}: shared, first, lowest or highest is needed")
@@ -73,7 +73,7 @@ def vote(votes: Votes, ties: Ties, known: IndexArray) -> MajorityVote:
     return MajorityVote(votes, posterior, (is_leading.sum(axis=1) > 1) & ~unlabelled, margin)
 
 
-def _break_ties(votes: Votes, is_leading: BoolArray, ties: Ties) -> IndexArray:
+def _break_ties(votes: Votes, is_leading: Bools, ties: Ties) -> Ints:
     n, k = is_leading.shape
     if ties == "lowest":
         return np.asarray(is_leading.argmax(axis=1))
@@ -98,9 +98,9 @@ class Agreement:
 
 def agreement(votes: Votes) -> Agreement:
     """Return the agreement over the items that have a label."""
-    counts = votes.counts[votes.labelled]
+    counts = votes.counts[votes.has_label]
     size = counts.sum(axis=1)
     pairs = size * (size - 1) / 2
     agreeing = (counts * (counts - 1) / 2).sum(axis=1)
-    share: FloatArray = np.where(pairs > 0, agreeing / np.where(pairs > 0, pairs, 1.0), 1.0)
+    share: Floats = np.where(pairs > 0, agreeing / np.where(pairs > 0, pairs, 1.0), 1.0)
     return Agreement(float((counts.max(axis=1) == size).mean()), float(share.mean()))

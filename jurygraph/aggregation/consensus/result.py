@@ -1,4 +1,4 @@
-"""The result of a consensus: of items, of agents, of annotators."""
+"""The result of a consensus: credit of items, scores of agents, error rates of annotators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,15 +7,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray, finite, shaped
-from jurygraph.aggregation.consensus.agents import AgentScore, grouped_by_agent, intervals
+from jurygraph.aggregation.arrays import Bools, Floats, Ints, as_finite, check_shape
+from jurygraph.aggregation.bootstrap import mean_interval
 from jurygraph.aggregation.consensus.em import Settings
-from jurygraph.aggregation.consensus.votes import Key, Votes, encode
+from jurygraph.aggregation.consensus.votes import Key, Votes, code_column, encode
 from jurygraph.errors import PlanError
 
 HIGH = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
 _NORMAL = 1.959963984540054
+
+
+class AgentScore(NamedTuple):
+    """An agent's mean credit, its 95 % interval (None where it cannot be computed), and the number of its items."""
+
+    score: float
+    low: float | None
+    high: float | None
+    items: int
 
 
 class AnnotatorQuality(NamedTuple):
@@ -42,7 +51,7 @@ class Credited:
     """Items with a probability of each class: `posterior` [N,K], in the order of `votes.items` and `votes.classes`."""
 
     votes: Votes
-    posterior: FloatArray
+    posterior: Floats
 
     @property
     def items(self) -> Sequence[Key]:
@@ -52,18 +61,18 @@ class Credited:
     def classes(self) -> Sequence[Key]:
         return self.votes.classes
 
-    def credit(self, values: ArrayLike | None = None) -> FloatArray:
+    def credit(self, values: ArrayLike | None = None) -> Floats:
         """Return Σ_c γ_ic v(c), [N]; `values` v [K] is by default c/(K-1). PlanError if the classes have no order."""
         return np.asarray(self.posterior @ credit_values(self.votes, values))
 
-    def ambiguity(self) -> FloatArray:
+    def ambiguity(self) -> Floats:
         """Return 1 - max_c γ_ic, [N], in [0, 1-1/K]; high above .3.
 
         The paper's text names the entropy, but all its tables use this.
         """
         return np.asarray(1.0 - self.posterior.max(axis=1))
 
-    def labels(self) -> IndexArray:
+    def likeliest_labels(self) -> Ints:
         """Return the code of the likeliest class of each item, [N]; ties go to the lowest."""
         return np.asarray(self.posterior.argmax(axis=1))
 
@@ -107,24 +116,38 @@ class Consensus(Credited):
     doubt.
     """
 
-    prior: FloatArray
-    confusion: FloatArray
+    prior: Floats
+    confusion: Floats
     log_likelihood: float
     converged: bool
     iterations: int
     settings: Settings
-    gold: IndexArray
+    gold: Ints
     warnings: tuple[str, ...]
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:
         """Return the error rates of each annotator, in the order of appearance."""
-        return quality(self)
+        votes = self.votes
+        _, a, k = votes.shape
+        code = votes.annotator * k + votes.label
+        expected = np.stack(
+            [np.bincount(code, weights=self.posterior[votes.item, c], minlength=a * k) for c in range(k)]
+        )
+        weight = expected.reshape(k, a, k).sum(axis=2).T + k * (self.settings.rules.prior_confusion - 1.0)  # [A,K]
+        spread = self.confusion * (1.0 - self.confusion) / (weight + 1.0)[:, :, None]
+        means = [cells.mean(axis=1) for cells in read_cells(self.confusion)]
+        margin = [_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(spread)]
+        low = np.maximum(0.0, np.subtract(means, margin)).T.tolist()
+        high = np.minimum(1.0, np.add(means, margin)).T.tolist()
+        labels = np.bincount(votes.annotator, minlength=a).tolist()
+        rows = zip(votes.annotators, np.transpose(means).tolist(), labels, zip(low, high, strict=True), strict=True)
+        return {name: _build_quality(mean, count, *ends) for name, mean, count, ends in rows}
 
-    def hard(self) -> Credited:
+    def hard_labels(self) -> Credited:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""
-        return Credited(self.votes, np.eye(len(self.classes))[self.labels()])
+        return Credited(self.votes, np.eye(len(self.classes))[self.likeliest_labels()])
 
-    def apply(self, item: ArrayLike, annotator: ArrayLike, label: ArrayLike) -> Credited:
+    def predict(self, item: ArrayLike, annotator: ArrayLike, label: ArrayLike) -> Credited:
         """Return the posterior of new items under the fitted confusions, without updating them.
 
         Raises:
@@ -144,15 +167,15 @@ class Consensus(Credited):
         return Credited(votes, joint / joint.sum(axis=1, keepdims=True))
 
 
-def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
+def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
     """Return v [K]. Raises PlanError for values that do not fit, or for none if the classes have no order."""
     k = len(votes.classes)
     if values is not None:
-        numbers = finite("values", values)
-        shaped("values", numbers, (k,))
+        numbers = as_finite("values", values)
+        check_shape("values", numbers, (k,))
         return numbers
     if k < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}, which says no credit; name the whole scale, or `values`")
+        raise PlanError(f"every label is {votes.classes[0]!r}, which gives no credit; name all classes, or `values`")
     if not votes.ranked:
         raise PlanError(
             f"the labels {', '.join(map(repr, votes.classes[:10]))} have no order; name them from low to high in "
@@ -161,7 +184,7 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
     return np.arange(k) / (k - 1)
 
 
-def read_cells(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def read_cells(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the cells that accuracy, leniency and strictness average, [A,K] each.
 
     They are the diagonal, the last and the first column of [A,K,K].
@@ -169,23 +192,66 @@ def read_cells(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
 
 
-def quality(fitted: Consensus) -> dict[Key, AnnotatorQuality]:
-    """Return the error rates of every annotator, from π and the number of labels that support it."""
-    votes = fitted.votes
-    _, a, k = votes.shape
-    code = votes.annotator * k + votes.label
-    expected = np.stack([np.bincount(code, weights=fitted.posterior[votes.item, c], minlength=a * k) for c in range(k)])
-    weight = expected.reshape(k, a, k).sum(axis=2).T + k * (fitted.settings.rules.prior_confusion - 1.0)  # [A,K]
-    spread = fitted.confusion * (1.0 - fitted.confusion) / (weight + 1.0)[:, :, None]
-    means = [cells.mean(axis=1) for cells in read_cells(fitted.confusion)]
-    margin = [_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(spread)]
-    low = np.maximum(0.0, np.subtract(means, margin)).T.tolist()
-    high = np.minimum(1.0, np.add(means, margin)).T.tolist()
-    labels = np.bincount(votes.annotator, minlength=a).tolist()
-    rows = zip(votes.annotators, np.transpose(means).tolist(), labels, zip(low, high, strict=True), strict=True)
-    return {name: _build_quality(mean, count, *ends) for name, mean, count, ends in rows}
-
-
 def _build_quality(mean: Sequence[float], labels: int, low: Sequence[float], high: Sequence[float]) -> AnnotatorQuality:
     accuracy, leniency, strictness = zip(low, high, strict=True)
     return AnnotatorQuality(mean[0], mean[1], mean[2], labels, accuracy, leniency, strictness)
+
+
+class Grouping(NamedTuple):
+    """The agent and the prompt of each item.
+
+    `agent` and `prompt` are codes [N] in the order of first appearance; items are resampled by prompt. `counts` [N]
+    marks items with a label: other items do not count for their agent.
+    """
+
+    agents: Sequence[Key]
+    agent: Ints
+    prompt: Ints
+    counts: Bools
+
+
+def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None) -> Grouping:
+    """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
+    agent_codes, agents = _codes_of_items(votes, "agent", agent)
+    if prompt is None:
+        return Grouping(agents, agent_codes, np.arange(len(votes.items)), votes.has_label)
+    prompt_codes, _ = _codes_of_items(votes, "prompt", prompt)
+    return Grouping(agents, agent_codes, prompt_codes, votes.has_label)
+
+
+def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, Sequence[Key]]:
+    codes, names = code_column(name, column)
+    if len(codes) != len(votes.item_of_row):
+        raise PlanError(
+            f"{name} has {len(codes)} rows where the labels have {len(votes.item_of_row)}; give one for each"
+        )
+    code_of_item = np.empty(len(votes.items), dtype=np.intp)
+    code_of_item[votes.item_of_row[::-1]] = codes[::-1]
+    wrong = codes != code_of_item[votes.item_of_row]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        item = votes.item_of_row[row]
+        two_names = f"{names[code_of_item[item]]!r} and {names[codes[row]]!r}"
+        raise PlanError(f"item {votes.items[item]!r} has the {name}s {two_names}; give each {name} items of its own")
+    return code_of_item, names
+
+
+def intervals(grouping: Grouping, credit: Floats, resamples: int, seed: int) -> dict[Key, AgentScore]:
+    """Return the score of each agent with a labelled item, with percentiles of resampled scores.
+
+    Each agent has its own random generator. Raises PlanError for a number of resamples that is negative or 1.
+    """
+    if resamples < 0 or resamples == 1:
+        raise PlanError(f"bootstrap is {resamples}: 0, for no interval, or at least 2 is needed")
+    labelled = np.flatnonzero(grouping.counts)
+    order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
+    size = np.bincount(grouping.agent[labelled], minlength=len(grouping.agents))
+    scores = {}
+    for index, (name, items) in enumerate(zip(grouping.agents, np.split(order, np.cumsum(size)[:-1]), strict=True)):
+        if not len(items):
+            continue
+        _, prompt, prompt_size = np.unique(grouping.prompt[items], return_inverse=True, return_counts=True)
+        credit_by_prompt = np.bincount(prompt, credit[items]).astype(np.float64)
+        low, high = mean_interval(credit_by_prompt, prompt_size, resamples, (seed, index))
+        scores[name] = AgentScore(float(credit[items].mean()), low, high, len(items))
+    return scores

@@ -1,4 +1,4 @@
-"""Votes: rows of item, annotator and label, encoded as integer codes."""
+"""Votes: rows of item, annotator and label, encoded as integer codes; and patterns of items with the same votes."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation._inputs import BoolArray, IndexArray
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 
 Key = Hashable
@@ -23,7 +23,7 @@ class Votes:
     Abstentions are left out of `item`, `annotator` and `label` [L].
 
     `items` [N], `annotators` [A] and their codes are in the order of first appearance; `classes` [K] run from low to
-    high if they are `ranked`: passed in that order, or numbers. `of_row` has the items of all rows, including
+    high if they are `ranked`: passed in that order, or numbers. `item_of_row` has the items of all rows, including
     abstentions.
     """
 
@@ -31,10 +31,10 @@ class Votes:
     annotators: Sequence[Key]
     classes: Sequence[Key]
     ranked: bool
-    item: IndexArray
-    annotator: IndexArray
-    label: IndexArray
-    of_row: IndexArray
+    item: Ints
+    annotator: Ints
+    label: Ints
+    item_of_row: Ints
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -42,27 +42,27 @@ class Votes:
         return len(self.items), len(self.annotators), len(self.classes)
 
     @property
-    def abstained(self) -> int:
-        return len(self.of_row) - len(self.item)
+    def abstentions(self) -> int:
+        return len(self.item_of_row) - len(self.item)
 
     @cached_property
-    def repeated(self) -> int:
+    def repeated_rows(self) -> int:
         """Return the number of rows whose annotator labelled the same item before. They count as any other."""
         pairs = np.sort(self.item * len(self.annotators) + self.annotator)
         return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
 
     @cached_property
-    def labelled(self) -> BoolArray:
+    def has_label(self) -> Bools:
         """Return which items have a label, [N]."""
         return np.bincount(self.item, minlength=len(self.items)) > 0
 
     @cached_property
-    def counts(self) -> IndexArray:
+    def counts(self) -> Ints:
         """Return how often each item got each label, [N,K]."""
         n, _, k = self.shape
         return np.bincount(self.item * k + self.label, minlength=n * k).reshape(n, k)
 
-    def by(self, annotators: BoolArray) -> "Votes":
+    def select_annotators(self, annotators: Bools) -> "Votes":
         """Return the rows of these annotators [A] only; items without a row are left out, the classes are unchanged."""
         rows = annotators[self.annotator]
         item, items = _encode_by_appearance(self.item[rows])
@@ -74,7 +74,7 @@ class Votes:
             item=item,
             annotator=annotator,
             label=self.label[rows],
-            of_row=item,
+            item_of_row=item,
         )
 
 
@@ -86,7 +86,7 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
         classes: all labels, from low to high; by default those that occur, sorted.
 
     Raises:
-        PlanError: lists of different lengths, empty lists, a label that is no class, or only abstentions.
+        PlanError: lists of different lengths, empty lists, a label that is not a class, or only abstentions.
     """
     if classes is not None and len(classes) ** 2 > MOST_CELLS:
         raise PlanError(
@@ -114,7 +114,7 @@ def _column(name: str, values: ArrayLike) -> NDArray[Any]:
     try:
         column = np.asarray(values)
     except ValueError as error:
-        raise PlanError(f"{name} is no list: {error}") from error
+        raise PlanError(f"{name} is not a list: {error}") from error
     if column.ndim != 1:
         raise PlanError(f"{name} has shape {column.shape} where one value a row is needed")
     if isinstance(values, list | tuple) and column.dtype.kind == "U" and not all(isinstance(x, str) for x in values):
@@ -122,12 +122,12 @@ def _column(name: str, values: ArrayLike) -> NDArray[Any]:
     return column
 
 
-def code_column(name: str, values: ArrayLike) -> tuple[IndexArray, Sequence[Key]]:
+def code_column(name: str, values: ArrayLike) -> tuple[Ints, Sequence[Key]]:
     """Return the codes of a column, in the order of first appearance, and their values. PlanError if one is empty."""
     return _encode_values(name, _column(name, values))
 
 
-def _is_missing(label: NDArray[Any]) -> BoolArray:
+def _is_missing(label: NDArray[Any]) -> Bools:
     if label.dtype.kind == "f":
         return np.asarray(np.isnan(label))
     if label.dtype.kind in "US":
@@ -137,7 +137,7 @@ def _is_missing(label: NDArray[Any]) -> BoolArray:
     return np.array([x is None or x == "" or x != x for x in label], dtype=np.bool_)  # NaN is not itself
 
 
-def _encode_values(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequence[Key]]:
+def _encode_values(name: str, values: NDArray[Any]) -> tuple[Ints, Sequence[Key]]:
     """Return codes in the order of first appearance, and the value of each."""
     is_missing = _is_missing(values)
     if is_missing.any():
@@ -152,7 +152,7 @@ def _encode_values(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequenc
     return _encode_by_appearance(values)
 
 
-def _encode_by_appearance(values: NDArray[Any]) -> tuple[IndexArray, Sequence[Any]]:
+def _encode_by_appearance(values: NDArray[Any]) -> tuple[Ints, Sequence[Any]]:
     """Return codes in the order of first appearance, and the value of each."""
     distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -162,8 +162,8 @@ def _encode_by_appearance(values: NDArray[Any]) -> tuple[IndexArray, Sequence[An
 
 
 def _encode_labels(
-    label: NDArray[Any], has_label: BoolArray, classes: Sequence[Key] | None
-) -> tuple[IndexArray, Sequence[Key], bool]:
+    label: NDArray[Any], has_label: Bools, classes: Sequence[Key] | None
+) -> tuple[Ints, Sequence[Key], bool]:
     """Return the codes of the labels, the classes, and whether these are ranked."""
     codes, seen = _encode_values("label", label[has_label])
     if classes is None:
@@ -193,7 +193,7 @@ def _sort_labels(labels: Sequence[Any]) -> list[Any]:
         raise PlanError(f"label: no order between {kinds}; write all labels alike, or name them in `classes`") from None
 
 
-def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
+def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> Ints:
     """Return the class of each gold item, -1 for any other, [N]. PlanError for an unknown item or class."""
     index_of = {item: index for index, item in enumerate(votes.items)} if gold else {}
     code_of = {label: code for code, label in enumerate(votes.classes)}
@@ -205,3 +205,97 @@ def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
             raise PlanError(f"gold: {truth!r} of item {item!r} is none of the classes {list(votes.classes)!r}")
         class_of_item[index_of[item]] = code_of[truth]
     return class_of_item
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """P patterns of the N items.
+
+    Attributes:
+        weight: the number of items of each pattern, [P].
+        of: the pattern of each item, [N]; -1 for an item without a label.
+        code: annotator · K + label of each row, [M], pattern by pattern.
+        row: the pattern of each row, [M].
+        start: the first row of each pattern, [P].
+        cells: A · K, one more than the largest possible code.
+    """
+
+    weight: Floats
+    pattern_of_item: Ints
+    code: Ints
+    row: Ints
+    start: Ints
+    cells: int
+
+    @cached_property
+    def matrix(self) -> Any:
+        """Return how often each code occurs in each pattern, sparse, [P, cells]."""
+        from scipy.sparse import csr_array
+
+        ends = np.append(self.start, len(self.code))
+        return csr_array((np.ones(len(self.code)), self.code, ends), shape=(len(self.weight), self.cells))
+
+    def with_weights(self, weight: Floats) -> "Patterns":
+        """Return the patterns with other weights [P].
+
+        Patterns of weight 0 are left out, and their items get pattern -1.
+        """
+        is_kept = weight > 0
+        size = np.diff(self.start, append=len(self.code))
+        new_index = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, -1), -1)  # last entry: items of no pattern
+        return Patterns(
+            weight=weight[is_kept],
+            pattern_of_item=new_index[self.pattern_of_item],
+            code=self.code[np.repeat(is_kept, size)],
+            row=np.repeat(np.arange(np.count_nonzero(is_kept)), size[is_kept]),
+            start=np.cumsum(size[is_kept]) - size[is_kept],
+            cells=self.cells,
+        )
+
+
+def patterns(votes: Votes, group: Ints) -> Patterns:
+    """Return the patterns of the items. `group` [N], from 0 on: items of different numbers are never in one pattern."""
+    n, annotators, classes = votes.shape
+    cells = annotators * classes
+    size = np.bincount(votes.item)
+    labelled = np.flatnonzero(size)
+    size = size[labelled]
+    code = np.sort(votes.item * cells + votes.annotator * classes + votes.label) - np.repeat(labelled * cells, size)
+    start = np.cumsum(size) - size
+    first, pattern_of = _group_equal_items(code, start, size, group[labelled], cells)
+    of = np.full(n, -1)
+    of[labelled] = pattern_of
+    is_kept = np.zeros(len(labelled), dtype=np.bool_)
+    is_kept[first] = True
+    weight = np.zeros(len(first))
+    np.add.at(weight, pattern_of, 1.0)
+    return Patterns(
+        weight=weight,
+        pattern_of_item=of,
+        code=code[np.repeat(is_kept, size)],
+        row=np.repeat(np.arange(len(first)), size[first]),
+        start=np.cumsum(size[first]) - size[first],
+        cells=cells,
+    )
+
+
+def _group_equal_items(code: Ints, start: Ints, size: Ints, group: Ints, cells: int) -> tuple[Ints, Ints]:
+    """Return the first item of each pattern, in order, and the pattern of each item.
+
+    Items are compared by the sum of a random number for each code, and then row by row. If two different patterns have
+    the same sum, every item becomes a pattern of its own.
+    """
+    hashes = np.random.default_rng(0).integers(0, 2**64, size=cells + int(group.max()) + 1, dtype=np.uint64)
+    sums = np.add.reduceat(hashes[code], start) + hashes[cells + group]
+    _, first, pattern_of = np.unique(sums, return_index=True, return_inverse=True)
+    if len(first) == len(start):
+        return np.arange(len(start)), np.arange(len(start))
+    representative = first[pattern_of]
+    if (size[representative] == size).all() and (group[representative] == group).all():
+        offset = np.arange(len(code)) - np.repeat(start, size)
+        if (code[np.repeat(start[representative], size) + offset] == code).all():
+            order = np.argsort(first)
+            rank = np.empty_like(order)
+            rank[order] = np.arange(len(order))
+            return first[order], rank[pattern_of]
+    return np.arange(len(start)), np.arange(len(start))

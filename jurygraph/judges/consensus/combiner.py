@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from jurygraph.agents.functions import describe
-from jurygraph.agents.roles import Cells, Combiner, Component
+from jurygraph.aggregation.consensus import Consensus
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.consensus.votes import Votes
-from jurygraph.schema import Input
-from jurygraph.schema.confusions import Confusions
+from jurygraph.messages import first_validation_error
+from jurygraph.schema import ComponentInput
+from jurygraph.schema.rating import Confusions, Label
 
 _PARAMS = ("confusions", "levels")
 
@@ -33,16 +34,16 @@ class ConsensusOfJudges(Combiner):
     """
 
     name = "consensus"
-    keeps_columns = True
+    needs_all_columns = True
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         unknown = sorted(set(params) - set(_PARAMS))
         if unknown:
             raise PlanError(f"combiner 'consensus' takes no parameter {unknown[0]!r}; there are {', '.join(_PARAMS)}")
         for key, frozen_input in inputs.items():
             if frozen_input.gated == "zero":
                 raise PlanError(f"input {key!r}: a judge that was left out has no vote; write `gated: missing`")
-            if frozen_input.mass != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
+            if frozen_input.total_weight != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
                 raise PlanError(f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out")
         confusions = None if params.get("confusions") is None else _parse_confusions(params["confusions"])
         levels = _resolve_levels(params.get("levels"), confusions)
@@ -51,29 +52,29 @@ class ConsensusOfJudges(Combiner):
         matrices = {key: _confusion_matrix(confusions, key) for key in inputs}
         return {"levels": levels, "prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        votes = Votes(cells, params)
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        votes = Votes(matrices, params)
         posterior = votes.posterior()
         has_vote = votes.cast.any(axis=1)
-        value = np.where(votes.missing.any(axis=1), votes.at_worst(posterior), votes.worth(posterior))
+        value = np.where(votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior))
         shares = {f"p({level:g})": posterior[:, index] for index, level in enumerate(params["levels"])}
-        figures = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
-        figures["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
-        parts = {name: matrix.mean()[0] for name, matrix in cells.items()}
-        return Component(value, np.asarray(votes.live.any(axis=1)), parts, figures)
+        diagnostics = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
+        diagnostics["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
+        parts = {name: matrix.mean()[0] for name, matrix in matrices.items()}
+        return Component(value, np.asarray(votes.live.any(axis=1)), parts, diagnostics)
 
 
 def _parse_confusions(value: Any) -> Confusions:
     if isinstance(value, str):
-        raise PlanError(f"params.confusions names {value!r}, which was not read; write what stands in the file")
+        raise PlanError(f"params.confusions names {value!r}, which was not read; write the content of the file")
     try:
         confusions = Confusions.model_validate(
             {key: field_value for key, field_value in value.items() if key != "digest"}
         )
     except ValidationError as error:
-        raise PlanError(f"params.confusions: {describe(error)}") from None
+        raise PlanError(f"params.confusions: {first_validation_error(error)}") from None
     except AttributeError:
-        raise PlanError(f"params.confusions is {value!r}; name a file, or write what stands in it") from None
+        raise PlanError(f"params.confusions is {value!r}; name a file, or write its content") from None
     if value.get("digest", confusions.digest) != confusions.digest:
         raise PlanError("params.confusions: the digest is not that of the rest, which was changed; leave it out")
     return confusions
@@ -122,3 +123,15 @@ def _numeric_classes(classes: Sequence[Any]) -> list[float] | None:
     if list(classes) != sorted(classes):
         raise PlanError(f"params.confusions: the classes {list(classes)} do not rise; name them from low to high")
     return [float(label) for label in classes]
+
+
+def to_confusions(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
+    """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
+    return Confusions(
+        classes=tuple(classes),
+        prior=tuple(fitted.prior.tolist()),
+        annotators={
+            str(name): tuple(tuple(row) for row in matrix)
+            for name, matrix in zip(fitted.votes.annotators, fitted.confusion.tolist(), strict=True)
+        },
+    )

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Cells, Floats
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
+from jurygraph.decision.combiner import ScoreMatrix
 
-Levels = NDArray[np.intp]
 MAX_CASES = 1000
 """Most combinations of missing votes that are enumerated; beyond it, the worst level counts."""
 
@@ -25,27 +25,27 @@ class Votes:
     with 1 where more is worse.
     """
 
-    def __init__(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> None:
-        self.levels = levels_of(params)
+    def __init__(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
+        self.levels = level_values(params)
         self._prior, self._judges = params.get("prior"), params.get("judges")
-        self.live: Bools = _concatenate(matrix.live for matrix in cells.values())
-        self.cast: Bools = self.live & _concatenate(matrix.judged for matrix in cells.values())
+        self.live: Bools = _concatenate(matrix.applicable for matrix in matrices.values())
+        self.cast: Bools = self.live & _concatenate(matrix.judged for matrix in matrices.values())
         self.missing: Bools = self.live & ~self.cast
-        filled = _concatenate(matrix.value for matrix in cells.values())
-        self._level = nearest(filled, self.levels)
+        filled = _concatenate(matrix.value for matrix in matrices.values())
+        self._level = nearest_level(filled, self.levels)
         self._high: Bools = self.missing & (filled >= 0.5)
         self._low: Bools = self.missing & ~self._high
-        self._judge_names = [name for name, matrix in cells.items() for _ in range(matrix.value.shape[1])]
+        self._judge_names = [name for name, matrix in matrices.items() for _ in range(matrix.value.shape[1])]
 
     def posterior(self) -> Floats:
         """Return the probability of each level, [R,K], given the votes that were cast."""
         return self._probabilities(self._evidence())
 
-    def worth(self, posterior: Floats) -> Floats:
+    def expected_level(self, posterior: Floats) -> Floats:
         """Return the mean level, [...], of a posterior [...,K]."""
         return np.asarray(aggregation.total(posterior * self.levels))
 
-    def at_worst(self, posterior: Floats) -> Floats:
+    def worst_case(self, posterior: Floats) -> Floats:
         """Return the value of each response, [R], if its missing votes were as bad as they could be.
 
         Missing votes that are filled with 0 minimize the value that those filled with 1 maximize. `posterior` [R,K] is
@@ -72,7 +72,7 @@ class Votes:
             self._combine_evidence(evidence[:, None, None], self._missing_evidence(low)[None, :, None]),
             self._missing_evidence(high)[None, None],
         )
-        worth = self.worth(self._probabilities(combined))
+        worth = self.expected_level(self._probabilities(combined))
         return np.asarray(worth.max(axis=2).min(axis=1))
 
     def _count_combinations(self, missing: Bools) -> int:
@@ -123,7 +123,7 @@ class Votes:
     def _neutral_evidence(self, rows: int) -> Floats:
         return np.full((rows, len(self.levels)), 0.0 if self._judges is None else 1.0)
 
-    def _evidence_of_vote(self, judge: str, level: Levels) -> Floats:
+    def _evidence_of_vote(self, judge: str, level: Ints) -> Floats:
         """Return the evidence, [R,K], of one vote per row for the levels [R]."""
         if self._judges is None:
             return np.where(np.arange(len(self.levels)) == level[:, None], 1.0, 0.0)
@@ -142,12 +142,12 @@ class Votes:
         return _normalize(np.where(evidence == evidence.max(axis=-1, keepdims=True), 1.0, 0.0))
 
 
-def levels_of(params: Mapping[str, Any]) -> Floats:
+def level_values(params: Mapping[str, Any]) -> Floats:
     """Return the values of the classes, increasing, [K], from the params of a plan."""
     return np.array(params["levels"], dtype=np.float64)
 
 
-def nearest(value: Floats, levels: Floats) -> Levels:
+def nearest_level(value: Floats, levels: Floats) -> Ints:
     """Return the index of the level nearest to each value; the lower one of two at equal distance."""
     middles = (levels[1:] + levels[:-1]) / 2.0
     return np.searchsorted(middles, value, side="left")

@@ -5,18 +5,24 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, get_args
 
-from jurygraph.agents.judging.evaluator import Profile, shared
+from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.items import Item, judge_items
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.few_shot.choosing import in_order, selectors_of
-from jurygraph.judges.few_shot.dimensions import Dimension, dimensions_of
+from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
+from jurygraph.judges.few_shot.example_filter import Example
 from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.judges.few_shot.showing import Shown, as_shots, may_be_candidates, shown_of, use_of
-from jurygraph.judges.few_shot.sieve import Example
+from jurygraph.judges.few_shot.selection import load_selector, order_examples
+from jurygraph.judges.few_shot.shown_examples import (
+    ShownExamples,
+    as_shots,
+    candidate_examples,
+    choose_examples,
+    example_use,
+)
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Audience, Layer, Question, Shrinkage, TaskView, Verdict, When
-from jurygraph.schema.task import words_of
+from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
+from jurygraph.schema.task import query_text
 
 _SHORT_DIGEST = 16
 """Characters of a shortened digest; enough to tell different contents apart."""
@@ -57,7 +63,7 @@ class ReviewerJudge(Evaluator):
 
     audience: Audience = "reviewer"
     layer: Layer = "model"
-    asks_model = True
+    uses_model = True
     combiner = "panel"
     _pool: ClassVar[str] = ""
     """Field of `Pools` that its examples come from; empty for no examples."""
@@ -78,8 +84,8 @@ class ReviewerJudge(Evaluator):
         _check_names(choice, history, texts, columns)
         if profile not in get_args(Profile):
             raise ConfigError(f"profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
-        self._dimensions = dimensions_of(dimensions)
-        self._selectors = selectors_of(choice)
+        self._dimensions = load_dimensions(dimensions)
+        self._selectors = load_selector(choice)
         self._shots, self._seed = _check_count("shots", shots, 0), _check_count("seed", seed, 0)
         self._samples = _check_count("samples", samples, 1)
         self._shrinkage = self._check_shrinkage(shrinkage)
@@ -87,9 +93,9 @@ class ReviewerJudge(Evaluator):
         self._history = (
             _open_history(history, texts, columns or {}, self._dimensions) if self._should_read_history else None
         )
-        self.rests_on = "" if self._history is None else self._history.digest
+        self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
-        self.version = f"1 prompt {self._prompt.edition} example {load_prompt('example').edition}"
+        self.version = f"1 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
 
     def _check_shrinkage(self, shrinkage: Any) -> float:
@@ -113,7 +119,7 @@ class ReviewerJudge(Evaluator):
         when = None
         for screened, threshold in dimension.above.items():
             screening = self.question(view, screened).id
-            when = When(question=screening, op=">", threshold=threshold, reduce="median", on="native")
+            when = Condition(question=screening, op=">", threshold=threshold, reduce="median", on="native")
         frozen_dimension = dimension.model_dump(mode="json", exclude={"above", "share"})
         params: dict[str, Any] = {"dimension": frozen_dimension, **self._question_params(view, name)}
         if self._compact:
@@ -128,13 +134,13 @@ class ReviewerJudge(Evaluator):
         """
         if self._history is None:
             return {}
-        pools, query = self._candidate_pools(self._history, view, dimension), words_of(view.query)
+        pools, query = self._candidate_pools(self._history, view, dimension), query_text(view.query)
         seeds = range(self._seed, self._seed + self._samples)
-        draws = [Pools(*(in_order(self._selectors, pool, query, seed) for pool in pools)) for seed in seeds]
+        draws = [Pools(*(order_examples(self._selectors, pool, query, seed) for pool in pools)) for seed in seeds]
         count = min(self._shots, *(len(drawn) for draw in draws for drawn in draw))
         kept = count + max(count, MIN_SPARES)
         candidates = {pool: [_dump_uses(getattr(draw, pool)[:kept]) for draw in draws] for pool in Pools._fields}
-        relations = self._history.relations[:_SHORT_DIGEST]
+        relations = self._history.relations_digest[:_SHORT_DIGEST]
         return {"count": count, **candidates, "relations": relations, **self._shrinkage_params(pools)}
 
     def _shrinkage_params(self, pools: Pools) -> dict[str, Any]:
@@ -145,14 +151,19 @@ class ReviewerJudge(Evaluator):
         """Return all examples of the task's domain, if it has one, without the task itself and its group."""
         domain = view.metadata.get("domain")
         key = str(view.member), dimension, None if domain is None else str(domain)
-        return Pools(*(may_be_candidates(pool, view, history) for pool in (history.of(*key), history.others(*key))))
+        return Pools(
+            *(
+                candidate_examples(pool, view, history)
+                for pool in (history.examples_of(*key), history.examples_of_others(*key))
+            )
+        )
 
     def check(self, question: Question) -> None:
         params: Any = question.params
         for draws in (params[pool] for pool in Pools._fields if pool in params):
             if question.samples > len(draws):
                 raise ConfigError(
-                    f"`samples` beside `use` is {question.samples}, and examples are drawn for {len(draws)}; write "
+                    f"`samples` of the evaluator is {question.samples}, and examples are drawn for {len(draws)}; write "
                     "params.samples instead"
                 )
             for use in chain.from_iterable(draws):
@@ -168,45 +179,48 @@ class ReviewerJudge(Evaluator):
             )
         return example
 
-    async def answer(self, ask: Ask) -> Verdict:
-        if self._history is None or "count" not in ask.question.params:
-            return await self._predict(ask, Shown((), ()))
-        return await self._answer_from_pool(ask, self._pool, self._remaining_examples(ask, self._history))
+    async def answer(self, inputs: EvaluatorInput) -> Verdict:
+        if self._history is None or "count" not in inputs.question.params:
+            return await self._predict(inputs, ShownExamples((), ()))
+        return await self._answer_from_pool(inputs, self._pool, self._remaining_examples(inputs, self._history))
 
-    def _remaining_examples(self, ask: Ask, history: ReviewerHistory) -> dict[str, Shown]:
+    def _remaining_examples(self, inputs: EvaluatorInput, history: ReviewerHistory) -> dict[str, ShownExamples]:
         """Return the examples of each pool that remain after those that give the response away are dropped."""
-        params: Any = ask.question.params
+        params: Any = inputs.question.params
         count = max(params["count"], 1)  # look for at least one, so that the reason can name the pool that has none
         candidates = {
-            pool: [self._example(use, ask.question) for use in params[pool][ask.sample]] for pool in Pools._fields
+            pool: [self._example(use, inputs.question) for use in params[pool][inputs.sample]] for pool in Pools._fields
         }
-        return {pool: shown_of(drawn, count, ask.response, ask.task, history) for pool, drawn in candidates.items()}
+        return {
+            pool: choose_examples(drawn, count, inputs.response, inputs.task, history)
+            for pool, drawn in candidates.items()
+        }
 
-    async def _answer_from_pool(self, ask: Ask, pool: str, left: Mapping[str, Shown]) -> Verdict:
+    async def _answer_from_pool(self, inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> Verdict:
         """Predict with the examples of a pool: as many as remain in both."""
-        planned: Any = ask.question.params["count"]
-        shown = left[pool].first(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
+        planned: Any = inputs.question.params["count"]
+        shown = left[pool].first_examples(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
         if shown.examples:
-            return await self._predict(ask, shown)
-        return Verdict.abstained(_explain_abstention(ask, pool, left)).model_copy(update={"examples": shown.uses})
+            return await self._predict(inputs, shown)
+        return Verdict.abstain(_explain_abstention(inputs, pool, left)).model_copy(update={"examples": shown.uses})
 
-    async def _predict(self, ask: Ask, shown: Shown) -> Verdict:
+    async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples) -> Verdict:
         """Predict with these examples."""
-        assert ask.gateway is not None, "asked without a model"
-        dimension = self._dimensions[ask.question.subject]
+        assert inputs.client is not None, "a model is required"
+        dimension = self._dimensions[inputs.question.subject]
         item = Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))
         variables = {
-            **shared(ask),
-            "examples": as_shots(shown.examples, str(ask.task.member)),
+            **shared_prompt_variables(inputs),
+            "examples": as_shots(shown.examples, str(inputs.task.member)),
             "step": None if dimension.step == 1.0 else dimension.step,
         }
         (verdict,) = await judge_items(
-            ask.gateway,
+            inputs.client,
             self._prompt,
             {"score": item},
             variables,
-            ask.response.text,
-            sample=ask.sample,
+            inputs.response.text,
+            sample=inputs.sample,
             compact=self._compact,
         )
         return verdict.model_copy(update={"examples": shown.uses})
@@ -239,17 +253,17 @@ class Personalized(ReviewerJudge):
     def _shrinkage_params(self, pools: Pools) -> dict[str, Any]:
         return {"shrinkage": self._shrinkage / (self._shrinkage + len(pools.own))} if self._shrinkage else {}
 
-    async def answer(self, ask: Ask) -> Verdict:
-        if self._history is None or "shrinkage" not in ask.question.params:
-            return await super().answer(ask)
-        left = self._remaining_examples(ask, self._history)
-        own, toward = await asyncio.gather(*(self._answer_from_pool(ask, pool, left) for pool in Pools._fields))
-        return _shrink_verdict(own, toward, ask.question.params["shrinkage"])
+    async def answer(self, inputs: EvaluatorInput) -> Verdict:
+        if self._history is None or "shrinkage" not in inputs.question.params:
+            return await super().answer(inputs)
+        left = self._remaining_examples(inputs, self._history)
+        own, toward = await asyncio.gather(*(self._answer_from_pool(inputs, pool, left) for pool in Pools._fields))
+        return _shrink_verdict(own, toward, inputs.question.params["shrinkage"])
 
 
-def _explain_abstention(ask: Ask, pool: str, left: Mapping[str, Shown]) -> str:
+def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
-    subject, reviewer = repr(ask.question.subject), f"reviewer {ask.task.member!r}"
+    subject, reviewer = repr(inputs.question.subject), f"reviewer {inputs.task.member!r}"
     if not left[pool].examples:
         empty_pool, reason = pool, f"no rating of {subject} can be shown for {reviewer}"
     else:
@@ -273,7 +287,7 @@ def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdic
 
 
 def _dump_uses(examples: Sequence[Example]) -> list[dict[str, Any]]:
-    return [use_of(example).model_dump(mode="json") for example in examples]
+    return [example_use(example).model_dump(mode="json") for example in examples]
 
 
 def _check_count(name: str, value: Any, least: int) -> int:
@@ -301,6 +315,6 @@ def _open_history(
     if isinstance(history, ReviewerHistory):
         return history
     if history is None:
-        raise ConfigError("history: name a RATINGS file with what reviewers said of other items, or set shots to 0")
+        raise ConfigError("history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0")
     scales = {name: dimension.scale for name, dimension in dimensions.items()}
     return ReviewerHistory.read(history, texts, columns, scales=scales)

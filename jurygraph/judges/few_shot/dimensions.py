@@ -1,24 +1,78 @@
-"""Dimensions that reviewers score, each with its scale, and optionally with a threshold in another dimension."""
+"""Dimensions that reviewers score, each with its scale and perhaps a threshold in another; and the reply for one."""
 
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from importlib.resources import files
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, create_model, model_validator
 
-from jurygraph.agents.functions import describe
+from jurygraph.agents.judging.forms import Measurement, Quotes, Reason, Scale
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.prediction import Predicted
-from jurygraph.schema import Noun
-from jurygraph.schema.noun import Id, Number, Positive
+from jurygraph.messages import first_validation_error
+from jurygraph.models.request import Reply
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Id, Number, Positive
 
-READY = ("ideas",)
+_MAX_CONFIDENCE = 100.0
+_STEP_TOLERANCE = 1e-9
+_DIGITS = 12
+"""Decimal places of a confidence, so that 80.3 of 100 is exactly 0.803."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionForm(Scale):
+    """A score in steps from `low` to `high` (None: any number), and a confidence from 0 to 100."""
+
+    step: float | None = 1.0
+
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
+        return _prediction_model(self, compact)
+
+    def measure(self, prediction: Any, reply: Reply, name: str) -> Measurement:
+        measured = super(PredictionForm, self).measure(prediction, reply, name)
+        return replace(
+            measured, native=float(prediction.value), confidence=round(prediction.confidence / _MAX_CONFIDENCE, _DIGITS)
+        )
+
+    @property
+    def is_integer_scale(self) -> bool:
+        """True if its scores are all the whole numbers from `low` to `high`."""
+        return self.step == 1.0 and self.low.is_integer() and self.high.is_integer()
+
+    def is_valid_score(self, value: float) -> bool:
+        """Return True if a value is one of its scores."""
+        steps = 0.0 if self.step is None else (value - self.low) / self.step
+        return self.low <= value <= self.high and abs(steps - round(steps)) < _STEP_TOLERANCE
+
+
+@lru_cache(maxsize=256)
+def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
+    """Return the pydantic model of the reply: the reason and its quotations come before the conclusion."""
+
+    def require_score(value: float) -> float:
+        if not form.is_valid_score(value):
+            raise ValueError(f"is no score: they go from {form.low:g} to {form.high:g} in steps of {form.step:g}")
+        return value
+
+    bounds: Any = Field(strict=True, ge=form.low, le=form.high)
+    value: Any = Annotated[float, bounds, AfterValidator(require_score)]
+    if form.is_integer_scale:
+        value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
+    explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
+    confidence = Annotated[float, Field(strict=True, ge=0.0, le=_MAX_CONFIDENCE)]
+    return create_model(
+        "PredictionStated", __base__=FrozenModel, **explanation, value=(value, ...), confidence=(confidence, ...)
+    )
+
+
+READY_SETS = ("ideas",)
 """Ready sets of dimensions that a config can name."""
 
 
-class Dimension(Noun):
+class Dimension(FrozenModel):
     """A dimension that reviewers score: a text, a scale in steps (None: any number), and anchors for values.
 
     It is scored only if the reviewer's score for another dimension lies `above` a threshold: the staged screening of
@@ -37,24 +91,26 @@ class Dimension(Noun):
         low, high = self.scale
         if not low < high:
             raise ValueError("`scale` does not rise; write the lower end first, such as [1, 5]")
-        if not self.form.holds(high):
+        if not self.form.is_valid_score(high):
             raise ValueError(f"`step` {self.step:g} does not lead from {low:g} to {high:g}; choose one that does")
         return self
 
     @property
-    def form(self) -> Predicted:
+    def form(self) -> PredictionForm:
         """The form in which a judge predicts its scores."""
-        return Predicted(*self.scale, self.step)
+        return PredictionForm(*self.scale, self.step)
 
 
-def dimensions_of(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
+def load_dimensions(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
     """Return dimensions by name, sorted by name, from a config: a ready set, or a mapping with each dimension.
 
     Raises `ConfigError` that names the dimension and the field.
     """
     if isinstance(config, str):
-        if config not in READY:
-            raise ConfigError(f"dimensions: there is no ready set {config!r}; name {', '.join(READY)}, or state each")
+        if config not in READY_SETS:
+            raise ConfigError(
+                f"dimensions: there is no ready set {config!r}; name {', '.join(READY_SETS)}, or define each"
+            )
         config = _load_ready_set(config)
     if not isinstance(config, Mapping) or not config:
         raise ConfigError("dimensions: state at least one, such as {quality: {text: ..., scale: [1, 5]}}")
@@ -70,11 +126,11 @@ def _load_ready_set(name: str) -> dict[str, Any]:
 
 def _parse_dimension(name: str, fields: Any) -> Dimension:
     if not name or "/" in name or "@" in name:
-        raise ConfigError(f"dimensions: {name!r} is no name; write one without / and @")
+        raise ConfigError(f"dimensions: {name!r} is not a valid name; write one without / and @")
     try:
         return Dimension.model_validate(fields)
     except ValidationError as error:
-        raise ConfigError(f"dimensions.{name}: {describe(error)}") from None
+        raise ConfigError(f"dimensions.{name}: {first_validation_error(error)}") from None
 
 
 def _check_threshold(name: str, screen: str, threshold: float, dimensions: Mapping[str, Dimension]) -> None:

@@ -6,10 +6,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import Self
 
-from jurygraph.judges.few_shot.sieve import WHY, Example, Scales, Sieve, listed, text_of
+from jurygraph.judges.few_shot.example_filter import (
+    OMISSION_REASONS,
+    Example,
+    ExampleFilter,
+    Scales,
+    join_names,
+    rated_text,
+)
+from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.complaint import nearest, quoted
 from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
 
 
@@ -22,11 +29,11 @@ class ReviewerHistory:
         `texts` holds the items' texts by key, for ratings without one. If no rating names a dimension, all are of the
         one requested. Raises `InputError` if several are requested then, or if an item has two groups.
         """
-        example_filter = Sieve(ratings, texts, scales)
+        example_filter = ExampleFilter(ratings, texts, scales)
         self.examples = tuple(
             sorted(example_filter.examples(), key=lambda example: (example.reviewer, example.key, example.dimension))
         )
-        self.left_out = example_filter.left_out
+        self.left_out = example_filter.omitted
         """Ratings that cannot be shown, by reason; together with the examples, these are all ratings."""
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
         """All reviewers in the file, including those without examples."""
@@ -38,7 +45,7 @@ class ReviewerHistory:
         self._items: dict[str, set[str]] = {}
         self._texts: dict[str, set[str]] = {}
         for _, rating in ratings.rows:
-            self._record_relations(rating, text_of(rating, texts))
+            self._record_relations(rating, rated_text(rating, texts))
 
     def _record_relations(self, rating: Rating, text: str | None) -> None:
         """Record the item, group and text of a rating, even if it cannot be shown."""
@@ -66,13 +73,13 @@ class ReviewerHistory:
         text_by_key = {} if texts is None else read_texts(texts, text_columns)
         return cls(read_ratings(path, columns), text_by_key, scales=scales)
 
-    def of(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
+    def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of a reviewer; of all domains if none is given."""
-        return self._examples_for(dimension, domain).of(reviewer)
+        return self._examples_for(dimension, domain).examples_of(reviewer)
 
-    def others(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
+    def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of all reviewers but one."""
-        return self._examples_for(dimension, domain).others(reviewer)
+        return self._examples_for(dimension, domain).examples_of_others(reviewer)
 
     def example(self, digest: str) -> Example | None:
         """Return the example with a digest; None if there is none."""
@@ -106,21 +113,23 @@ class ReviewerHistory:
         reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {_format_count(total, 'rating')} in {self._name}, {len(self.examples)} can be shown, by {reviewers}."
         for column, hint in self._unread_columns.items():
-            yield f"Not read: column {quoted(column)}{f'; {hint}' if hint else '.'}"
+            yield f"Not read: column {quote(column)}{f'; {hint}' if hint else '.'}"
         for kind, number, first in self.left_out:
-            yield f"Left out: {_format_count(number, 'rating')} {WHY[kind]}; the first is {first}."
+            yield f"Left out: {_format_count(number, 'rating')} {OMISSION_REASONS[kind]}; the first is {first}."
         for dimension in sorted(self._scales):
             if self._examples_for(dimension, None).examples:
                 yield from self._describe_sparse(dimension, shots)
             else:
                 hint = (
-                    None if dimension in self._named_dimensions else nearest(dimension, sorted(self._named_dimensions))
+                    None
+                    if dimension in self._named_dimensions
+                    else did_you_mean(dimension, sorted(self._named_dimensions))
                 )
-                yield f"No rating for {quoted(dimension)} can be shown{f'; {hint}' if hint else '.'}"
+                yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
 
     def _describe_sparse(self, dimension: str, shots: int) -> Iterator[str]:
         """Yield notes on reviewers with too few ratings of this dimension, or with the same score in all."""
-        scores = {name: [example.score for example in self.of(name, dimension)] for name in self.reviewers}
+        scores = {name: [example.score for example in self.examples_of(name, dimension)] for name in self.reviewers}
         total = sum(map(len, scores.values()))
         own_counts = {name: len(ratings) for name, ratings in scores.items() if len(ratings) < shots}
         others_counts = {name: total - len(ratings) for name, ratings in scores.items() if total - len(ratings) < shots}
@@ -135,16 +144,16 @@ class ReviewerHistory:
             ("one rating", {name: f"{ratings[0]:g}" for name, ratings in scores.items() if len(ratings) == 1}),
             ("one score alone", constant),
         )
-        one_sided = [quoted(name) for name, ratings in scores.items() if len(ratings) in (0, total)]
+        one_sided = [quote(name) for name, ratings in scores.items() if len(ratings) in (0, total)]
         if shots and one_sided:
             yield (
-                f"Nothing is shown for {quoted(dimension)}, and judges with examples abstain, where the reviewer or "
-                f"everybody else has no rating that can be shown: {listed(one_sided)}."
+                f"Nothing is shown for {quote(dimension)}, and judges with examples abstain, where the reviewer or "
+                f"everybody else has no rating that can be shown: {join_names(one_sided)}."
             )
         for description, reviewers in notes:
             if reviewers:
-                named = listed([f"{quoted(name)} ({detail})" for name, detail in reviewers.items()])
-                yield f"With {description} for {quoted(dimension)}: {named}."
+                named = join_names([f"{quote(name)} ({detail})" for name, detail in reviewers.items()])
+                yield f"With {description} for {quote(dimension)}: {named}."
 
     def _examples_for(self, dimension: str, domain: str | None) -> "_ExampleGroup":
         return self._examples_by_dimension.get((dimension, domain), _ExampleGroup(()))
@@ -152,10 +161,10 @@ class ReviewerHistory:
     @cached_property
     def digest(self) -> str:
         """Digest of all examples, and of the relations by which some of them are dropped."""
-        return digest_of([sorted(self._by_digest), self.relations])
+        return digest_of([sorted(self._by_digest), self.relations_digest])
 
     @cached_property
-    def relations(self) -> str:
+    def relations_digest(self) -> str:
         """Digest of the relations by which an example can give a judged item away: items, groups and texts by name."""
         kinds = self._items, self._groups, self._texts
         return digest_of([[[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds])
@@ -177,11 +186,11 @@ class _ExampleGroup:
             self._spans[reviewer] = start, stop
             start = stop
 
-    def of(self, reviewer: str) -> tuple[Example, ...]:
+    def examples_of(self, reviewer: str) -> tuple[Example, ...]:
         start, stop = self._spans.get(reviewer, (0, 0))
         return self.examples[start:stop]
 
-    def others(self, reviewer: str) -> tuple[Example, ...]:
+    def examples_of_others(self, reviewer: str) -> tuple[Example, ...]:
         start, stop = self._spans.get(reviewer, (0, 0))
         return self.examples[:start] + self.examples[stop:]
 

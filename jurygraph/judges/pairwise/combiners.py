@@ -5,17 +5,131 @@ counts as lost, so that both get less.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, get_args
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Cells, Combiner, Component, Floats
+from jurygraph.aggregation import pairwise
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.aggregation.pairwise import bradley_terry
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
-from jurygraph.judges.pairwise.both_orders import READERS, BothOrders, Shown
-from jurygraph.schema import Input, Question
+from jurygraph.schema import ComponentInput, Question
+
+ComparisonForm = Literal["pairs", "lists"]
+Grid = TypeVar("Grid", Floats, Bools)
+
+
+@dataclass(frozen=True, slots=True)
+class BothOrders:
+    """Every pair of a group from the side of each response: rows are responses, columns their opponents, [R,R].
+
+    `first` and `second` are the preferences for the row in the two orders. An order without a verdict holds the fill
+    value, from both sides: a fill of 0 means lost for the row. `compared` marks the pairs that were compared at all. A
+    response that was compared with none, because a gate excluded it or its material failed, has the value
+    `uncompared_value`, [R]. `diagnostics`, [R] each, are diagnostics of the effect of the order.
+    """
+
+    first: Floats
+    second: Floats
+    compared: Bools
+    uncompared_value: Floats
+    present: Bools
+    diagnostics: Mapping[str, Floats]
+
+    @property
+    def outcomes(self) -> Floats:
+        """The result of both orders for the row, 1, 0.5 or 0, [R,R]; 0 where nothing was compared."""
+        return np.where(self.compared, pairwise.outcomes(self.first, self.second), 0.0)
+
+    @property
+    def opponents(self) -> Floats:
+        """The number of opponents that each response was compared with, [R]."""
+        return _count_per_row(self.compared)
+
+
+def read_pairs(cells: ScoreMatrix) -> BothOrders:
+    """Read verdicts on ordered pairs: column j of row i is the score of i, shown first, against j.
+
+    Diagnostics: `flips`, the share of opponents at which the order decided, among those judged in both orders; and
+    `first`, the share of verdicts that preferred the response shown first, among those that preferred one (0.5 without
+    any). Raises `PlanError` if the columns are not verdicts on ordered pairs.
+    """
+    size = len(cells.value)
+    if cells.value.shape[1] > size or (cells.judged & cells.applicable)[:, : cells.value.shape[1]].diagonal()[1:].any():
+        raise PlanError(
+            f"{size} responses have {cells.value.shape[1]} verdicts each, where one on each ordered pair is needed; "
+            "give it the verdicts of `pairwise`, with one sample per order"
+        )
+    live, judged = _pad_columns(cells.applicable, size), _pad_columns(cells.judged, size)
+    first = _pad_columns(cells.value, size)
+    there = live & live.T & ~np.eye(size, dtype=np.bool_)
+    second = np.where(judged.T, 1.0 - first.T, first.T)
+    has_verdict = there & judged
+    judged_in_both = has_verdict & has_verdict.T
+    diagnostics = {"flips": _flip_share(first, second, judged_in_both), "first": _first_share(first, judged_in_both)}
+    return _both_orders(cells, first, second, there, diagnostics)
+
+
+def read_lists(cells: ScoreMatrix) -> BothOrders:
+    """Read verdicts of two listings: column s of row i is the rank score of i in listing s; one listing is reversed.
+
+    Diagnostics: `flips`, as for pairs. The matrix does not tell which response was shown first in a listing. Raises
+    `PlanError` if there are more than two listings.
+    """
+    size, listings = cells.value.shape
+    if listings > 2:
+        raise PlanError(
+            f"there are {listings} listings, where one in each order is needed; give it the verdicts of `listwise`"
+        )
+    live, judged, value = _pad_columns(cells.applicable, 2), _pad_columns(cells.judged, 2), _pad_columns(cells.value, 2)
+    first, second = (_compare_ranks(value[:, listing], judged[:, listing]) for listing in (0, 1))
+    live_rows, judged_rows = np.asarray(live.all(axis=1)), np.asarray(judged.all(axis=1))
+    there = live_rows[:, None] & live_rows & ~np.eye(size, dtype=np.bool_)
+    diagnostics = {"flips": _flip_share(first, second, there & judged_rows[:, None] & judged_rows)}
+    return _both_orders(cells, first, second, there, diagnostics)
+
+
+READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {"pairs": read_pairs, "lists": read_lists}
+
+
+def _both_orders(
+    cells: ScoreMatrix, first: Floats, second: Floats, compared: Bools, diagnostics: Mapping[str, Floats]
+) -> BothOrders:
+    """Build `BothOrders`; a cell without a verdict and without an opponent gives the response its value `alone`."""
+    alone = np.max(np.where(cells.applicable & ~cells.judged, cells.value, 0.0), axis=1)
+    return BothOrders(first, second, compared, alone, np.asarray(cells.applicable.any(axis=1)), diagnostics)
+
+
+def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
+    return _count_per_row(judged & pairwise.flips(first, second)) / np.maximum(_count_per_row(judged), 1.0)
+
+
+def _first_share(first: Floats, has_verdict: Bools) -> Floats:
+    """Return the share of decided verdicts that preferred the first response; each counts for both of its pair."""
+    decided, won = has_verdict & (first != 0.5), has_verdict & (first > 0.5)
+    verdicts = _count_per_row(decided) + _count_per_row(decided.T)
+    return np.where(verdicts > 0, (_count_per_row(won) + _count_per_row(won.T)) / np.maximum(verdicts, 1.0), 0.5)
+
+
+def _compare_ranks(value: Floats, judged: Bools) -> Floats:
+    """Compare ranks from the side of the row, [R,R]; where one of the two has no verdict, the fill value counts."""
+    above = np.where(value[:, None] > value, 1.0, np.where(value[:, None] < value, 0.0, 0.5))
+    filled = np.where(judged[:, None], value, value[:, None])
+    return np.where(judged[:, None] & judged, above, filled)
+
+
+def _pad_columns(matrix: Grid, width: int) -> Grid:
+    """Pad with empty columns up to a width, for opponents without a comparison."""
+    return np.pad(matrix, ((0, 0), (0, width - matrix.shape[1])))
+
+
+def _count_per_row(where: Bools) -> Floats:
+    return np.asarray(aggregation.total(np.where(where, 1.0, 0.0)))
+
 
 PRIOR, MIN_PRIOR, MAX_PRIOR = 0.1, 0.01, 100.0
 _DIGITS = 12
@@ -23,7 +137,7 @@ _DIGITS = 12
 """
 
 
-_REQUIRED_VERDICTS: Mapping[Shown, tuple[str, int, str]] = {
+_REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
     "pairs": ("pair", 1, "pairwise"),
     "lists": ("group", 2, "listwise"),
 }
@@ -34,16 +148,16 @@ _SCOPE_NAMES = {"response": "response", "pair": "ordered pair", "group": "group"
 class _ComparisonCombiner(Combiner):
     """Base of the combiners that take one input of one question, whose columns are opponents or listings."""
 
-    keeps_columns = True
-    across = True
+    needs_all_columns = True
+    uses_other_rows = True
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         question_ids = [name for combiner_input in inputs.values() for name in combiner_input.questions]
         if len(question_ids) != 1:
             raise PlanError(f"combiner {self.name!r} reads the verdicts of one question, not of {len(question_ids)}")
         return super().freeze(inputs, params)
 
-    def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         scope, samples, evaluator = _REQUIRED_VERDICTS[self._form(params)]
         for question in questions:
             if (question.scope, question.samples) != (scope, samples) or (
@@ -57,23 +171,23 @@ class _ComparisonCombiner(Combiner):
                 )
 
     @abstractmethod
-    def _form(self, params: Mapping[str, Any]) -> Shown:
+    def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
         """Return the form in which the columns are read."""
 
 
 class _ShareCombiner(_ComparisonCombiner):
     """Mean over the opponents of the results of both orders: 1 won, 0.5 a tie or a flip, 0 lost."""
 
-    shown: ClassVar[Shown]
+    shown: ClassVar[ComparisonForm]
 
-    def _form(self, params: Mapping[str, Any]) -> Shown:
+    def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
         return self.shown
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        (matrix,) = cells.values()
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        (matrix,) = matrices.values()
         orders = READERS[self.shown](matrix)
         value = aggregation.total(orders.outcomes) / np.maximum(orders.opponents, 1.0)
-        return _build_component(orders, value, orders.figures)
+        return _build_component(orders, value, orders.diagnostics)
 
 
 class WinShare(_ShareCombiner):
@@ -103,33 +217,33 @@ class BradleyTerry(_ComparisonCombiner):
 
     name = "bradley-terry"
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, {key: value for key, value in params.items() if key not in ("prior", "shown")})
         prior, shown = params.get("prior", PRIOR), params.get("shown", "pairs")
         is_number = isinstance(prior, int | float) and not isinstance(prior, bool)
         if not is_number or not MIN_PRIOR <= prior <= MAX_PRIOR:
             raise PlanError(f"prior is {prior!r}: a number from {MIN_PRIOR:g} to {MAX_PRIOR:g} is needed")
-        if shown not in get_args(Shown):
-            raise PlanError(f"shown is {shown!r}: one of {', '.join(get_args(Shown))} is needed")
+        if shown not in get_args(ComparisonForm):
+            raise PlanError(f"shown is {shown!r}: one of {', '.join(get_args(ComparisonForm))} is needed")
         return {"prior": float(prior), "shown": shown}
 
-    def _form(self, params: Mapping[str, Any]) -> Shown:
-        shown: Shown = params["shown"]
+    def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
+        shown: ComparisonForm = params["shown"]
         return shown
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        (matrix,) = cells.values()
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        (matrix,) = matrices.values()
         orders = READERS[params["shown"]](matrix)
         strengths = _strengths(orders, params["prior"])
         own_strength = strengths.diagonal()
         likely = own_strength[:, None] / (own_strength[:, None] + strengths)
-        value = aggregation.total(np.where(orders.there, likely, 0.0)) / np.maximum(orders.opponents, 1.0)
+        value = aggregation.total(np.where(orders.compared, likely, 0.0)) / np.maximum(orders.opponents, 1.0)
         return _build_component(
-            orders, _round_probability(np.asarray(value)), {**orders.figures, "strength": np.array(own_strength)}
+            orders, _round_probability(np.asarray(value)), {**orders.diagnostics, "strength": np.array(own_strength)}
         )
 
     def bounds(
-        self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
+        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
     ) -> tuple[Floats, Floats]:
         """Return the value twice if all is judged, else bounds from (W_i + a (1 - p_i)) / m, with 0 < p_i < m + 1.
 
@@ -144,7 +258,7 @@ class BradleyTerry(_ComparisonCombiner):
         lowest = np.maximum(aggregation.total(worst.outcomes) / opponents - prior, 0.0)
         highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
         compared = worst.opponents > 0
-        limits = np.where(compared, lowest, worst.alone), np.where(compared, highest, best.alone)
+        limits = np.where(compared, lowest, worst.uncompared_value), np.where(compared, highest, best.uncompared_value)
         return _round_probability(limits[0]), _round_probability(limits[1])
 
 
@@ -155,19 +269,22 @@ def _round_probability(probability: Floats) -> Floats:
 def _strengths(orders: BothOrders, prior: float) -> Floats:
     """Return the strengths of all, as they count for response i in row i, [R,R]."""
     wins = orders.outcomes
-    missing_wins = np.where(orders.there, 1.0 - wins - wins.T, 0.0)
+    missing_wins = np.where(orders.compared, 1.0 - wins - wins.T, 0.0)
     agreed = wins + missing_wins / 2.0
     shared = bradley_terry(agreed, prior).strength
     rows = []
     for index in range(len(wins)):
         if missing_wins[index].any():
             worst_case = agreed.copy()
-            worst_case[index], worst_case[:, index] = wins[index], np.where(orders.there[index], 1.0 - wins[index], 0.0)
+            worst_case[index], worst_case[:, index] = (
+                wins[index],
+                np.where(orders.compared[index], 1.0 - wins[index], 0.0),
+            )
             rows.append(bradley_terry(worst_case, prior).strength)
         else:
             rows.append(shared)
     return np.stack(rows)
 
 
-def _build_component(orders: BothOrders, value: Floats, figures: Mapping[str, Floats]) -> Component:
-    return Component(np.where(orders.opponents > 0, value, orders.alone), orders.present, {}, figures)
+def _build_component(orders: BothOrders, value: Floats, diagnostics: Mapping[str, Floats]) -> Component:
+    return Component(np.where(orders.opponents > 0, value, orders.uncompared_value), orders.present, {}, diagnostics)

@@ -8,12 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.combiners import Mean
-from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiners import Mean
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols.decomposed import UTILITY, WEIGHT
-from jurygraph.judges.protocols.scale import HIGHEST, LOWEST
-from jurygraph.schema import Input
+from jurygraph.judges.protocols.protocol import HIGHEST, LOWEST
+from jurygraph.schema import ComponentInput
 
 
 def _to_native_scale(value: Floats) -> Floats:
@@ -26,9 +27,9 @@ class ProtocolMean(Mean):
 
     name = "protocol"
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        component = super().combine(cells, params)
-        return replace(component, figures={"R": _to_native_scale(component.value)})
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        component = super().combine(matrices, params)
+        return replace(component, diagnostics={"R": _to_native_scale(component.value)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,10 @@ class AdaptiveSum(Combiner):
     """
 
     name = "adaptive"
-    keeps_columns: ClassVar[bool] = True
-    fixes_weights: ClassVar[bool] = False
+    needs_all_columns: ClassVar[bool] = True
+    has_fixed_weights: ClassVar[bool] = False
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
         if set(inputs) != {UTILITY, WEIGHT}:
             raise PlanError(
@@ -66,9 +67,9 @@ class AdaptiveSum(Combiner):
             )
         return {"people": _match_people(inputs[UTILITY].questions, inputs[WEIGHT].questions)}
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         people: Sequence[str] = params["people"]
-        judged = _split_by_person(cells[UTILITY], cells[WEIGHT], len(people))
+        judged = _split_by_person(matrices[UTILITY], matrices[WEIGHT], len(people))
         is_live = np.asarray(judged.live.any(axis=1))
         utility = _mean_over_samples(judged.utility, judged.live)
         share = _mean_over_samples(_weight_shares(judged), judged.live)
@@ -98,10 +99,10 @@ def _match_person(utility: str, weight: str) -> str:
     raise PlanError(f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both")
 
 
-def _split_by_person(utility: Cells, weight: Cells, people: int) -> _PeopleScores:
+def _split_by_person(utility: ScoreMatrix, weight: ScoreMatrix, people: int) -> _PeopleScores:
     """Split the columns by person; they are those of one question after the other, each with all of its samples."""
     shape = (len(utility.value), people, -1)
-    live = (utility.live & weight.live).reshape(shape)
+    live = (utility.applicable & weight.applicable).reshape(shape)
     return _PeopleScores(
         utility=utility.value.reshape(shape),
         weight=np.where(live, weight.value.reshape(shape), 0.0),

@@ -7,13 +7,22 @@ from typing import Annotated, Any
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.agents.judging.findings import Finding
-from jurygraph.agents.judging.forms import Claim, Measured, Quotes, Reason
-from jurygraph.judges.protocols.people import Person, names_of, shown, with_ids
-from jurygraph.judges.protocols.protocol import People, ScoringProtocol
-from jurygraph.judges.protocols.scale import LOWEST, GroundsStated, Ten, on_scale
-from jurygraph.schema import Noun, Stakeholder
-from jurygraph.schema.noun import Flag, Unit
+from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
+from jurygraph.agents.judging.quotations import Finding
+from jurygraph.judges.protocols.protocol import (
+    LOWEST,
+    GroundsReply,
+    People,
+    Person,
+    ScoringProtocol,
+    Ten,
+    named_people,
+    on_scale,
+    person_names,
+    restore_ids,
+)
+from jurygraph.schema import FrozenModel, Stakeholder
+from jurygraph.schema.frozen_model import Flag, Unit
 
 UTILITY, WEIGHT = "utility", "weight"
 _TOLERANCE, _ROUNDING = 0.02 + 1e-9, 0.005  # a sum of 0.97 is less than that in floats
@@ -27,25 +36,25 @@ _TYPICAL_CONSTRAINTS = 6
 # No docstrings: they would be part of the schema in the prompt.
 
 
-class ConstraintStated(Noun):
+class ConstraintReply(FrozenModel):
     constraint: Annotated[str, Field(max_length=500)]
     reason: Reason
     quotes: Quotes
     held: Flag
 
 
-class PersonStated(Noun):
-    hard: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MAX_CONSTRAINTS)]
-    soft: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MAX_CONSTRAINTS)]
-    credibility: GroundsStated
+class PersonReply(FrozenModel):
+    hard: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    soft: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    credibility: GroundsReply
     utility: Ten
 
 
-class WeightsStated(Noun):  # `_reply_model` adds a weight for each person, by name
+class WeightsReply(FrozenModel):  # `_reply_model` adds a weight for each person, by name
     reason: Reason
 
     @model_validator(mode="after")
-    def _sum_to_one(self) -> "WeightsStated":
+    def _sum_to_one(self) -> "WeightsReply":
         weights = _weights_by_name(self)
         total = math.fsum(weights.values())
         if total == 0 or abs(total - 1.0) > _TOLERANCE + _ROUNDING * len(weights):
@@ -61,18 +70,18 @@ class _Decomposed(ScoringProtocol):
     """
 
     prompt = "decomposed"
-    asked: Sequence[str]
+    subject_kinds: Sequence[str]
     """First parts of the subjects: the kinds of question for each person."""
 
     def subjects(self, people: People) -> Sequence[str]:
-        return [f"{kind}/{person.id}" for kind in self.asked for person in people]
+        return [f"{kind}/{person.id}" for kind in self.subject_kinds for person in people]
 
-    def reply(self, people: People) -> type[Noun]:
+    def reply_model(self, people: People) -> type[FrozenModel]:
         return _reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
-        pairs = list(zip(people, shown(people), strict=True))
+        pairs = list(zip(people, named_people(people), strict=True))
         utilities = {
             f"{UTILITY}/{stakeholder.id}": _utility_finding(person, reply, people) for stakeholder, person in pairs
         }
@@ -81,7 +90,7 @@ class _Decomposed(ScoringProtocol):
             for stakeholder, person in pairs
         }
 
-    def reasons(self, people: People) -> int:
+    def max_reasons(self, people: People) -> int:
         return 1 + sum(max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people)
 
 
@@ -90,7 +99,7 @@ class Adaptive(_Decomposed):
 
     name = "protocols.decomposed-adaptive"
     combiner = "adaptive"
-    asked = (UTILITY, WEIGHT)
+    subject_kinds = (UTILITY, WEIGHT)
     shares: Mapping[str, float] = {UTILITY: 1.0, WEIGHT: 1.0}
 
 
@@ -98,25 +107,25 @@ class Uniform(_Decomposed):
     """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
 
     name = "protocols.decomposed-uniform"
-    asked = (UTILITY,)
+    subject_kinds = (UTILITY,)
 
 
 @lru_cache(maxsize=64)
-def _reply_model(people: int) -> type[Noun]:
-    names = names_of(people)
+def _reply_model(people: int) -> type[FrozenModel]:
+    names = person_names(people)
     shares: Any = dict.fromkeys(names, (Unit, ...))
-    weights = create_model("WeightsStated", __base__=WeightsStated, **shares)
-    fields: Any = dict.fromkeys(names, (PersonStated, ...)) | {"weights": (weights, ...)}
-    return create_model("VerdictsStated", __base__=Noun, **fields)
+    weights = create_model("WeightsReply", __base__=WeightsReply, **shares)
+    fields: Any = dict.fromkeys(names, (PersonReply, ...)) | {"weights": (weights, ...)}
+    return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
-def _weights_by_name(weights: WeightsStated) -> dict[str, float]:
+def _weights_by_name(weights: WeightsReply) -> dict[str, float]:
     """Return the weights by name, not normalized."""
     return {name: value for name, value in weights if name != "reason"}
 
 
 def _utility_finding(person: Person, reply: Any, people: Sequence[Stakeholder]) -> Finding:
-    verdict: PersonStated = getattr(reply, person.name)
+    verdict: PersonReply = getattr(reply, person.name)
     constraints = list(_named_constraints(verdict))
     quotes = [quote for _, constraint in constraints for quote in constraint.quotes] + list(verdict.credibility.quotes)
     claims = [Claim(f"{name} held", constraint.quotes) for name, constraint in constraints if constraint.held]
@@ -125,19 +134,19 @@ def _utility_finding(person: Person, reply: Any, people: Sequence[Stakeholder]) 
         f"{name} ({constraint.constraint}) {'held' if constraint.held else 'not held'}: {constraint.reason}"
         for name, constraint in constraints
     ]
-    reason = with_ids("; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"]), people)
+    reason = restore_ids("; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"]), people)
     return Finding(person.name, on_scale(verdict.utility), reason, quotes, claims)
 
 
-def _named_constraints(verdict: PersonStated) -> Iterator[tuple[str, ConstraintStated]]:
+def _named_constraints(verdict: PersonReply) -> Iterator[tuple[str, ConstraintReply]]:
     """Yield the constraints, each named by its kind and index."""
     for kind, constraints in (("hard", verdict.hard), ("soft", verdict.soft)):
         yield from ((f"{kind} {index}", constraint) for index, constraint in enumerate(constraints, start=1))
 
 
-def _weight_finding(person: Person, weights: WeightsStated, people: Sequence[Stakeholder]) -> Finding:
+def _weight_finding(person: Person, weights: WeightsReply, people: Sequence[Stakeholder]) -> Finding:
     """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
     values = _weights_by_name(weights)
     weight = values[person.name]
-    measured = Measured(weight / math.fsum(values.values()), native=weight, scale=(0.0, 1.0))
-    return Finding(f"weights.{person.name}", measured, with_ids(weights.reason, people))
+    measured = Measurement(weight / math.fsum(values.values()), native=weight, scale=(0.0, 1.0))
+    return Finding(f"weights.{person.name}", measured, restore_ids(weights.reason, people))

@@ -1,28 +1,34 @@
-"""Base of DecompR's scoring protocols: one call for a whole protocol, and one reply for all its verdicts."""
+"""DecompR's scoring protocols (Appendix A.2): one call for a whole protocol, and one reply for all its verdicts.
 
+`Direct` examines five aspects and gives one score; `Checklist` asks binary questions in five weighted categories
+(Eq. 12). Scores are on a scale from 1 to 10.
+"""
+
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from jurygraph.agents.judging.evaluator import shared
-from jurygraph.agents.judging.findings import Finding, flaw_in, verdict_on
-from jurygraph.agents.judging.forms import Claim
-from jurygraph.agents.judging.one_call import OneCall
-from jurygraph.agents.judging.quotations import off_loop
-from jurygraph.agents.roles import Ask
-from jurygraph.judges.protocols.people import shown
+from pydantic import Field, create_model
+
+from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
+from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
+from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
+from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import aread_text
-from jurygraph.schema import Audience, Noun, Question, Stakeholder, TaskView, Verdict
+from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
+from jurygraph.schema.frozen_model import Flag
 
-ROOM = 160
+TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
 
 People = Sequence[Stakeholder]
 
 
-class ScoringProtocol(OneCall):
+class ScoringProtocol(SingleCallEvaluator):
     """Judge one response for all people whom it should serve, in a single call (DecompR, Appendix A.2).
 
     The call contains the whole protocol even if only a part of it is requested, so that a later request for another
@@ -38,14 +44,14 @@ class ScoringProtocol(OneCall):
 
     def __init__(self) -> None:
         self._prompt = load_prompt(self.prompt)
-        self.version = f"1 prompt {self._prompt.edition}"
+        self.version = f"1 prompt {self._prompt.full_version}"
 
     @abstractmethod
     def subjects(self, people: People) -> Sequence[str]:
         """Return the subjects, with one question each."""
 
     @abstractmethod
-    def reply(self, people: People) -> type[Noun]:
+    def reply_model(self, people: People) -> type[FrozenModel]:
         """Return the pydantic model of the reply."""
 
     @abstractmethod
@@ -53,36 +59,217 @@ class ScoringProtocol(OneCall):
         """Return the findings of a reply by subject, at least those of all `subjects`."""
 
     @abstractmethod
-    def reasons(self, people: People) -> int:
+    def max_reasons(self, people: People) -> int:
         """Return the most reasons that a reply may hold, each with its quotations."""
 
-    def beside(self, people: People) -> Mapping[str, Any]:
+    def prompt_variables(self, people: People) -> Mapping[str, Any]:
         """Return additional prompt variables."""
         return {}
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, subject) for subject in self.subjects(view.people)]
 
-    async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return all verdicts of the protocol on a response, by subject."""
-        people, gateway = ask.task.people, ask.gateway
-        assert gateway is not None, "asked without a model"
-        noun = self.reply(people)
-        variables = {**shared(ask), "people": shown(people), **self.beside(people)}
-        request = gateway.request(self._prompt, noun, variables, sample=ask.sample, room=ROOM * self.reasons(people))
-        text = await aread_text(ask.response.text) if gateway.safety.evidence else None
+        people, gateway = inputs.task.people, inputs.client
+        assert gateway is not None, "a model is required"
+        reply_model = self.reply_model(people)
+        variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
+        request = gateway.request(
+            self._prompt,
+            reply_model,
+            variables,
+            sample=inputs.sample,
+            max_reply_tokens=TOKENS_PER_REASON * self.max_reasons(people),
+        )
+        text = await aread_text(inputs.response.text) if gateway.safety.evidence else None
 
-        def find_flaw(reply: Noun) -> str | None:
-            return None if text is None else flaw_in(_claims(self.findings(reply, people).values()), text)
+        def find_flaw(reply: FrozenModel) -> str | None:
+            return (
+                None if text is None else find_unsupported_claims(_claims(self.findings(reply, people).values()), text)
+            )
 
         try:
-            judged = await gateway.judge(request, noun, off_loop(find_flaw, len(ask.response.text)))
+            judged = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(inputs.response.text)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(self.subjects(people), failed)
         findings = self.findings(judged.value, people)
-        return {subject: verdict_on(finding, text, judged.call.id) for subject, finding in findings.items()}
+        return {subject: build_verdict(finding, text, judged.call.id) for subject, finding in findings.items()}
 
 
 def _claims(findings: Iterable[Finding]) -> Iterator[tuple[str, Sequence[Claim]]]:
     return ((finding.place, finding.claims) for finding in findings)
+
+
+_NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
+
+
+class Person(NamedTuple):
+    """A person under a generated name; the id, which is untrusted text, is part of the fenced text."""
+
+    name: str
+    text: str
+
+
+def person_names(number: int) -> tuple[str, ...]:
+    """Return the generated names of this many people."""
+    return tuple(f"person_{index}" for index in range(1, number + 1))
+
+
+def named_people(people: Sequence[Stakeholder]) -> tuple[Person, ...]:
+    """Return the people as they appear in a prompt, named by position: `person_1` is the first."""
+    pairs = zip(person_names(len(people)), people, strict=True)
+    return tuple(Person(name, "\n".join(_lines(stakeholder))) for name, stakeholder in pairs)
+
+
+def restore_ids(reason: str, people: Sequence[Stakeholder]) -> str:
+    """Return a reason with the generated names replaced by the people's ids."""
+    return _NAME.sub(lambda match: people[int(match[1]) - 1].id if int(match[1]) <= len(people) else match[0], reason)
+
+
+def _lines(stakeholder: Stakeholder) -> Iterator[str]:
+    yield f"id: {stakeholder.id}"
+    if stakeholder.profile:
+        yield stakeholder.profile
+    yield from (f"- {constraint.kind}: {constraint.text or constraint.id}" for constraint in stakeholder.constraints)
+
+
+LOWEST, HIGHEST = 1.0, 10.0
+
+Ten = Annotated[float, Field(strict=True, ge=LOWEST, le=HIGHEST, allow_inf_nan=False)]
+
+
+# No docstrings: they would be part of the schema in the prompt.
+
+
+class GroundsReply(FrozenModel):  # the reason and its quotations, which come before the decision
+    reason: Reason
+    quotes: Quotes
+
+
+class RatingReply(FrozenModel):
+    reason: Reason
+    quotes: Quotes
+    value: Ten
+
+
+def on_scale(value: float) -> Measurement:
+    """Convert a value on the scale to the form of a verdict: its fraction of the range, and the value itself."""
+    return Measurement((value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST))
+
+
+OVERALL = "overall"
+ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
+_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (Ten, ...)}
+_REPLY = create_model("VerdictReply", __base__=FrozenModel, **_FIELDS)
+
+
+class Direct(ScoringProtocol):
+    """One score from 1 to 10 for the whole response, after a reason and quotations for each of five aspects."""
+
+    name = "protocols.direct"
+    prompt = "direct"
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return (OVERALL,)
+
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        return _REPLY
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        aspects = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
+        quotes = [quote for grounds in aspects.values() for quote in grounds.quotes]
+        reason = "; ".join(f"{aspect}: {grounds.reason}" for aspect, grounds in aspects.items())
+        claims = [Claim(f"a value of {reply.value:g}", quotes)] if reply.value > LOWEST else []
+        return {OVERALL: Finding(OVERALL, on_scale(reply.value), restore_ids(reason, people), quotes, claims)}
+
+    def max_reasons(self, people: People) -> int:
+        return len(ASPECTS)
+
+
+WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
+"""Weight of one item of a category: A hard constraints, B credibility, C timeline, D fairness, E actionability."""
+ITEMS: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
+"""Number of items of a category, of A for each person.
+
+The paper gives the number of A alone; the other numbers, and the wording of all items, are our interpretation.
+"""
+
+
+# No docstring: it would be part of the schema in the prompt.
+
+
+class ItemReply(FrozenModel):
+    reason: Reason
+    quotes: Quotes
+    met: Flag
+
+
+class _Item(NamedTuple):
+    """An item: the subject of its question, and the path of its field in the reply."""
+
+    subject: str
+    fields: tuple[str, ...]
+
+
+class Checklist(ScoringProtocol):
+    """R = 9 · Σ a_b ω_b / Σ ω_b + 1 over items that are met (a = 1) or not, each with its own quotations.
+
+    Category A has its items for each person, so that the list grows with the number of people. If the task has no
+    people, the items of A and of fairness, D, are left out.
+    """
+
+    name = "protocols.checklist"
+    prompt = "verification"
+    shares = WEIGHTS
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return [item.subject for item in _items(people)]
+
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        return _reply_model(len(people))
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        return {item.subject: _build_finding(item, reply, people) for item in _items(people)}
+
+    def max_reasons(self, people: People) -> int:
+        return len(self.subjects(people))
+
+    def prompt_variables(self, people: People) -> Mapping[str, Any]:
+        return {"names": person_names(len(people))}
+
+
+def _items(people: People) -> Iterator[_Item]:
+    for stakeholder, person in zip(people, named_people(people), strict=True):
+        yield from (_Item(f"A/{stakeholder.id}/{number}", (person.name, f"A{number}")) for number in _item_numbers("A"))
+    for category in _shared_categories(len(people)):
+        yield from (_Item(f"{category}/{number}", (f"{category}{number}",)) for number in _item_numbers(category))
+
+
+def _item_numbers(category: str) -> range:
+    return range(1, ITEMS[category] + 1)
+
+
+def _shared_categories(people: int) -> str:
+    """Return the categories whose items are about the response as a whole."""
+    return "BCDE" if people else "BCE"
+
+
+@lru_cache(maxsize=64)
+def _reply_model(people: int) -> type[FrozenModel]:
+    item_fields: Any = dict.fromkeys((f"A{number}" for number in _item_numbers("A")), (ItemReply, ...))
+    person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
+    fields: Any = dict.fromkeys(person_names(people), (person, ...))
+    names = (f"{category}{number}" for category in _shared_categories(people) for number in _item_numbers(category))
+    fields |= dict.fromkeys(names, (ItemReply, ...))
+    return create_model("VerdictsReply", __base__=FrozenModel, **fields)
+
+
+def _build_finding(item: _Item, reply: Any, people: People) -> Finding:
+    field_value = reply
+    for field in item.fields:
+        field_value = getattr(field_value, field)
+    claims = [Claim("met", field_value.quotes)] if field_value.met else []
+    measured = Measurement(float(field_value.met), field_value.met)
+    return Finding(".".join(item.fields), measured, restore_ids(field_value.reason, people), field_value.quotes, claims)

@@ -5,12 +5,10 @@ from typing import Any
 
 from pydantic import create_model
 
-from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.judges.protocols.people import with_ids
-from jurygraph.judges.protocols.protocol import People, ScoringProtocol
-from jurygraph.judges.protocols.scale import LOWEST, RatedStated, on_scale
-from jurygraph.schema import Noun
+from jurygraph.agents.judging.quotations import Finding
+from jurygraph.judges.protocols.protocol import LOWEST, People, RatingReply, ScoringProtocol, on_scale, restore_ids
+from jurygraph.schema import FrozenModel
 
 DIMENSIONS: Mapping[str, float] = {
     "constraint_satisfaction": 0.30,
@@ -21,8 +19,8 @@ DIMENSIONS: Mapping[str, float] = {
 }
 """The dimensions and their weights α_d (Table 8)."""
 
-_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatedStated, ...))
-_REPLY = create_model("VerdictsStated", __base__=Noun, **_FIELDS)
+_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatingReply, ...))
+_REPLY = create_model("VerdictsReply", __base__=FrozenModel, **_FIELDS)
 
 
 class Rubric(ScoringProtocol):
@@ -35,16 +33,16 @@ class Rubric(ScoringProtocol):
     def subjects(self, people: People) -> Sequence[str]:
         return tuple(DIMENSIONS)
 
-    def reply(self, people: People) -> type[Noun]:
+    def reply_model(self, people: People) -> type[FrozenModel]:
         return _REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         return {dimension: _build_finding(dimension, getattr(reply, dimension), people) for dimension in DIMENSIONS}
 
-    def reasons(self, people: People) -> int:
+    def max_reasons(self, people: People) -> int:
         return len(DIMENSIONS)
 
 
-def _build_finding(dimension: str, rated: RatedStated, people: People) -> Finding:
+def _build_finding(dimension: str, rated: RatingReply, people: People) -> Finding:
     claims = [Claim(f"a value of {rated.value:g}", rated.quotes)] if rated.value > LOWEST else []
-    return Finding(dimension, on_scale(rated.value), with_ids(rated.reason, people), rated.quotes, claims)
+    return Finding(dimension, on_scale(rated.value), restore_ids(rated.reason, people), rated.quotes, claims)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.http_guard import guarded
-from jurygraph.models.faults import RETRIED, Fault, chain, kind_of_status
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.backends.http_guard import guard_requests
+from jurygraph.models.faults import RETRYABLE, Fault, exception_chain, kind_of_status
+from jurygraph.models.request import Reply, Request
+from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ChatModel(Backend):
         kind = type(chat).__name__
         retries = getattr(chat, "max_retries", 0)
         if retries != 0:  # None means the default of its client
-            problem = f"it has max_retries={retries!r}, and would retry beside the retries here (calls.attempts)"
+            problem = f"it has max_retries={retries!r}, and would retry in addition to calls.attempts"
             raise ConfigError(f"model 'langchain:{kind}': {problem}; make it with max_retries=0")
         self.provider = f"langchain:{kind}"
         self.model = _model_name(chat) or kind
@@ -73,7 +73,7 @@ class ChatModel(Backend):
         except TimeoutError:
             raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
         except Fault as fault:
-            raise Fault(fault.kind, f"{self.model}: {self._redactor.text(str(fault))[:_MAX_MESSAGE]}") from None
+            raise Fault(fault.kind, f"{self.model}: {self._redactor.redact_text(str(fault))[:_MAX_MESSAGE]}") from None
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
             raise self._fault(error) from None
 
@@ -82,7 +82,7 @@ class ChatModel(Backend):
         from langsmith import tracing_context
 
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
-        with tracing_context(enabled=False), guarded() as exchange:
+        with tracing_context(enabled=False), guard_requests() as exchange:
             try:
                 answer = await self._with_parameters(request.parameters).ainvoke(messages, config={"callbacks": []})
             except Exception:
@@ -96,8 +96,8 @@ class ChatModel(Backend):
     def _fault(self, error: Exception) -> Fault:
         kind = _kind(error)
         wait = retry_after(_headers(error), datetime.now(UTC), throttled=kind == "rate-limit")
-        message = " ".join(self._redactor.text(f"{type(error).__name__}: {error}").split())
-        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRIED else None)
+        message = " ".join(self._redactor.redact_text(f"{type(error).__name__}: {error}").split())
+        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRYABLE else None)
 
     def _with_parameters(self, parameters: Mapping[str, Any]) -> "BaseChatModel":
         fields = type(self._chat).model_fields
@@ -112,9 +112,9 @@ def _load_model(path: str) -> "BaseChatModel":
     try:
         target = pkgutil.resolve_name(path)
     except Exception as error:  # the user's module may raise anything, such as for a missing key
-        problem = process_redactor().text(f"{type(error).__name__}: {error}")
+        problem = process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise ConfigError(
-            f"model 'langchain:{path}' cannot be had: {problem}; name one as package.module.name"
+            f"model 'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name"
         ) from error
     if not isinstance(target, BaseChatModel):
         problem = f"is a {type(target).__name__}, and no langchain-core chat model"
@@ -146,7 +146,7 @@ def _first_text(values: Mapping[str, Any], *names: str) -> str | None:
 
 def _kind(error: Exception) -> str:
     """Return the kind of fault of an error, by the error itself or else by its causes."""
-    return next((kind for cause in chain(error) if (kind := _own_kind(cause)) is not None), "unreadable")
+    return next((kind for cause in exception_chain(error) if (kind := _own_kind(cause)) is not None), "unreadable")
 
 
 def _own_kind(error: BaseException) -> str | None:
@@ -172,6 +172,6 @@ def _status(error: BaseException) -> int | None:
 
 def _headers(error: Exception) -> dict[str, str]:
     """Return the headers of the reply that caused the error: openai, anthropic and httpx keep it in `response`."""
-    candidates = (getattr(getattr(cause, "response", None), "headers", None) for cause in chain(error))
+    candidates = (getattr(getattr(cause, "response", None), "headers", None) for cause in exception_chain(error))
     headers = next((headers for headers in candidates if isinstance(headers, Mapping)), {})
     return {str(name): str(value) for name, value in headers.items()}

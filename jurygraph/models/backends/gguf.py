@@ -13,10 +13,10 @@ from secrets import token_urlsafe
 from typing import Any
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
-from jurygraph.models.probability import telling
+from jurygraph.models.probability import value_token_indices
+from jurygraph.models.request import Reply, Request, Token
 
 NO_LOG = -1
 """Verbosity at which the engine prints nothing."""
@@ -77,7 +77,7 @@ class Gguf(Backend):
         except TimeoutError:
             raise Fault("timeout", f"{self.model} gave no whole reply within {timeout:g} s") from None
         except (TypeError, ValueError, RuntimeError) as error:  # raised by the library for invalid requests
-            raise Fault("rejected", f"{self.model} cannot be asked this: {error}") from None
+            raise Fault("rejected", f"{self.model} rejected the request: {error}") from None
         return _reply(chunks)
 
     async def close(self) -> None:
@@ -227,7 +227,7 @@ def _fault(error: dict[str, Any]) -> Fault:
 
 
 def _tokens(entries: Sequence[dict[str, Any]], text: str) -> tuple[Token, ...]:
-    indices = telling(text, [token["token"] for token in entries])
+    indices = value_token_indices(text, [token["token"] for token in entries])
     return tuple(
         Token(text=token["token"], logprob=_logprob(token), others=_others(token) if index in indices else ())
         for index, token in enumerate(entries)

@@ -1,12 +1,12 @@
 """Limit what the HTTP clients of other libraries accept: no redirect, and no reply beyond a fixed size.
 
 litellm, and a user's own chat model, bring HTTP clients that follow redirects and read a reply of any size, compressed
-or not. All of them send through a transport of httpx. The guard wraps these transports once, and acts only on requests
-that are sent within `guarded()`: other uses of httpx in this process keep their own behaviour.
+or not. All of them call `send` of an httpx client, whatever transport it has. The guard wraps this method once, and
+acts only on requests that are sent within `guard_requests()`: other uses of httpx in this process keep their behaviour.
 """
 
 import zlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, wraps
@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from jurygraph.models.backends.complaints import LARGEST_ERROR, complaint_in, kind_of_complaint
-from jurygraph.models.faults import Fault, kind_of_status
+from jurygraph.models.faults import MAX_ERROR_BYTES, Fault, error_kind, kind_of_status, parse_error
 
 if TYPE_CHECKING:
     import httpx
@@ -36,6 +35,8 @@ _MAX_SHOWN = 100
 _DESCRIBE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _IDENTITY = ("", "identity")
 _GZIP = zlib.MAX_WBITS | 16
+_UNREAD = {"stream": True, "follow_redirects": False}
+"""Options of `send` under which the guard reads the body, and no request follows a redirect."""
 
 
 class Exchange:
@@ -66,7 +67,7 @@ class Exchange:
 
         content = body.finish()
         if response.status_code < 300:
-            require_few_values(content)
+            check_value_count(content)
             if self._json:
                 _require_json(content)
         self.bodies.append(content)
@@ -80,7 +81,7 @@ class Exchange:
         """Return the kind of fault by the status and the body of the last reply; None if it was no error."""
         if self.status is None or self.status < 400:
             return None
-        return kind_of_complaint(self.status, complaint_in(bytearray(self.bodies[-1])))
+        return error_kind(self.status, parse_error(bytearray(self.bodies[-1])))
 
     def require_no_fault(self) -> None:
         """Raise `Fault` if the last reply was rejected, whatever the client made of that."""
@@ -107,9 +108,9 @@ class _Body:
             raise Fault(kind_of_status(status), problem)
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in (*_IDENTITY, _ENCODING) and status < 400:
-            raise Fault("unreadable", f"the reply is compressed as {encoding[:40]!r}; only {_ENCODING} was asked for")
+            raise Fault("unreadable", f"the reply is compressed as {encoding[:40]!r}; only {_ENCODING} was requested")
         self._is_error = status >= 400
-        self._max_size = LARGEST_ERROR if self._is_error else LARGEST
+        self._max_size = MAX_ERROR_BYTES if self._is_error else LARGEST
         self._decoder = None if encoding in _IDENTITY else zlib.decompressobj(_GZIP)
         self._is_skipped = self._is_error and encoding not in (*_IDENTITY, _ENCODING)
         self._content = bytearray()
@@ -124,14 +125,14 @@ class _Body:
             self._content += self._decode(chunk)
         except zlib.error as error:
             if not self._is_error:
-                raise Fault("unreadable", f"the reply is no valid {_ENCODING}: {error}") from None
+                raise Fault("unreadable", f"the reply is not valid {_ENCODING}: {error}") from None
             return False
         return max(self._received, len(self._content)) <= self._max_size or self._refuse_rest()
 
     def finish(self) -> bytes:
         """Return the whole body."""
         if self._decoder is not None and not self._decoder.eof and not self._is_error:
-            raise Fault("unreadable", f"the reply is no valid {_ENCODING}: it ends too early")
+            raise Fault("unreadable", f"the reply is not valid {_ENCODING}: it ends too early")
         return bytes(self._content[: self._max_size])
 
     def _decode(self, chunk: bytes) -> bytes:
@@ -150,7 +151,7 @@ class _Body:
         return False
 
 
-def require_few_values(content: bytes | bytearray) -> None:
+def check_value_count(content: bytes | bytearray) -> None:
     """Raise `Fault` for a reply with so many values that a client would block everything else while parsing it."""
     if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
         raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
@@ -163,7 +164,7 @@ def _require_json(content: bytes) -> None:
         from_json(content, allow_inf_nan=True)
     except ValueError as error:
         begins = content[:_MAX_SHOWN].decode(errors="replace")
-        raise Fault("unreadable", f"the reply is no JSON: {error}; it begins with {begins!r}") from None
+        raise Fault("unreadable", f"the reply is not JSON: {error}; it begins with {begins!r}") from None
 
 
 def _count_objects(content: bytes | bytearray) -> int:
@@ -190,7 +191,7 @@ _EXCHANGE: ContextVar[Exchange | None] = ContextVar("jurygraph_exchange", defaul
 
 
 @contextmanager
-def guarded(json: bool = False) -> Iterator[Exchange]:
+def guard_requests(json: bool = False) -> Iterator[Exchange]:
     """Guard every httpx request in this context, and collect the results.
 
     With `json`, a reply that is not one valid JSON value is rejected, before its readers repeat it in their errors.
@@ -208,64 +209,50 @@ def guarded(json: bool = False) -> Iterator[Exchange]:
 def _guard_httpx() -> None:
     import httpx
 
-    guard_async_transport(httpx.AsyncHTTPTransport)
-    _guard_sync_transport(httpx.HTTPTransport)
+    send_async, send_sync = httpx.AsyncClient.send, httpx.Client.send
 
-
-@cache
-def guard_async_transport(transport: Any) -> None:
-    """Guard a class of httpx's async transports."""
-    send: Callable[[Any, httpx.Request], Awaitable[httpx.Response]] = transport.handle_async_request
-
-    @wraps(send)
-    async def handle(self: Any, request: "httpx.Request") -> "httpx.Response":
+    @wraps(send_async)
+    async def send_guarded(client: "httpx.AsyncClient", request: "httpx.Request", **options: Any) -> "httpx.Response":
         exchange = _EXCHANGE.get()
         if exchange is None:
-            return await send(self, request)
-        exchange.begin(request)
-        with _recorded_failures(exchange, request):
-            response = await send(self, request)
+            return await send_async(client, request, **options)
+        with _recorded_attempt(exchange, request):
+            response = await send_async(client, request, **{**options, **_UNREAD})
             try:
                 body = _Body(response)
-                async for chunk in response.stream:  # type: ignore[union-attr]
+                async for chunk in response.aiter_raw():
                     if not body.add(chunk):
                         break
             finally:
                 await response.aclose()
             return exchange.finish(request, response, body)
 
-    transport.handle_async_request = handle
-
-
-def _guard_sync_transport(transport: Any) -> None:
-    """Guard a class of httpx's sync transports: some providers and chat models have no other."""
-    send: Callable[[Any, httpx.Request], httpx.Response] = transport.handle_request
-
-    @wraps(send)
-    def handle(self: Any, request: "httpx.Request") -> "httpx.Response":
+    @wraps(send_sync)  # some providers and chat models have no other
+    def send_guarded_sync(client: "httpx.Client", request: "httpx.Request", **options: Any) -> "httpx.Response":
         exchange = _EXCHANGE.get()
         if exchange is None:
-            return send(self, request)
-        exchange.begin(request)
-        with _recorded_failures(exchange, request):
-            response = send(self, request)
+            return send_sync(client, request, **options)
+        with _recorded_attempt(exchange, request):
+            response = send_sync(client, request, **{**options, **_UNREAD})
             try:
                 body = _Body(response)
-                for chunk in response.stream:  # type: ignore[union-attr]
+                for chunk in response.iter_raw():
                     if not body.add(chunk):
                         break
             finally:
                 response.close()
             return exchange.finish(request, response, body)
 
-    transport.handle_request = handle
+    httpx.AsyncClient.send = send_guarded  # type: ignore[assignment, method-assign]
+    httpx.Client.send = send_guarded_sync  # type: ignore[assignment, method-assign]
 
 
 @contextmanager
-def _recorded_failures(exchange: Exchange, request: "httpx.Request") -> Iterator[None]:
+def _recorded_attempt(exchange: Exchange, request: "httpx.Request") -> Iterator[None]:
     """Record why a request failed; a rejection by the guard is raised as an error that every httpx client expects."""
     import httpx
 
+    exchange.begin(request)
     try:
         yield
     except Fault as fault:
@@ -282,7 +269,7 @@ def _fault_of(error: "httpx.RequestError") -> Fault | None:
 
     cause = error.__cause__
     if isinstance(cause, aiohttp.ClientResponseError):
-        return Fault("unreadable", f"what came is no HTTP: {cause.message}")
+        return Fault("unreadable", f"the response is not HTTP: {cause.message}")
     return None
 
 

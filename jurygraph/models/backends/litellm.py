@@ -5,26 +5,33 @@ import importlib
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice
-from operator import itemgetter
 from typing import Any
 from weakref import WeakSet
 
 from pydantic_core import from_json
 
-from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.complaints import LARGEST_ERROR
-from jurygraph.models.backends.http_guard import Exchange, guard_async_transport, guarded
-from jurygraph.models.faults import BROKEN_OFF, BY_RESPONSE, OUT_OF_FUNDS, RETRIED, Fault, chain, kind_of_status
-from jurygraph.models.prices import Price
-from jurygraph.models.probability import spelled, telling
-from jurygraph.models.retry_after import retry_after
-from jurygraph.safety.known_secrets import found_in, process_redactor
+from jurygraph.models.backends.http_guard import Exchange, guard_requests
+from jurygraph.models.budget import Price
+from jurygraph.models.faults import (
+    ABORTED,
+    MAX_ERROR_BYTES,
+    OUT_OF_FUNDS,
+    RESPONSE_KINDS,
+    RETRYABLE,
+    Fault,
+    exception_chain,
+    kind_of_status,
+)
+from jurygraph.models.probability import read_tokens
+from jurygraph.models.request import Form, Reply, Request
+from jurygraph.models.retries import retry_after
+from jurygraph.safety.known_secrets import find_secrets, process_redactor
 
 FORMS = {
     "openai/": Capabilities("native", logprobs=True),
@@ -124,8 +131,14 @@ _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 _OWN_KINDS = ("server", "rejected")
 """Kinds of the statuses 500 and 400, which litellm raises itself if it cannot read a reply."""
 
-LONGEST_TIMEOUT = 86_400.0
-"""Seconds; the same for all requests, since litellm creates a client, with its own connections, for each timeout."""
+FIXED_ARGUMENTS = {
+    "timeout": 86_400.0,  # the same for all: litellm creates a client, with its own connections, for each timeout
+    "max_retries": 0,
+    "num_retries": 0,
+    "caching": False,
+    "no-log": True,
+}
+"""Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 """Exceptions that litellm raises for a malformed reply."""
@@ -146,7 +159,7 @@ class LiteLLM(Backend):
         self.model = model
         self.endpoint = _endpoint("base_url", base_url) if base_url else _endpoint(*_find_address(model))
         self._base_url = base_url
-        self.secrets = tuple(found_in(os.environ))
+        self.secrets = tuple(find_secrets(os.environ))
         self._redactor = process_redactor(self.secrets)
         self._dropped_parameters = _longest_prefix_entry(LEFT_OUT, model, frozenset())
         self._capabilities: Capabilities = _longest_prefix_entry(FORMS, model, UNKNOWN)
@@ -170,7 +183,7 @@ class LiteLLM(Backend):
         if self.model.startswith(_OLLAMA):  # else litellm asks the server for unknown models twice before each request
             litellm.model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
         USING.add(self)
-        with guarded(json=True) as exchange:
+        with guard_requests(json=True) as exchange:
             try:
                 async with asyncio.timeout(timeout):
                     answer = await litellm.acompletion(**self._arguments(request))
@@ -203,29 +216,25 @@ class LiteLLM(Backend):
             "model": self.model,
             "base_url": self._base_url,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            "timeout": LONGEST_TIMEOUT,
-            "max_retries": 0,
-            "num_retries": 0,
-            "caching": False,
             "drop_params": False,
-            "no-log": True,
+            **FIXED_ARGUMENTS,
         }
 
     def _prefix_model(self, fault: Fault) -> Fault:
-        return Fault(fault.kind, f"{self.model}: {self._redactor.text(str(fault))[:_MAX_MESSAGE]}")
+        return Fault(fault.kind, f"{self.model}: {self._redactor.redact_text(str(fault))[:_MAX_MESSAGE]}")
 
     def _fault(self, error: Exception, exchange: Exchange) -> Fault:
         if exchange.fault is not None:
             return self._prefix_model(exchange.fault)
         kind = _kind(error)
-        if kind not in BY_RESPONSE:
+        if kind not in RESPONSE_KINDS:
             kind = exchange.error_kind() or kind
         if kind in _OWN_KINDS and exchange.status is not None and exchange.status < 300:
             kind = "unreadable"
         headers = getattr(error, "litellm_response_headers", None) or {}
         wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit")
-        message = " ".join(self._redactor.text(f"{type(error).__name__}: {error}"[:LARGEST_ERROR]).split())
-        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRIED else None)
+        message = " ".join(self._redactor.redact_text(f"{type(error).__name__}: {error}"[:MAX_ERROR_BYTES]).split())
+        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRYABLE else None)
 
 
 USING: WeakSet[LiteLLM] = WeakSet()
@@ -257,21 +266,19 @@ def _endpoint(source: str, address: str | None) -> str | None:
     if address is None:
         return None
     if _WITH_USER.match(address.strip()):
-        raise ValueError(f"{source}: the URL holds a user or a password; leave it out, and give the key apart")
+        raise ValueError(f"{source}: the URL contains a user or a password; leave it out, and pass the key separately")
     return re.split(r"[?#]", address.strip(), maxsplit=1)[0].rstrip("/")
 
 
 @cache
 def library() -> Any:
-    """Return litellm, set up to fetch nothing, cache nothing and send no telemetry, with its HTTP requests guarded."""
+    """Return litellm, set up to fetch nothing, cache nothing and send no telemetry."""
     os.environ.update(_SETTINGS)
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.set_verbose = False
     litellm.DEFAULT_MAX_RETRIES = 0  # its embeddings use this default if a call sets 0
-    transports: Any = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport")
-    guard_async_transport(transports.LiteLLMAiohttpTransport)
     for name in _LOGGERS:  # they would print prompts and keys
         logging.getLogger(name).disabled = True
     return litellm
@@ -313,7 +320,7 @@ def _kind_without_answer(error: Exception) -> str:
     import httpx
     import openai
 
-    for cause in islice(chain(error), 1, None):  # skip litellm's own classes, which derive from openai's
+    for cause in islice(exception_chain(error), 1, None):  # skip litellm's own classes, which derive from openai's
         if isinstance(cause, httpx.TransportError | openai.APIConnectionError):
             return "connection"
         if type(cause) is openai.OpenAIError:  # its client cannot be created without a key
@@ -328,11 +335,12 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
         raise Fault("unreadable", f"{model}: the reply has no choices")
     choice = answer.choices[0]
     native = (getattr(choice, "provider_specific_fields", None) or {}).get("native_finish_reason")
-    if native in BROKEN_OFF:  # litellm reports these as "stop"
+    if native in ABORTED:  # litellm reports these as "stop"
         raise Fault("server", f"{model}: the server broke the reply off (finish_reason {native!r})")
     special = choice.message.provider_specific_fields or {}
     sent = from_json(body)
     text = _restore_text(choice.message.content or "", sent)
+    logprobs = getattr(choice, "logprobs", None)
     return Reply(
         text=text,
         finish=_finish(model, sent) or choice.finish_reason,
@@ -340,7 +348,7 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 if the provider did not report it
         tokens_out=answer.usage.completion_tokens or None,
-        tokens=_tokens(getattr(getattr(choice, "logprobs", None), "content", None) or (), text),
+        tokens=read_tokens(logprobs.model_dump() if logprobs else None, text),
     )
 
 
@@ -384,22 +392,3 @@ def _strings(value: Any) -> Iterator[str]:
             pending.extend(reversed(item.values()))
         elif isinstance(item, list):
             pending.extend(reversed(item))
-
-
-def _tokens(entries: Sequence[Any], text: str) -> tuple[Token, ...]:
-    texts = spelled([(token.token, token.bytes) for token in entries])
-    indices = telling(text, texts)
-    return tuple(
-        Token(text=texts[index], logprob=token.logprob, others=_others(token) if index in indices else ())
-        for index, token in enumerate(entries)
-    )
-
-
-def _others(entry: Any) -> tuple[tuple[str, float], ...]:
-    return tuple(
-        sorted(
-            ((alternative.token, alternative.logprob) for alternative in entry.top_logprobs),
-            key=itemgetter(1),
-            reverse=True,
-        )
-    )

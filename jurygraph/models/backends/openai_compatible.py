@@ -5,8 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from io import BytesIO
-from operator import itemgetter
-from typing import Annotated, Any, NamedTuple, NotRequired
+from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -15,23 +14,21 @@ from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 from yarl import URL
 
-from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.complaints import LARGEST_ERROR, Complaint, complaint_in, kind_of_complaint
 from jurygraph.models.backends.http_guard import LARGEST
-from jurygraph.models.faults import BROKEN_OFF, RETRIED, Fault
-from jurygraph.models.probability import spelled, telling
-from jurygraph.models.retry_after import retry_after
+from jurygraph.models.faults import ABORTED, MAX_ERROR_BYTES, RETRYABLE, Fault, ServerError, error_kind, parse_error
+from jurygraph.models.probability import read_tokens
+from jurygraph.models.request import Form, Reply, Request
+from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
+T = TypeVar("T")
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
 _MAX_MESSAGE = 300
 _MOST_TOKENS = 1 << 31
-_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
-_ROUNDING = 1e-3
 _IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 _KEY = re.compile(r"[!-~]+")
-_NO_ADDRESS = "the URL is no web address; give one such as http://127.0.0.1:8000/v1"
+_NO_ADDRESS = "the URL is not a web address; give one such as http://127.0.0.1:8000/v1"
 
 
 class _Message(TypedDict):
@@ -54,7 +51,9 @@ class _Envelope(TypedDict):
 _ENVELOPE = TypeAdapter(_Envelope)
 
 
-class _Answer(NamedTuple):
+class Answer(NamedTuple):
+    """An HTTP reply, with no more of its content than is read of any reply."""
+
     status: int
     headers: Mapping[str, str]
     content: bytearray
@@ -86,7 +85,6 @@ class OpenAICompatible(Backend):
         self.model = model
         self.secrets = () if key is None else (key,)
         self._capabilities = Capabilities(form, logprobs)
-        self._address = URL(f"{self.endpoint}/chat/completions")
         self._connections = connections
         self._redactor = process_redactor(self.secrets)
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
@@ -98,37 +96,57 @@ class OpenAICompatible(Backend):
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
+        reply = read_reply(self.parse(await self.post("chat/completions", _body(request), timeout), _ENVELOPE))
+        if reply.finish in ABORTED:
+            raise self._fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
+        return reply
+
+    async def post(self, path: str, body: Mapping[str, Any], timeout: float) -> Answer:
+        """Send a request to a path below the URL, and return the answer if it is no error. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):
-                answer = await self._answer(_body(request))
+                answer = await self._exchange(URL(f"{self.endpoint}/{path}"), _to_json_bytes(body))
         except TimeoutError:
             raise self._fault("timeout", f"no whole reply within {timeout:g} s") from None
         except aiohttp.ClientResponseError as error:
-            raise self._fault("unreadable", f"what came is no HTTP: {error.message}") from None
+            raise self._fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise self._fault("connection", f"{error}" or type(error).__name__) from None
         if not 200 <= answer.status < 300:
-            raise self._complaint_fault(answer.status, answer.headers, complaint_in(answer.content))
+            raise self._complaint_fault(answer.status, answer.headers, parse_error(answer.content))
         if len(answer.content) > LARGEST:
             raise self._fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
-        return self._reply(answer)
+        return answer
+
+    def parse(self, answer: Answer, form: TypeAdapter[T]) -> T:
+        """Return the content of an answer. Raises `Fault` if it is an error, or not in this form."""
+        try:
+            return form.validate_json(answer.content)
+        except ValidationError as error:
+            complaint = parse_error(answer.content)
+            if complaint.status is not None:
+                raise self._complaint_fault(complaint.status, answer.headers, complaint) from None
+            first = error.errors(include_url=False, include_input=False)[0]
+            location = ".".join(map(str, first["loc"])) or "the body"
+            problem = f"the reply is not in the format: {location}: {first['msg']}"
+            raise self._fault("unreadable", f"{problem}; it begins with {complaint.message!r}") from None
 
     async def close(self) -> None:
         """Close the connections of the running loop, and of loops that have ended."""
         running = asyncio.get_running_loop()
         await self._close_sessions(*(loop for loop in self._sessions if loop is running or loop.is_closed()))
 
-    async def _answer(self, body: bytes) -> _Answer:
+    async def _exchange(self, address: URL, body: bytes) -> Answer:
         session = await self._session()
         data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
-        async with session.post(self._address, data=data, allow_redirects=False) as response:
-            most = LARGEST if response.status < 300 else LARGEST_ERROR
+        async with session.post(address, data=data, allow_redirects=False) as response:
+            most = LARGEST if response.status < 300 else MAX_ERROR_BYTES
             content = bytearray()
             while not response.content.at_eof() and len(content) <= most:
                 content += await response.content.readany()
             if len(content) > most:
                 response.close()
-            return _Answer(response.status, response.headers, content)
+            return Answer(response.status, response.headers, content)
 
     async def _session(self) -> aiohttp.ClientSession:
         """Return the session of the running loop: connections of one loop cannot be used in another."""
@@ -153,30 +171,15 @@ class OpenAICompatible(Backend):
             timeout=aiohttp.ClientTimeout(total=None),  # `complete` has one of its own
         )
 
-    def _reply(self, answer: _Answer) -> Reply:
-        try:
-            reply = read_reply(_ENVELOPE.validate_json(answer.content))
-        except ValidationError as error:
-            complaint = complaint_in(answer.content)
-            if complaint.status is not None:
-                raise self._complaint_fault(complaint.status, answer.headers, complaint) from None
-            first = error.errors(include_url=False, include_input=False)[0]
-            location = ".".join(map(str, first["loc"])) or "the body"
-            problem = f"the reply is no chat completion: {location}: {first['msg']}"
-            raise self._fault("unreadable", f"{problem}; it begins with {complaint.message!r}") from None
-        if reply.finish in BROKEN_OFF:
-            raise self._fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
-        return reply
-
-    def _complaint_fault(self, status: int, headers: Mapping[str, str], complaint: Complaint) -> Fault:
-        kind = kind_of_complaint(status, complaint)
-        wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit") if kind in RETRIED else None
+    def _complaint_fault(self, status: int, headers: Mapping[str, str], complaint: ServerError) -> Fault:
+        kind = error_kind(status, complaint)
+        wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit") if kind in RETRYABLE else None
         if 300 <= status < 400:
             return self._fault(kind, f"{status}, a redirect; give the URL that it leads to, if you trust that server")
         return self._fault(kind, f"{status}: {complaint.message}", wait)
 
     def _fault(self, kind: str, problem: str, wait: float | None = None) -> Fault:
-        message = self._redactor.text(problem[:LARGEST_ERROR])
+        message = self._redactor.redact_text(problem[:MAX_ERROR_BYTES])
         return Fault(kind, f"{self.endpoint}: {message[:_MAX_MESSAGE]}", wait)
 
 
@@ -188,13 +191,13 @@ def _endpoint(url: str) -> str:
     except ValueError:
         raise ValueError(_NO_ADDRESS) from None
     if "@" in parts.netloc or "?" in url or "#" in url:
-        raise ValueError("the URL holds a user, a password or a query, which may be secret; give the key apart")
+        raise ValueError("the URL contains a user, a password or a query, which may be secret; pass the key separately")
     if not is_usable:
         raise ValueError(_NO_ADDRESS)
     return url.strip().rstrip("/")
 
 
-def _body(request: Request) -> bytes:
+def _body(request: Request) -> dict[str, Any]:
     body: dict[str, Any] = {
         **request.parameters,
         "model": request.model,
@@ -203,6 +206,10 @@ def _body(request: Request) -> bytes:
     if request.form == "native" and request.answer is not None:
         schema = {"name": "verdict", "strict": True, "schema": request.answer}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return body
+
+
+def _to_json_bytes(body: Mapping[str, Any]) -> bytes:
     try:
         return to_json(body)
     except PydanticSerializationError as error:
@@ -243,40 +250,3 @@ def _tokens_out(usage: Any) -> int | None:
 def _read_count(usage: Any, name: str) -> int | None:
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if type(count) is int and 0 <= count < _MOST_TOKENS else None
-
-
-def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
-    """Return every token, or none if one cannot be read: with a gap they would spell another text."""
-    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
-    if not isinstance(entries, list):
-        return ()
-    read = [token for token in map(_token, entries) if token is not None]
-    if len(read) < len(entries):
-        return ()
-    texts = [token for token, _ in read]
-    if text not in "".join(texts):
-        texts = spelled([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
-    indices = telling(text, texts)
-    return tuple(
-        Token.model_construct(text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ())
-        for index, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
-    )
-
-
-def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    top = entry.get("top_logprobs")
-    others = [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
-    return tuple(sorted(others, key=itemgetter(1), reverse=True))
-
-
-def _token(entry: Any) -> tuple[str, float] | None:
-    """Return a token and its log probability, which is at most 0; None if there is no such pair."""
-    if not isinstance(entry, dict):
-        return None
-    text: Any = entry.get("token")
-    number: Any = entry.get("logprob")
-    if not isinstance(text, str) or not isinstance(number, (float, int)) or not number <= _ROUNDING:
-        return None
-    if _LEAST_LOGPROB <= number <= 0.0:
-        return text, float(number)
-    return text, 0.0 if number > 0.0 else _LEAST_LOGPROB

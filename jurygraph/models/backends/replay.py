@@ -10,12 +10,12 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.models.asking import Reply, Request
+from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
-from jurygraph.models.recording import recorded
-from jurygraph.schema import canonical
-from jurygraph.sources.complaint import shortened
+from jurygraph.models.recording import read_recording
+from jurygraph.models.request import Reply, Request
+from jurygraph.schema import canonical_json
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Replay(Backend):
     """
 
     def __init__(self, path: str | Path, which: str | None = None) -> None:
-        recording = recorded(path)
+        recording = read_recording(path)
         if recording.torn:
             log.warning("%s: the last line is torn and left out; its call was not recorded", path)
         if not recording.calls:
@@ -65,12 +65,12 @@ class Replay(Backend):
         call = self._calls.get(request.digest)
         if call is not None:
             return call.reply
-        nearest = self._request_index.nearest(request)
+        nearest = self._request_index.nearest_request(request)
         problem = f"{self._path.name} holds no reply to this request"
         difference = (
             f"the nearest that it holds ({nearest.digest[:12]}) differs in its {_describe_difference(request, nearest)}"
         )
-        raise Fault("unrecorded", f"{problem}; {difference}; ask as was recorded, or record anew")
+        raise Fault("unrecorded", f"{problem}; {difference}; use the recorded settings, or record again")
 
 
 class _RequestIndex:
@@ -82,7 +82,7 @@ class _RequestIndex:
             self._by_text[_user_text(request)].append(request)
         self._texts = sorted(self._by_text, key=len)
 
-    def nearest(self, request: Request) -> Request:
+    def nearest_request(self, request: Request) -> Request:
         """Return the request with the most similar question and, among several, with the fewest parts that differ."""
         text = _user_text(request)
         alike = self._by_text[text if text in self._by_text else self._most_similar(text)]
@@ -129,9 +129,13 @@ def _capabilities(requests: list[Request]) -> Capabilities:
 
 def _differing_fields(request: Request, other: Request) -> list[tuple[str, str]]:
     """Return the parts, and their fields, in which requests differ as JSON, where 1 is neither 1.0 nor true."""
-    fields_here, fields_there = request.said(), other.said()
+    fields_here, fields_there = request.to_identity(), other.to_identity()
     fields = [(part, field) for part, fields in _PARTS.items() for field in fields]
-    return [(part, field) for part, field in fields if canonical(fields_here[field]) != canonical(fields_there[field])]
+    return [
+        (part, field)
+        for part, field in fields
+        if canonical_json(fields_here[field]) != canonical_json(fields_there[field])
+    ]
 
 
 def _describe_difference(request: Request, other: Request) -> str:
@@ -149,7 +153,7 @@ def _describe_difference(request: Request, other: Request) -> str:
         value, other_value = _dump_parameter(value, field), _dump_parameter(other_value, field)
     else:
         value, other_value = json.dumps(value), json.dumps(other_value)
-    return f"{part}: {field} is {shortened(value)} here and {shortened(other_value)} there"
+    return f"{part}: {field} is {shorten(value)} here and {shorten(other_value)} there"
 
 
 def _dump_parameter(parameters: dict[str, JsonValue], name: str) -> str:

@@ -5,16 +5,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.models.faults import Fault
-
-Floats = NDArray[np.float64]
 
 TIMEOUT = 60.0
 """Seconds for one request to a server."""
 
-AT_ONCE = 32
+BATCH_SIZE = 32
 """Most texts or documents in one request: many servers accept no more."""
 
 
@@ -33,7 +31,7 @@ class Embedder(_Model):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return the unit vectors [N, D] of up to `AT_ONCE` texts, in order; a zero vector stays zero.
+        """Return the unit vectors [N, D] of up to `BATCH_SIZE` texts, in order; a zero vector stays zero.
 
         Raises `Fault`, and then returns no vector at all.
         """
@@ -46,13 +44,13 @@ class Reranker(_Model):
 
     @abstractmethod
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        """Return the raw scores [N] of up to `AT_ONCE` documents, in order.
+        """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order.
 
         Raises `Fault`, and then returns no score at all.
         """
 
 
-def unit_rows(vectors: Any, count: int, name: str) -> Floats:
+def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     """Return vectors [count, D] as float64, each divided by its length, or 0.
 
     Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used. Booleans and
@@ -62,7 +60,7 @@ def unit_rows(vectors: Any, count: int, name: str) -> Floats:
     if rows is None:
         raise Fault("unreadable", f"{name}: its embeddings are no vectors of numbers of one length")
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
-        raise Fault("unreadable", f"{name}: {count} vectors were asked for, and what came has the shape {rows.shape}")
+        raise Fault("unreadable", f"{name}: expected {count} vectors, got the shape {rows.shape}")
     if not np.isfinite(rows).all():
         raise Fault("unreadable", f"{name}: an embedding holds a number that is not finite")
     largest = np.abs(rows).max(axis=1, keepdims=True)  # scale by it first, so that no square overflows or underflows
@@ -71,13 +69,13 @@ def unit_rows(vectors: Any, count: int, name: str) -> Floats:
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))
 
 
-def all_scores(values: Any, count: int, name: str) -> Floats:
+def validate_scores(values: Any, count: int, name: str) -> Floats:
     """Return scores [count] as float64. Raises `Fault` unless there are `count` finite numbers: then none is used."""
     scores = _to_numbers(values)
     if scores is None:
         raise Fault("unreadable", f"{name}: its scores are no numbers")
     if scores.shape != (count,):
-        raise Fault("unreadable", f"{name}: one score for each of {count} documents was asked for, not {scores.shape}")
+        raise Fault("unreadable", f"{name}: expected {count} scores, one per document, got {scores.shape}")
     if not np.isfinite(scores).all():
         raise Fault("unreadable", f"{name}: a score is not finite")
     return scores
@@ -104,10 +102,10 @@ def _has_only_numbers(values: Any) -> bool:
     return isinstance(values, int | float) and not isinstance(values, bool)
 
 
-def by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
+def sort_by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
     """Return the values for the indices 0 to count - 1, in order; they may arrive in any order.
 
-    Raises `Fault` if an index is no integer, is missing, occurs twice or was not requested: then none is used.
+    Raises `Fault` if an index is not an integer, is missing, occurs twice or was not requested: then none is used.
     """
     indices = [index for index, _ in entries]
     if not all(type(index) is int for index in indices) or sorted(indices) != list(range(count)):

@@ -7,9 +7,10 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.backends.gguf import NO_LOG, Gguf, free_cores, library, start_server
-from jurygraph.models.embedding.embedder import Embedder, Floats, by_index, unit_rows
+from jurygraph.models.embedding.embedder import Embedder, normalize_vectors, sort_by_index
 from jurygraph.models.faults import Fault
 
 _CONTEXT = 2048
@@ -38,7 +39,7 @@ class GgufEmbedder(Embedder):
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-gguf-embedding")
         entries = await asyncio.get_running_loop().run_in_executor(self._thread, self._embed_in_thread, list(texts))
-        return unit_rows(by_index(entries, len(texts), self.name), len(texts), self.name)
+        return normalize_vectors(sort_by_index(entries, len(texts), self.name), len(texts), self.name)
 
     def close(self) -> None:
         thread, self._thread = self._thread, None
@@ -53,7 +54,7 @@ class GgufEmbedder(Embedder):
         except ConfigError as error:
             raise Fault("unknown-model", str(error)) from None
         except TypeError as error:  # raised by the library for text that is not valid UTF-8
-            raise Fault("rejected", f"{self.name} cannot be asked this: {error}") from None
+            raise Fault("rejected", f"{self.name} rejected the request: {error}") from None
         if "error" in answer:
             raise _fault(self.name, answer["error"])
         return [(entry["index"], entry["embedding"]) for entry in answer["data"]]

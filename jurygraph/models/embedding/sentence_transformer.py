@@ -10,8 +10,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, TypeVar
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.embedder import Embedder, Floats, Reranker, all_scores, unit_rows
+from jurygraph.models.embedding.embedder import Embedder, Reranker, normalize_vectors, validate_scores
 from jurygraph.models.faults import Fault
 from jurygraph.safety.known_secrets import process_redactor
 
@@ -37,7 +38,7 @@ class SentenceTransformerEmbedder(Embedder):
         self._model = _ModelThread(self.name, lambda library: library.SentenceTransformer(named))
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        return unit_rows(await self._model.ask(lambda model: _embed(model, texts)), len(texts), self.name)
+        return normalize_vectors(await self._model.ask(lambda model: _embed(model, texts)), len(texts), self.name)
 
     def close(self) -> None:
         self._model.close()
@@ -55,7 +56,7 @@ class CrossEncoderReranker(Reranker):
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         scores = await self._model.ask(lambda model: _score(model, query, documents))
-        return all_scores(scores, len(documents), self.name)
+        return validate_scores(scores, len(documents), self.name)
 
     def close(self) -> None:
         self._model.close()
@@ -92,7 +93,9 @@ class _ModelThread:
             try:
                 self._model = _load_model(self._load)
             except Exception as error:  # noqa: BLE001 - a broken file may raise anything
-                message = " ".join(process_redactor().text(f"{type(error).__name__}: {error}").split())[:_MAX_MESSAGE]
+                message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())[
+                    :_MAX_MESSAGE
+                ]
                 self._error = f"{self._name}: sentence-transformers cannot load it: {message}"
         if self._error is not None:
             raise Fault("unknown-model", self._error)

@@ -21,9 +21,9 @@ from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import Text
-from jurygraph.runs.store.drafts import write_whole
+from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import canonical
+from jurygraph.schema import canonical_json
 
 Member = tuple[str, Iterable[bytes]]
 
@@ -31,7 +31,7 @@ README = b"""\
 How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
-their rewards, verdicts and calls. All can be made anew, but for a head (--expect-head) or a key (--signer) you know.
+their rewards, verdicts and calls. All can be forged, except a head (--expect-head) or a key (--signer) you know.
 Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl; that texts are true.
 """
 
@@ -40,11 +40,11 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     """Write a run, in its state when it was opened, completely or not at all; `traces` are the lines of its traces.
 
     An erasure in the run meanwhile gives a bundle that does not verify: write it again. Raises `InputError` where
-    `output` exists and is no file, and `TraceMismatch` where a text is not UTF-8.
+    `output` exists and is not a file, and `TraceMismatch` where a text is not UTF-8.
     """
     if output.exists() and not output.is_file():
-        raise InputError(f"{output}: is there and is no file; name another one for the bundle")
-    write_whole(output, _zip(_members(run, traces)))
+        raise InputError(f"{output}: exists and is not a file; name another file for the bundle")
+    write_atomically(output, _zip(_members(run, traces)))
 
 
 def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
@@ -54,8 +54,10 @@ def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
     if (run.folder / place.SEAL).exists():
         yield place.SEAL, [(run.folder / place.SEAL).read_bytes()]
     yield from _ledger_members(run.ledger, run.ledger.count)
-    if run.base is not None and run.extent is not None:
-        for name, lines in _ledger_members(run.base.ledger, _last_exported_record(run.base.ledger, run.extent)):
+    if run.base is not None and run.last_base_record is not None:
+        for name, lines in _ledger_members(
+            run.base.ledger, _last_exported_record(run.base.ledger, run.last_base_record)
+        ):
             yield f"base/{name}", lines
         if (run.base.folder / place.SEAL).exists():
             yield f"base/{place.SEAL}", [(run.base.folder / place.SEAL).read_bytes()]
@@ -77,11 +79,11 @@ def _text_line(text: Text, ledger: Ledger) -> dict[str, Any]:
     try:
         return {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
     except UnicodeDecodeError:
-        raise TraceMismatch(f"{ledger.path}, text {text.id}: is no UTF-8; it has been changed") from None
+        raise TraceMismatch(f"{ledger.path}, text {text.id}: is not UTF-8; it has been changed") from None
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
-    return canonical(value) + b"\n"
+    return canonical_json(value) + b"\n"
 
 
 def _zip(members: Iterable[Member]) -> Iterator[bytes]:

@@ -27,31 +27,30 @@ NEUTRAL = (0, 1)
 ERASED = "erased"  # the placeholder of an erased text
 FIELDS = "evaluator version layer subject stakeholder reviewer met native scale confidence score failure gated_by call"
 EMPTY: dict[str, Any] = {**dict.fromkeys(FIELDS.split()), "sample": 0, "status": "ok", "reason": "", "evidence": []}
-EMPTY["supersedes"] = None
 MEMBERS = ("README.txt", "verify.py", "config.yaml", "seal.json", "records.jsonl", "texts.jsonl", "traces.jsonl")
 
 
-class Difference(Exception):
+class VerificationError(Exception):
     """Raised where the content of a bundle is not what was written."""
 
 
 def require(holds: bool, otherwise: str) -> None:
     if not holds:
-        raise Difference(otherwise)
+        raise VerificationError(otherwise)
 
 
 @contextmanager
-def within(place: str) -> Iterator[None]:
+def at_place(place: str) -> Iterator[None]:
     """Add the place to a failure raised inside; turn content that cannot be read into a failure."""
     try:
         yield
-    except Difference as difference:
-        raise Difference(f"{place}: {difference}") from None
+    except VerificationError as difference:
+        raise VerificationError(f"{place}: {difference}") from None
     except (*UNREADABLE, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise Difference(f"{place}: cannot be read ({type(error).__name__}: {error})") from None
+        raise VerificationError(f"{place}: cannot be read ({type(error).__name__}: {error})") from None
 
 
-def canonical(value: Any) -> bytes:
+def canonical_json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
@@ -59,13 +58,13 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def lines(path: Path, exact: bool = True) -> Iterator[tuple[str, Any]]:
+def read_lines(path: Path, exact: bool = True) -> Iterator[tuple[str, Any]]:
     """Yield the place and content of every line; with `exact`, a line must have the bytes that jurygraph writes."""
-    with within(path.name), path.open("rb") as file:
+    with at_place(path.name), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
-            with within(f"line {number}"):
+            with at_place(f"line {number}"):
                 content = json.loads(line)
-                require(not exact or canonical(content) + b"\n" == line, "is not in the form that jurygraph writes")
+                require(not exact or canonical_json(content) + b"\n" == line, "is not as jurygraph writes it")
             yield f"{path.name}: line {number}", content
 
 
@@ -92,23 +91,23 @@ class Ledger:
 
     def _read(self) -> None:
         end: Any = object()
-        remaining = lines(self._folder / "texts.jsonl")
+        remaining = read_lines(self._folder / "texts.jsonl")
         place, text = next(remaining, ("texts.jsonl", end))
-        for record_place, record in lines(self._folder / "records.jsonl"):
-            with within(record_place):
+        for record_place, record in read_lines(self._folder / "records.jsonl"):
+            with at_place(record_place):
                 commitments = self._check_record(**record)
             texts: dict[int, str] = {}
             for number, expected in enumerate(commitments, start=record["seq"] << 20):
-                with within(place):
+                with at_place(place):
                     if text is end or text.get("id") != number:
                         self._missing.add(number)
                         continue
                     salt, content = bytes.fromhex(text["salt"]), text["content"].encode()
                     is_intact = len(text) == 3 and salt.hex() == text["salt"] and sha256(salt + content) == expected
-                    require(is_intact, "is not what was written")
+                    require(is_intact, "differs from what was written")
                     texts[number & 0xFFFFF] = text["content"]
                 place, text = next(remaining, ("texts.jsonl", end))
-            with within(record_place):
+            with at_place(record_place):
                 self._collect_verdicts(record["seq"], record["kind"], record["key"], json.loads(record["body"]), texts)
         require(text is end, f"{place}: no record speaks of it, or not there")
         require(len(self.links) > max(1, self._group_end), "records.jsonl: ends too early")
@@ -116,9 +115,9 @@ class Ledger:
         require(not self._missing, f"texts.jsonl: text {min(self._missing, default=0)} {problem}")
 
     def _check_record(self, seq: int, kind: str, key: str, at: int, body: str, link: str) -> list[str]:
-        digest = sha256(self.links[-1] + canonical([seq, kind, key, at]) + b"\n" + body.encode())
+        digest = sha256(self.links[-1] + canonical_json([seq, kind, key, at]) + b"\n" + body.encode())
         require(seq == len(self.links), "is not the next record: one is missing, or there twice")
-        require(digest == link, "is not what was written, or does not follow the record before it")
+        require(digest == link, "differs from what was written, or does not follow the record before it")
         require((kind == "run") == (seq == 1), "is not how a run begins")
         require((kind == "trace" and not self.base) == (seq <= self._group_end), "is not of the group before it")
         require(kind == "erasure" or not {("close", ""), (kind, key)} & self.known.keys(), "is after the end, or twice")
@@ -133,7 +132,7 @@ class Ledger:
         self.known[kind, str(seq) if kind == "call" else key] = stored_body
         if kind == "run":
             self.run, self.config_file, origin = key, body["config_file"], body["base"]
-            with within("base"):
+            with at_place("base"):
                 self.base = base = Ledger(self._folder / "base") if origin else None
             self.erased = base.erased if base else 0
             is_same_run = not base or (base.run, base.links[origin["records"]].hex()) == (origin["run"], origin["head"])
@@ -155,9 +154,9 @@ class Ledger:
     def _check_reward(self, seq: int, key: str, body: dict[str, Any]) -> None:
         response, task = self.base._traces[body["base"]] if self.base else (key, self._group)
         require(key == response, "is not of the response that the base has there")
-        reward = checked(body["reward"], self.known["decision", self.known["task", task]["decision"]]["specs"])
+        reward = check_reward(body["reward"], self.known["decision", self.known["task", task]["decision"]]["specs"])
         self._traces[seq] = key, task
-        self.shown[key] = sha256(canonical([task, *reward, self.links[-1].hex()]))
+        self.shown[key] = sha256(canonical_json([task, *reward, self.links[-1].hex()]))
         if self.base:
             self.judged[key] = self.base.judged[key]
 
@@ -180,16 +179,16 @@ def verdicts_of(
     for key, body, texts in members:
         for packed in body["verdicts"]:
             question = survey["questions"][packed["question"]]
-            verdict = unpacked(packed, key, question, survey["members"][int(question["view"])], texts)
+            verdict = unpack_verdict(packed, key, question, survey["members"][int(question["view"])], texts)
             if isinstance(verdict["responses"], int):
                 verdict["responses"] = lists[verdict["responses"]]
             verdicts[key].append(verdict)
             if (question["scope"], question["pairs"]) == ("pair", "unordered") and verdict["responses"]:
                 verdicts[verdict["responses"][1]].append(verdict)
-    return {key: as_shown(verdicts[key], body.get("calls", [])) for key, body, _ in members}
+    return {key: digest_shown(verdicts[key], body.get("calls", [])) for key, body, _ in members}
 
 
-def unpacked(packed: dict[str, Any], key: str, question: dict[str, Any], view: Any, texts: dict[int, str]) -> Any:
+def unpack_verdict(packed: dict[str, Any], key: str, question: dict[str, Any], view: Any, texts: dict[int, str]) -> Any:
     """Return a verdict as in a trace, from its record and its question."""
     stamp = {name: question[name] for name in ("evaluator", "version", "layer", "subject")}
     verdict = {**EMPTY, **stamp, "question": question["id"], "about": key, "responses": [key]}
@@ -211,13 +210,13 @@ def unpacked(packed: dict[str, Any], key: str, question: dict[str, Any], view: A
     return verdict
 
 
-def as_shown(verdicts: list[Any], calls: list[Any]) -> str:
+def digest_shown(verdicts: list[Any], calls: list[Any]) -> str:
     """Return a digest that depends on the values of numbers, not on their notation."""
     ordered = sorted(verdicts, key=lambda v: (v["question"], v["about"], v["responses"], v["sample"]))
-    return sha256(canonical(json.loads(json.dumps([ordered, calls]), parse_int=float)))
+    return sha256(canonical_json(json.loads(json.dumps([ordered, calls]), parse_int=float)))
 
 
-def checked(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
+def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
     """Check that a reward follows from its terms and adjustments, to the last bit; return these four values."""
     require(len(reward["terms"]) == len(specs), "the reward has not one term for each component")
     pairs = zip(specs, reward["terms"])  # noqa: B905 - Python 3.8 knows no `strict`
@@ -233,18 +232,18 @@ def checked(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
 
 
 def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> None:
-    for place, trace in lines(path, exact=False):
-        with within(place):
+    for place, trace in read_lines(path, exact=False):
+        with at_place(place):
             reward = trace["reward"]
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
             steps = [[step["name"], step["before"], step["after"]] for step in reward["adjustments"]]
             fields = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
-            require(shown.pop(trace["response_id"], "") == sha256(canonical(fields)), "is not what its record says")
-            is_same = judged[trace["response_id"]] == as_shown(trace["verdicts"], trace["calls"])
+            require(shown.pop(trace["response_id"], "") == sha256(canonical_json(fields)), "does not match its record")
+            is_same = judged[trace["response_id"]] == digest_shown(trace["verdicts"], trace["calls"])
             require(is_same, "has verdicts or calls that are not those of its record")
             for call in trace["calls"]:
                 del call["latency"]
-            require(trace.pop("digest") == sha256(canonical(trace)), "is not what its digest says")
+            require(trace.pop("digest") == sha256(canonical_json(trace)), "does not match its digest")
     require(not shown, f"traces.jsonl: {len(shown)} traces are missing")
 
 
@@ -252,30 +251,37 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     """Check a seal and return its key; with a signer, nothing may follow the sealed records, not even erasures."""
     seal = json.loads(written)
     key, signature = str(seal["public_key"]), bytes.fromhex(seal.pop("signature"))
-    require(canonical({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
-    require(verifies(bytes.fromhex(key), b"jurygraph seal\n" + canonical(seal), signature), "has a wrong signature")
+    require(canonical_json({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
+    require(
+        is_valid_signature(bytes.fromhex(key), b"jurygraph seal\n" + canonical_json(seal), signature),
+        "has a wrong signature",
+    )
     require(signer in (None, key), f"is by another key, {key}")
     require(seal["version"] == 1 and seal["run"] == run.run, "is of another version, or another run")
     heads = run.heads()
     require(heads.get(seal["records"]) == seal["head"], "is of other records: some were changed, added or lost")
     after = len(run.links) - 1 - seal["records"]
-    require(signer is None or not after, f"does not cover the last {after} records, which are erasures; seal it anew")
+    require(signer is None or not after, f"does not cover the last {after} records, which are erasures; seal it again")
     return key
 
 
-def verifies(key: bytes, message: bytes, signature: bytes) -> bool:
+def is_valid_signature(key: bytes, message: bytes, signature: bytes) -> bool:
     """Return whether an Ed25519 signature is valid (RFC 8032, 5.1.7) and its key and R are not of low order."""
-    public, r_point, base = point(key), point(signature[:32]), point(b"\x58" + 31 * b"\x66")
+    public, r_point, base = decode_point(key), decode_point(signature[:32]), decode_point(b"\x58" + 31 * b"\x66")
     factor = int.from_bytes(signature[32:], "little")
     if len(key) != 32 or len(signature) != 64 or factor >= ORDER or not (public and r_point and base):
         return False
-    if times(8, public) == NEUTRAL or times(8, r_point) == NEUTRAL or times(ORDER, public) != NEUTRAL:
+    if (
+        multiply_point(8, public) == NEUTRAL
+        or multiply_point(8, r_point) == NEUTRAL
+        or multiply_point(ORDER, public) != NEUTRAL
+    ):
         return False
     hashed = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little")
-    return times(factor, base) == added(r_point, times(hashed, public))
+    return multiply_point(factor, base) == add_points(r_point, multiply_point(hashed, public))
 
 
-def point(encoded: bytes) -> tuple[int, int] | None:
+def decode_point(encoded: bytes) -> tuple[int, int] | None:
     """Decode a point of edwards25519 from 32 bytes (RFC 8032, 5.1.3); None where they encode none."""
     odd, y = divmod(int.from_bytes(encoded, "little"), 2**255)
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
@@ -285,18 +291,18 @@ def point(encoded: bytes) -> tuple[int, int] | None:
     return (x if x % 2 == odd else P - x, y) if is_valid else None
 
 
-def added(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+def add_points(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     (a, b), (c, d) = one, other
     shared = D * a * b * c * d
     return (a * d + b * c) * pow(1 + shared, -1, P) % P, (b * d + a * c) * pow(1 - shared, -1, P) % P
 
 
-def times(number: int, one: tuple[int, int]) -> tuple[int, int]:
-    half = times(number // 2, added(one, one)) if number else NEUTRAL
-    return added(half, one) if number % 2 else half
+def multiply_point(number: int, one: tuple[int, int]) -> tuple[int, int]:
+    half = multiply_point(number // 2, add_points(one, one)) if number else NEUTRAL
+    return add_points(half, one) if number % 2 else half
 
 
-def proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[str]:
+def iter_proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[str]:
     run = Ledger(folder)
     state = "closed" if ("close", "") in run.known else "not closed, so more may be missing at the end"
     yield f"holds: {len(run.links) - 1} records, {state}, chained up to the head {run.links[-1].hex()}"
@@ -306,13 +312,13 @@ def proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[str]:
     yield "holds: config.yaml, and the rewards, verdicts and calls in traces.jsonl"
     require(head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}")
     if signer is not None or (folder / "seal.json").exists():
-        with within("seal.json"):
+        with at_place("seal.json"):
             yield f"holds: the seal, by {check_seal((folder / 'seal.json').read_bytes(), run, signer)}"
     if signer is not None and run.base and run.unsigned:
-        with within("base/seal.json"):
+        with at_place("base/seal.json"):
             check_seal((folder / "base" / "seal.json").read_bytes(), run.base, signer)
     yield "not proved: that verdicts lead to the terms (`jurygraph verify` does); the rest of traces.jsonl; that texts"
-    yield "are true; and, but for a head or key that you know from elsewhere, that all of this was not made anew"
+    yield "are true; and, without a head or key that you know from elsewhere, that nothing was rebuilt"
 
 
 def unpack(path: Path, folder: str) -> None:
@@ -326,7 +332,7 @@ def unpack(path: Path, folder: str) -> None:
         is_whole = end.startswith(b"PK\5\6") and end.endswith(b"\0\0") and min(starts, default=0) == 0
         require(is_whole, "has bytes before the archive or behind it")
         is_known = all(name in MEMBERS or (name.startswith("base/") and name[5:] in MEMBERS) for name in names)
-        require(is_known and len(names) == len(set(names)), "holds a file that is not of a bundle, or one twice")
+        require(is_known and len(names) == len(set(names)), "contains a foreign file, or a file twice")
         archive.extractall(folder)
 
 
@@ -339,13 +345,13 @@ def main(arguments: list[str] | None = None) -> None:
     if not options.bundle.exists():
         parser.error(f"{options.bundle}: does not exist")
     try:
-        with within(options.bundle.name), tempfile.TemporaryDirectory() as unpacked:
+        with at_place(options.bundle.name), tempfile.TemporaryDirectory() as unpacked:
             if options.bundle.is_file():
                 unpack(options.bundle, unpacked)
             folder = Path(unpacked) if options.bundle.is_file() else options.bundle
-            for proof in proofs(folder, options.expect_head, options.signer):
+            for proof in iter_proofs(folder, options.expect_head, options.signer):
                 sys.stdout.write(f"{proof}\n")
-    except Difference as difference:
+    except VerificationError as difference:
         parser.exit(5, f"differs: {difference}\n")
 
 

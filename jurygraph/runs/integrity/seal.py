@@ -4,27 +4,90 @@ It covers every record up to that one. A later erasure and its record do not bre
 where a signer is expected, such a run is refused until it is sealed again.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from jurygraph.errors import TraceMismatch
-from jurygraph.runs.integrity.offline_verifier import verifies
-from jurygraph.runs.store.chain import named
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.runs.integrity.offline_verifier import is_valid_signature
+from jurygraph.runs.store.chain import record_label
 from jurygraph.runs.store.folder import SEAL
-from jurygraph.runs.store.keys import public_key_in
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import Noun, canonical
+from jurygraph.schema import FrozenModel, canonical_json
 
-MAY_FOLLOW = frozenset({"close", "erasure"})
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+_HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
+
+
+def load_private_key(path: Path) -> "Ed25519PrivateKey":
+    """Return the private key in an unencrypted file. Raises `InputError` if there is none."""
+    return _parse_private_key(path, _read_content(path))
+
+
+def _parse_private_key(path: Path, content: bytes) -> "Ed25519PrivateKey":
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    openssh = b"OPENSSH PRIVATE KEY" in content
+    load = serialization.load_ssh_private_key if openssh else serialization.load_pem_private_key
+    try:
+        key = load(content, password=None)
+    except TypeError:
+        raise InputError(f"{path}: is encrypted, and passphrases are not supported; {_HINT}") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise InputError(f"{path}: contains no private key; {_HINT}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{path}: contains a key that is not Ed25519; {_HINT}")
+    return key
+
+
+def load_public_key(path: Path) -> str:
+    """Return the public key in a file, or of the private key in it, in hexadecimal.
+
+    Raises `InputError` if the file contains neither.
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    content = _read_content(path)
+    if re.fullmatch(rb"[0-9a-fA-F]{64}", content.strip()):
+        return content.decode().strip().lower()
+    if b"PRIVATE KEY" in content:
+        return _parse_private_key(path, content).public_key().public_bytes_raw().hex()
+    load = serialization.load_ssh_public_key if content.startswith(b"ssh-") else serialization.load_pem_public_key
+    try:
+        key = load(content)
+    except (ValueError, UnsupportedAlgorithm):
+        raise InputError(f"{path}: contains no public key; name the public key of the seal") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise InputError(f"{path}: contains a key that is not Ed25519; name the public key of the seal")
+    return key.public_bytes_raw().hex()
+
+
+def _read_content(path: Path) -> bytes:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path}: is not a file; name the file of an Ed25519 key")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); name the file of an Ed25519 key") from None
+
+
+KINDS_AFTER_HEAD = frozenset({"close", "erasure"})
 """Kinds of records that may follow an expected or signed head: none of them adds or changes a reward."""
 
 _Key = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
-class Seal(Noun):
+class Seal(FrozenModel):
     """The content of seal.json, which is canonical JSON and a newline.
 
     `signature` is over the line "jurygraph seal" and the canonical JSON of all other fields; `head` is the link of
@@ -40,9 +103,9 @@ class Seal(Noun):
     signature: Annotated[str, StringConstraints(pattern="^[0-9a-f]{128}$")]
 
     @property
-    def written(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the bytes of seal.json."""
-        return canonical(self.model_dump(mode="json")) + b"\n"
+        return canonical_json(self.model_dump(mode="json")) + b"\n"
 
 
 def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal | None:
@@ -52,21 +115,21 @@ def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal
     digits) or a private one. With it, nothing may follow the sealed records, not even erasures. Raises `InputError`
     where the file holds no key, and `TraceMismatch` with the problem of the seal.
     """
-    expected = None if signer is None else public_key_in(signer)
+    expected = None if signer is None else load_public_key(signer)
     path = folder / SEAL
     if not path.exists() and expected is None:
         return None
     if not path.exists():
         raise TraceMismatch(f"{path}: is missing, and the run should be sealed by the key in {signer}")
     if not path.is_file():
-        raise TraceMismatch(f"{path}: is no file; it has been changed")
+        raise TraceMismatch(f"{path}: is not a file; it has been changed")
     seal = _parse_seal(path, path.read_bytes())
     if expected not in (None, seal.public_key):
         raise TraceMismatch(f"{path}: is by the key {seal.public_key}, not by the one in {signer}, {expected}")
     _check_sealed(path, seal, ledger)
     if expected is not None and seal.records < ledger.count:
-        after = f"{ledger.count - seal.records} erasures came after what was sealed, and nobody signed them"
-        raise TraceMismatch(f"{path}: {after}; whoever holds the key seals the run anew where they are right")
+        after = f"{ledger.count - seal.records} erasures after the sealed records are not signed"
+        raise TraceMismatch(f"{path}: {after}; if they are legitimate, seal the run again")
     return seal
 
 
@@ -78,34 +141,34 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
     try:
         seal = Seal.model_validate_json(content)
     except ValidationError:
-        raise TraceMismatch(f"{path}: is no seal that jurygraph wrote; it has been changed") from None
-    if seal.written != content:
+        raise TraceMismatch(f"{path}: is not a valid seal; it has been changed") from None
+    if seal.to_bytes != content:
         raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
     fields = seal.model_dump(mode="json", exclude={"signature"})
     try:
         public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
-        public_key.verify(bytes.fromhex(seal.signature), signed(fields))
+        public_key.verify(bytes.fromhex(seal.signature), signed_bytes(fields))
     except InvalidSignature:
-        raise TraceMismatch(f"{path}: the signature does not hold; it or what it signs has been changed") from None
-    if not verifies(bytes.fromhex(seal.public_key), signed(fields), bytes.fromhex(seal.signature)):
+        raise TraceMismatch(f"{path}: the signature is invalid; it or the signed records have been changed") from None
+    if not is_valid_signature(bytes.fromhex(seal.public_key), signed_bytes(fields), bytes.fromhex(seal.signature)):
         raise TraceMismatch(f"{path}: is by a key of low order, whose signatures anybody can make; it has been changed")
     return seal
 
 
 def _check_sealed(path: Path, seal: Seal, ledger: Ledger) -> None:
     """Raise `TraceMismatch` unless the ledger is the sealed one."""
-    run = ledger.at(1).key
+    run = ledger.record_at(1).key
     if seal.run != run:
         raise TraceMismatch(f"{path}: is the seal of another run, {seal.run}; this one is {run}")
     if seal.records > ledger.count:
         raise TraceMismatch(f"{ledger.path}: {seal.records} records were sealed, and {ledger.count} are there")
-    if ledger.at(seal.records).link.hex() != seal.head:
+    if ledger.record_at(seal.records).link.hex() != seal.head:
         raise TraceMismatch(f"{ledger.path}: its first {seal.records} records are not those that were sealed")
     for record in ledger.records(after=seal.records):
-        if record.kind not in MAY_FOLLOW:
-            raise TraceMismatch(f"{ledger.path}, {named(record)}: comes after what was sealed")
+        if record.kind not in KINDS_AFTER_HEAD:
+            raise TraceMismatch(f"{ledger.path}, {record_label(record)}: comes after the sealed records")
 
 
-def signed(content: Mapping[str, Any]) -> bytes:
+def signed_bytes(content: Mapping[str, Any]) -> bytes:
     """Return the signed bytes: a first line, and the canonical JSON of every field of a seal but the signature."""
-    return b"jurygraph seal\n" + canonical(content)
+    return b"jurygraph seal\n" + canonical_json(content)

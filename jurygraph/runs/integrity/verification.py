@@ -7,25 +7,31 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from jurygraph.agents.registry import load_combiners
+from jurygraph.decision.decide import pause_garbage_collection
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.graphs.decide import collection_paused
 from jurygraph.runs.canary import check_canaries
-from jurygraph.runs.integrity.recomputing import Combiners, Group, Recomputation, groups_of, statistics_again
-from jurygraph.runs.integrity.seal import MAY_FOLLOW, check_seal
-from jurygraph.runs.progress import Report
+from jurygraph.runs.integrity.recomputation import (
+    Combiners,
+    Recomputation,
+    StoredGroup,
+    read_groups,
+    recompute_statistics,
+)
+from jurygraph.runs.integrity.seal import KINDS_AFTER_HEAD, check_seal
+from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
-from jurygraph.runs.store.chain import MOST_TEXTS, START, Record, Text, commitment, named
-from jurygraph.runs.store.header import changes, shown
+from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Record, Text, commitment, record_label
+from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import Body
 
-_KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", "call", "canary", *MAY_FOLLOW})
+_KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", "call", "canary", *KINDS_AFTER_HEAD})
 _UNIQUE_KINDS = ("survey", "decision", "task", "group", "trace", "canary")
 _REPORT_STEP = 100
 
 
-class Verified(NamedTuple):
+class VerificationResult(NamedTuple):
     """The numbers of verified records, traces and texts, up to the head.
 
     `erased` is the number of texts whose erasure is recorded. `sealed` is the public key that signed the run, None
@@ -44,21 +50,23 @@ class Verified(NamedTuple):
     unsigned: int
 
 
-def verify(run: Run, report: Report, expect_head: str | None = None, signer: Path | None = None) -> Verified:
+def verify(
+    run: Run, report: ProgressCallback, expect_head: str | None = None, signer_key_file: Path | None = None
+) -> VerificationResult:
     """Check a whole run; `report` receives the number of newly checked records.
 
     Raises `TraceMismatch` with the first thing that was changed. With `expect_head`, only a close record or erasures
-    may follow the record with that link; with `signer`, the run must be sealed by that key, and nothing may follow the
-    sealed records. Records that another process appends meanwhile are not checked.
+    may follow the record with that link; with `signer_key_file`, the run must be sealed by that key, and nothing may
+    follow the sealed records. Records that another process appends meanwhile are not checked.
     """
     head = None if expect_head is None else _parse_head(expect_head)
     try:
-        with run.ledger.snapshot(), collection_paused():
-            return _verify_snapshot(run, report, head, signer)
+        with run.ledger.snapshot(), pause_garbage_collection():
+            return _verify_snapshot(run, report, head, signer_key_file)
     except JurygraphError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        problem = f"holds a record that nobody wrote like that ({type(error).__name__}: {error})"
+        problem = f"contains an invalid record ({type(error).__name__}: {error})"
         raise TraceMismatch(f"{run.ledger.path}: {problem}; it has been changed") from error
 
 
@@ -69,8 +77,10 @@ def _parse_head(text: str) -> str:
     return head
 
 
-def _verify_snapshot(run: Run, report: Report, expected: str | None, signer: Path | None) -> Verified:
-    for fault in run.ledger.faults():
+def _verify_snapshot(
+    run: Run, report: ProgressCallback, expected: str | None, signer: Path | None
+) -> VerificationResult:
+    for fault in run.ledger.find_faults():
         raise TraceMismatch(f"{run.ledger.path}: {fault}; it has been changed")
     chain = _ChainVerifier(run.ledger, report)
     chain.walk()
@@ -82,12 +92,12 @@ def _verify_snapshot(run: Run, report: Report, expected: str | None, signer: Pat
     _check_rewards(run)
     if run.base is None:
         check_canaries(run.ledger, run.plan_of)
-    return Verified(
+    return VerificationResult(
         records=run.ledger.count,
         traces=chain.numbers.get("trace", 0),
         texts=chain.texts,
         erased=len(chain.erased),
-        closed=run.closed,
+        closed=run.is_closed,
         head=run.ledger.head.hex(),
         sealed=None if sealed is None else sealed.public_key,
         base=base,
@@ -98,7 +108,7 @@ def _verify_snapshot(run: Run, report: Report, expected: str | None, signer: Pat
 class _ChainVerifier:
     """One pass over all records and, in parallel, all texts."""
 
-    def __init__(self, ledger: Ledger, report: Report) -> None:
+    def __init__(self, ledger: Ledger, report: ProgressCallback) -> None:
         self.texts = 0
         self.erased: set[int] = set()
         self.numbers: dict[str, int] = {}
@@ -110,13 +120,13 @@ class _ChainVerifier:
         self._group_seq, self._group_size = 0, 0
 
     def walk(self) -> None:
-        before = START.hex()
-        for record in self._ledger.chained(1, self._ledger.count):
+        before = FIRST_LINK.hex()
+        for record in self._ledger.verified_records(1, self._ledger.count):
             body = self._checked_body(record)
             self._check_place(record, body)
             self._check_texts(record, body.get("texts", ()))
             if record.kind == "close" and body != {"traces": self.numbers.get("trace", 0), "head": before}:
-                self._fail(f"{named(record)}: does not state the traces and the head before it")
+                self._fail(f"{record_label(record)}: does not state the traces and the head before it")
             if record.kind == "erasure":
                 self.erased.update(body["ids"])
             self.numbers[record.kind] = self.numbers.get(record.kind, 0) + 1
@@ -127,7 +137,7 @@ class _ChainVerifier:
 
     def expect(self, head: str) -> None:
         """Raise `TraceMismatch` unless the run has this head, followed by nothing but a close record or erasures."""
-        after: list[Record] | None = [] if head == START.hex() else None
+        after: list[Record] | None = [] if head == FIRST_LINK.hex() else None
         for record in self._ledger.records():
             if after is not None:
                 after.append(record)
@@ -136,15 +146,15 @@ class _ChainVerifier:
         if after is None:
             self._fail(f"the head is {self._ledger.head.hex()}, and no record has the link {head} that was expected")
         for record in after:
-            if record.kind not in MAY_FOLLOW:
-                self._fail(f"{named(record)}: comes after the head that was expected")
+            if record.kind not in KINDS_AFTER_HEAD:
+                self._fail(f"{record_label(record)}: comes after the head that was expected")
 
     def _checked_body(self, record: Record) -> Body:
         misplaced = (record.kind == "run") != (record.seq == 1) or (
             "close" in self.numbers and record.kind != "erasure"
         )
         if record.kind not in _KINDS or misplaced:
-            self._fail(f"{named(record)}: has no business there")
+            self._fail(f"{record_label(record)}: has no business there")
         return record.content
 
     def _check_place(self, record: Record, body: Body) -> None:
@@ -154,12 +164,12 @@ class _ChainVerifier:
         expects_trace = record.seq - self._group_seq <= self._group_size and record.seq != self._group_seq
         if "group" in body and record.kind == "trace":
             if not expects_trace or body["group"] != record.seq - self._group_seq:
-                self._fail(f"{named(record)}: does not belong to the group before it")
+                self._fail(f"{record_label(record)}: does not belong to the group before it")
         elif expects_trace:
-            self._fail(f"{named(record)}: stands where a trace of the group before it is missing")
+            self._fail(f"{record_label(record)}: expected a trace of the group before it")
 
     def _check_texts(self, record: Record, commitments: Any) -> None:
-        for number, expected in enumerate(commitments, start=record.seq * MOST_TEXTS):
+        for number, expected in enumerate(commitments, start=record.seq * MAX_TEXTS):
             text = self._next_text
             if text is not None and text.id < number:
                 self._fail(f"text {text.id}: belongs to no record")
@@ -167,7 +177,7 @@ class _ChainVerifier:
                 self._missing[number] = record
                 continue
             if commitment(text.salt, text.content) != expected:
-                self._fail(f"text {text.id} of {named(record)}: is not what was written")
+                self._fail(f"text {text.id} of {record_label(record)}: differs from what was written")
             self.texts += 1
             self._next_text = next(self._stored, None)
 
@@ -178,11 +188,11 @@ class _ChainVerifier:
             self._fail(f"text {number}: was erased, and is there again")
         for number, record in self._missing.items():
             if number not in self.erased:
-                self._fail(f"text {number} of {named(record)}: is missing, and no erasure says so")
+                self._fail(f"text {number} of {record_label(record)}: is missing without an erasure")
         if self._ledger.count < self._group_seq + self._group_size:
             self._fail(f"record {self._group_seq}: not all traces of this group are there")
         for kind in _UNIQUE_KINDS:
-            repeated = self._ledger.repeated(kind)
+            repeated = self._ledger.find_repeated_key(kind)
             if repeated is not None:
                 self._fail(f"{kind} {repeated!r}: is there twice")
 
@@ -194,21 +204,21 @@ def _check_config(run: Run) -> None:
     path = run.folder / place.CONFIG
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing")
-    if place.digest(path.read_bytes()) != run.header.config_file:
+    if place.sha256_hex(path.read_bytes()) != run.header.config_file:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
 
 
-def _verify_base(run: Run, base: Run, report: Report, signer: Path | None) -> str:
+def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | None) -> str:
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
     origin = run.header.base
     assert origin is not None
-    verify(base, report, signer=signer if base.ledger.count > origin.records else None)
-    if base.ledger.count < origin.records or base.ledger.at(origin.records).link.hex() != origin.head:
+    verify(base, report, signer_key_file=signer if base.ledger.count > origin.records else None)
+    if base.ledger.count < origin.records or base.ledger.record_at(origin.records).link.hex() != origin.head:
         raise TraceMismatch(f"{base.ledger.path}, record {origin.records}: is not the one that {run.folder} refers to")
     return str(base.folder)
 
 
-def combiners_for(run: Run) -> Combiners:
+def load_run_combiners(run: Run) -> Combiners:
     """Return the combiners of a run's config. Raises `InputError` where a version differs from that of the run."""
     combiners = load_combiners(run.config, run.header.evaluators.values())
     for name, version in run.header.combiners.items():
@@ -222,8 +232,8 @@ def combiners_for(run: Run) -> Combiners:
 def _check_rewards(run: Run) -> None:
     """Recompute every reward and require that it is the same to the last bit."""
     origin = run.header.base
-    groups = groups_of(run.source, run.extent)
-    recomputation = Recomputation(run.source, lambda group: run.decision_of(group.record.key), combiners_for(run))
+    groups = read_groups(run.source, run.last_base_record)
+    recomputation = Recomputation(run.source, lambda group: run.decision_of(group.record.key), load_run_combiners(run))
     own_records = run.ledger.records("trace")
     for recomputed in recomputation.rewards(_check_statistics(run, groups) if origin is None else groups):
         record, stored = (
@@ -233,7 +243,7 @@ def _check_rewards(run: Run) -> None:
         )
         if _to_json(stored["reward"]) != _to_json(recomputed.reward):
             raise TraceMismatch(
-                f"{run.ledger.path}, {named(record)}: {_reward_difference(stored['reward'], recomputed.reward)}"
+                f"{run.ledger.path}, {record_label(record)}: {_reward_difference(stored['reward'], recomputed.reward)}"
             )
     if origin is not None and next(own_records, None) is not None:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
@@ -247,16 +257,17 @@ def _next_own_trace(run: Run, record: Record, own_records: Iterator[Record]) -> 
     return own_record, own_record.content
 
 
-def _check_statistics(run: Run, groups: Iterator[Group]) -> Iterator[Group]:
+def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
     for group in groups:
-        if _to_json(group.body["statistics"]) != _to_json(statistics_again(group, run.shape(group.survey))):
-            raise TraceMismatch(f"{run.ledger.path}, {named(group.record)}: its verdicts give other statistics")
+        if _to_json(group.body["statistics"]) != _to_json(recompute_statistics(group, run.shape(group.survey))):
+            raise TraceMismatch(f"{run.ledger.path}, {record_label(group.record)}: its verdicts give other statistics")
         yield group
 
 
 def _reward_difference(stored: Body, recomputed: Body) -> str:
     key, old, new = next(changes(stored, json.loads(_to_json(recomputed))), ("reward", stored, recomputed))
-    return f"the verdicts give another reward: {key} is {shown(old)} in the run and {shown(new)} when recomputed"
+    before, after = format_value(old), format_value(new)
+    return f"the verdicts give another reward: {key} is {before} in the run and {after} when recomputed"
 
 
 def _to_json(value: Any) -> str:

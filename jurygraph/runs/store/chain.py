@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
-START = bytes(32)
-MOST_TEXTS = 1 << 20
+FIRST_LINK = bytes(32)
+MAX_TEXTS = 1 << 20
 """Maximum number of texts of a record; the ids of the texts of record n begin at n * MOST_TEXTS."""
 
 _SALT_BYTES = 16
@@ -57,7 +57,7 @@ class Text(NamedTuple):
     content: bytes
 
 
-def named(record: Record) -> str:
+def record_label(record: Record) -> str:
     """Return the name of a record for messages."""
     return (
         f"record {record.seq} ({record.kind} {record.key!r})" if record.key else f"record {record.seq} ({record.kind})"
@@ -66,7 +66,7 @@ def named(record: Record) -> str:
 
 def link_of(previous: bytes, seq: int, kind: str, key: str, at: int, body: str) -> bytes:
     """Return the link of a record that follows the link `previous`."""
-    # the same as `canonical([seq, kind, key, at])`, in a third of the time
+    # the same as `canonical_json([seq, kind, key, at])`, in a third of the time
     header = f"[{seq},{encode_basestring_ascii(kind)},{encode_basestring_ascii(key)},{at}]"
     return hashlib.sha256(b"".join((previous, header.encode(), b"\n", body.encode()))).digest()
 
@@ -76,7 +76,7 @@ def commitment(salt: bytes, content: bytes) -> str:
     return hashlib.sha256(salt + content).hexdigest()
 
 
-def salted(contents: Sequence[bytes], first: int) -> list[Text]:
+def add_salts(contents: Sequence[bytes], first: int) -> list[Text]:
     """Return texts with fresh salts and consecutive ids, which begin at `first`."""
     salts = os.urandom(_SALT_BYTES * len(contents))
     return [
@@ -85,9 +85,9 @@ def salted(contents: Sequence[bytes], first: int) -> list[Text]:
     ]
 
 
-def linked(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Record, list[Text]]:
+def make_record(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Record, list[Text]]:
     """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
-    texts = salted(draft.texts, seq * MOST_TEXTS) if draft.texts else []
+    texts = add_salts(draft.texts, seq * MAX_TEXTS) if draft.texts else []
     commitments = {"texts": [commitment(text.salt, text.content) for text in texts]} if texts else {}
     body = _JSON.encode({**draft.body, **commitments} if commitments else draft.body)
     return Record(seq, draft.kind, draft.key, at, body, link_of(previous, seq, draft.kind, draft.key, at, body)), texts

@@ -19,18 +19,18 @@ _OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NAME = re.compile(r"\.jurygraph-[0-9a-f]{16}\.draft")
 
 
-def write_whole(path: Path, content: bytes | Iterable[bytes], private: bool = True) -> None:
+def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool = True) -> None:
     """Write a file so that it is never visible half-written. Raises `OSError` with the name of the file.
 
     A `private` file can be read by its owner only. Any other keeps the mode of the file that it replaces, or gets the
     default mode.
     """
-    with draft_of(path, private) as draft, draft.open("r+b") as file:
+    with open_draft(path, private) as draft, draft.open("r+b") as file:
         file.writelines([content] if isinstance(content, bytes) else content)
 
 
 @contextmanager
-def draft_of(path: Path, private: bool = True) -> Iterator[Path]:
+def open_draft(path: Path, private: bool = True) -> Iterator[Path]:
     """Yield a new, empty file that replaces another one at the end, or is removed if an error is raised."""
     remove_leftovers(path.parent)
     draft = None

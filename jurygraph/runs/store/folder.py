@@ -16,48 +16,42 @@ LEDGER, CONFIG, LOCK, SEAL = "run.sqlite", "config.yaml", "run.lock", "seal.json
 PLANNING = "planning.sqlite"
 """Model calls made while tasks are planned, until they are in the ledger of the run."""
 
-FIRST_FORM = "run.json"
 _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _SQLITE_SUFFIXES)
-OWN = frozenset({*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLANNING_FILES, CONFIG, LOCK, SEAL})
+RUN_FILES = frozenset({*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLANNING_FILES, CONFIG, LOCK, SEAL})
 
 _HEADER = (
     "# Every setting of this run, defaults included. A copy: a change here changes nothing but is found by verify.\n"
 )
 
 
-def typed(folder: Path) -> str:
+def shell_quote(folder: Path) -> str:
     """Return a folder as a shell argument."""
     word = str(folder)
     return shlex.quote(f"./{word}" if word.startswith("-") else word)
 
 
-def folder_from(run: Path, other: Path | None) -> str | None:
+def relative_folder(run: Path, other: Path | None) -> str | None:
     """Return another folder relative to that of a run, so that both can be moved together."""
     return None if other is None else os.path.relpath(other.resolve(), run.resolve())
 
 
-def require(folder: Path) -> None:
+def require_run(folder: Path) -> None:
     """Raise `InputError` unless a folder contains a run."""
     if (folder / LEDGER).is_file():
         return
-    if (folder / FIRST_FORM).is_file():
-        hint = f"`jurygraph migrate {typed(folder)} TASKS --out NEW` brings it over"
-        raise InputError(f"{folder}: is a run of schema version 1; {hint}")
     if (folder / PLANNING).is_file():
-        raise InputError(
-            f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` goes on with it"
-        )
-    state = "holds no run" if folder.is_dir() else "is no folder" if folder.exists() else "does not exist"
+        raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
+    state = "contains no run" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 
 
 def refuse_links(folder: Path) -> None:
     """Raise `InputError` if one of the run's own files in a folder is a link or not a regular file."""
-    for name in sorted(OWN):
+    for name in sorted(RUN_FILES):
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            kind = "a symbolic link" if path.is_symlink() else "no regular file"
+            kind = "a symbolic link" if path.is_symlink() else "not a regular file"
             raise InputError(
                 f"{path}: is {kind}, and a run's own files are never reached like that; put the file there"
             )
@@ -71,12 +65,12 @@ def refuse_foreign(folder: Path) -> None:
         return
     refuse_links(folder)
     names = {entry.name for entry in folder.iterdir()}
-    if names - OWN or not _is_copy_of_config(folder / CONFIG):
-        raise InputError(f"{folder}: is no run, and not empty; name another folder with --out")
+    if names - RUN_FILES or not _is_copy_of_config(folder / CONFIG):
+        raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
     if log.exists() and log.stat().st_size:
         problem = f"is the log of a {LEDGER} that is not there"
-        raise InputError(f"{log}: {problem}; put {LEDGER} back beside it, or name another folder with --out")
+        raise InputError(f"{log}: {problem}; restore {LEDGER} next to it, or name another folder with --out")
 
 
 def _is_copy_of_config(path: Path) -> bool:
@@ -87,7 +81,7 @@ def _is_copy_of_config(path: Path) -> bool:
         return file.read(len(_HEADER)) == _HEADER.encode()
 
 
-def make(folder: Path) -> list[Path]:
+def create_folder(folder: Path) -> list[Path]:
     """Create a folder that only its owner can access; return the created folders, the innermost first.
 
     Raises `InputError` if it cannot be created.
@@ -101,9 +95,9 @@ def make(folder: Path) -> list[Path]:
     return missing
 
 
-def unmake(folder: Path, made: Iterable[Path]) -> None:
+def remove_folder(folder: Path, made: Iterable[Path]) -> None:
     """Remove the files and folders of a new run that was discarded, except the model calls of its planning."""
-    others = sorted(OWN - _PLANNING_FILES - {SEAL, LEDGER, LOCK})
+    others = sorted(RUN_FILES - _PLANNING_FILES - {SEAL, LEDGER, LOCK})
     for name in (*others, LEDGER, LOCK):  # this order leaves a recognisable folder if it is interrupted
         (folder / name).unlink(missing_ok=True)
     if not (folder / PLANNING).exists():
@@ -126,6 +120,6 @@ def config_text(config: Config) -> bytes:
     return (_HEADER + text.getvalue()).encode()
 
 
-def digest(content: bytes) -> str:
+def sha256_hex(content: bytes) -> str:
     """Return the SHA-256 of the content, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()

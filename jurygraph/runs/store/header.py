@@ -8,15 +8,16 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from jurygraph.errors import TraceMismatch
+from jurygraph.messages import shorten
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.identity import Identity
+from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.schema import Config, Noun, Seat
-from jurygraph.sources import FileMark, shortened
+from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
+from jurygraph.sources import FileDigest
 
 
-class Extent(Noun):
+class Extent(FrozenModel):
     """The number of tasks and of responses."""
 
     tasks: int = 0
@@ -28,7 +29,7 @@ class Extent(Noun):
         return cls(tasks=counted[0], responses=counted[1])
 
 
-class Origin(Noun):
+class Origin(FrozenModel):
     """Another run at a point of time: its id, its folder relative to the run that refers to it, and its head."""
 
     run: str
@@ -37,7 +38,7 @@ class Origin(Noun):
     head: str
 
 
-class Header(Noun):
+class Header(FrozenModel):
     """The first record of a run; its key is the run's id.
 
     `profiles` is the file that describes how profiles are read, `edges` the file with the reviewed graphs of the
@@ -48,49 +49,49 @@ class Header(Noun):
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
-    tasks: FileMark
-    responses: FileMark | None = None
-    profiles: FileMark | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
-    edges: FileMark | None = Field(default=None, exclude_if=lambda edges: edges is None)
+    tasks: FileDigest
+    responses: FileDigest | None = None
+    profiles: FileDigest | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
+    edges: FileDigest | None = Field(default=None, exclude_if=lambda edges: edges is None)
     config: Config
     config_file: str = ""
-    model: Identity | None = Field(default=None, exclude_if=lambda model: model is None)
-    evaluators: dict[str, Seat]
+    model: ModelIdentity | None = Field(default=None, exclude_if=lambda model: model is None)
+    evaluators: dict[str, EvaluatorRecord]
     domain: str | None = Field(default=None, exclude_if=lambda domain: domain is None)
     derivers: dict[str, str] = Field(default_factory=dict)
     combiners: dict[str, str] = Field(default_factory=dict)
     code: str | None = Field(default=None, exclude_if=lambda code: code is None)
-    asked: Extent = Extent()
+    extent: Extent = Extent()
     base: Origin | None = None
     branch: Origin | None = None
 
 
-def differences(run: Header, here: Header) -> Iterator[str]:
+def differences(run: Header, current: Header) -> Iterator[str]:
     """Yield the differences between a run and the current inputs, one sentence each."""
-    yield from _file_difference("tasks file", run.tasks, here.tasks)
-    yield from _file_difference("responses file", run.responses, here.responses)
-    yield from _file_difference("profiles file", run.profiles, here.profiles)
-    yield from _file_difference("file of reviewed graphs", run.edges, here.edges)
-    for key, in_run, current in changes(_judging_settings(run.config), _judging_settings(here.config)):
-        yield f"config {key} is {shown(in_run)} in the run and {shown(current)} here"
-    if asking(run.config) == asking(here.config):
-        for key, in_run, current in _model_changes(run.model, here.model):
-            difference = f"has the {key} {shown(in_run)} in the run and {shown(current)} here"
-            yield f"the model behind {here.config.model} {difference}"
+    yield from _file_difference("tasks file", run.tasks, current.tasks)
+    yield from _file_difference("responses file", run.responses, current.responses)
+    yield from _file_difference("profiles file", run.profiles, current.profiles)
+    yield from _file_difference("file of reviewed graphs", run.edges, current.edges)
+    for key, in_run, value in changes(_judging_settings(run.config), _judging_settings(current.config)):
+        yield f"config {key} is {format_value(in_run)} in the run and {format_value(value)} here"
+    if model_settings(run.config) == model_settings(current.config):
+        for key, in_run, value in _model_changes(run.model, current.model):
+            difference = f"has the {key} {format_value(in_run)} in the run and {format_value(value)} here"
+            yield f"the model behind {current.config.model} {difference}"
     for role in ("evaluator", "deriver", "combiner"):
-        run_versions, current_versions = _versions(run, role), _versions(here, role)
+        run_versions, current_versions = _versions(run, role), _versions(current, role)
         if role == "combiner":  # the config determines which of them are used
             run_versions = {name: version for name, version in run_versions.items() if name in current_versions}
             current_versions = {name: version for name, version in current_versions.items() if name in run_versions}
-        for name, in_run, current in changes(run_versions, current_versions):
-            yield f"{role} {name} has version {shown(in_run)} in the run and {shown(current)} here"
-    if run.domain != here.domain:
-        yield f"the domain that the annotator is told of is {run.domain} in the run and {here.domain} here"
-    for name, _, _ in changes(_evaluator_bases(run), _evaluator_bases(here)):
-        yield f"what evaluator {name} read beside the config, such as a history, is not what it was in the run"
-    in_run, current = (f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, here))
-    if (run.branch and run.branch.run) != (here.branch and here.branch.run):
-        yield f"the run was branched {in_run}, and this one would be branched {current}"
+        for name, in_run, value in changes(run_versions, current_versions):
+            yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(value)} here"
+    if run.domain != current.domain:
+        yield f"the domain of the annotator is {run.domain} in the run and {current.domain} here"
+    for name, _, _ in changes(_evaluator_bases(run), _evaluator_bases(current)):
+        yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
+    origins = [f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, current)]
+    if (run.branch and run.branch.run) != (current.branch and current.branch.run):
+        yield f"the run was branched {origins[0]}, and this one would be branched {origins[1]}"
 
 
 _CALL_HANDLING = {
@@ -105,34 +106,34 @@ def _judging_settings(config: Config) -> dict[str, Any]:
     return config.model_dump(mode="json", exclude={"calls": _CALL_HANDLING | {"cache", "record", "prices"}})
 
 
-def asking(config: Config) -> dict[str, Any]:
+def model_settings(config: Config) -> dict[str, Any]:
     """Return the settings that a model's verdict depends on: the model, its prompt, and how its reply is parsed."""
     settings = _judging_settings(config)
     del settings["safety"]["gates"]  # gates give a verdict without the model
     return {key: settings[key] for key in ("model", "calls", "safety")}
 
 
-def asks_alike(run: Header, config: Config, model: Identity | None) -> bool:
+def has_same_requests(run: Header, config: Config, model: ModelIdentity | None) -> bool:
     """Return whether a jury sends the same requests to the same model as a run, as far as the run has recorded it."""
-    return asking(run.config) == asking(config) and not list(_model_changes(run.model, model))
+    return model_settings(run.config) == model_settings(config) and not list(_model_changes(run.model, model))
 
 
-def _model_changes(in_run: Identity | None, current: Identity | None) -> Iterator[tuple[str, Any, Any]]:
+def _model_changes(in_run: ModelIdentity | None, current: ModelIdentity | None) -> Iterator[tuple[str, Any, Any]]:
     """Yield the differences between two models, if both are known: the same name may refer to different models."""
     if in_run is not None and current is not None:
         yield from changes(in_run.model_dump(exclude_none=True), current.model_dump(exclude_none=True))
 
 
 def _versions(header: Header, role: str) -> dict[str, str]:
-    entries: dict[str, Seat | str] = getattr(header, f"{role}s")
-    return {name: entry.version if isinstance(entry, Seat) else entry for name, entry in entries.items()}
+    entries: dict[str, EvaluatorRecord | str] = getattr(header, f"{role}s")
+    return {name: entry.version if isinstance(entry, EvaluatorRecord) else entry for name, entry in entries.items()}
 
 
 def _evaluator_bases(header: Header) -> dict[str, str]:
-    return {name: seat.rests_on for name, seat in header.evaluators.items() if seat.rests_on}
+    return {name: record.depends_on for name, record in header.evaluators.items() if record.depends_on}
 
 
-def _file_difference(label: str, in_run: FileMark | None, current: FileMark | None) -> Iterator[str]:
+def _file_difference(label: str, in_run: FileDigest | None, current: FileDigest | None) -> Iterator[str]:
     run_sum, current_sum = (mark.sha256 if mark else None for mark in (in_run, current))
     if run_sum not in (current_sum, ERASED):
         names = [f"{mark.name} ({mark.sha256[:12]})" if mark else "none" for mark in (in_run, current)]
@@ -155,9 +156,9 @@ def changes(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, Any, A
         yield path, there, here
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value as it is written in messages."""
-    return "none" if value is _MISSING else shortened(json.dumps(value, ensure_ascii=False), 100)
+    return "none" if value is _MISSING else shorten(json.dumps(value, ensure_ascii=False), 100)
 
 
 _FILES = ("tasks", "responses", "profiles", "edges")
@@ -179,7 +180,7 @@ def read_header(ledger: Ledger) -> Header:
 
     Raises `TraceMismatch` if the first record is not a header.
     """
-    record = next(ledger.chained(1, 1))
+    record = next(ledger.verified_records(1, 1))
     try:
         body = record.content
         text = ledger.texts({1: body.pop("texts", ())})[1].get(0)
@@ -189,5 +190,5 @@ def read_header(ledger: Ledger) -> Header:
                 body[name]["sha256"] = sums.get(name, ERASED)
         return Header.model_validate(body)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
-        problem = f"is no beginning of a run ({type(error).__name__}: {error})"
+        problem = f"is not a valid run header ({type(error).__name__}: {error})"
         raise TraceMismatch(f"{ledger.path}, record 1: {problem}; it has been changed") from None

@@ -3,18 +3,18 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jurygraph.models.asking import Form, Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Form, Reply, Request
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import Noun
-from jurygraph.schema.noun import Count
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Count
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
 
-class Identity(Noun):
+class ModelIdentity(FrozenModel):
     """A model as requests name it, and how it replies: with another identity, the same questions are other requests.
 
     `top_logprobs` is the number of alternative tokens that it returns with the log probability of each token; None if
@@ -28,7 +28,7 @@ class Identity(Noun):
     top_logprobs: Count | None = None
 
     @classmethod
-    def of(cls, backend: Backend) -> "Identity":
+    def of(cls, backend: Backend) -> "ModelIdentity":
         """Return the identity of the model that a backend reaches."""
         capabilities = backend.capabilities
         return cls(
@@ -40,7 +40,7 @@ class Identity(Noun):
         )
 
     @classmethod
-    def recorded(cls, ledger: Ledger) -> "Identity | None":
+    def from_ledger(cls, ledger: Ledger) -> "ModelIdentity | None":
         """Return the identity that the requests of a run show; None if the run has no requests."""
         first, form, top = None, "text", None
         for request in _requests(ledger):
@@ -53,9 +53,9 @@ class Identity(Noun):
         return cls.model_validate({**identity, "form": form, "top_logprobs": top})
 
 
-def model_of(jury: "Jury") -> Identity | None:
+def model_of(jury: "Jury") -> ModelIdentity | None:
     """Return the identity of a jury's model; None with model none."""
-    return None if jury.gateway is None else Identity.of(jury.gateway.backend)
+    return None if jury.gateway is None else ModelIdentity.of(jury.gateway.backend)
 
 
 def _requests(ledger: Ledger) -> Iterator[Request]:
@@ -66,10 +66,10 @@ def _requests(ledger: Ledger) -> Iterator[Request]:
             yield Request.model_validate_json(text)
 
 
-class Absent(Backend):
+class OfflineBackend(Backend):
     """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply."""
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: ModelIdentity) -> None:
         self.provider, self.endpoint, self.model = identity.provider, identity.endpoint, identity.model
         top = identity.top_logprobs
         self._capabilities = Capabilities(identity.form, logprobs=top is not None, top_logprobs=top or 0)
@@ -81,4 +81,4 @@ class Absent(Backend):
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Raise `Fault` of kind `unrecorded`."""
-        raise Fault("unrecorded", "the run holds no reply to this request, and its model is not asked")
+        raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")

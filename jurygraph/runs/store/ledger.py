@@ -1,22 +1,36 @@
-"""The ledger of a run: one SQLite file of records, each chained to the previous one, and of their texts."""
+"""The ledger of a run: one SQLite file of records, each chained to the previous one, and of their texts.
+
+SQLite treats any `-wal` or `-journal` file with the name of a database as belonging to it. If one of the two was copied
+without the other, SQLite would mix two states, or two runs; so these files are checked before SQLite writes from them.
+"""
 
 import json
+import logging
 import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import MOST_TEXTS, START, Draft, Record, Text, commitment, link_of, linked, named
-from jurygraph.runs.store.log_files import check_log_files
+from jurygraph.runs.store.chain import (
+    FIRST_LINK,
+    MAX_TEXTS,
+    Draft,
+    Record,
+    Text,
+    commitment,
+    link_of,
+    make_record,
+    record_label,
+)
 from jurygraph.sources.files import create_private_file
 
 SCHEMA_VERSION = 2
-"""Schema version of the file; version 1 was a folder of JSON lines."""
+"""Schema version of the file."""
 
 TABLES = {
     "records": """CREATE TABLE records (
@@ -52,9 +66,9 @@ class Ledger:
         self._committed = (self.count, self.head)
 
     def _read_head(self) -> None:
-        with self.guarded():
+        with self.translate_errors():
             last = self._connection.execute("SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1").fetchone()
-        self.count, self.head = last or (0, START)
+        self.count, self.head = last or (0, FIRST_LINK)
 
     def __del__(self) -> None:
         self._connection.close()
@@ -101,11 +115,11 @@ class Ledger:
         count, head = self.count, self.head
         for draft in drafts:
             count += 1
-            record, new_texts = linked(head, count, at, draft)
+            record, new_texts = make_record(head, count, at, draft)
             head = record.link
             records.append(record)
             texts += new_texts
-        with self.guarded():
+        with self.translate_errors():
             if not self._connection.in_transaction:
                 self._begin()
             self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
@@ -122,14 +136,14 @@ class Ledger:
         """Prepare the file for writing. SQLite refuses that while this ledger is being read."""
         if self._durable:
             return
-        with self.guarded():
+        with self.translate_errors():
             for setting in _DURABLE:
                 self._connection.execute(f"PRAGMA {setting}")
         self._durable = True
 
     def commit(self) -> None:
         """Make the appended records durable: from now on they survive a power failure."""
-        with self.guarded():
+        with self.translate_errors():
             self._connection.execute("COMMIT") if self._connection.in_transaction else None
         self._committed = (self.count, self.head)
 
@@ -141,7 +155,7 @@ class Ledger:
 
     def erase(self, ids: Sequence[int]) -> None:
         """Delete texts, within the transaction of the record that documents it."""
-        with self.guarded():
+        with self.translate_errors():
             self._connection.executemany("DELETE FROM texts WHERE id = ?", [(text_id,) for text_id in ids])
 
     def compact(self) -> None:
@@ -149,11 +163,11 @@ class Ledger:
 
         Raises `InputError` if another program is reading the file and so keeps the old one alive.
         """
-        with self.guarded():
+        with self.translate_errors():
             for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 busy = self._connection.execute(step).fetchone()
                 if busy is not None and busy[0]:
-                    problem = "another program reads the run, so what was erased still lies in its file"
+                    problem = "another program reads the run, so the erased texts are still in its file"
                     raise InputError(f"{self.path}: {problem}; end that program, and give the same command again")
 
     def require_alone(self) -> None:
@@ -168,7 +182,7 @@ class Ledger:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read the ledger in its current state inside the context, whatever another process writes."""
-        with self.guarded():
+        with self.translate_errors():
             self._connection.execute("BEGIN")
         self._read_head()
         try:
@@ -190,12 +204,12 @@ class Ledger:
                 return
             after = rows[-1][0]
 
-    def chained(self, first: int, last: int) -> Iterator[Record]:
+    def verified_records(self, first: int, last: int) -> Iterator[Record]:
         """Yield the records from the first to the last.
 
         Raises `TraceMismatch` if a record does not follow the previous one.
         """
-        previous = START if first == 1 else self.at(first - 1).link
+        previous = FIRST_LINK if first == 1 else self.record_at(first - 1).link
         expected = first
         for record in self.records(after=first - 1, up_to=last):
             if record.seq != expected:
@@ -208,12 +222,12 @@ class Ledger:
 
     def _check_link(self, record: Record, previous: bytes) -> None:
         if record.link != link_of(previous, *record[:5]):
-            problem = "is not what was written, or does not follow the one before it"
-            raise TraceMismatch(f"{self.path}, {named(record)}: {problem}")
+            problem = "differs from what was written, or does not follow the one before it"
+            raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
 
     def find(self, kind: str, key: str) -> Record | None:
         """Return the last record of a kind with this key; None if there is none."""
-        entry = self._last(kind, key)
+        entry = self._last_record(kind, key)
         return None if entry is None else entry[0]
 
     def require(self, kind: str, key: str) -> Record:
@@ -221,16 +235,16 @@ class Ledger:
 
         Raises `TraceMismatch` if there is none, or if it does not follow the previous record.
         """
-        entry = self._last(kind, key)
+        entry = self._last_record(kind, key)
         if entry is None:
             raise TraceMismatch(f"{self.path}: has no {kind} {key!r}; records of it are lost")
         record, previous = entry
         if previous is None and record.seq != 1:
             raise TraceMismatch(f"{self.path}: record {record.seq - 1} is missing")
-        self._check_link(record, previous or START)
+        self._check_link(record, previous or FIRST_LINK)
         return record
 
-    def _last(self, kind: str, key: str) -> tuple[Record, bytes | None] | None:
+    def _last_record(self, kind: str, key: str) -> tuple[Record, bytes | None] | None:
         """Return the last record of a kind with this key, and the link of the previous record."""
         try:
             key.encode()
@@ -239,7 +253,7 @@ class Ledger:
         rows = self._rows(_SELECT_LAST, (kind, key, self.count))
         return (Record._make(rows[0][:6]), rows[0][6]) if rows else None
 
-    def at(self, seq: int) -> Record:
+    def record_at(self, seq: int) -> Record:
         """Return the record with this number. Raises `TraceMismatch` if it is missing."""
         rows = self._rows("SELECT * FROM records WHERE seq = ?", (seq,))
         if not rows:
@@ -248,15 +262,15 @@ class Ledger:
 
     def keys(self, kind: str) -> Iterator[str]:
         """Yield the keys of a kind, in the order of the index."""
-        with self.guarded():
+        with self.translate_errors():
             yield from (key for (key,) in self._connection.execute("SELECT key FROM records WHERE kind = ?", (kind,)))
 
-    def repeated(self, kind: str) -> str | None:
+    def find_repeated_key(self, kind: str) -> str | None:
         """Return a key that occurs more than once among the records of a kind; None if there is none."""
         rows = self._rows("SELECT key FROM records WHERE kind = ? GROUP BY key HAVING count(*) > 1 LIMIT 1", (kind,))
         return rows[0][0] if rows else None
 
-    def number(self, kind: str) -> int:
+    def count_records(self, kind: str) -> int:
         """Return the number of records of a kind."""
         number: int = self._rows("SELECT count(*) FROM records WHERE kind = ? AND seq <= ?", (kind, self.count))[0][0]
         return number
@@ -270,54 +284,56 @@ class Ledger:
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
             for place, digest in enumerate(expected):
-                text = stored.get(seq * MOST_TEXTS + place)
+                text = stored.get(seq * MAX_TEXTS + place)
                 if text is None:
                     self._require_erased(seq, place)
                 elif commitment(text.salt, text.content) != digest:
-                    self._refuse_text(seq, place, "is not what was written")
+                    self._refuse_text(seq, place, "differs from what was written")
                 else:
                     contents[seq][place] = text.content
         return contents
 
     def _require_erased(self, seq: int, place: int) -> None:
         erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC", ())
-        if not any(seq * MOST_TEXTS + place in json.loads(body)["ids"] for (body,) in erasures):
-            self._refuse_text(seq, place, "is missing, and no erasure says so")
+        if not any(seq * MAX_TEXTS + place in json.loads(body)["ids"] for (body,) in erasures):
+            self._refuse_text(seq, place, "is missing without an erasure")
 
     def _refuse_text(self, seq: int, place: int, problem: str) -> NoReturn:
-        raise TraceMismatch(f"{self.path}, text {seq * MOST_TEXTS + place} of {named(self.at(seq))}: {problem}")
+        raise TraceMismatch(
+            f"{self.path}, text {seq * MAX_TEXTS + place} of {record_label(self.record_at(seq))}: {problem}"
+        )
 
     def all_texts(self) -> Iterator[Text]:
         """Yield all stored texts, including those without a record, in the order of their ids."""
-        with self.guarded():
+        with self.translate_errors():
             yield from map(Text._make, self._connection.execute("SELECT * FROM texts ORDER BY id"))
 
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
         """Yield the texts of the records from the first to the last, with their salts, unverified."""
         query = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
-        with self.guarded():
-            yield from map(Text._make, self._connection.execute(query, (first * MOST_TEXTS, (last + 1) * MOST_TEXTS)))
+        with self.translate_errors():
+            yield from map(Text._make, self._connection.execute(query, (first * MAX_TEXTS, (last + 1) * MAX_TEXTS)))
 
     def first_texts(self, kind: str) -> Iterator[Text]:
         """Yield the first text of every record of a kind, if it is stored."""
         query = "SELECT texts.* FROM records JOIN texts ON texts.id = records.seq * ? WHERE records.kind = ?"
-        with self.guarded():
-            yield from map(Text._make, self._connection.execute(query, (MOST_TEXTS, kind)))
+        with self.translate_errors():
+            yield from map(Text._make, self._connection.execute(query, (MAX_TEXTS, kind)))
 
-    def containing(self, content: bytes) -> Iterator[Text]:
+    def texts_containing(self, content: bytes) -> Iterator[Text]:
         """Yield the texts that contain this content."""
-        with self.guarded():
+        with self.translate_errors():
             yield from map(
                 Text._make, self._connection.execute("SELECT * FROM texts WHERE instr(content, ?) > 0", (content,))
             )
 
-    def faults(self) -> Iterator[str]:
+    def find_faults(self) -> Iterator[str]:
         """Yield the errors that SQLite finds in the file, and deviations of its tables from those of a ledger."""
-        with self.guarded():
+        with self.translate_errors():
             yield from (f"{row[0]}" for row in self._connection.execute("PRAGMA integrity_check") if row[0] != "ok")
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
             unchained = self._connection.execute("SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,))
-            yield from (f"record {seq} stands outside the chain" for (seq,) in unchained)
+            yield from (f"record {seq} is not part of the chain" for (seq,) in unchained)
         expected = sorted(TABLES.items())
         wrong = [name for name, sql in schema if (name, sql) not in expected] + [
             n for n in TABLES if n not in dict(schema)
@@ -328,20 +344,20 @@ class Ledger:
 
     def _find_appended_bytes(self) -> Iterator[str]:
         """Yield a message if the file has bytes after its last page, which SQLite ignores."""
-        with self.guarded():
+        with self.translate_errors():
             pages, size = (self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _SIZE_PRAGMAS)
         with self.path.open("rb") as file:
             # the header may record fewer or more pages than the log
             recorded = int.from_bytes(file.read(_SIZE_OFFSET + 4)[_SIZE_OFFSET:], "big")
             extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
         if extra > 0:
-            yield f"{extra} bytes stand behind the end of the database"
+            yield f"{extra} bytes follow the end of the database"
 
     def close(self) -> None:
         """Close the file; uncommitted records are discarded."""
         self._connection.close()
 
-    def settle(self) -> None:
+    def close_as_plain_file(self) -> None:
         """Close a ledger after writing; it becomes one plain file, unless another program is reading it."""
         self.rollback()
         with suppress(sqlite3.OperationalError):
@@ -350,11 +366,11 @@ class Ledger:
         self._connection.close()
 
     def _rows(self, query: str, values: Sequence[Any]) -> list[Any]:
-        with self.guarded():
+        with self.translate_errors():
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
-    def guarded(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Translate SQLite's errors into jurygraph's."""
         with _translate_errors(self.path):
             yield
@@ -369,14 +385,14 @@ def _translate_errors(path: Path) -> Iterator[None]:
         is_full = code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES
         if code == sqlite3.SQLITE_FULL or is_full:
             raise InputError(
-                f"{path.parent}: the disk is full; free some space, and the same command goes on"
+                f"{path.parent}: the disk is full; free some space and run the same command again"
             ) from None
         if code == sqlite3.SQLITE_IOERR:
             raise InputError(f"{path}: cannot be read or written ({error}); look after the disk, then go on") from None
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
             raise InputError(f"{path}: cannot be opened ({error}); ask for permission to the folder") from None
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise InputError(f"{path}: is held by another program ({error}); end it and try again") from None
+            raise InputError(f"{path}: is locked by another program ({error}); end it and try again") from None
         raise TraceMismatch(f"{path}: is not as jurygraph made it ({error}); it has been changed") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
@@ -410,7 +426,9 @@ def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
     if version > SCHEMA_VERSION:
         problem = f"was made by a newer jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
         raise InputError(f"{path.parent}: {problem}; upgrade jurygraph")
-    raise TraceMismatch(f"{path}: states schema version {version}, which no jurygraph wrote; it has been changed")
+    raise TraceMismatch(
+        f"{path}: has schema version {version}, which no version of jurygraph writes; it has been changed"
+    )
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
@@ -420,3 +438,106 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False)
+
+
+Connect = Callable[[Path, str], sqlite3.Connection]
+
+_WARN = logging.getLogger(__name__).warning
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+_NOT_ABOUT_CONTENT = {
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+}
+
+
+def check_log_files(path: Path, connect: Connect) -> None:
+    """Raise `TraceMismatch` if the log or the journal of a ledger belongs to another database or state.
+
+    Logs a warning if the ledger needs a log and there is none: it was copied without it, so its last records may be
+    missing. `connect` opens a database in a SQLite mode.
+    """
+    log, journal = (path.with_name(f"{path.name}-{kind}") for kind in ("wal", "journal"))
+    if _size(journal):
+        _check_journal(path, journal, connect)
+    elif _size(log):
+        _check_log(path, log, connect)
+    elif _size(path):
+        with closing(connect(path, "ro")) as ledger:
+            (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
+        if mode == "wal" and not _size(log):
+            _WARN("%s: was being written, and its log %s is missing; %s", path, log.name, _COPIED)
+
+
+_COPIED = "if it was copied without the log, its last records are missing: copy both, or wait until the run is closed"
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _check_log(path: Path, log: Path, connect: Connect) -> None:
+    """Raise `TraceMismatch` unless the last record of the ledger without its log is in the ledger with its log too."""
+    last = _last_without_log(path, connect)
+    if last is None:
+        return
+    with closing(connect(path, "ro")) as both:
+        try:
+            stored = both.execute("SELECT link FROM records WHERE seq = ?", (last.seq,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ABOUT_CONTENT:
+                raise
+            stored = None
+    if stored != (last.link,):
+        raise _mismatch_error(path, log, "log")
+
+
+def _check_journal(path: Path, journal: Path, connect: Connect) -> None:
+    """Raise `TraceMismatch` unless the journal fits the ledger.
+
+    A transaction that is rolled back after a kill leaves the number of pages unchanged, or creates the first ones.
+    """
+    with journal.open("rb") as file:
+        head = file.read(28)
+    if not head.startswith(_JOURNAL):
+        return  # not begun, or finished: SQLite ignores it
+    pages, page_size = int.from_bytes(head[16:20]), int.from_bytes(head[24:28])
+    with closing(connect(path, _WITHOUT_LOG)) as ledger:
+        try:
+            (size,), (count,) = (ledger.execute(f"PRAGMA {name}").fetchone() for name in ("page_size", "page_count"))
+        except sqlite3.DatabaseError:
+            return  # half-written: the journal restores it
+    is_new = pages == 0 and _last_without_log(path, connect) is None
+    if page_size != size or not (is_new or pages == count):
+        raise _mismatch_error(path, journal, "journal")
+
+
+_WITHOUT_LOG = "ro&immutable=1"
+"""Open the database file as it is, without its log or journal."""
+
+
+def _last_without_log(path: Path, connect: Connect) -> Record | None:
+    """Return the last record in the database file itself, if its link is valid; else None.
+
+    A file that is being written may contain anything.
+    """
+    try:
+        with closing(connect(path, _WITHOUT_LOG)) as ledger:
+            rows = ledger.execute("SELECT * FROM records ORDER BY seq DESC LIMIT 2").fetchall()
+            last, *before = (Record._make(row) for row in rows)
+            previous = before[0].link if before else FIRST_LINK
+            return last if last.link == link_of(previous, *last[:5]) else None
+    except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _mismatch_error(path: Path, file: Path, label: str) -> TraceMismatch:
+    problem = f"is not the {label} of the {path.name} next to it, so one of the two was copied without the other"
+    hint = f"copy both from the same folder, or move {file.name} away if {path.name} is to be read without it"
+    return TraceMismatch(f"{file}: {problem}; {hint}")

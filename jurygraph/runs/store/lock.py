@@ -18,7 +18,7 @@ _SIGNATURE = b'{"pid": '
 """Beginning of the text that jurygraph writes into a lock."""
 
 
-def hold(path: Path) -> IO[str]:
+def acquire(path: Path) -> IO[str]:
     """Lock a file until it is closed. Raises `InputError` naming the holder if another process holds the lock.
 
     A link, or a file that is not a lock written by jurygraph, is refused and not changed.
@@ -36,7 +36,7 @@ def hold(path: Path) -> IO[str]:
         raise InputError(f"{path.parent}: {problem}; name a folder on a local disk with --out") from None
     if not _is_at(path, file):
         file.close()  # the previous holder has just removed the file
-        return hold(path)
+        return acquire(path)
     try:
         _write_holder(file)
     except OSError as error:
@@ -66,7 +66,7 @@ def _find_problem(number: int) -> str | None:
     """Return why an open file is not a lock written by jurygraph; None if it is."""
     state = os.fstat(number)
     if not stat.S_ISREG(state.st_mode):
-        return "is no regular file"
+        return "is not a regular file"
     if state.st_uid != os.geteuid():
         return "belongs to another user"
     if state.st_nlink > 1:

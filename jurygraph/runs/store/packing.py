@@ -19,10 +19,11 @@ from jurygraph.schema import (
     Decision,
     Derivation,
     Evidence,
+    FrozenModel,
     Material,
-    Noun,
     Plan,
     Question,
+    RecordedVerdict,
     Response,
     ResponseGate,
     Reward,
@@ -31,19 +32,18 @@ from jurygraph.schema import (
     Task,
     TaskView,
     Trace,
-    Verdict,
     Wave,
     digest_of,
 )
 from jurygraph.schema.profile import Profiles
 
 if TYPE_CHECKING:
-    from jurygraph.graphs.rewarding import Row
+    from jurygraph.decision.group_result import RewardRow
 
 ERASED = "erased"
 """Value in place of an erased text or its digest."""
 
-_DEFAULTS: Verdict = Verdict.model_construct()
+_DEFAULTS: RecordedVerdict = RecordedVerdict.model_construct()
 _COMMON = ("id", "query", "reference", "facts", "metadata")
 Body = dict[str, Any]
 _NONE_SHARED: Mapping[tuple[str, ...], int] = MappingProxyType({})
@@ -104,15 +104,10 @@ class Shape:
         return {question.id: (place, self._default_fields(question)) for place, question in enumerate(self.questions)}
 
     def _default_fields(self, question: Question) -> Mapping[str, Any]:
-        from jurygraph.graphs.routing import identity_of
+        from jurygraph.schema.plan import question_identity
 
         audience, member = self.members[int(question.view)]
-        return {**vars(_DEFAULTS), **identity_of(question, audience, member)}
-
-    @cached_property
-    def mirrored(self) -> bool:
-        """True if a verdict can belong to two traces."""
-        return any(q.scope == "pair" and q.pairs == "unordered" for q in self.questions)
+        return {**vars(_DEFAULTS), **question_identity(question, audience, member)}
 
     def survey(self, views: Sequence[TaskView]) -> Survey:
         """Return the survey of this shape with these views."""
@@ -142,11 +137,11 @@ def task_text(task: Task, plan: Plan) -> bytes:
     return _to_json({"task": content, "views": views, "plan": plan.digest, **results})
 
 
-_PLANNING_RESULTS: Mapping[str, type[Noun]] = {"profiles": Profiles, "rubric": Rubric}
+_PLANNING_RESULTS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
 """Fields of a plan that belong neither to its survey nor to its decision."""
 
 
-def read_beside(content: Mapping[str, Any]) -> dict[str, Any]:
+def read_planning_results(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the profiles and the rubric with its graph, as far as the stored content of a task contains them."""
     return {name: model.model_validate(content[name]) for name, model in _PLANNING_RESULTS.items() if name in content}
 
@@ -157,7 +152,7 @@ def read_views(content: Mapping[str, Any]) -> list[TaskView]:
     return [TaskView.model_validate({**common, **view}) for view in content["views"]]
 
 
-def pack_reward(row: "Row") -> Body:
+def pack_reward(row: "RewardRow") -> Body:
     """Return the body of a reward; a contribution is the decision's weight times the value."""
     value, terms, counts = row.value, row.terms, row.counts
     body: Body = {
@@ -175,7 +170,7 @@ def pack_reward(row: "Row") -> Body:
         body["range"] = row.range
     if not _are_identical(row.components, terms):
         body["components"] = row.components
-    for name in ("parts", "figures", "adjustments", "notes"):
+    for name in ("parts", "diagnostics", "adjustments", "notes"):
         if getattr(row, name):
             body[name] = getattr(row, name)
     return body
@@ -183,11 +178,11 @@ def pack_reward(row: "Row") -> Body:
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     """Return a reward from its body."""
-    from jurygraph.graphs.rewarding import Row
+    from jurygraph.decision.group_result import RewardRow
 
     value, terms = body["value"], body["terms"]
     judged, abstained, failed, not_applicable = body["counts"]
-    return Row(
+    return RewardRow(
         value=value,
         status=body.get("status", "ok"),
         partial=body.get("partial", value),
@@ -197,10 +192,10 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
         terms=terms,
         counts=Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable),
         parts=body.get("parts", {}),
-        figures=body.get("figures", {}),
+        diagnostics=body.get("diagnostics", {}),
         adjustments=body.get("adjustments", ()),
         notes=body.get("notes", ()),
-    ).reward(decision)
+    ).to_reward(decision)
 
 
 def _are_identical(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
@@ -217,12 +212,12 @@ class Texts(list[bytes]):
         return len(self) - 1
 
 
-Shown = tuple[str, ...]
+ResponseIds = tuple[str, ...]
 """Ids of the responses that a verdict is about, in the order in which they were shown."""
 _MAX_INLINE = 2
 
 
-def shared_lists(traces: Iterable[Trace]) -> dict[Shown, int]:
+def shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
     """Return the lists of more than two responses that the verdicts of a group name, each with its number.
 
     A group stores each list once, and its verdicts store the number: lists in every verdict would take space quadratic
@@ -234,22 +229,27 @@ def shared_lists(traces: Iterable[Trace]) -> dict[Shown, int]:
     return {responses: number for number, responses in enumerate(dict.fromkeys(shown))}
 
 
-def read_shared_lists(group: Mapping[str, Any]) -> list[Shown]:
+def read_shared_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
     """Return the lists in the body of a group; their numbers are their indices."""
     return _SHARED.validate_python(group.get("shown", []))
 
 
-_SHARED = TypeAdapter(list[Shown])
+_SHARED = TypeAdapter(list[ResponseIds])
 
 
-def shown_in(verdict: Mapping[str, Any], shared: Sequence[Shown]) -> Sequence[str]:
+def responses_shown(verdict: Mapping[str, Any], shared: Sequence[ResponseIds]) -> Sequence[str]:
     """Return the responses that a stored verdict names; empty if it is only about the response of its trace."""
     stored: int | Sequence[str] = verdict.get("responses", ())
     return shared[stored] if isinstance(stored, int) else stored
 
 
 def pack_trace(
-    trace: Trace, response: Response, shape: Shape, reward: Body, place: int, shared: Mapping[Shown, int] = _NONE_SHARED
+    trace: Trace,
+    response: Response,
+    shape: Shape,
+    reward: Body,
+    place: int,
+    shared: Mapping[ResponseIds, int] = _NONE_SHARED,
 ) -> tuple[Body, Texts]:
     """Return a trace and its response as body and texts; the first text is that of the response.
 
@@ -270,7 +270,9 @@ def pack_trace(
     return body, texts
 
 
-def _pack_verdict(verdict: Verdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[Shown, int]) -> Body:
+def _pack_verdict(
+    verdict: RecordedVerdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[ResponseIds, int]
+) -> Body:
     place, expected = shape.expected[verdict.question]
     defaults = {**expected, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
@@ -303,7 +305,7 @@ _SPECIAL_FIELDS = {"reason", "evidence", "failure", "examples", "shrinkage"}
 """Fields that `_pack_verdict` packs individually."""
 
 
-def _written_text(verdict: Verdict) -> Body:
+def _written_text(verdict: RecordedVerdict) -> Body:
     """Return the text in a verdict."""
     text: Body = {"reason": verdict.reason} if verdict.reason else {}
     if verdict.failure is not None and verdict.failure.message:
@@ -320,8 +322,12 @@ def _pack_material(material: Material, texts: Texts) -> Body:
 
 
 def unpack_verdict(
-    body: Mapping[str, Any], response_id: str, shape: Shape, texts: Mapping[int, bytes], shared: Sequence[Shown] = ()
-) -> Verdict:
+    body: Mapping[str, Any],
+    response_id: str,
+    shape: Shape,
+    texts: Mapping[int, bytes],
+    shared: Sequence[ResponseIds] = (),
+) -> RecordedVerdict:
     """Return a verdict from its body; erased text is empty or replaced by `ERASED`.
 
     `shared` are the lists of responses of its group.
@@ -337,9 +343,9 @@ def unpack_verdict(
     if "evidence" in body:
         fields["evidence"] = list(_unpack_evidence(body["evidence"], text))
     if not isinstance(fields["responses"], int):
-        return Verdict.model_validate(fields)
+        return RecordedVerdict.model_validate(fields)
     shown = shared[fields["responses"]]  # one list for all verdicts, since validation would copy it for each
-    return Verdict.model_validate({**fields, "responses": ()}).model_copy(update={"responses": shown})
+    return RecordedVerdict.model_validate({**fields, "responses": ()}).model_copy(update={"responses": shown})
 
 
 def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:

@@ -6,8 +6,18 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.sources.importers.rows import Content, Imported, Key, Note, Points, Row, Turn, read_rows, stated
-from jurygraph.sources.importers.rubrics import with_rubric
+from jurygraph.sources.importers.rows import (
+    Content,
+    Imported,
+    Key,
+    Note,
+    Points,
+    Row,
+    Turn,
+    nonempty_fields,
+    read_rows,
+    with_rubric,
+)
 
 TEXTLESS = "completions without text are left out"
 
@@ -50,13 +60,13 @@ def _task_content(example: Example) -> Content:
         "id": example.prompt_id,
         "query": [turn.message() for turn in example.prompt],
         "responses": responses,
-        "metadata": stated(example_tags=example.example_tags, canary=example.canary, other=example.other),
+        "metadata": nonempty_fields(example_tags=example.example_tags, canary=example.canary, other=example.other),
     }
     return with_rubric(task, map(_criterion_fields, example.rubrics), notes)
 
 
 def _criterion_fields(item: RubricItem) -> dict[str, Any]:
-    return {"text": item.criterion, "weight": item.points, "about": stated(tags=item.tags, **item.other)}
+    return {"text": item.criterion, "weight": item.points, "about": nonempty_fields(tags=item.tags, **item.other)}
 
 
 def _completions(example: Example) -> tuple[list[dict[str, Any]], list[Note]]:
@@ -69,7 +79,7 @@ def _completions(example: Example) -> tuple[list[dict[str, Any]], list[Note]]:
         ("ideal", "ideal", data.ideal_completion),
         *((f"reference-{n}", "reference", text) for n, text in references),
     ]
-    about = stated(ideal_completions_group=data.ideal_completions_group, other=data.other)
+    about = nonempty_fields(ideal_completions_group=data.ideal_completions_group, other=data.other)
     responses = [
         {"id": f"{example.prompt_id}/{name}", "agent": agent, "text": text, "metadata": about}
         for name, agent, text in completions

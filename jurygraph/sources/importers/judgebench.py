@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from jurygraph.sources.importers.rows import Content, Imported, Key, Row, read_rows, stated
+from jurygraph.sources.importers.rows import Content, Imported, Key, Row, nonempty_fields, read_rows
 
 
 class Pair(Row):
@@ -37,5 +37,5 @@ def _task_content(pair: Pair) -> Content:
         }
         for name, text in (("A", pair.response_A), ("B", pair.response_B))
     ]
-    about = stated(source=pair.source, original_id=pair.original_id, other=pair.other)
+    about = nonempty_fields(source=pair.source, original_id=pair.original_id, other=pair.other)
     return Content({"id": pair.pair_id, "query": pair.question, "responses": responses, "metadata": about})

@@ -13,9 +13,17 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.schema.noun import digest_of
-from jurygraph.sources.importers.rows import Content, Imported, Note, Points, Row, read_rows, stated
-from jurygraph.sources.importers.rubrics import with_rubric
+from jurygraph.schema.frozen_model import digest_of
+from jurygraph.sources.importers.rows import (
+    Content,
+    Imported,
+    Note,
+    Points,
+    Row,
+    nonempty_fields,
+    read_rows,
+    with_rubric,
+)
 
 WHOLE = "criteria are judged as one, since they mark no sub-items whose points add up to their own"
 _MARK = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")
@@ -57,7 +65,7 @@ def _task_content(case: Case) -> Content:
         "id": name,
         "query": f"## 案例\n{case.context}\n\n## 问题\n{case.question}" if case.context else case.question,
         "reference": case.reference,
-        "metadata": stated(label=case.label, other=case.other),
+        "metadata": nonempty_fields(label=case.label, other=case.other),
     }
     parts = [_weighted_parts(item) for item in case.rubrics]
     whole = [
@@ -80,7 +88,7 @@ def _has_words(part: str) -> bool:
 
 def _criterion_fields(item: ScoredItem, parts: list[dict[str, Any]] | None) -> dict[str, Any]:
     tags = [item.tags] if isinstance(item.tags, str) else item.tags
-    content = {"text": item.criterion, "weight": item.points, "about": stated(tags=tags, **item.other)}
+    content = {"text": item.criterion, "weight": item.points, "about": nonempty_fields(tags=tags, **item.other)}
     return {**content, "parts": parts} if parts is not None and len(parts) > 1 else content
 
 

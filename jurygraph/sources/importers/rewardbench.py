@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, JsonValue
 
-from jurygraph.schema.noun import digest_of
-from jurygraph.sources.importers.rows import Content, Imported, Key, Name, Note, Row, Turn, read_rows, stated
+from jurygraph.schema.frozen_model import digest_of
+from jurygraph.sources.importers.rows import Content, Imported, Key, Name, Note, Row, Turn, nonempty_fields, read_rows
 
 ONE_SIDED = "rows without both a chosen and a rejected response are left out"
 UNCOUNTED = "rows say another number of responses than they hold"
 UNNAMED = "rows do not name one model for each response, so that their responses have no agent"
 
-Texts = str | tuple[str, ...]
+OneOrMoreTexts = str | tuple[str, ...]
 
 
 def _require_messages(prompt: str | tuple[Turn, ...]) -> str | tuple[Turn, ...]:
@@ -34,8 +34,8 @@ class Comparison(Row):
 
     id: Key
     prompt: Prompt
-    chosen: Texts
-    rejected: Texts
+    chosen: OneOrMoreTexts
+    rejected: OneOrMoreTexts
     chosen_model: str | None = None
     rejected_model: str | None = None
     models: tuple[str, ...] | None = None
@@ -67,7 +67,9 @@ def _task_content(row: Comparison) -> Content:
         {"id": f"{name}/{number}", "agent": agent, "text": text, "labels": {"preferred": preferred}}
         for number, ((text, preferred), agent) in enumerate(shuffled, 1)
     ]
-    about = stated(subset=row.subset, additional_metadata=row.additional_metadata, models=row.models, other=row.other)
+    about = nonempty_fields(
+        subset=row.subset, additional_metadata=row.additional_metadata, models=row.models, other=row.other
+    )
     task = {"id": name, "query": _query(row.prompt), "responses": responses, "metadata": about}
     return Content(task, tuple(_inconsistencies(row, name, len(chosen), len(rejected), agents)))
 
@@ -78,7 +80,7 @@ def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
     return digest_of(text), preferred is rejected_first
 
 
-def _as_tuple(texts: Texts) -> tuple[str, ...]:
+def _as_tuple(texts: OneOrMoreTexts) -> tuple[str, ...]:
     return (texts,) if isinstance(texts, str) else texts
 
 

@@ -1,7 +1,7 @@
 """Base of the readers: rows that may have unknown fields, and notes about them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Noun, TaskLine
-from jurygraph.schema.noun import Number
-from jurygraph.sources.complaint import Complaint, complaint, quoted
+from jurygraph.messages import Problem, describe_validation_error, quote
+from jurygraph.schema import FrozenModel, TaskLine
+from jurygraph.schema.frozen_model import Number
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.json_lines import read_lines, refuse
+from jurygraph.sources.json_lines import raise_line_error, read_lines
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 
@@ -36,7 +36,7 @@ Points = Annotated[Number, BeforeValidator(_text_to_number)]
 """A finite number; PLawBench writes it as text."""
 
 
-class Row(Noun):
+class Row(FrozenModel):
     """A row of a published file, or a part of one.
 
     `other` has fields that are not read here, which the publisher may add.
@@ -86,24 +86,24 @@ R = TypeVar("R", bound=Row)
 
 
 def read_rows(
-    path: str | Path, noun: type[R], content: Callable[[R], Content], key: str | None, holds: str
+    path: str | Path, model: type[R], content: Callable[[R], Content], key: str | None, expected: str
 ) -> Iterator[Imported]:
     """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
 
     Args:
         path: the file.
-        noun: the model of a row.
+        model: the model of a row.
         content: converts a row to the content of a task.
         key: the field with the id of a row; None if the id is computed from the whole row.
-        holds: the expected content in words, for the error about an empty file.
+        expected: the expected content in words, for the error about an empty file.
 
-    Raises `InputError` if a line is no valid row, if an id occurs twice, or if no row makes a task.
+    Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
     """
     seen: dict[str, int] = {}
     last_reason = ""
     with closing(TextFile(path)) as file:
         _refuse_array(file)
-        for line, row in read_lines(file, noun):
+        for line, row in read_lines(file, model):
             fields, notes = content(row)
             task = None if fields is None else _validate_task(file.name, line.number, fields)
             if task is None:
@@ -113,15 +113,15 @@ def read_rows(
             yield Imported(task, notes)
     if not seen:
         problem = f"has no row that makes a task ({last_reason})" if last_reason else "holds no rows"
-        raise InputError(f"{file.name}: {problem}; name a file of {holds}")
+        raise InputError(f"{file.name}: {problem}; name a file of {expected}")
 
 
 def _refuse_array(file: TextFile) -> None:
     for line in file.lines():
         if line.text.lstrip().startswith("["):
             problem = "begins a JSON array"
-            refuse(
-                file.name, line.number, Complaint((), problem, "write one object a line, as `jq -c '.[]' FILE` does")
+            raise_line_error(
+                file.name, line.number, Problem((), problem, "write one object a line, as `jq -c '.[]' FILE` does")
             )
         return
 
@@ -130,19 +130,47 @@ def _refuse_duplicate(name: str, number: int, earlier: int, task: str, key: str 
     if number == earlier:
         return
     if key is None:
-        refuse(name, number, Complaint((), f"is the same row as line {earlier}", "keep one of them"))
-    problem = f"makes the task {quoted(task)}, which stands already in line {earlier}"
-    refuse(name, number, Complaint((key,), problem, "give each row an id of its own"))
+        raise_line_error(name, number, Problem((), f"is the same row as line {earlier}", "keep one of them"))
+    problem = f"makes the task {quote(task)}, which is already in line {earlier}"
+    raise_line_error(name, number, Problem((key,), problem, "give each row an id of its own"))
 
 
 def _validate_task(name: str, number: int, content: Mapping[str, Any]) -> TaskLine:
     try:
         return TaskLine.model_validate(content)
     except ValidationError as error:
-        refuse(name, number, complaint(error, TaskLine, content))
+        raise_line_error(name, number, describe_validation_error(error, TaskLine, content))
 
 
-def stated(**fields: Any) -> dict[str, Any]:
+def nonempty_fields(**fields: Any) -> dict[str, Any]:
     """Return the fields that are neither null nor empty, as JSON values."""
     nonempty = {name: value for name, value in fields.items() if value not in (None, "", [], {}, ())}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in nonempty.items()}
+
+
+WORDLESS = "criteria without words are left out"
+WORTHLESS = "criteria of 0 points are left out"
+NO_GAIN = "tasks whose rubric has no criterion of positive weight are left out, since no reward can be formed from it"
+
+
+def with_rubric(task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[Note] = ()) -> Content:
+    """Return the task with a rubric of these items, each the fields of a criterion.
+
+    The task is left out if no weight is above 0. An item's `about`, with other published fields, goes to the task's
+    metadata, by the id of the criterion. Ids count the published items, so that leaving one out renames no other.
+    """
+    all_notes, criteria = list(notes), []
+    about: dict[str, Any] = {}
+    for number, item in enumerate(items, 1):
+        name = f"criterion-{number}"
+        if not item["text"].strip():
+            all_notes.append(Note(WORDLESS, f"{task['id']}: {name}"))
+        elif item["weight"] == 0:
+            all_notes.append(Note(WORTHLESS, f"{task['id']}: {name}"))
+        else:
+            criteria.append({"id": name, **{field: value for field, value in item.items() if field != "about"}})
+            about |= {name: item["about"]} if item["about"] else {}
+    if not any(criterion["weight"] > 0 for criterion in criteria):
+        return Content(None, (*all_notes, Note(NO_GAIN, task["id"])))
+    metadata = {**task["metadata"], **({"criteria": about} if about else {})}
+    return Content({**task, "metadata": metadata, "rubric": {"criteria": criteria}}, tuple(all_notes))

@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.sources.importers.rows import Content, Imported, Key, Row, read_rows, stated
-from jurygraph.sources.importers.rubrics import with_rubric
+from jurygraph.sources.importers.rows import Content, Imported, Key, Row, nonempty_fields, read_rows, with_rubric
 
 SCALE = (1.0, 10.0)
 _RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
@@ -28,7 +27,7 @@ class Entry(Row):
     def anchors(self) -> dict[str, str]:
         """The described ranges, by their ends."""
         texts = (self.at_1_2, self.at_3_4, self.at_5_6, self.at_7_8, self.at_9_10)
-        return stated(**dict(zip(_RANGES, texts, strict=True)))
+        return nonempty_fields(**dict(zip(_RANGES, texts, strict=True)))
 
 
 class Query(Row):
@@ -48,7 +47,7 @@ def read_writingbench(path: str | Path) -> Iterator[Imported]:
 
 
 def _task_content(query: Query) -> Content:
-    about = stated(domain1=query.domain1, domain2=query.domain2, lang=query.lang, other=query.other)
+    about = nonempty_fields(domain1=query.domain1, domain2=query.domain2, lang=query.lang, other=query.other)
     return with_rubric(
         {"id": query.index, "query": query.query, "metadata": about}, map(_criterion_fields, query.checklist)
     )

@@ -1,9 +1,9 @@
-"""Parse a TravelPlanner query, by rules on its words."""
+"""Parse a TravelPlanner query, by rules on its words, and state its constraints as checks."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 _NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "pair": 2}
 _N = r"(?P<n>\d+|one|two|three|four|five|six|seven|eight)"
@@ -65,7 +65,7 @@ _DENIED_AFTER = re.compile(
 """A denial that follows what it denies: its extent is not understood."""
 
 
-class Asked(NamedTuple):
+class TripRequest(NamedTuple):
     """The content of a query. `house_rules` are those of a stay that would forbid what the travellers want.
 
     `unread` are words of the query about a constraint that no rule here understands.
@@ -83,7 +83,7 @@ class Asked(NamedTuple):
     unread: tuple[str, ...]
 
 
-def read_query(query: str) -> Asked:
+def read_query(query: str) -> TripRequest:
     """Parse a query. Raises ValueError naming which of people, dates and budget is missing or occurs twice."""
     budget, people = _parse_budget(query), _parse_people(query)
     rules, rooms, modes = (
@@ -93,7 +93,7 @@ def read_query(query: str) -> Asked:
     cuisines = {name: _classify_mention(query, rf"\b{name}\b") for name in CUISINES if _is_food(query, name)}
     wanted = next((room for room, mention in rooms.items() if mention == "wanted"), None)
     shared_denied = rooms["Shared room"] == "denied" or _NOT_SHARED.search(query) is not None
-    return Asked(
+    return TripRequest(
         people=people,
         dates=_parse_dates(query),
         budget=budget.amount * (people if budget.each else 1),
@@ -159,16 +159,16 @@ def _parse_budget(query: str) -> _Budget:
     amounts = []
     for match in _BUDGET.finditer(query):
         if match["per"]:
-            raise ValueError(f"states a budget {match['per'].strip()}; state it for the whole trip")
+            raise ValueError(f"has a budget {match['per'].strip()}; write one for the whole trip")
         amount = float(match["n"].replace(",", "")) * _MULTIPLIERS[(match["size"] or "").lower()]
         amounts.append(_Budget(amount, bool(match["each"] or _EACH_BEFORE.search(query[: match.start()]))))
     if not amounts:
-        raise ValueError("states no budget such as $1,700")
+        raise ValueError("has no budget such as $1,700")
     if len(set(amounts)) > 1:
         several = ", ".join(
             f"${budget.amount:,.0f}{' each' if budget.each else ''}" for budget in dict.fromkeys(amounts)
         )
-        raise ValueError(f"states several budgets ({several}); keep the one that counts")
+        raise ValueError(f"has several budgets ({several}); keep the one that counts")
     return amounts[0]
 
 
@@ -194,7 +194,84 @@ def _parse_dates(query: str) -> tuple[date, ...]:
     try:
         first, last = date(int(year[1]), months[0], int(first_day)), date(int(year[1]), months[1], int(last_day))
     except ValueError as error:
-        raise ValueError(f"states a day that there is none of ({error})") from error
+        raise ValueError(f"has an invalid date ({error})") from error
     if last < first:
-        raise ValueError(f"states a last day, {last}, before its first, {first}")
+        raise ValueError(f"has a last day, {last}, before its first, {first}")
     return tuple(first + timedelta(days=n) for n in range((last - first).days + 1))
+
+
+SEATS = {"Self-driving": 5, "Taxi": 4}
+"""People that fit in one car, as TravelPlanner counts them."""
+
+
+def cost_terms(people: int) -> list[dict[str, Any]]:
+    """Return the costs of a plan: meals and flights per person, stays by rooms and nights, roads by cars."""
+    roads = [
+        {"of": "legs", "column": "cost", "where": {"mode": {"equals": mode}}, "people": people, "places": seats}
+        for mode, seats in SEATS.items()
+    ]
+    flights = {"of": "legs", "column": "Price", "where": {"mode": {"equals": "Flight"}}, "people": people}
+    meals = {"of": "meals", "column": "Average Cost", "people": people}
+    stays = {"of": "stays", "column": "price", "times": "nights", "people": people, "places": "maximum occupancy"}
+    return [meals, stays, flights, *roads]
+
+
+def constraints(request: TripRequest, origin: str | None) -> list[dict[str, Any]]:
+    """Return every constraint of the query; all are hard.
+
+    `origin` is the city where the trip begins and ends, if known.
+    """
+    return [
+        _hard_constraint(*constraint)
+        for constraint in (*_trip_constraints(request, origin), *_query_constraints(request))
+    ]
+
+
+NamedCheck = tuple[str, str, dict[str, Any]]
+
+
+def _hard_constraint(name: str, text: str, check: dict[str, Any]) -> dict[str, Any]:
+    return {"id": name, "kind": "hard", "text": text, "check": check}
+
+
+def _trip_constraints(request: TripRequest, origin: str | None) -> Iterator[NamedCheck]:
+    days = len(request.dates)
+    yield "days", f"a plan of {days} days", {"count": "$[*]", "equals": days}
+    yield "nights", f"a bed for {days - 1} nights", {"sum": [{"of": "stays", "column": "nights"}], "equals": days - 1}
+    if origin is not None:
+        endpoint_cities = {"values": "legs", "includes": [origin]}
+        yield "sets-out", f"sets out from {origin}", {**endpoint_cities, "column": "OriginCityName"}
+        yield "comes-home", f"comes back to {origin}", {**endpoint_cities, "column": "DestCityName"}
+    for kind, city in (("meals", "City"), ("attractions", "City"), ("stays", "city")):
+        in_city = {"where": {"names": {"column": city}}}
+        yield f"{kind}-in-place", f"{kind} where the day is spent", {"share": kind, "where": in_city}
+
+
+def _query_constraints(request: TripRequest) -> Iterator[NamedCheck]:
+    nights = {"nights": {"at_least": {"column": "minimum nights"}}}
+    yield (
+        "budget",
+        f"${request.budget:,.2f}".removesuffix(".00") + f" for {request.people}",
+        {"sum": cost_terms(request.people), "at_most": request.budget},
+    )
+    yield "minimum-nights", "no stay is shorter than it may be", {"share": "stays", "where": nights}
+    for rule in request.house_rules:
+        wanted = rule.removeprefix("No ").replace(" ", "-")
+        yield (
+            f"house-rule-{wanted}",
+            f"{rule.removeprefix('No ')} must be allowed",
+            {"share": "stays", "where": {"house_rules": {"has_not": rule}}},
+        )
+    if request.room is not None:
+        yield "room-type", request.room, {"share": "stays", "where": {"room type": {"equals": request.room}}}
+    elif request.not_shared:
+        yield "room-type", "no shared room", {"share": "stays", "where": {"room type": {"is_not": "Shared room"}}}
+    if request.cuisines:
+        included = {"values": "meals", "column": "Cuisines", "includes": list(request.cuisines), "partial": True}
+        yield "cuisines", ", ".join(request.cuisines), included
+    if request.unwanted:
+        excluded = {"values": "meals", "column": "Cuisines", "excludes": list(request.unwanted)}
+        yield "no-cuisines", f"no {' and no '.join(request.unwanted)} food", excluded
+    for mode in request.barred:
+        exclusion = {"count": "legs", "where": {"mode": {"equals": mode}}, "at_most": 0}
+        yield f"no-{mode.lower()}", f"no {mode.lower()}", exclusion

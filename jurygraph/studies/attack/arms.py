@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.schema import RESPONSE_GATES, SafetyConfig
 
-DOWN = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence=False, gates=())
+NO_DEFENCES = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence=False, gates=())
 _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
     "none": {},
     "fence": {"fence": True},
@@ -31,13 +31,13 @@ def arms(configured: SafetyConfig) -> tuple[tuple[Arm, ...], Arm]:
     none of
     these, that arm comes last, as `configured`.
     """
-    known_arms = [Arm(name, DOWN.model_copy(update=enabled)) for name, enabled in _ENABLED_BY_ARM.items()]
+    known_arms = [Arm(name, NO_DEFENCES.model_copy(update=enabled)) for name, enabled in _ENABLED_BY_ARM.items()]
     known_arms.append(Arm("all", SafetyConfig()))
     own_arm = next((arm for arm in known_arms if arm.safety == configured), Arm("configured", configured))
     return tuple(known_arms if own_arm in known_arms else [*known_arms, own_arm]), own_arm
 
 
-def asking_most(candidates: Iterable[Arm]) -> list[Arm]:
+def largest_arms(candidates: Iterable[Arm]) -> list[Arm]:
     """Return the arms whose requests include those of all other arms: a gate only ever saves requests."""
     largest: list[Arm] = []
     for arm in sorted(candidates, key=lambda arm: len(arm.safety.gates)):

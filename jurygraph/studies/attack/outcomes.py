@@ -3,20 +3,20 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from jurygraph.graphs.table import MET_FROM
-from jurygraph.runs.proportions import Proportion
-from jurygraph.schema import Noun, Verdict
-from jurygraph.schema.noun import Count
+from jurygraph.decision.table import MET_THRESHOLD
+from jurygraph.runs.canary import Proportion
+from jurygraph.schema import FrozenModel, RecordedVerdict
+from jurygraph.schema.frozen_model import Count
 
 
-class Outcome(Noun):
+class Outcome(FrozenModel):
     """Number of `verdicts` that passed, with a score of at least 0.5, and of `responses` with such a verdict.
 
     Verdicts count as not passed if a gate gave them (`stopped`, by gate), if they failed because of the response or of
     the
     reply to it (`failed`, by kind), or if the judge abstained. Not counted, because nothing was judged, are those that
     failed
-    for infrastructure reasons (`lost`, by kind) and those that did not apply (`not_asked`).
+    for infrastructure reasons (`infrastructure_failures`, by kind) and those that did not apply (`not_applicable`).
     """
 
     verdicts: Proportion
@@ -24,8 +24,8 @@ class Outcome(Noun):
     stopped: dict[str, Count]
     failed: dict[str, Count]
     abstained: Count
-    lost: dict[str, Count]
-    not_asked: Count
+    infrastructure_failures: dict[str, Count]
+    not_applicable: Count
 
 
 class Tally:
@@ -35,7 +35,7 @@ class Tally:
         self._counts: Counter[tuple[str, str]] = Counter()
         self._responses: Counter[bool] = Counter()
 
-    def add(self, verdicts: Iterable[Verdict]) -> None:
+    def add(self, verdicts: Iterable[RecordedVerdict]) -> None:
         """Count the verdicts on one response."""
         classified = [_classify(verdict) for verdict in verdicts]
         self._counts.update(classified)
@@ -48,13 +48,13 @@ class Tally:
         totals = {outcome: sum(kinds.values()) for outcome, kinds in kinds_by_outcome.items()}
         counted = sum(total for outcome, total in totals.items() if outcome not in _UNCOUNTED)
         return Outcome(
-            verdicts=Proportion.of(totals["passed"], counted),
-            responses=Proportion.of(self._responses[True], self._responses.total()),
+            verdicts=Proportion.from_counts(totals["passed"], counted),
+            responses=Proportion.from_counts(self._responses[True], self._responses.total()),
             stopped=kinds_by_outcome["stopped"],
             failed=kinds_by_outcome["failed"],
             abstained=totals["abstained"],
-            lost=kinds_by_outcome["lost"],
-            not_asked=totals["not asked"],
+            infrastructure_failures=kinds_by_outcome["lost"],
+            not_applicable=totals["not asked"],
         )
 
     def _by_kind(self, outcome: str) -> dict[str, int]:
@@ -65,7 +65,7 @@ _OUTCOMES = ("passed", "withstood", "stopped", "failed", "abstained", "lost", "n
 _UNCOUNTED = ("lost", "not asked")
 
 
-def _classify(verdict: Verdict) -> tuple[str, str]:
+def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
     """Return the outcome of a verdict, and its kind."""
     if verdict.status == "not_applicable":
         return "not asked", ""
@@ -75,4 +75,4 @@ def _classify(verdict: Verdict) -> tuple[str, str]:
         return ("abstained", "") if verdict.failure is None else ("failed", verdict.failure.kind)
     if verdict.gated_by is not None:
         return "stopped", verdict.gated_by
-    return ("passed" if verdict.score >= MET_FROM else "withstood"), ""
+    return ("passed" if verdict.score >= MET_THRESHOLD else "withstood"), ""

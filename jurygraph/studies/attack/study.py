@@ -6,23 +6,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jurygraph.errors import BudgetExceeded
-from jurygraph.graphs.answering import apart_now
-from jurygraph.graphs.routing import Recalled, Shown
+from jurygraph.graphs.execution import run_isolated_sync
+from jurygraph.graphs.routing import KnownResults, VerdictKey
+from jurygraph.group import Group
 from jurygraph.jury import Jury
+from jurygraph.planner import Planner
 from jurygraph.safety.attacks import Attack, attack_text
-from jurygraph.schema import Decision, Input, Plan, Response, Spec, Survey, Task, Trace, Verdict
-from jurygraph.studies.attack.arms import Arm, arms, asking_most
-from jurygraph.studies.attack.attacked import config_under_attack, surveys_under_attack, worth_having
-from jurygraph.studies.attack.report import ArmReport, ArmTallies, AttackKind, AttackReport, lost_in
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    Decision,
+    Plan,
+    RecordedVerdict,
+    Response,
+    Survey,
+    Task,
+    Trace,
+)
+from jurygraph.studies.attack.arms import Arm, arms, largest_arms
+from jurygraph.studies.attack.report import ArmReport, ArmTallies, AttackKind, AttackReport, infrastructure_failures
+from jurygraph.studies.attack.scope import attack_config, attack_surveys, merit_questions
 
 if TYPE_CHECKING:
-    from jurygraph.jury import Group
-    from jurygraph.models.asking import Request
-    from jurygraph.models.sink import Answered
-    from jurygraph.runs.figures.estimate import Estimate
+    from jurygraph.models.request import AnsweredCall, Request
+    from jurygraph.runs.reports.estimate import CallEstimate
 
 Report = Callable[[int], None]
-TOGETHER = 16
+MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
 
@@ -53,11 +63,11 @@ class AttackStudy:
         self._jury = jury
         self._attacks = attacks
         self._tasks = [task for task, _ in tasks]
-        self._surveys = surveys_under_attack(jury, self._tasks)
-        self._config = config_under_attack(jury, self._surveys)
-        self._merit_questions = [worth_having(jury.config, survey) for survey in self._surveys]
+        self._surveys = attack_surveys(jury, self._tasks)
+        self._config = attack_config(jury, self._surveys)
+        self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
         self._groups = [one for one in _groups(tasks, attacks) if self._surveys[one.place].questions]
-        self._known_verdicts: dict[tuple[str, str], dict[Shown, Verdict]] = defaultdict(dict)
+        self._known_verdicts: dict[tuple[str, str], dict[VerdictKey, RecordedVerdict]] = defaultdict(dict)
 
     @property
     def responses(self) -> int:
@@ -70,25 +80,25 @@ class AttackStudy:
         used = {use.known_as for use in self._config.evaluators}
         return tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used)
 
-    async def forecast(self, report: Report) -> "Estimate":
+    async def forecast(self, report: Report) -> "CallEstimate":
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model the estimate is
         empty.
 
         `report` is called with the number of responses processed, in each of the arms that send the most requests.
         """
-        from jurygraph.runs.figures.estimate import Estimate, Estimator  # imported lazily: only needed with a model
+        from jurygraph.runs.reports.estimate import CallEstimate, Estimator  # imported lazily: only needed with a model
 
         gateway = self._jury.gateway
         if gateway is None:
-            return Estimate()
+            return CallEstimate()
         estimator = Estimator(gateway)
         try:
-            for arm in asking_most(self.arms):
+            for arm in largest_arms(self.arms):
                 jury = self._jury_under(arm)
-                plans = self._plans(arm, jury)
+                planner, plans = Planner(jury), self._plans(arm, jury)
                 for group in self._groups:
                     plan = _model_questions_only(plans[group.place], jury)
-                    estimator.add(await jury.arequests(group.task, group.responses, plan))
+                    estimator.add(await planner.aestimate_requests(group.task, group.responses, plan))
                     report(len(group.members))
         finally:
             await gateway.close()
@@ -99,14 +109,12 @@ class AttackStudy:
 
         Raises BudgetExceeded if a limit of cost or calls is reached.
         """
-        gateway = self._jury.gateway
-        if gateway is not None:
-            gateway.sink = _InMemorySink()
+        gateway, sink = self._jury.gateway, _InMemorySink()
         try:
-            reports = {arm.name: await self._measure_arm(arm, report) for arm in self.arms}
+            reports = {arm.name: await self._measure_arm(arm, sink, report) for arm in self.arms}
         except BudgetExceeded:
             if gateway is not None:
-                await gateway.settle()
+                await gateway.wait_for_pending()
             raise
         finally:
             if gateway is not None:
@@ -119,7 +127,7 @@ class AttackStudy:
             responses=len(members) - honest,
             honest=honest,
             left_out=self.left_out,
-            lost=lost_in(reports),
+            lost=infrastructure_failures(reports),
             attacks={one.id: AttackKind.of(one) for one in self._attacks},
             arms=reports,
         )
@@ -140,14 +148,17 @@ class AttackStudy:
             for task, survey in zip(self._tasks, self._surveys, strict=True)
         ]
 
-    async def _measure_arm(self, arm: Arm, report: Report) -> ArmReport:
+    async def _measure_arm(self, arm: Arm, sink: "_InMemorySink", report: Report) -> ArmReport:
         jury, tallies = self._jury_under(arm), ArmTallies()
         plans = self._plans(arm, jury)
         memory = _Memory(self._known_verdicts, jury)
-        groups: Iterator[Group] = ((one.task, one.responses, plans[one.place]) for one in self._groups)
+        groups = (
+            Group(one.task, one.responses, plans[one.place], memory.recall(one.task, one.responses))
+            for one in self._groups
+        )
         group_iterator = iter(self._groups)
         try:
-            async for traces in jury.ascore_all(groups, memory.recall):
+            async for traces in jury.ascore_all(groups, sink):
                 group = next(group_iterator)
                 for (attack, response), trace in zip(group.members, traces, strict=True):
                     _refuse_over_budget(trace)
@@ -156,7 +167,7 @@ class AttackStudy:
                 report(len(traces))
         finally:
             for evaluator in jury.evaluators.values():  # not the jury itself: the other arms still use its gateway
-                apart_now(evaluator.close, jury.config.langsmith)
+                run_isolated_sync(evaluator.close, jury.config.langsmith)
         return tallies.report(arm.safety)
 
 
@@ -167,15 +178,17 @@ class _Memory:
     gates.
     """
 
-    def __init__(self, known: dict[tuple[str, str], dict[Shown, Verdict]], jury: Jury) -> None:
+    def __init__(self, known: dict[tuple[str, str], dict[VerdictKey, RecordedVerdict]], jury: Jury) -> None:
         self._known_verdicts = known
-        self._own_model = {name for name, one in jury.evaluators.items() if not one.asks_model}
+        self._own_model = {name for name, one in jury.evaluators.items() if not one.uses_model}
         self._defences = jury.config.safety.model_copy(update={"gates": ()}).digest
 
-    def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> Recalled:
+    def recall(self, task: Task, responses: Sequence[Response]) -> KnownResults:
         """Return the known verdicts on these responses."""
         keys = ((defences, _content_key(task, response)) for response in responses for defences in ("", self._defences))
-        return Recalled({shown: verdict for key in keys for shown, verdict in self._known_verdicts[key].items()}, {})
+        return KnownResults(
+            {shown: verdict for key in keys for shown, verdict in self._known_verdicts[key].items()}, {}
+        )
 
     def keep(self, task: Task, response: Response, trace: Trace) -> None:
         """Store the verdicts of a trace, except infrastructure failures, which are tried again."""
@@ -194,12 +207,12 @@ class _InMemorySink:
     """Stores calls as long as the study lasts."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, Answered] = {}
+        self._calls: dict[str, AnsweredCall] = {}
 
-    def find(self, key: str) -> "Answered | None":
+    def find(self, key: str) -> "AnsweredCall | None":
         return self._calls.get(key)
 
-    async def keep(self, request: "Request", answered: "Answered") -> None:
+    async def store(self, request: "Request", answered: "AnsweredCall") -> None:
         self._calls[request.digest] = answered
 
 
@@ -209,17 +222,19 @@ def _groups(tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[
         texts = ((attack, attack_text(attack, task)) for attack in attacks)
         attacked = [(attack, Response(id=attack.id, text=text)) for attack, text in texts if text is not None]
         for members in (attacked, [(None, response) for response in honest]):
-            for start in range(0, len(members), TOGETHER):
-                yield _Group(index, task, members[start : start + TOGETHER])
+            for start in range(0, len(members), MAX_GROUP_SIZE):
+                yield _Group(index, task, members[start : start + MAX_GROUP_SIZE])
 
 
 def _mean_decision(survey: Survey, jury: Jury) -> Decision:
     questions = tuple(question.id for question in survey.questions)
-    all_questions = Input(questions=questions, weights=(1.0,) * len(questions))
+    all_questions = ComponentInput(questions=questions, weights=(1.0,) * len(questions))
     mean = jury.combiners["mean"]
     return Decision(
         specs=(
-            Spec(name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs={"asked": all_questions}),
+            ComponentSpec(
+                name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs={"asked": all_questions}
+            ),
         )
     )
 
@@ -229,7 +244,7 @@ def _model_questions_only(plan: Plan, jury: Jury) -> Plan:
     questions = [
         question.model_copy(update={"when": None})
         for question in plan.survey.questions
-        if jury.evaluators[question.evaluator].asks_model
+        if jury.evaluators[question.evaluator].uses_model
     ]
     return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(questions)})})
 

@@ -1,8 +1,8 @@
 """Consensus of annotators, measured from their votes (STABLEVAL)."""
 
-from jurygraph.studies.consensus.ballots import Ballots, gather
-from jurygraph.studies.consensus.findings import ConsensusReport
-from jurygraph.studies.consensus.reaching import Reached, Settings, reach
+from jurygraph.studies.consensus.fitting import FittedConsensus, Settings, fit_consensus
+from jurygraph.studies.consensus.models import ConsensusReport
 from jurygraph.studies.consensus.report import report
+from jurygraph.studies.consensus.votes import VoteColumns, collect_votes
 
-__all__ = ["Ballots", "ConsensusReport", "Reached", "Settings", "gather", "reach", "report"]
+__all__ = ["ConsensusReport", "FittedConsensus", "Settings", "VoteColumns", "collect_votes", "fit_consensus", "report"]

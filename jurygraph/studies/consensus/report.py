@@ -7,40 +7,40 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Refits, Stability
-from jurygraph.aggregation.consensus.stability import METHODS, Method
-from jurygraph.studies.consensus.findings import (
+from jurygraph.aggregation.consensus.resampling import METHODS, Method
+from jurygraph.studies.consensus.fitting import FittedConsensus
+from jurygraph.studies.consensus.models import (
     Agent,
+    AgentComparison,
+    AgreementShares,
     Annotator,
-    Compared,
     ConsensusReport,
     Counts,
     Interval,
     Item,
     KeyFindings,
-    Stable,
+    MethodStability,
     Ties,
-    Unison,
 )
-from jurygraph.studies.consensus.reaching import Reached
 
 _ROUNDING = 12
 """Scores are rounded to this number of decimals before ties are found."""
 
 
 def report(
-    reached: Reached, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
+    reached: FittedConsensus, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
 ) -> ConsensusReport:
     """Return every figure of a consensus, including `stability` and `refits` if they were measured."""
     model = reached.model
     agreement, comparison = consensus.agreement(model.votes), _comparison(reached)
     return ConsensusReport(
         method=reached.method,
-        preset=reached.settings.estimate,
+        preset=reached.settings.fit_preset,
         classes=reached.ballots.classes,
         values=reached.values,
         prior=tuple(model.prior.tolist()),
         counts=_counts(reached),
-        agreement=Unison(unanimous=agreement.unanimous, pairwise=agreement.pairwise),
+        agreement=AgreementShares(unanimous=agreement.unanimous, pairwise=agreement.pairwise),
         agents=_agents(reached, refits),
         intervals="refits" if refits else "items" if reached.ballots.prompt is None else "prompts",
         annotators=_annotators(reached, refits),
@@ -48,7 +48,7 @@ def report(
         stability=stability and {method: _stability_summary(one) for method, one in stability.items()},
         comparison=comparison,
         findings=_findings(reached, comparison.values()),
-        decided_by_one=tuple(map(str, reached.majority.decided_by_one())),
+        decided_by_one=tuple(map(str, reached.majority.items_with_margin_one())),
         ties=_ties(reached),
         log_likelihood=model.log_likelihood,
         converged=model.converged,
@@ -57,12 +57,12 @@ def report(
     )
 
 
-def _counts(reached: Reached) -> Counts:
+def _counts(reached: FittedConsensus) -> Counts:
     votes = reached.model.votes
     return Counts(
-        rows=len(votes.of_row),
-        repeated=votes.repeated,
-        abstained=votes.abstained,
+        rows=len(votes.item_of_row),
+        repeated=votes.repeated_rows,
+        abstained=votes.abstentions,
         items=len(votes.items),
         unlabelled=int(np.count_nonzero(votes.counts.sum(axis=1) == 0)),
         annotators=len(votes.annotators),
@@ -71,7 +71,7 @@ def _counts(reached: Reached) -> Counts:
     )
 
 
-def _agents(reached: Reached, refits: Refits | None) -> dict[str, Agent]:
+def _agents(reached: FittedConsensus, refits: Refits | None) -> dict[str, Agent]:
     scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
     if refits and scores:
         scores = {name: refits.agents[name] for name in scores}
@@ -81,7 +81,7 @@ def _agents(reached: Reached, refits: Refits | None) -> dict[str, Agent]:
     }
 
 
-def _annotators(reached: Reached, refits: Refits | None) -> dict[str, Annotator]:
+def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, Annotator]:
     annotators = {}
     for name, one in reached.model.annotators().items():
         estimated = (one.accuracy_interval, one.leniency_interval, one.strictness_interval)
@@ -106,8 +106,8 @@ def _finite_or_none(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def _items(reached: Reached) -> dict[str, Item]:
-    credited = reached.credited
+def _items(reached: FittedConsensus) -> dict[str, Item]:
+    credited = reached.credited_items
     posterior, ambiguity = credited.posterior.tolist(), credited.ambiguity().tolist()
     return {
         str(name): Item(posterior=tuple(shares), ambiguity=item_ambiguity)
@@ -115,8 +115,8 @@ def _items(reached: Reached) -> dict[str, Item]:
     }
 
 
-def _stability_summary(one: Stability) -> Stable:
-    return Stable(
+def _stability_summary(one: Stability) -> MethodStability:
+    return MethodStability(
         tau_b=_finite_or_none(one.tau_b),
         rank_sd=_finite_or_none(one.rank_sd),
         rank_range=_finite_or_none(one.rank_range),
@@ -125,11 +125,11 @@ def _stability_summary(one: Stability) -> Stable:
     )
 
 
-def _comparison(reached: Reached) -> dict[str, Compared]:
+def _comparison(reached: FittedConsensus) -> dict[str, AgentComparison]:
     scores = {method: reached.scores(method) for method in METHODS}
     ranks = {method: _rank_agents(by_agent) for method, by_agent in scores.items()}
     return {
-        name: Compared(
+        name: AgentComparison(
             majority=scores["majority"][name].score,
             dawid_skene=scores["dawid-skene"][name].score,
             stableval=one.score,
@@ -149,7 +149,7 @@ def _rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, rankdata(negated).tolist(), strict=True))
 
 
-def _findings(reached: Reached, comparison: Collection[Compared]) -> KeyFindings:
+def _findings(reached: FittedConsensus, comparison: Collection[AgentComparison]) -> KeyFindings:
     ambiguity = reached.model.ambiguity()
     ambiguous_count = int(np.count_nonzero(ambiguity > consensus.HIGH))
     return KeyFindings(
@@ -168,9 +168,9 @@ def _pearson(first: Sequence[float], second: Sequence[float]) -> float | None:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _ties(reached: Reached) -> Ties:
+def _ties(reached: FittedConsensus) -> Ties:
     majority = reached.majority
     return Ties(
-        rule="first" if reached.settings.published else "shared",
+        rule="first" if reached.settings.is_published else "shared",
         items=tuple(str(majority.items[one]) for one in np.flatnonzero(majority.tied).tolist()),
     )

@@ -1,9 +1,17 @@
 """False credit that propagates over a rubric's graph, measured from a stored run (GEAR, sections 4.3 to 4.6)."""
 
-from jurygraph.studies.credit.bootstrap import Interval, intervals
-from jurygraph.studies.credit.cases import ACTIVATION, EDGE_KINDS, PREREQUISITE, Cases, leakage, preservation
+from jurygraph.studies.credit.cases import (
+    ACTIVATION,
+    EDGE_KINDS,
+    PREREQUISITE,
+    Cases,
+    Interval,
+    intervals,
+    leakage,
+    preservation,
+)
 from jurygraph.studies.credit.report import CreditReport
-from jurygraph.studies.credit.rewiring import rewired
+from jurygraph.studies.credit.rules import rewire
 from jurygraph.studies.credit.sheets import read_sheets
 from jurygraph.studies.credit.study import CreditStudy, Settings
 
@@ -20,5 +28,5 @@ __all__ = [
     "leakage",
     "preservation",
     "read_sheets",
-    "rewired",
+    "rewire",
 ]

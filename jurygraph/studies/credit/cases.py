@@ -1,22 +1,21 @@
 """Dependency cases: the edges of all examples, and the credit an aggregation rule lets through (GEAR, 4.3).
 
 An example is one response with the graph of its rubric. Its edge is a leakage case if the child is locally supported
-and
-the parent is not (p_child >= t, p_parent < t), and a satisfied case if both are.
+and the parent is not (p_child >= t, p_parent < t), and a satisfied case if both are. Bootstrap intervals of means over
+cases draw whole examples, each with all its cases (appendix F).
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
+from jurygraph.aggregation.bootstrap import QUANTILES, count_draws
 from jurygraph.errors import GraphError
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 PREREQUISITE = ("weak", "strong")
 ACTIVATION = ("activation",)
@@ -57,26 +56,26 @@ class Cases:
             _require_range(name, getattr(self, name), upper)
         unknown = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
         if unknown:
-            raise GraphError(f"{unknown[0]!r} is no kind of edge: {', '.join(EDGE_KINDS)} are")
+            raise GraphError(f"{unknown[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}")
         if edges and not (self.example.min() >= 0 and self.example.max() < self.examples):
             raise GraphError(f"example names one outside 0..{self.examples - 1}")
 
-    def violated(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
+    def violated_mask(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
         """Return a mask of the leakage cases among edges of these kinds, [E]."""
         return self._mask_of_kinds(kinds) & (self.p_child >= threshold) & (self.p_parent < threshold)
 
-    def satisfied(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
+    def satisfied_mask(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
         """Return a mask of the satisfied cases among edges of these kinds, [E]."""
         return self._mask_of_kinds(kinds) & (self.p_child >= threshold) & (self.p_parent >= threshold)
 
     def _mask_of_kinds(self, kinds: Collection[str]) -> Bools:
         return np.isin(self.kind, list(kinds))
 
-    def leaked(self, scores: ArrayLike) -> Floats:
+    def leaked_shares(self, scores: ArrayLike) -> Floats:
         """Return the remaining utility of each child, as a share of the total: (|w| / Σ_{w>0} w) · s, [E]."""
         return self.share * self._validate_scores(scores)
 
-    def kept(self, scores: ArrayLike) -> Floats:
+    def preserved_shares(self, scores: ArrayLike) -> Floats:
         """Return the remaining share of each child's own score: s / p, [E]; 0 where p is 0."""
         return self._validate_scores(scores) / np.where(self.p_child > 0.0, self.p_child, 1.0)
 
@@ -112,7 +111,7 @@ def leakage(
     Raises:
         GraphError: scores that are NaN, outside [0, 1] or not one for each edge.
     """
-    leaked = cases.leaked(scores)[cases.violated(kinds, threshold)]
+    leaked = cases.leaked_shares(scores)[cases.violated_mask(kinds, threshold)]
     return fmean(leaked) if len(leaked) else None
 
 
@@ -123,5 +122,57 @@ def preservation(
 
     Arguments and errors as for `leakage`. In [0, 1] if s <= p, higher is better; None without a case.
     """
-    preserved = cases.kept(scores)[cases.satisfied(kinds, threshold)]
+    preserved = cases.preserved_shares(scores)[cases.satisfied_mask(kinds, threshold)]
     return fmean(preserved) if len(preserved) else None
+
+
+class Interval(NamedTuple):
+    """A 95 % percentile interval, and the number of resamples that had no case and were left out.
+
+    The ends are None if no resample had a case, or with fewer than two examples: then the variation between examples is
+    unknown.
+    """
+
+    low: float | None
+    high: float | None
+    empty: int
+
+
+def intervals(sums: ArrayLike, counts: ArrayLike, resamples: int = 1000, seed: int = 0) -> list[Interval]:
+    """Return intervals of K means, each Σ sums / Σ counts over n examples that are drawn with replacement.
+
+    All means use the same resamples. The draws are NumPy's PCG64 from `seed`, so the same arguments give the same
+    interval.
+
+    Args:
+        sums: sum over the cases of each example, [K, n].
+        counts: number of cases of each example, [K, n].
+        resamples: number of resamples of n examples, at least 1.
+        seed: at least 0.
+
+    Returns:
+        One interval for each mean, in their order.
+
+    Raises:
+        GraphError: shapes that differ or are not [K, n], or a value that is not finite.
+    """
+    case_sums, case_counts = np.asarray(sums, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    if case_sums.ndim != 2 or case_sums.shape != case_counts.shape:
+        raise GraphError(f"sums have shape {case_sums.shape} and counts {case_counts.shape}: [K, n] is needed of both")
+    if not (np.isfinite(case_sums).all() and np.isfinite(case_counts).all()):
+        raise GraphError("sums or counts hold a value that is not finite")
+    examples = case_sums.shape[1]
+    if examples < 2:
+        return [Interval(None, None, 0)] * len(case_sums)
+    batches = count_draws(examples, resamples, seed)
+    totals = np.concatenate([np.stack((draws @ case_sums.T, draws @ case_counts.T)) for draws in batches], axis=1)
+    return [_interval(total, count) for total, count in zip(totals[0].T, totals[1].T, strict=True)]
+
+
+def _interval(total: Floats, count: Floats) -> Interval:
+    has_cases = count > 0.0
+    empty = int((~has_cases).sum())
+    if not has_cases.any():
+        return Interval(None, None, empty)
+    low, high = np.quantile(total[has_cases] / count[has_cases], QUANTILES)
+    return Interval(float(low), float(high), empty)

@@ -8,25 +8,24 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from jurygraph.agents.roles import Floats
 from jurygraph.aggregation import gear
-from jurygraph.schema import Noun
-from jurygraph.schema.noun import Count, Number
-from jurygraph.studies.credit.sheets import Sheet
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Count, Number
+from jurygraph.studies.credit.sheets import RubricSheet
 
 LARGEST = 20
 """Maximum number of criteria: more have too many states to enumerate."""
 
 
-class Agreement(Noun):
+class Agreement(FrozenModel):
     """Exact against approximate marginals, and the resulting rewards, over pairs of a graph and a response.
 
     `pairs` were compared. Left out were `too_large` pairs, of rubrics with more than 20 criteria, and `unjudged` pairs,
     in
     which a criterion was not judged or does not apply: its replacement score is not part of the model. Responses to
-    rubrics
-    without an edge are not pairs. The errors are None without a pair; `reward_correlation` (Pearson's) is None also if
-    either kind of reward is constant.
+    rubrics without an edge are not pairs. The errors are None without a pair; `reward_correlation` (Pearson's) is None
+    also if either kind of reward is constant.
     """
 
     pairs: Count
@@ -38,7 +37,7 @@ class Agreement(Noun):
     reward_correlation: Number | None
 
 
-def agreement(sheets: Sequence[Sheet], kappa: float, report: Callable[[int], None]) -> Agreement:
+def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Callable[[int], None]) -> Agreement:
     """Return the agreement at this κ. `report` is called with 1 for each sheet."""
     too_large = unjudged = 0
     errors: list[Floats] = []
@@ -51,7 +50,7 @@ def agreement(sheets: Sequence[Sheet], kappa: float, report: Callable[[int], Non
         if sheet.graph.n > LARGEST:
             too_large += len(sheet.responses)
             continue
-        complete = sheet.decided.all(axis=1) & (sheet.size != 0.0).all(axis=1)
+        complete = sheet.is_judged.all(axis=1) & (sheet.applied_weights != 0.0).all(axis=1)
         unjudged += int((~complete).sum())
         retention = sheet.retention(kappa)
         marginals = (
@@ -74,7 +73,7 @@ def agreement(sheets: Sequence[Sheet], kappa: float, report: Callable[[int], Non
     )
 
 
-def _exact_marginals(sheet: Sheet, p: Floats, retention: Sequence[float]) -> Floats:
+def _exact_marginals(sheet: RubricSheet, p: Floats, retention: Sequence[float]) -> Floats:
     """Return exact marginals [R, C]. Connected components of the graph are independent, and enumerated one by one."""
     q = p.copy()
     for nodes, edges in _connected_parts(sheet):
@@ -84,7 +83,7 @@ def _exact_marginals(sheet: Sheet, p: Floats, retention: Sequence[float]) -> Flo
     return q
 
 
-def _connected_parts(sheet: Sheet) -> Iterator[tuple[list[int], list[int]]]:
+def _connected_parts(sheet: RubricSheet) -> Iterator[tuple[list[int], list[int]]]:
     """Yield criteria and edges of each connected component that has an edge."""
     n, edges = sheet.graph.n, len(sheet.edges)
     adjacency = coo_array((np.ones(edges), (sheet.parents, sheet.children)), shape=(n, n))

@@ -2,29 +2,28 @@
 
 from pydantic import Field
 
-from jurygraph.schema import Noun
-from jurygraph.schema.noun import Count, Id, Number, Unit
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Count, Id, Number, Unit
 from jurygraph.schema.task import NonNegative
 from jurygraph.studies.credit.exactness import Agreement
 from jurygraph.studies.credit.losses import Loss
 
 
-class Estimate(Noun):
+class Estimate(FrozenModel):
     """A mean over `cases`, and its 95 % bootstrap interval over examples.
 
-    `value` is None without a case; the ends are None also with fewer than two examples. `empty` resamples had no case
-    and
-    were left out of the interval.
+    `value` is None without a case; the ends are None also with fewer than two examples. `empty_resamples` resamples had
+    no case and were left out of the interval.
     """
 
     value: Number | None
     low: Number | None
     high: Number | None
     cases: Count
-    empty: Count
+    empty_resamples: Count
 
 
-class Diagnosis(Noun):
+class Diagnosis(FrozenModel):
     """Leakage (GEAR Eq. 15, over leakage cases) and preservation (Eq. 16, over satisfied cases)."""
 
     leakage: Estimate
@@ -42,7 +41,7 @@ class Method(Diagnosis):
     change: Number
 
 
-class Variant(Noun):
+class Variant(FrozenModel):
     """One ablation, without intervals. The cases are those of the annotated graph, whatever graph the scores use."""
 
     leakage: Number | None
@@ -51,17 +50,17 @@ class Variant(Noun):
     change: Number
 
 
-class Rewired(Noun):
+class RandomGraphs(FrozenModel):
     """Random graphs: the mean over seeds, and the figures by seed.
 
-    Of the `graphs` drawn, one for each seed and rubric with an edge, `as_annotated` equal the graph they replace: the
+    Of the `graphs` drawn, one for each seed and rubric with an edge, `unchanged` equal the graph they replace: the
     smaller the rubrics, the less a random graph differs.
     """
 
     mean: Variant
-    each: dict[str, Variant] = Field(min_length=1)
+    by_seed: dict[str, Variant] = Field(min_length=1)
     graphs: Count
-    as_annotated: Count
+    unchanged: Count
 
 
 class Untyped(Variant):
@@ -70,15 +69,15 @@ class Untyped(Variant):
     retention: Unit
 
 
-class Ablations(Noun):
+class Ablations(FrozenModel):
     """The ablations: random graphs (None without seeds), one λ for all edges, and GEAR by κ."""
 
-    random: Rewired | None
+    random: RandomGraphs | None
     untyped: Untyped
     kappas: dict[str, Variant]
 
 
-class Census(Noun):
+class Census(FrozenModel):
     """Sizes of the data.
 
     `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have an edge. Of the
@@ -96,7 +95,7 @@ class Census(Noun):
     left_out: dict[str, Count]
 
 
-class CreditReport(Noun):
+class CreditReport(FrozenModel):
     """The study of one run; `kappa` is the run's, used for `gear` and for the untyped and random graphs."""
 
     kappa: NonNegative

@@ -6,13 +6,19 @@ from statistics import fmean
 
 import numpy as np
 
-from jurygraph.agents.roles import Bools, Floats
-from jurygraph.studies.credit import measuring
-from jurygraph.studies.credit.bootstrap import Interval, intervals
-from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, leakage, preservation
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.studies.credit import rules
+from jurygraph.studies.credit.cases import (
+    EDGE_KINDS,
+    THRESHOLD,
+    Cases,
+    Interval,
+    intervals,
+    leakage,
+    preservation,
+)
 from jurygraph.studies.credit.exactness import agreement
 from jurygraph.studies.credit.losses import losses
-from jurygraph.studies.credit.measuring import Scored, Scoring
 from jurygraph.studies.credit.report import (
     Ablations,
     Census,
@@ -20,10 +26,11 @@ from jurygraph.studies.credit.report import (
     Diagnosis,
     Estimate,
     Method,
-    Rewired,
+    RandomGraphs,
     Untyped,
     Variant,
 )
+from jurygraph.studies.credit.rules import RuleScores, Scoring
 from jurygraph.studies.credit.sheets import Sheets
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -51,19 +58,19 @@ class CreditStudy:
     def __init__(self, sheets: Sheets, settings: Settings) -> None:
         self._sheets, self._settings = sheets, settings
         kappa = sheets.kappa
-        self._retention = measuring.shared_retention(sheets.each, kappa)
+        self._retention = rules.shared_retention(sheets.sheets, kappa)
         self._rules: Mapping[str, Scoring] = {
-            "flat": measuring.flat,
-            "hard-local": measuring.hard("hard-local"),
-            "hard-transitive": measuring.hard("hard-transitive"),
-            "gear": measuring.soft(kappa),
+            "flat": rules.flat_scores,
+            "hard-local": rules.hard_rule("hard-local"),
+            "hard-transitive": rules.hard_rule("hard-transitive"),
+            "gear": rules.soft_rule(kappa),
         }
-        self._random = {seed: measuring.random(seed, kappa) for seed in _seeds(settings)}
-        self.size = len(sheets.each) * (len(self._rules) + len(self._random) + len(KAPPAS) + 2)
+        self._random = {seed: rules.random_rule(seed, kappa) for seed in _seeds(settings)}
+        self.size = len(sheets.sheets) * (len(self._rules) + len(self._random) + len(KAPPAS) + 2)
 
     def run(self, report: Report) -> CreditReport:
         """Return all figures. `report` is called with the number of sheets passed since its last call."""
-        cases = measuring.cases_of(self._sheets.each)
+        cases = rules.collect_cases(self._sheets.sheets)
         scores = {name: self._score(rule, report) for name, rule in self._rules.items()}
         return CreditReport(
             kappa=self._sheets.kappa,
@@ -74,15 +81,15 @@ class CreditStudy:
             census=self._census(cases),
             methods=self._methods(cases, scores),
             ablations=self._ablations(cases, scores["flat"], report),
-            exact=agreement(self._sheets.each, self._sheets.kappa, report),
-            losses=losses(self._sheets.each, self._sheets.kappa),
+            exact=agreement(self._sheets.sheets, self._sheets.kappa, report),
+            losses=losses(self._sheets.sheets, self._sheets.kappa),
         )
 
-    def _score(self, scoring: Scoring, report: Report) -> Scored:
-        return measuring.scored(self._sheets.each, scoring, report)
+    def _score(self, scoring: Scoring, report: Report) -> RuleScores:
+        return rules.score_sheets(self._sheets.sheets, scoring, report)
 
     def _census(self, cases: Cases) -> Census:
-        sheets = self._sheets.each
+        sheets = self._sheets.sheets
         edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets)
         return Census(
             tasks=self._sheets.tasks,
@@ -95,7 +102,7 @@ class CreditStudy:
             left_out=dict(self._sheets.left_out),
         )
 
-    def _methods(self, cases: Cases, scores: Mapping[str, Scored]) -> dict[str, Method]:
+    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Method]:
         settings, kinds_present = self._settings, set(cases.kind.tolist())
         filters = {"": settings.kinds, **{kind: (kind,) for kind in settings.kinds if kind in kinds_present}}
         by_rule = diagnoses(cases, {name: one.children for name, one in scores.items()}, filters, settings)
@@ -109,18 +116,18 @@ class CreditStudy:
             for name, one in scores.items()
         }
 
-    def _ablations(self, cases: Cases, flat: Scored, report: Report) -> Ablations:
+    def _ablations(self, cases: Cases, flat: RuleScores, report: Report) -> Ablations:
         def variant(scoring: Scoring) -> Variant:
             return self._variant(cases, self._score(scoring, report), flat)
 
-        shared = variant(measuring.untyped(self._retention))
+        shared = variant(rules.untyped_rule(self._retention))
         return Ablations(
             random=self._summarize_random({str(seed): variant(scoring) for seed, scoring in self._random.items()}),
             untyped=Untyped(**dict(shared), retention=self._retention),
-            kappas={f"{kappa:g}": variant(measuring.soft(kappa)) for kappa in KAPPAS},
+            kappas={f"{kappa:g}": variant(rules.soft_rule(kappa)) for kappa in KAPPAS},
         )
 
-    def _variant(self, cases: Cases, scored: Scored, flat: Scored) -> Variant:
+    def _variant(self, cases: Cases, scored: RuleScores, flat: RuleScores) -> Variant:
         return Variant(
             leakage=leakage(cases, scored.children, self._settings.kinds),
             preservation=preservation(cases, scored.children, self._settings.kinds),
@@ -128,15 +135,15 @@ class CreditStudy:
             change=fmean(scored.rewards - flat.rewards),
         )
 
-    def _summarize_random(self, each: dict[str, Variant]) -> Rewired | None:
+    def _summarize_random(self, each: dict[str, Variant]) -> RandomGraphs | None:
         if not each:
             return None
-        graphs = [sheet for sheet in self._sheets.each if sheet.edges]
-        unchanged = sum(measuring.as_annotated(sheet, seed) for sheet in graphs for seed in self._random)
+        graphs = [sheet for sheet in self._sheets.sheets if sheet.edges]
+        unchanged = sum(rules.is_unchanged(sheet, seed) for sheet in graphs for seed in self._random)
         columns = {name: [getattr(one, name) for one in each.values()] for name in Variant.model_fields}
         mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
-        return Rewired(
-            mean=Variant.model_validate(mean), each=each, graphs=len(graphs) * len(each), as_annotated=unchanged
+        return RandomGraphs(
+            mean=Variant.model_validate(mean), by_seed=each, graphs=len(graphs) * len(each), unchanged=unchanged
         )
 
 
@@ -152,12 +159,15 @@ def diagnoses(
     All intervals use the same resamples, so that rules are compared on the same draws.
     """
     pairs = [(rule, name) for rule in scores for name in filters]
-    masks = {name: (cases.violated(kinds), cases.satisfied(kinds)) for name, kinds in filters.items()}
+    masks = {name: (cases.violated_mask(kinds), cases.satisfied_mask(kinds)) for name, kinds in filters.items()}
     counts = {
         name: [_sum_by_example(cases, mask, np.ones(len(mask))) for mask in mask_pair]
         for name, mask_pair in masks.items()
     }
-    values = {rule: (cases.leaked(rule_scores), cases.kept(rule_scores)) for rule, rule_scores in scores.items()}
+    values = {
+        rule: (cases.leaked_shares(rule_scores), cases.preserved_shares(rule_scores))
+        for rule, rule_scores in scores.items()
+    }
     sums = [
         _sum_by_example(cases, mask, value)
         for rule, name in pairs
@@ -186,4 +196,6 @@ def _sum_by_example(cases: Cases, mask: Bools, values: Floats) -> Floats:
 
 def _estimate(values: Floats, interval: Interval) -> Estimate:
     value = fmean(values) if len(values) else None
-    return Estimate(value=value, low=interval.low, high=interval.high, cases=len(values), empty=interval.empty)
+    return Estimate(
+        value=value, low=interval.low, high=interval.high, cases=len(values), empty_resamples=interval.empty
+    )

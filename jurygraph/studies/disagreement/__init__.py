@@ -1,8 +1,7 @@
 """Disagreement of the components of a reward, measured from stored runs (MACRM, section 4.5)."""
 
-from jurygraph.studies.disagreement.deviation import pairwise
-from jurygraph.studies.disagreement.findings import DisagreementReport
+from jurygraph.studies.disagreement.models import DisagreementReport
 from jurygraph.studies.disagreement.samples import Samples, read_samples
-from jurygraph.studies.disagreement.study import report
+from jurygraph.studies.disagreement.study import pairwise, report
 
 __all__ = ["DisagreementReport", "Samples", "pairwise", "read_samples", "report"]

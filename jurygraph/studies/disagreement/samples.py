@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from numpy.typing import NDArray
 
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.stepwise import Cut, Row, read_rows
-
-Floats = NDArray[np.float64]
+from jurygraph.studies.steps import Row, StepRule, read_rows
 
 PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
@@ -46,14 +44,13 @@ class Samples:
 
 
 def read_samples(
-    run: Run, cut: Cut, components: Sequence[str] = (), report: Callable[[int], None] = lambda tasks: None
+    run: Run, cut: StepRule, components: Sequence[str] = (), report: Callable[[int], None] = lambda tasks: None
 ) -> Samples:
     """Return the samples of a run; `report` is called with 1 for each task.
 
     Without `components`, these are the paper's accuracy, format and steps if all three count in the run with a positive
     weight, else all that do. Left out and counted are responses whose reward failed, those with a missing component,
-    and
-    those without the label of the step.
+    and those without the label of the step.
 
     Raises:
         InputError: an unknown component or fewer than two, a component outside [0, 1], a label that is not a number, or
@@ -75,7 +72,7 @@ def read_samples(
 
 
 def _make_samples(
-    run: Run, chosen: tuple[str, ...], kept: Sequence[tuple[Row, list[float]]], cut: Cut, left_out: Counter[str]
+    run: Run, chosen: tuple[str, ...], kept: Sequence[tuple[Row, list[float]]], cut: StepRule, left_out: Counter[str]
 ) -> Samples:
     return Samples(
         run=str(run.folder),
@@ -84,7 +81,7 @@ def _make_samples(
         groups=tuple(row.group for row, _ in kept),
         rewards=np.array([row.reward for row, _ in kept], dtype=np.float64),
         values=np.array([values for _, values in kept]),
-        steps=np.array([row.step for row, _ in kept], dtype=np.float64) if cut.cuts else None,
+        steps=np.array([row.step for row, _ in kept], dtype=np.float64) if cut.has_steps else None,
         left_out=dict(sorted(left_out.items())),
     )
 
@@ -104,14 +101,14 @@ def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
     return chosen
 
 
-def _exclusion_reason(row: Row, chosen: Sequence[str], cut: Cut) -> str | None:
+def _exclusion_reason(row: Row, chosen: Sequence[str], cut: StepRule) -> str | None:
     """Return the reason why a response is not a sample; None if it is one."""
     if row.reward is None:
         return "responses whose reward failed"
     missing = next((name for name in chosen if row.components.get(name) is None), None)
     if missing is not None:
         return f"responses without the component {missing}"
-    return f"responses without the label {cut.label}" if cut.cuts and row.step is None else None
+    return f"responses without the label {cut.label}" if cut.has_steps and row.step is None else None
 
 
 def _component_values(row: Row, chosen: Sequence[str]) -> list[float]:

@@ -1,19 +1,17 @@
 """Compute the report of a disagreement study: conflicts, correlations, and trends over the steps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from jurygraph.aggregation import fusion
+from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.errors import InputError
-from jurygraph.studies.disagreement.deviation import pairwise
-from jurygraph.studies.disagreement.findings import Correlation, DisagreementReport, StepMeans, Trend
+from jurygraph.studies.disagreement.models import Correlation, DisagreementReport, StepMeans, Trend
 from jurygraph.studies.disagreement.samples import Samples
-from jurygraph.studies.disagreement.splitting import split
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from jurygraph.studies.disagreement.subsets import split
 
 # Equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many values differ by more.
 _DECIMALS = 12
@@ -24,11 +22,9 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
     """Measure the disagreement of one run's components (MACRM, section 4.5).
 
     - τ is the `percentile` of all D_pair of this run (NumPy's method `linear`), and a conflict is D_pair > τ. If many
-    samples
-      tie, fewer than 1 - percentile / 100 of them lie above it.
+      samples tie, fewer than 1 - percentile / 100 of them lie above it.
     - High-div are the 1 - percentile / 100 of the samples with the greatest D_pair, by count: rounded half up, at least
-    one
-      and not all. Of equal samples those with the smaller id come first.
+      one and not all. Of equal samples those with the smaller id come first.
     - Values and D_pair are compared with 12 decimals, and the means of steps, for τ-b, with 9.
 
     Args:
@@ -123,3 +119,50 @@ def _compute_trend(name: str, steps: Floats, series: Floats) -> Trend:
         p=None if test is None else float(test.pvalue),
         fluctuation=float(np.mean(np.abs(np.diff(series)))),
     )
+
+
+def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:
+    """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
+
+    The order of the components does not change a bit of the result.
+
+    Args:
+        components: m values of one response [m], of R responses [R, m], or [R] by component; each in [0, 1], m ≥ 2.
+
+    Returns:
+        D_pair in [0, 1]: a scalar for one response, else [R]. For m = 3 it is at most 2/3.
+
+    Raises:
+        InputError: fewer than two components, another shape, lists of different lengths, or a value that is not a
+            number in [0, 1] (such as NaN, booleans or text); the first such value is named.
+    """
+    values = _stack_columns(components) if isinstance(components, Mapping) else _to_floats("components", components)
+    if values.ndim not in (1, 2):
+        raise InputError(f"components have shape {values.shape}: [m] or [R, m] is needed")
+    if values.shape[-1] < 2:
+        raise InputError(f"disagreement is between components, and there are {values.shape[-1]}; give 2 or more")
+    return np.minimum(fusion.disagreement(values), 1.0)
+
+
+def _stack_columns(components: Mapping[str, ArrayLike]) -> Floats:
+    columns = {name: _to_floats(name, values) for name, values in components.items()}
+    shapes = {column.shape for column in columns.values()}
+    if len(shapes) > 1:
+        shape_list = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
+        raise InputError(f"components have different shapes ({shape_list}); give each one value a response")
+    return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
+
+
+def _to_floats(name: str, raw: ArrayLike) -> Floats:
+    try:
+        values = np.asarray(raw)
+    except ValueError:
+        raise InputError(f"{name}: lists of different lengths are no array; give every response m values") from None
+    if values.size and values.dtype.kind not in "iuf":
+        raise InputError(f"{name} holds {values.dtype}; give numbers in [0, 1]")
+    values = values.astype(np.float64)
+    outside = np.argwhere(~((values >= 0.0) & (values <= 1.0)))
+    if len(outside):
+        index = tuple(outside[0].tolist())
+        raise InputError(f"{name}{list(index) if index else ''} is {values[index]}; give a number in [0, 1]")
+    return values

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer import LEAST_STEPS, Alert, Analyzer, SeriesSummary, Settings, Step
-from jurygraph.agents.data_analyzer.limits import REFERENCES
-from jurygraph.agents.data_analyzer.step import Floats
-from jurygraph.schema import Noun
-from jurygraph.schema.noun import Count, Number
+from jurygraph.agents.data_analyzer import MIN_STEPS, Alert, Analyzer, SeriesSummary, Settings, Step
+from jurygraph.agents.data_analyzer.detectors import REFERENCES
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Count, Number
 
 
-class WatchReport(Noun):
+class WatchReport(FrozenModel):
     """The result of watching: all alerts in their order, and every series over the whole stream.
 
     `arl` is the average run length without change for which the limits were computed; `drift` are the limits of the
@@ -57,12 +57,12 @@ class Watch:
         return alerts
 
     @property
-    def enough(self) -> bool:
+    def has_enough_steps(self) -> bool:
         """Return True if there were enough steps to test anything."""
-        return self.analyzer.steps >= LEAST_STEPS
+        return self.analyzer.steps >= MIN_STEPS
 
     @property
-    def rewarded(self) -> bool:
+    def has_reward(self) -> bool:
         """Return True if the reward had a value in any step."""
         return any(row.series == "reward" and row.steps for row in self.analyzer.summary())
 

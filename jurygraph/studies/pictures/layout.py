@@ -46,7 +46,7 @@ class Layout:
     height: float
 
 
-def lay_out(
+def compute_layout(
     heights: Sequence[float],
     edges: Sequence[tuple[int, int]],
     order: Sequence[int],

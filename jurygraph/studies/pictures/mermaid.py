@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jurygraph.studies.pictures.lettering import wrapped
 from jurygraph.studies.pictures.picture import Link, Node, Picture
+from jurygraph.studies.pictures.text_width import wrap_text
 
 _LINE_WIDTH, _MAX_LINES = 150.0, 4
 """Width of a line of a label, in pixels of our font, and maximum number of lines: Mermaid's font is larger, and it
@@ -27,7 +27,7 @@ def mermaid(picture: Picture) -> str:
 
 
 def _graph(picture: Picture) -> Iterator[str]:
-    yield f'  subgraph rubric["{_label(wrapped(picture.title, 3 * _LINE_WIDTH, 2))}"]'
+    yield f'  subgraph rubric["{_label(wrap_text(picture.title, 3 * _LINE_WIDTH, 2))}"]'
     yield "    direction TB"
     yield from (
         f"    n{number}{_box(node.penalty, _node_label(node))}" for number, node in enumerate(picture.nodes, start=1)
@@ -38,8 +38,8 @@ def _graph(picture: Picture) -> Iterator[str]:
 
 def _node_label(node: Node) -> str:
     """Return the label of a node; its criterion's text may be truncated."""
-    name = f"<b>{_label(wrapped(node.criterion.id, _LINE_WIDTH, 2))}</b>"
-    lines = [node.standing, *wrapped(node.criterion.text, _LINE_WIDTH, _MAX_LINES)]
+    name = f"<b>{_label(wrap_text(node.criterion.id, _LINE_WIDTH, 2))}</b>"
+    lines = [node.role_and_weight, *wrap_text(node.criterion.text, _LINE_WIDTH, _MAX_LINES)]
     return "<br/>".join([name, _label(lines), *(f"<b>{_encode(line)}</b>" for line in node.results)])
 
 

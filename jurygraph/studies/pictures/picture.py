@@ -9,14 +9,15 @@ from jurygraph.schema import Criterion, Edge, Rubric
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The scores of a criterion for one response, both in [0, 1]: p (`local`), and q (`left`), what remains of it.
+    """The scores of a criterion for one response, both in [0, 1]: p (`judged_score`), and q (`remaining`), what remains
+    of it.
 
     `missing` describes the missing part of its judgement, such as "unjudged"; `reason` is the judges' reason. If it is
-    not `judged` at all, `local` is the value that it counts as by the run's rule.
+    not `judged` at all, `judged_score` is the value that it counts as by the run's rule.
     """
 
-    local: float
-    left: float
+    judged_score: float
+    remaining: float
     missing: str = ""
     reason: str = ""
     judged: bool = True
@@ -24,7 +25,7 @@ class Score:
     @property
     def suppressed(self) -> bool:
         """True if a prerequisite reduced it."""
-        return self.left < self.local
+        return self.remaining < self.judged_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Node:
         return "" if self.score is None else self.score.missing
 
     @property
-    def standing(self) -> str:
+    def role_and_weight(self) -> str:
         """Return its role, if it has one, and its signed weight."""
         weight = f"weight {_format_weight(self.criterion.weight)}"
         return f"{self.role}, {weight}" if self.role else weight
@@ -86,14 +87,15 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention. An `upward`
+    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention. An
+    `closes_cycle`
     edge closes a cycle: its child is above its parent."""
 
     parent: int
     child: int
     edge: Edge
     label: str
-    upward: bool
+    closes_cycle: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class Picture:
     def summary(self) -> str:
         """Return a summary of one or two sentences."""
         text = f"{len(self.nodes)} criteria and {len(self.links)} edges; parents stand above what needs them"
-        upward = [f"{link.edge.parent} → {link.edge.child}" for link in self.links if link.upward]
+        upward = [f"{link.edge.parent} → {link.edge.child}" for link in self.links if link.closes_cycle]
         text += f", but for {', '.join(upward)}." if upward else "."
         if self.scores is None:
             return text
@@ -122,7 +124,7 @@ class Picture:
         return f"{text} Suppressed: {suppressed}."
 
 
-def picture_of(task: str, rubric: Rubric, scores: Scores | None = None) -> Picture:
+def build_picture(task: str, rubric: Rubric, scores: Scores | None = None) -> Picture:
     """Return the picture of a task's rubric, with the `scores` of a response if they are given.
 
     With scores, edges may form a cycle, as in a run that does not use them. Raises `GraphCycleError` if they form one
@@ -214,7 +216,7 @@ def _format_weight(weight: float) -> str:
 def _describe_scores(score: Score) -> str:
     """Return p → q with two digits, or with more if they would look equal; p has no number if it was not judged."""
     for digits in (2, 4):
-        local, left = f"{score.local:.{digits}f}", f"{score.left:.{digits}f}"
+        local, left = f"{score.judged_score:.{digits}f}", f"{score.remaining:.{digits}f}"
         if (local == left) is not score.suppressed:
             break
     return f"p {local if score.judged else f'– (counts {local})'} → q {left}"

@@ -5,9 +5,9 @@ from html import escape
 from itertools import pairwise
 from math import fsum
 
-from jurygraph.studies.pictures.layout import WIDTH, Box, Layout, Point, lay_out
-from jurygraph.studies.pictures.lettering import SIZE, plain, wrapped
+from jurygraph.studies.pictures.layout import WIDTH, Box, Layout, Point, compute_layout
 from jurygraph.studies.pictures.picture import Link, Node, Picture
+from jurygraph.studies.pictures.text_width import SIZE, escape_invisible, wrap_text
 
 _PADDING, _POINT_WIDTH, _LINE_HEIGHT, _BAR_HEIGHT = 18.0, 12.0, 15.0, 5.0
 _TEXT_WIDTH = WIDTH - 2 * _PADDING
@@ -22,19 +22,19 @@ _STROKES = {
 _HEAD_SIZE = 9.0
 _LABEL_LETTER = (6.0, 13.0)
 """Approximate width and height of a letter of a label."""
-Spot = tuple[float, float, float]
+LabelPosition = tuple[float, float, float]
 """Position of a label: x and y of its middle, and its width."""
 _SHARES = (0.5, 0.35, 0.65, 0.22, 0.78)
 
 
-def svg(picture: Picture) -> str:
+def to_svg(picture: Picture) -> str:
     """Return the document, with full texts and reasons as tooltips; the same picture gives the same text."""
     texts = [_lines(node) for node in picture.nodes]
     heights = [_height(node, lines) for node, lines in zip(picture.nodes, texts, strict=True)]
-    styles = [(link.edge.kind, link.upward) for link in picture.links]
-    layout = lay_out(heights, list(map(_ordered_ends, picture.links)), picture.order, styles)
+    styles = [(link.edge.kind, link.closes_cycle) for link in picture.links]
+    layout = compute_layout(heights, list(map(_ordered_ends, picture.links)), picture.order, styles)
     width = max(layout.width, _MIN_WIDTH)
-    heading = wrapped(picture.title, width * SIZE / _TITLE_SIZE, 2)
+    heading = wrap_text(picture.title, width * SIZE / _TITLE_SIZE, 2)
     top = _MARGIN + 22.0 * len(heading) + 8.0
     columns = int(width // _COLUMN_WIDTH)
     legend = list(_legend(picture, columns))
@@ -49,8 +49,8 @@ def svg(picture: Picture) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{size[0]:.0f}" height="{size[1]:.0f}"'
             f' viewBox="0 0 {size[0]:.0f} {size[1]:.0f}" font-family="Helvetica, Arial, sans-serif" font-size="12">',
-            f"<title>{escape(plain(picture.title))}</title>",
-            f"<desc>{escape(plain(picture.summary))}</desc>",
+            f"<title>{escape(escape_invisible(picture.title))}</title>",
+            f"<desc>{escape(escape_invisible(picture.summary))}</desc>",
             f'<rect width="{size[0]:.0f}" height="{size[1]:.0f}" fill="#ffffff"/>',
             *(
                 _text(_MARGIN, _MARGIN + 14 + 22 * i, line, bold=True, size=_TITLE_SIZE)
@@ -66,10 +66,10 @@ def svg(picture: Picture) -> str:
 
 def _lines(node: Node) -> list[tuple[str, str]]:
     """Return the lines below a criterion's id, each with its colour."""
-    standing = wrapped(node.standing, _TEXT_WIDTH, 2)
+    standing = wrap_text(node.role_and_weight, _TEXT_WIDTH, 2)
     return [
         *((s, _GREY) for s in standing),
-        *((s, _INK) for s in wrapped(node.criterion.text, _TEXT_WIDTH, _MAX_LINES)),
+        *((s, _INK) for s in wrap_text(node.criterion.text, _TEXT_WIDTH, _MAX_LINES)),
     ]
 
 
@@ -92,14 +92,18 @@ def _node(node: Node, box: Box, lines: Sequence[tuple[str, str]]) -> str:
     elements = [
         f"<title>{escape(_tooltip(node))}</title>",
         _outline(box, node.penalty, node.suppressed, bool(node.missing)),
-        _text(x, y, wrapped(node.criterion.id, _TEXT_WIDTH * 0.92, 1)[0], bold=True),
+        _text(x, y, wrap_text(node.criterion.id, _TEXT_WIDTH * 0.92, 1)[0], bold=True),
         *(_text(x, y + _LINE_HEIGHT * i, line, ink) for i, (line, ink) in enumerate(lines, start=1)),
     ]
     if node.score is not None:
         y += _LINE_HEIGHT * (1 + len(lines)) + 3.0
         elements += [_text(x, y + _LINE_HEIGHT * i, line, bold=True) for i, line in enumerate(node.results)]
         elements += _bars(
-            x, y + _LINE_HEIGHT * (len(node.results) - 1) + 6.0, _TEXT_WIDTH, node.score.local, node.score.left
+            x,
+            y + _LINE_HEIGHT * (len(node.results) - 1) + 6.0,
+            _TEXT_WIDTH,
+            node.score.judged_score,
+            node.score.remaining,
         )
     return "\n".join(["<g>", *elements, "</g>"])
 
@@ -139,23 +143,23 @@ def _bars(x: float, y: float, room: float, local: float, left: float) -> Iterato
 
 def _tooltip(node: Node) -> str:
     """Return the full text of a criterion, for its tooltip."""
-    lines = [node.criterion.id, node.standing, node.criterion.text]
+    lines = [node.criterion.id, node.role_and_weight, node.criterion.text]
     if node.score is not None:
         lines += [*node.results, node.score.reason]
-    return "\n".join(plain(line) for line in lines if line)
+    return "\n".join(escape_invisible(line) for line in lines if line)
 
 
 def _links(picture: Picture, layout: Layout) -> Iterator[str]:
     for link, route in zip(picture.links, layout.routes, strict=True):
         ends = (picture.nodes[end].criterion.id for end in (link.parent, link.child))
         lines = [f"{' → '.join(ends)}: {link.label}", link.edge.reason]
-        title = escape("\n".join(plain(line) for line in lines if line))
-        yield f"<g><title>{title}</title>{_line(link.edge.kind, route, link.upward)}</g>"
+        title = escape("\n".join(escape_invisible(line) for line in lines if line))
+        yield f"<g><title>{title}</title>{_line(link.edge.kind, route, link.closes_cycle)}</g>"
 
 
 def _ordered_ends(link: Link) -> tuple[int, int]:
     """Return the two ends of an edge, the upper one first."""
-    return (link.child, link.parent) if link.upward else (link.parent, link.child)
+    return (link.child, link.parent) if link.closes_cycle else (link.parent, link.child)
 
 
 def _line(kind: str, route: Sequence[Point], upward: bool = False) -> str:
@@ -203,20 +207,20 @@ class _PlacedLabels:
 
     def __init__(self, widest: float) -> None:
         self._cell = (widest, _LABEL_LETTER[1])
-        self._spots: dict[tuple[int, int], list[Spot]] = {}
+        self._spots: dict[tuple[int, int], list[LabelPosition]] = {}
 
-    def add(self, spot: Spot) -> Spot:
+    def add(self, spot: LabelPosition) -> LabelPosition:
         """Add a spot, and return it."""
         self._spots.setdefault(self._place(spot), []).append(spot)
         return spot
 
-    def covered_area(self, spot: Spot) -> float:
+    def covered_area(self, spot: LabelPosition) -> float:
         """Return the area of the placed labels that a label at this spot would cover, in square pixels."""
         column, row = self._place(spot)
         cells = ((column + across, row + down) for across in (-1, 0, 1) for down in (-1, 0, 1))
         return fsum(_overlap(spot, other) for cell in cells for other in self._spots.get(cell, ()))
 
-    def _place(self, spot: Spot) -> tuple[int, int]:
+    def _place(self, spot: LabelPosition) -> tuple[int, int]:
         return int(spot[0] // self._cell[0]), int(spot[1] // self._cell[1])
 
 
@@ -233,7 +237,7 @@ def _interpolate(start: float, end: float, share: float) -> float:
     return start + (end - start) * share
 
 
-def _overlap(first: Spot, second: Spot) -> float:
+def _overlap(first: LabelPosition, second: LabelPosition) -> float:
     """Return the area in which two labels overlap."""
     across = (first[2] + second[2]) / 2 - abs(first[0] - second[0])
     return max(0.0, across) * max(0.0, _LABEL_LETTER[1] - abs(first[1] - second[1]))

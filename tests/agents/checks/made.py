@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from jurygraph.agents.checks.decided import Decided
-from jurygraph.agents.checks.deciding import decide_check
+from jurygraph.agents.checks.decide import CheckResult, decide_check
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.stated import Check
+from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.facts.lookup import Finding
 
 
@@ -21,7 +20,7 @@ def row(text: str = "Curry House", /, lists: dict[str, str] | None = None, own: 
 
 def invented(text: str = "Nowhere", /, own: str = "", **values: Any) -> Item:
     """A claim that no table has, with what it says of itself."""
-    return Item(text, values, _finding(text, None, values), own=own.split())
+    return Item(text, values, _finding(text, None, values), response_columns=own.split())
 
 
 def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
@@ -41,7 +40,7 @@ def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
     )
 
 
-def decide(stated: dict[str, Any], *items: Item) -> Decided:
+def decide(stated: dict[str, Any], *items: Item) -> CheckResult:
     """A check of items that all come from one source."""
     check = Check.model_validate(stated)
     return decide_check(check, {source: items for source, _ in check.items})

@@ -72,7 +72,7 @@ def verdict(jury: Jury, check: dict[str, Any] | None, data: Any = None, text: st
 # What is asked, and what is said
 
 
-def test_every_constraint_of_a_stakeholder_is_asked_about(jury: Jury) -> None:
+def test_every_constraint_of_a_stakeholder_has_a_question(jury: Jury) -> None:
     (trace,) = jury.score(task(COST, FISH), [Response(id="r", text="", data=plan("Curry House, Leeds"))])
     assert {(v.stakeholder, v.subject, v.score, v.met) for v in trace.verdicts} == {
         ("ann", "c0", 1.0, True),
@@ -88,7 +88,7 @@ def test_a_constraint_without_a_check_is_not_judged(jury: Jury) -> None:
     )
 
 
-def test_what_does_not_hold_shows_the_claims_beside_their_rows(jury: Jury) -> None:
+def test_a_failed_check_shows_claims_with_their_rows(jury: Jury) -> None:
     found = verdict(jury, {**COST, "at_most": 15}, plan("Curry House, Leeds", "Fish Bar, Leeds"))
     assert (found.score, found.reason) == (0.0, "c0: the sum is 20, not 15 or less")
     assert [(e.source, e.verified) for e in found.evidence] == [
@@ -99,7 +99,7 @@ def test_what_does_not_hold_shows_the_claims_beside_their_rows(jury: Jury) -> No
     ]
 
 
-def test_what_holds_needs_no_evidence(jury: Jury) -> None:
+def test_a_passed_check_needs_no_evidence(jury: Jury) -> None:
     assert verdict(jury, COST, plan("Curry House, Leeds")).evidence == ()
 
 
@@ -110,12 +110,12 @@ def test_only_a_partial_check_credits_a_share(jury: Jury) -> None:
     assert (found.score, found.met) == (pytest.approx(0.8), False)
 
 
-def test_what_is_repeated_in_a_row_counts_as_often(jury: Jury) -> None:
+def test_consecutive_repetitions_count_each_time(jury: Jury) -> None:
     found = verdict(jury, COST, plan("Curry House, Leeds", "Curry House, Leeds", "Curry House, Leeds"))
     assert found.reason == "c0: the sum is 36, not 30 or less"
 
 
-def test_the_columns_that_stand_beside_claims_and_in_forms_can_be_asked_about(jury: Jury) -> None:
+def test_columns_of_records_and_forms_can_be_checked(jury: Jury) -> None:
     where = {"day": {"equals": 2}, "sort": {"equals": "meal"}, "times": {"at_most": 1}}
     found = verdict(
         jury, {"count": "meals", "where": where, "equals": 1}, plan("Curry House, Leeds", "Fish Bar, Leeds")
@@ -123,13 +123,13 @@ def test_the_columns_that_stand_beside_claims_and_in_forms_can_be_asked_about(ju
     assert found.met is True
 
 
-def test_what_a_form_states_is_known_of_a_claim_that_no_row_bears_out(jury: Jury) -> None:
+def test_values_of_a_form_are_known_for_a_claim_without_a_row(jury: Jury) -> None:
     for sort, met in (("meal", False), ("bribe", True)):
         check = {"count": "meals", "where": {"sort": {"equals": sort}}, "at_most": 0}
         assert verdict(jury, check, plan("Palace, Leeds", "Fish Bar, Leeds")).met is met
 
 
-def test_a_column_of_lists_is_split_as_its_table_says(jury: Jury) -> None:
+def test_a_column_of_lists_is_split_as_declared(jury: Jury) -> None:
     tea = {"share": "meals", "where": {"kinds": {"has": "Tea"}}}
     assert verdict(jury, tea, plan("Curry House, Leeds", "Old Mill, Leeds")).met is True
     assert verdict(jury, tea, plan("Fish Bar, Leeds")).met is False
@@ -149,7 +149,7 @@ def test_a_column_of_lists_is_split_as_its_table_says(jury: Jury) -> None:
     ],
     ids=str,
 )
-def test_what_the_response_made_up_gives_no_credit(jury: Jury, check: dict[str, Any]) -> None:
+def test_invented_items_give_no_credit(jury: Jury, check: dict[str, Any]) -> None:
     found = verdict(jury, check, plan("Curry House, Leeds", "Palace, Leeds"))
     assert (found.status, found.score, found.met) == ("ok", 0.0, False)
     assert "it cannot be shown, for 'Palace, Leeds' is not there in menu" in found.reason
@@ -174,7 +174,7 @@ def test_a_claim_that_cannot_be_read_is_not_known(jury: Jury) -> None:
     assert found.reason.endswith("; it cannot be shown, for 'curry' cannot be read")
 
 
-def test_a_column_that_a_table_has_is_the_tables_and_not_what_stands_beside(jury: Jury) -> None:
+def test_a_column_of_the_table_takes_precedence_over_values_of_the_record(jury: Jury) -> None:
     rows = [{**row, "day": None} for row in MENU]
     facts = {**FACTS, "tables": {"menu": {**FACTS["tables"]["menu"], "rows": rows}}}
     check = {"count": "meals", "where": {"day": {"equals": 1}}, "at_most": 0}
@@ -185,7 +185,7 @@ def test_a_column_that_a_table_has_is_the_tables_and_not_what_stands_beside(jury
     )
 
 
-def test_what_the_tables_do_not_tell_is_not_judged_and_named(jury: Jury) -> None:
+def test_missing_table_values_are_named_and_not_judged(jury: Jury) -> None:
     found = verdict(jury, COST, plan("Curry House, Leeds", "Old Mill, Leeds"))
     assert (found.status, found.score) == ("abstained", None)
     assert found.reason == (
@@ -193,7 +193,7 @@ def test_what_the_tables_do_not_tell_is_not_judged_and_named(jury: Jury) -> None
     )
 
 
-def test_a_response_cannot_avoid_a_check_by_leaving_out_what_stands_beside(jury: Jury) -> None:
+def test_a_response_cannot_avoid_a_check_by_omitting_record_fields(jury: Jury) -> None:
     check = {"count": "meals", "where": {"day": {"equals": 1}}, "at_most": 0}
     found = verdict(jury, check, {"days": [{"meal": "Curry House, Leeds"}]})
     assert (found.status, found.score) == ("ok", 0.0)
@@ -220,7 +220,7 @@ def test_a_sum_may_be_over_claims_and_over_the_data_itself(jury: Jury) -> None:
     assert verdict(jury, check, data).met is True
 
 
-def test_what_is_no_object_is_known_as_its_value(jury: Jury) -> None:
+def test_a_value_that_is_not_an_object_is_its_own_value(jury: Jury) -> None:
     check = {"share": "$[*]", "where": {"value": {"at_most": 3}}}
     assert verdict(jury, check, [1, 2, 3], facts=None).met is True
     assert verdict(jury, check, [1, 2, 4], facts=None).met is False
@@ -276,7 +276,7 @@ def test_data_that_claims_nothing_breaks_no_rule_and_gets_no_credit_for_that(
 
 
 @pytest.mark.parametrize("said", ["blah", "Palace, Leeds"])
-def test_what_is_not_there_earns_nothing_for_what_it_does_not_name(jury: Jury, said: str) -> None:
+def test_an_empty_response_earns_nothing_for_exclusions(jury: Jury, said: str) -> None:
     drinks = {**FACTS["claims"]["meals"], "at": ["$.days[*].drink"]}
     facts = {**FACTS, "claims": {**FACTS["claims"], "drinks": drinks}}
     found = verdict(jury, {"count": "drinks", "at_most": 0}, plan(said), facts=facts)
@@ -449,8 +449,8 @@ class TestFunctions:
             of_function({"function": "broken", "params": params}, broken="ownchecks.broken")
 
     def test_nobody_knows_how_long_it_takes(self) -> None:
-        assert Constraints().quick
-        assert not Constraints({"brief": "ownchecks.short"}).quick
+        assert Constraints().runs_inline
+        assert not Constraints({"brief": "ownchecks.short"}).runs_inline
 
     def test_a_task_cannot_name_code_by_itself(self) -> None:
         for path in ("ownchecks.short", "os.system"):
@@ -469,10 +469,10 @@ class TestFunctions:
     @pytest.mark.parametrize(
         ("path", "words"),
         [
-            ("ownchecks.nothing", "functions.f: 'ownchecks.nothing' cannot be had"),
-            ("nowhere.short", "functions.f: 'nowhere.short' cannot be had (No module named 'nowhere')"),
-            ("short", "functions.f: 'short' cannot be had"),
-            ("ownchecks.number", "functions.f: 'ownchecks.number' is no function"),
+            ("ownchecks.nothing", "functions.f: 'ownchecks.nothing' cannot be imported"),
+            ("nowhere.short", "functions.f: 'nowhere.short' cannot be imported (No module named 'nowhere')"),
+            ("short", "functions.f: 'short' cannot be imported"),
+            ("ownchecks.number", "functions.f: 'ownchecks.number' is not a function"),
         ],
     )
     def test_a_function_that_cannot_be_had_is_named(self, path: str, words: str) -> None:
@@ -491,8 +491,8 @@ class TestFunctions:
         ({"at_most": 3}, "field check: measures nothing; give one of"),
         ({"count": "meals", "sum": [], "at_most": 3}, "field check.sum: has 0 entries"),
         ({"count": "meals", "where": {"price": {"at_moost": 3}}}, "field check.where.price.at_moost: unknown; did you"),
-        ({"text": "(?<=a)b"}, "field check.text: is no RE2 pattern (invalid perl operator: (?<=); RE2 has no"),
-        ({"count": "$..[", "at_most": 1}, "field check.count: is no JSONPath"),
+        ({"text": "(?<=a)b"}, "field check.text: is not a valid RE2 pattern (invalid perl operator: (?<=); RE2 has no"),
+        ({"count": "$..[", "at_most": 1}, "field check.count: is not a valid JSONPath"),
         ({"count": "maels", "at_most": 1}, "field check.count: facts.claims has no 'maels'; did you mean meals?"),
         ({"count": "xyz", "at_most": 1}, "field check.count: facts.claims has no 'xyz'; there are meals"),
         ({"count": "meals", "where": {"prise": {"equals": 1}}, "at_most": 1},
@@ -523,7 +523,7 @@ def test_hard_constraints_that_no_response_can_meet_are_refused(jury: Jury) -> N
         jury.prepare(task({"count": "meals", "at_least": 3}, {"count": "meals", "at_most": 2}))
 
 
-def test_a_reason_begins_with_what_was_asked_for(jury: Jury) -> None:
+def test_a_reason_begins_with_the_requirement(jury: Jury) -> None:
     constraint = {"id": "c", "text": "at most $10 in all", "kind": "soft", "check": {**COST, "at_most": 10}}
     made = task().model_copy(
         update={"stakeholders": (Stakeholder.model_validate({"id": "ann", "constraints": [constraint]}),)}
@@ -538,7 +538,7 @@ def test_a_function_of_nearly_that_name_is_asked_about(functions: Path) -> None:
 
 
 def test_claims_need_facts(jury: Jury) -> None:
-    with pytest.raises(PlanError, match="task 't': states no facts"):
+    with pytest.raises(PlanError, match="task 't': has no facts"):
         jury.prepare(task(FISH, facts=None))
 
 
@@ -555,7 +555,7 @@ def test_a_file_of_facts_marks_the_questions_that_rest_on_it(tmp_path: Path) -> 
     assert unmarked.params == {}
 
 
-def test_what_was_looked_up_in_another_file_is_not_relied_upon(tmp_path: Path, jury: Jury) -> None:
+def test_findings_from_another_file_are_not_reused(tmp_path: Path, jury: Jury) -> None:
     menu = tmp_path / "menu.json"
     menu.write_text(json.dumps(MENU))
     about = task(FISH, facts={**FACTS, "tables": {"menu": {"key": ["name", "city"], "file": str(menu)}}})

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.checks.items import Item, holds
-from jurygraph.agents.checks.stated import Test as Stated
+from jurygraph.agents.checks.items import Item, run_tests
+from jurygraph.agents.checks.spec import Test as Stated
 from tests.agents.checks.made import invented, own, row
 
 
 def held(item: Item, **tests: dict[str, Any]) -> str:
-    return holds({column: Stated.model_validate(test) for column, test in tests.items()}, item).truth
+    return run_tests({column: Stated.model_validate(test) for column, test in tests.items()}, item).truth
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def held(item: Item, **tests: dict[str, Any]) -> str:
         ({"at_least": 1, "at_most": 3, "is_not": 2}, [1, 3], [0, 2, 4]),
     ],
 )  # fmt: skip
-def test_what_a_value_must_be(test: dict[str, Any], passes: list[Any], fails: list[Any]) -> None:
+def test_the_requirement_of_a_value_is_described(test: dict[str, Any], passes: list[Any], fails: list[Any]) -> None:
     assert {held(row(x=value), x=test) for value in passes} == {"yes"}
     assert {held(row(x=value), x=test) for value in fails} == {"no"}
 
@@ -61,21 +61,21 @@ def test_all_tests_must_hold() -> None:
 
 
 @pytest.mark.parametrize("nothing", [{}, {"x": None}, {"x": ""}, {"x": float("nan")}])
-def test_what_a_row_does_not_tell_is_no_fault_of_the_response(nothing: dict[str, Any]) -> None:
+def test_a_missing_table_value_does_not_count_against_the_response(nothing: dict[str, Any]) -> None:
     assert held(row(**nothing), x={"equals": 1}) == "untold"
 
 
 @pytest.mark.parametrize("item", [own(), own(x=None), own(x=""), row(own="x"), row(own="x", x=None)])
-def test_what_the_response_leaves_out_of_its_own_data_is(item: Item) -> None:
+def test_omitted_data_of_a_response_is_unshown(item: Item) -> None:
     assert held(item, x={"equals": 1}) == "unshown"
 
 
-def test_what_a_claim_without_a_row_says_of_itself_is_not_known() -> None:
+def test_values_of_a_claim_without_a_row_are_unknown() -> None:
     assert held(invented(x=1), x={"equals": 1}) == "unshown"
     assert held(invented(x=1), x={"equals": 2}) == "unshown"
 
 
-def test_what_stands_beside_a_claim_is_known_without_a_row() -> None:
+def test_record_values_of_a_claim_are_known_without_a_row() -> None:
     assert held(invented(own="day", day=2), day={"equals": 2}) == "unshown", "all but whether it is there"
     assert held(invented(own="day", day=2), day={"equals": 1}) == "no"
 
@@ -93,13 +93,13 @@ def test_one_test_that_fails_decides_whatever_is_not_known() -> None:
     assert held(invented(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
 
 
-def test_what_the_response_leaves_out_weighs_more_than_what_the_tables_do() -> None:
+def test_missing_values_of_the_response_take_precedence_over_those_of_tables() -> None:
     assert held(row(own="day"), day={"equals": 1}, price={"at_most": 5}) == "unshown"
 
 
-def test_what_is_lacking_is_named() -> None:
-    found = holds({"x": Stated(equals=1), "y": Stated(equals=1)}, row(y=1))
-    assert (found.truth, found.lacking) == ("untold", ["x"])
+def test_missing_evidence_is_named() -> None:
+    found = run_tests({"x": Stated(equals=1), "y": Stated(equals=1)}, row(y=1))
+    assert (found.truth, found.missing_columns) == ("untold", ["x"])
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_what_is_lacking_is_named() -> None:
     ],
 )
 def test_in_words(item: Item, words: str) -> None:
-    assert item.told("price") == words
+    assert item.describe_unknown("price") == words

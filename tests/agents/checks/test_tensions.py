@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.checks.tensions import contradictions, tensions
+from jurygraph.agents.checks.tensions import find_contradictions, find_tensions
 from jurygraph.schema import Constraint, Stakeholder
 
 COST = [{"of": "meals", "column": "price", "people": 4}]
@@ -27,8 +27,8 @@ def person(name: str, *checks: dict[str, Any] | None, kind: str = "hard") -> Sta
 
 def strength(one: dict[str, Any], other: dict[str, Any]) -> float:
     """What pulls two people apart, whichever comes first."""
-    there = [pull.strength for pull in tensions(person("a", one), person("b", other))]
-    assert there == [pull.strength for pull in tensions(person("a", other), person("b", one))]
+    there = [pull.strength for pull in find_tensions(person("a", one), person("b", other))]
+    assert there == [pull.strength for pull in find_tensions(person("a", other), person("b", one))]
     return sum(there)
 
 
@@ -83,7 +83,7 @@ def test_demands_on_other_items_or_other_columns_do_not_pull() -> None:
     assert strength(budget(800), {"sum": [{**COST[0], "people": 3}], "at_most": 1000}) == 0.0
 
 
-def test_what_one_wants_and_the_other_bars_pulls() -> None:
+def test_a_wanted_and_a_forbidden_value_conflict() -> None:
     meals = {"values": "meals", "column": "cuisine"}
     assert strength({**meals, "includes": ["Thai", "Greek"]}, {**meals, "excludes": ["Thai"]}) == 1.0
     assert strength({**meals, "includes": ["Greek"]}, {**meals, "excludes": ["Thai"]}) == 0.0
@@ -115,9 +115,9 @@ OSLO, BERGEN = {"city": {"equals": "Oslo"}}, {"city": {"equals": "Bergen"}}
          {"share": "stays", "where": {"price": {"at_least": 4}}}),
     ],
 )  # fmt: skip
-def test_what_one_wants_of_some_and_the_other_of_all_or_none_contradicts(one: Any, other: Any) -> None:
+def test_some_and_all_or_none_contradict(one: Any, other: Any) -> None:
     assert strength(one, other) == 1.0
-    assert contradictions(person("a", one, other).constraints)
+    assert find_contradictions(person("a", one, other).constraints)
 
 
 @pytest.mark.parametrize(
@@ -135,13 +135,13 @@ def test_what_one_wants_of_some_and_the_other_of_all_or_none_contradicts(one: An
          {"share": "stays", "where": {"opens": {"at_least": "9:30"}}}),
     ],
 )  # fmt: skip
-def test_what_some_response_meets_is_no_contradiction(one: Any, other: Any) -> None:
-    assert contradictions(person("a", one, other).constraints) == []
+def test_satisfiable_constraints_are_no_contradiction(one: Any, other: Any) -> None:
+    assert find_contradictions(person("a", one, other).constraints) == []
 
 
-def test_every_pair_of_constraints_that_pulls_is_told() -> None:
+def test_every_conflicting_pair_of_constraints_is_reported() -> None:
     one, other = person("a", budget(800), ALLOWED), person("b", BARRED, budget(1000))
-    found = [(pull.one, pull.other, pull.why) for pull in tensions(one, other)]
+    found = [(pull.first, pull.second, pull.why) for pull in find_tensions(one, other)]
     assert found == [
         ("c0", "c1", "the bounds 800 and 1000 of one sum differ"),
         ("c1", "c0", "no rules of stays passes both"),
@@ -149,11 +149,11 @@ def test_every_pair_of_constraints_that_pulls_is_told() -> None:
 
 
 def test_constraints_without_a_check_or_in_another_vocabulary_say_nothing() -> None:
-    assert tensions(person("a", None, {"mine": 1}), person("b", budget(800))) == []
+    assert find_tensions(person("a", None, {"mine": 1}), person("b", budget(800))) == []
 
 
 def test_two_hard_constraints_of_one_person_contradict_where_no_response_meets_both() -> None:
     both = person("a", ALLOWED, BARRED, budget(800))
-    assert [(pull.one, pull.other) for pull in contradictions(both.constraints)] == [("c0", "c1")]
-    assert contradictions(person("a", budget(800), budget(1000)).constraints) == []
-    assert contradictions(person("a", ALLOWED, BARRED, kind="soft").constraints) == []
+    assert [(pull.first, pull.second) for pull in find_contradictions(both.constraints)] == [("c0", "c1")]
+    assert find_contradictions(person("a", budget(800), budget(1000)).constraints) == []
+    assert find_contradictions(person("a", ALLOWED, BARRED, kind="soft").constraints) == []

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.checks.values import Amount, amount, compared, key, parts, same
+from jurygraph.agents.checks.values import Amount, are_equal, compare, equality_key, parse_amount, split_list
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
@@ -38,7 +38,7 @@ MONEY = st.builds(
     ],
 )
 def test_a_number_is_read_with_its_currency(value: Any, number: float, currency: str) -> None:
-    assert amount(value) == Amount(number, currency)
+    assert parse_amount(value) == Amount(number, currency)
 
 
 NO_NUMBERS = [
@@ -62,7 +62,7 @@ NO_NUMBERS = [
 
 @pytest.mark.parametrize("value", [*NO_NUMBERS, "9" * 400], ids=lambda value: repr(value)[:12])
 def test_anything_else_is_no_number(value: Any) -> None:
-    assert amount(value) is None
+    assert parse_amount(value) is None
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,18 @@ def test_anything_else_is_no_number(value: Any) -> None:
     [(3, 3.0), ("3", 3), ("1,200", 1200), ("$12", 12), (True, True), ("a  b", "a b"), ("ﬁne", "fine"), ([1], [1])],
 )
 def test_numbers_are_the_same_by_value_and_texts_once_normalised(one: Any, other: Any) -> None:
-    assert same(one, other)
+    assert are_equal(one, other)
 
 
 @pytest.mark.parametrize(
     ("one", "other"), [(3, 4), ("$12", "12 EUR"), (True, 1), ("a", "A"), ("007", "7"), ("10:30", "10:31"), ([1], [2])]
 )
 def test_others_are_not(one: Any, other: Any) -> None:
-    assert not same(one, other)
+    assert not are_equal(one, other)
 
 
 def test_the_order_of_the_keys_of_an_object_makes_no_other_value() -> None:
-    assert same({"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"d": 3, "c": 2}], "a": 1})
+    assert are_equal({"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"d": 3, "c": 2}], "a": 1})
 
 
 @pytest.mark.parametrize(
@@ -110,22 +110,26 @@ def test_the_order_of_the_keys_of_an_object_makes_no_other_value() -> None:
     ],
 )
 def test_which_is_the_greater(one: Any, other: Any, order: int | None) -> None:
-    assert compared(one, other) == order
+    assert compare(one, other) == order
 
 
 @given(JSON | MONEY, JSON | MONEY)
 def test_comparing_turned_round_gives_the_opposite(one: Any, other: Any) -> None:
-    order, turned = compared(one, other), compared(other, one)
+    order, turned = compare(one, other), compare(other, one)
     assert order == (None if turned is None else -turned)
-    assert same(one, other) == same(other, one)
-    assert same(one, one)
+    assert are_equal(one, other) == are_equal(other, one)
+    assert are_equal(one, one)
 
 
 @given(MONEY, MONEY, MONEY)
-def test_what_has_one_key_is_the_same(one: str, other: str, third: str) -> None:
+def test_rows_with_equal_keys_are_the_same(one: str, other: str, third: str) -> None:
     """A key parts all values into groups, which `same` does not: $5 and 5 are the same, and 5 and €5."""
-    assert same(one, other) or key(one) != key(other)
-    assert key(one) != key(other) or key(other) != key(third) or key(one) == key(third)
+    assert are_equal(one, other) or equality_key(one) != equality_key(other)
+    assert (
+        equality_key(one) != equality_key(other)
+        or equality_key(other) != equality_key(third)
+        or equality_key(one) == equality_key(third)
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,4 +145,4 @@ def test_what_has_one_key_is_the_same(one: str, other: str, third: str) -> None:
     ],
 )
 def test_the_parts_of_a_list(value: Any, separator: str | None, found: list[Any]) -> None:
-    assert list(parts(value, separator)) == found
+    assert list(split_list(value, separator)) == found

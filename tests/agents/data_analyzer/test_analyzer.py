@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from jurygraph.agents.data_analyzer import LEAST_STEPS, MOST_ARL, Alert, Analyzer, Settings, Step
+from jurygraph.agents.data_analyzer import MAX_ARL, MIN_STEPS, Alert, Analyzer, Settings, Step
 from jurygraph.errors import InputError
 from tests.agents.data_analyzer.streams import flat_step, normal_steps
 
@@ -21,7 +21,7 @@ def names(analyzer: Analyzer) -> list[str]:
     return [one.name for one in analyzer.series]
 
 
-def test_what_is_not_given_is_not_watched() -> None:
+def test_missing_series_are_not_watched() -> None:
     bare, full = Analyzer(), Analyzer()
     bare.observe(Step([0.1, 0.2]))
     assert names(bare) == ["reward", "failed", "population"]
@@ -56,9 +56,7 @@ def test_a_stream_without_change_tells_nothing() -> None:
 
 
 @pytest.mark.parametrize(("shift", "direction", "adverse"), [(3.0, "up", False), (-3.0, "down", True)])
-def test_a_shift_is_told_once_with_its_place_its_size_and_whether_it_is_bad(
-    shift: float, direction: str, adverse: bool
-) -> None:
+def test_a_shift_is_reported_once_with_place_size_and_direction(shift: float, direction: str, adverse: bool) -> None:
     alerts = [one for one in told(Analyzer(), normal_steps(1, 300, shift, after=100)) if one.series == "reward"]
     assert len(alerts) == 1
     (alert,) = alerts
@@ -77,13 +75,13 @@ def test_one_bad_step_is_a_jump() -> None:
     assert alerts[0].size > 8
 
 
-def test_the_first_row_of_256_that_breaks_a_form_that_always_held_alarms_nobody() -> None:
+def test_a_single_broken_row_of_256_raises_no_alarm() -> None:
     analyzer = Analyzer()
     steps = [flat_step()] * 100 + [flat_step(1), flat_step(), flat_step(2)] + [flat_step()] * 50
     assert told(analyzer, steps) == []
 
 
-def test_a_form_that_breaks_in_a_tenth_of_the_rows_is_told_at_once() -> None:
+def test_an_alert_comes_at_once_if_a_tenth_of_the_rows_break_a_form() -> None:
     alerts = told(Analyzer(), [flat_step()] * 100 + [flat_step(26)])
     assert {"component.format", "extremes"} & {one.series for one in alerts} == {"component.format"}
     assert all(one.step == 101 for one in alerts)
@@ -94,7 +92,7 @@ def test_rewards_that_are_all_alike_and_differ_by_rounding_tell_nothing() -> Non
     assert told(Analyzer(), [Step(np.full(8, sums[number % 3 == 0])) for number in range(200)]) == []
 
 
-def test_failed_rewards_are_left_out_of_means_and_told_when_they_become_many() -> None:
+def test_failed_rewards_are_excluded_from_means_and_reported_if_many() -> None:
     rng = np.random.default_rng(3)
     rewards = rng.random((140, 64))
     rewards[100:, :16] = np.nan
@@ -107,7 +105,7 @@ def test_a_step_in_which_all_failed_is_survived() -> None:
     assert [one.series for one in alerts] == ["failed"]
 
 
-def test_groups_without_signal_are_told() -> None:
+def test_groups_without_signal_are_reported() -> None:
     rng = np.random.default_rng(6)
     groups = np.repeat(np.arange(16), 4)
     steps = [Step(rng.random(64), groups=groups) for _ in range(60)]
@@ -126,14 +124,14 @@ def test_a_penalty_that_rises_is_bad_and_another_component_is_not() -> None:
         assert {one.adverse for one in alerts if one.series == "component.fluff"} == {adverse}
 
 
-def test_rewards_that_spread_while_their_mean_stands_move_the_population() -> None:
+def test_a_spread_of_rewards_with_a_constant_mean_shifts_the_population() -> None:
     rng = np.random.default_rng(8)
     steps = [Step(rng.normal(0.0, 1.0 if number < 100 else 1.6, 256)) for number in range(115)]
     assert [one.series for one in told(Analyzer(), steps)] == ["population"]
 
 
 def test_nothing_is_tested_before_there_are_steps_enough() -> None:
-    wild = [Step(np.full(8, float(10**number))) for number in range(LEAST_STEPS - 1)]
+    wild = [Step(np.full(8, float(10**number))) for number in range(MIN_STEPS - 1)]
     assert told(Analyzer(), wild) == []
 
 
@@ -205,7 +203,7 @@ def full_step(rng: np.random.Generator) -> Step:
 
 
 def grown(steps: tuple[int, ...]) -> list[int]:
-    analyzer, rng, sizes = Analyzer(Settings(arl=MOST_ARL)), np.random.default_rng(10), []
+    analyzer, rng, sizes = Analyzer(Settings(arl=MAX_ARL)), np.random.default_rng(10), []
     for number in range(1, steps[-1] + 1):
         analyzer.observe(full_step(rng))
         if number in steps:
@@ -213,12 +211,12 @@ def grown(steps: tuple[int, ...]) -> list[int]:
     return sizes
 
 
-def test_what_it_holds_is_as_large_after_1000_steps_as_after_100() -> None:
+def test_memory_is_constant_over_1000_steps() -> None:
     hundred, thousand = grown((100, 1000))
     assert hundred == thousand > 5000
 
 
 @pytest.mark.slow
-def test_what_it_holds_is_as_large_after_10000_steps_as_after_100() -> None:
+def test_memory_is_constant_over_10000_steps() -> None:
     hundred, many = grown((100, 10_000))
     assert hundred == many

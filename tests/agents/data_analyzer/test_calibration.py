@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jurygraph.agents.data_analyzer import Step
-from jurygraph.agents.data_analyzer.calibration import MOST_ROWS, Calibration, frame
+from jurygraph.agents.data_analyzer.statistics import MAX_ROWS, Calibration, frame
 
 
 def test_the_frame_is_there_after_so_many_steps_and_not_before() -> None:
@@ -45,5 +45,5 @@ def test_of_one_reward_or_none_there_are_no_bins(rewards: np.ndarray) -> None:
 def test_no_more_rows_are_kept_than_are_bounded() -> None:
     calibration = Calibration(4, ())
     for _ in range(3):
-        calibration.add(Step(np.zeros(MOST_ROWS)))
-    assert sum(one.size for one in calibration._rewards) == 3 * MOST_ROWS // 4
+        calibration.add(Step(np.zeros(MAX_ROWS)))
+    assert sum(one.size for one in calibration._rewards) == 3 * MAX_ROWS // 4

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from jurygraph.agents.data_analyzer.detectors import FADED, LEARN, Detectors
-from jurygraph.agents.data_analyzer.limits import REFERENCES, Limits, limits
+from jurygraph.agents.data_analyzer.detectors import (
+    LEARNING_SCORES,
+    MIN_CUSUM_WEIGHT,
+    REFERENCES,
+    Detectors,
+    Limits,
+    limits,
+)
 from jurygraph.agents.data_analyzer.scales import Measure
 
 LIMITS = limits(1000.0, 1)
@@ -33,7 +39,7 @@ class Plain:
 
     def feed(self, score: float) -> float:
         n = len(self.scores)
-        if n < LEARN:
+        if n < LEARNING_SCORES:
             self.scores.append(score)
             return math.nan
         t = (score - np.mean(self.scores)) / (np.std(self.scores, ddof=1) * math.sqrt(1 + 1 / n))
@@ -41,7 +47,7 @@ class Plain:
         for k, side in self.cusum:
             if self.cusum[k, side] == 0:
                 self.start[k, side] = n
-            w = max(FADED, self.start[k, side] / math.sqrt(n * (n + 1)))
+            w = max(MIN_CUSUM_WEIGHT, self.start[k, side] / math.sqrt(n * (n + 1)))
             self.cusum[k, side] = max(0.0, self.cusum[k, side] + w * (side * u - k * w))
         self.scores.append(score)
         return u
@@ -69,18 +75,20 @@ def test_streams_side_by_side_run_as_each_would_alone() -> None:
     for step, now in enumerate(scores, start=1):
         raised = together.feed(step, measure(now))
         each = [tests.feed(step, measure(row)) for tests, row in zip(alone, now, strict=True)]
-        assert (raised.any == np.stack([one.any for one in each])).all()
-        together.restart(raised.any)
+        assert (raised.has_alarm == np.stack([one.has_alarm for one in each])).all()
+        together.restart(raised.has_alarm)
         for tests, one in zip(alone, each, strict=True):
-            tests.restart(one.any)
+            tests.restart(one.has_alarm)
         assert (together.cusum == np.stack([tests.cusum for tests in alone])).all()
 
 
 def test_without_change_normal_scores_are_independent_and_standard_normal_from_the_first() -> None:
     rng = np.random.default_rng(5)
     tests = Detectors((4000, 1), NEVER)
-    u = np.stack([tests.feed(step, measure(rng.normal(7, 3, (4000, 1)))).u[:, 0] for step in range(1, LEARN + 6)])
-    first = u[LEARN:]
+    u = np.stack(
+        [tests.feed(step, measure(rng.normal(7, 3, (4000, 1)))).u[:, 0] for step in range(1, LEARNING_SCORES + 6)]
+    )
+    first = u[LEARNING_SCORES:]
     assert stats.kstest(first.ravel(), "norm").pvalue > 0.01
     assert np.abs(np.corrcoef(first) - np.eye(5)).max() < 0.06
 
@@ -108,9 +116,9 @@ def test_up_and_down_are_mirrors(seed: int) -> None:
 def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() -> None:
     tests = Detectors((1,), limits(10_000.0, 12))
     for step in range(1, 101):
-        assert not tests.feed(step, measure([1.0], floor=0.01)).any.any()
+        assert not tests.feed(step, measure([1.0], floor=0.01)).has_alarm.any()
     raised = tests.feed(101, measure([1.01], floor=0.01))
-    assert not raised.any.any()
+    assert not raised.has_alarm.any()
     assert float(raised.size[0]) == pytest.approx(1.0)
     assert tests.feed(102, measure([2.0], floor=0.01)).jump[0, 0]
 
@@ -129,16 +137,16 @@ def test_a_cusum_that_rose_early_comes_down_again() -> None:
     """Without the floor of the weights it would keep its level for ever: they would fade away."""
     tests = Detectors((1,), NEVER)
     rng = np.random.default_rng(7)
-    for step in range(1, LEARN + 1):
+    for step in range(1, LEARNING_SCORES + 1):
         tests.feed(step, measure([rng.normal()]))
-    for step in range(LEARN + 1, LEARN + 6):
+    for step in range(LEARNING_SCORES + 1, LEARNING_SCORES + 6):
         tests.feed(step, measure([tests.baseline.mean[0] + 3.0]))
     assert tests.cusum[0, 0, 0] > 5
     fell = [tests.feed(step, measure([rng.normal(0.5)])) and tests.cusum[0, 0, 0] for step in range(20, 420)]
     assert min(fell) == 0.0
 
 
-def test_after_a_restart_a_series_learns_anew_and_the_others_go_on() -> None:
+def test_after_a_restart_a_series_learns_again_and_the_others_continue() -> None:
     tests = Detectors((2,), NEVER)
     for step, row in enumerate(np.random.default_rng(8).normal(size=(50, 2)), start=1):
         tests.feed(step, measure(row))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jurygraph.agents.data_analyzer import Alert, Analyzer, Step
-from jurygraph.agents.data_analyzer.diagnosis import NEAR, TOGETHER, Diagnosis
+from jurygraph.agents.data_analyzer.diagnosis import MAX_STEPS_BETWEEN_RELATED, MAX_STEPS_BETWEEN_STARTS, Diagnosis
 
 
 def alert(step: int, series: str, direction: str, since: int | None = None, size: float = -2.0) -> Alert:
@@ -61,12 +61,14 @@ def test_longer_responses_that_are_paid_for_their_length_are_a_hack() -> None:
 def test_changes_long_apart_are_of_no_one_story() -> None:
     told = diagnosis()
     told.hacks(5, [alert(5, "length", "up")])
-    assert told.hacks(6 + TOGETHER, [alert(6 + TOGETHER, "length_reward", "up")]) == []
+    assert (
+        told.hacks(6 + MAX_STEPS_BETWEEN_RELATED, [alert(6 + MAX_STEPS_BETWEEN_RELATED, "length_reward", "up")]) == []
+    )
 
 
-def test_a_hack_that_goes_on_is_told_once_and_one_that_comes_back_again() -> None:
+def test_a_continuing_hack_is_reported_once_and_a_recurring_one_again() -> None:
     told = diagnosis()
-    steps = [9, 10, 9 + TOGETHER, 300]
+    steps = [9, 10, 9 + MAX_STEPS_BETWEEN_RELATED, 300]
     assert [len(told.hacks(step, [alert(step, "component.accuracy", "down")])) for step in steps] == [1, 0, 0, 1]
     assert told.hacks(301, []) == []
 
@@ -84,7 +86,7 @@ def test_a_rise_after_which_the_reward_falls_with_accuracy_is_no_hack(name: str)
     assert told.hacks(10, [alert(10, "reward", "down")]) == []
 
 
-def test_what_rose_and_fell_again_did_not_rise() -> None:
+def test_a_reversed_rise_is_no_evidence_of_hacking() -> None:
     told = diagnosis(reward=-0.7)
     told.hacks(5, [alert(5, "component.format", "up"), alert(6, "component.format", "down")])
     assert told.hacks(9, [alert(9, "component.accuracy", "down")]) == []
@@ -97,14 +99,22 @@ def test_accuracy_that_recovers_did_not_fall() -> None:
     assert told.hacks(21, [alert(21, "reward", "up")]) == []
 
 
-@pytest.mark.parametrize(("since", "found"), [(40 - NEAR, 1), (39 - NEAR, 0), (43 + NEAR, 1), (44 + NEAR, 0)])
+@pytest.mark.parametrize(
+    ("since", "found"),
+    [
+        (40 - MAX_STEPS_BETWEEN_STARTS, 1),
+        (39 - MAX_STEPS_BETWEEN_STARTS, 0),
+        (43 + MAX_STEPS_BETWEEN_STARTS, 1),
+        (44 + MAX_STEPS_BETWEEN_STARTS, 0),
+    ],
+)
 def test_a_rise_belongs_to_a_fall_where_it_began_near_it(since: int, found: int) -> None:
     told = diagnosis(reward=-0.7)
     told.hacks(43, [alert(43, "component.accuracy", "down", since=40)])
     assert len(told.hacks(60, [alert(60, "component.format", "up", since=since)])) == found
 
 
-def test_a_reward_that_rises_with_accuracy_before_that_is_told_is_no_evidence() -> None:
+def test_a_reward_that_rises_with_accuracy_is_not_evidence_of_hacking() -> None:
     recent = {"reward": -0.8, "component.accuracy": -2.0}
     told = Diagnosis(recent.__getitem__)
     told.hacks(9, [alert(9, "reward", "down", size=-0.9), alert(9, "component.accuracy", "down")])

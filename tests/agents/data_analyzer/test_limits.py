@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_analyzer.limits import REFERENCES, TESTS, limits, run_length
+from jurygraph.agents.data_analyzer.detectors import REFERENCES, TESTS, limits, run_length
 
 
 @pytest.mark.parametrize(("k", "h", "arl"), [(0.5, 4.0, 336), (0.5, 5.0, 930), (0.25, 8.0, 736)])

@@ -18,7 +18,7 @@ def share(count: int, rows: int) -> scales.Measure:
 def test_a_share_can_be_read_back_from_its_score(drawn: tuple[int, int]) -> None:
     count, rows = drawn
     measure = share(count, rows)
-    assert scales.back("share", float(measure.score)) == pytest.approx(count / rows, abs=1 / rows)
+    assert scales.invert_scale("share", float(measure.score)) == pytest.approx(count / rows, abs=1 / rows)
 
 
 @given(counts)
@@ -39,16 +39,16 @@ def test_a_shares_noise_is_about_one_over_the_root_of_its_rows_at_any_level(leve
 @given(st.floats(0.0, 1e6))
 def test_a_mean_length_can_be_read_back(mean: float) -> None:
     one = scales.logarithm(np.asarray(mean), np.asarray(1.0), np.asarray(1.0), np.asarray(4.0))
-    assert scales.back("logarithm", float(one.score)) == pytest.approx(mean, rel=1e-9, abs=1e-9)
+    assert scales.invert_scale("logarithm", float(one.score)) == pytest.approx(mean, rel=1e-9, abs=1e-9)
     assert float(one.floor) == pytest.approx(0.25 / (1 + mean))
     assert float(one.error) == pytest.approx(0.5 / (1 + mean))
 
 
 @given(st.floats(-0.99, 0.99))
 def test_a_correlation_can_be_read_back(r: float) -> None:
-    assert scales.back("correlation", float(scales.correlation(np.asarray(r), np.asarray(9.0)).score)) == pytest.approx(
-        r
-    )
+    assert scales.invert_scale(
+        "correlation", float(scales.correlation(np.asarray(r), np.asarray(9.0)).score)
+    ) == pytest.approx(r)
 
 
 def test_a_perfect_correlation_is_a_number() -> None:
@@ -58,7 +58,7 @@ def test_a_perfect_correlation_is_a_number() -> None:
 @given(st.floats(0.0, 50.0))
 def test_a_stability_index_can_be_read_back(index: float) -> None:
     one = scales.fifth_root(np.asarray(index), 10, np.asarray(256.0))
-    assert scales.back("fifth_root", float(one.score)) == pytest.approx(index)
+    assert scales.invert_scale("fifth_root", float(one.score)) == pytest.approx(index)
 
 
 def test_the_floor_of_a_stability_index_is_about_its_sd_where_rows_are_independent() -> None:
@@ -69,5 +69,5 @@ def test_the_floor_of_a_stability_index_is_about_its_sd_where_rows_are_independe
 
 
 def test_a_mean_of_rows_that_do_not_vary_has_a_floor_above_rounding() -> None:
-    one = scales.plain(np.asarray(0.1 + 0.2), np.asarray(0.0), np.asarray(0.0), np.asarray(9.0))
+    one = scales.plain_scale(np.asarray(0.1 + 0.2), np.asarray(0.0), np.asarray(0.0), np.asarray(9.0))
     assert one.floor > 1e-10

@@ -11,13 +11,13 @@ from numpy.testing import assert_allclose
 
 from jurygraph.agents.data_analyzer import Step
 from jurygraph.agents.data_analyzer.statistics import (
-    at_extremes,
     disagreement,
+    extreme_share,
     length_correlation,
     moments,
-    ranked,
-    saturated,
-    stability,
+    rank_values,
+    saturated_share,
+    stability_index,
     within_correlation,
 )
 
@@ -47,9 +47,11 @@ def test_every_figure_is_of_each_step_for_itself() -> None:
     assert groups is not None
     assert_allclose(within_correlation(x, y, groups)[2, 1], within_correlation(x[2, 1], y[2, 1], groups))
     assert_allclose(moments(x).mean[0, 0], moments(x[0, 0]).mean)
-    assert_allclose(saturated(x, groups).share[1], saturated(x[1], groups).share)
+    assert_allclose(saturated_share(x, groups).share[1], saturated_share(x[1], groups).share)
     edges = np.array([0.3, 0.6])
-    assert_allclose(stability(x, edges, np.full(3, 1 / 3))[0, 0], stability(x[0, 0], edges, np.full(3, 1 / 3)))
+    assert_allclose(
+        stability_index(x, edges, np.full(3, 1 / 3))[0, 0], stability_index(x[0, 0], edges, np.full(3, 1 / 3))
+    )
 
 
 def test_a_correlation_between_prompts_is_none_within_them() -> None:
@@ -67,9 +69,9 @@ def test_the_order_of_rows_does_not_matter_to_the_correlation(order: list[int]) 
     assert float(moved) == pytest.approx(float(within_correlation(x, y, groups_of(ids.tolist()))))
 
 
-def test_ties_share_their_rank_and_what_is_missing_has_none() -> None:
-    assert_allclose(ranked(np.array([[3.0, np.nan, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]]))[0], [3.0, np.nan, 1.5, 1.5])
-    assert ranked(np.full((2, 4), 2.0)).tolist() == [[2.5] * 4] * 2
+def test_ties_share_their_rank_and_missing_values_have_none() -> None:
+    assert_allclose(rank_values(np.array([[3.0, np.nan, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]]))[0], [3.0, np.nan, 1.5, 1.5])
+    assert rank_values(np.full((2, 4), 2.0)).tolist() == [[2.5] * 4] * 2
 
 
 @given(st.integers(0, 20))
@@ -87,7 +89,7 @@ def test_there_is_no_correlation_with_what_does_not_vary() -> None:
 
 def test_a_group_is_saturated_where_all_its_rewards_are_equal_and_there_are_two() -> None:
     rewards = np.array([1.0, 1.0, 0.0, 1.0, 0.3, np.nan, np.nan, 0.5, 0.5])
-    found = saturated(rewards, groups_of([0, 0, 1, 1, 2, 2, 3, 3, 3]))
+    found = saturated_share(rewards, groups_of([0, 0, 1, 1, 2, 2, 3, 3, 3]))
     assert (float(found.share), float(found.of)) == (pytest.approx(2 / 3), 3.0)
 
 
@@ -99,7 +101,7 @@ def test_disagreement_is_the_mean_distance_over_pairs(columns: list[list[float]]
 
 
 def test_extremes_are_counted_over_all_components() -> None:
-    found = at_extremes([np.array([0.0, 1.0, 0.5]), np.array([0.2, np.nan, 1.0])])
+    found = extreme_share([np.array([0.0, 1.0, 0.5]), np.array([0.2, np.nan, 1.0])])
     assert (float(found.share), float(found.of)) == (pytest.approx(3 / 5), 5.0)
 
 
@@ -108,6 +110,6 @@ def test_the_stability_index_is_never_below_0_and_that_of_its_definition(counts:
     rewards = np.repeat([0.0, 0.5, 1.0], counts)
     expected = np.array([0.5, 0.3, 0.2])
     p = (np.array(counts) + 0.5) / (sum(counts) + 1.5)
-    index = float(stability(rewards, np.array([0.2, 0.5]), expected))
+    index = float(stability_index(rewards, np.array([0.2, 0.5]), expected))
     assert index == pytest.approx(float(((p - expected) * np.log(p / expected)).sum()))
     assert index >= 0

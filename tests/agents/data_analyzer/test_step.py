@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jurygraph.agents.data_analyzer import Analyzer, Step
-from jurygraph.agents.data_analyzer.step import MOST
+from jurygraph.agents.data_analyzer.step import MAX_VALUE
 from jurygraph.errors import InputError
 
 
@@ -27,7 +27,7 @@ from jurygraph.errors import InputError
         ({"rewards": [1.0, 2.0], "groups": ["a"]}, "give one id for each of 2 rows"),
     ],
 )
-def test_what_cannot_be_a_step_is_refused_by_name(given: dict[str, Any], said: str) -> None:
+def test_an_invalid_step_is_refused_by_name(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
         Step(**given)
 
@@ -49,5 +49,7 @@ def test_the_largest_numbers_that_are_taken_can_be_followed() -> None:
     analyzer, rng = Analyzer(), np.random.default_rng(0)
     for _ in range(30):
         signs = rng.choice([-1.0, 1.0], 64)
-        analyzer.observe(Step(MOST * signs, {"a": MOST * signs}, np.full(64, MOST), np.repeat(np.arange(8), 8)))
+        analyzer.observe(
+            Step(MAX_VALUE * signs, {"a": MAX_VALUE * signs}, np.full(64, MAX_VALUE), np.repeat(np.arange(8), 8))
+        )
     assert all(row.sd is None or np.isfinite(row.sd) for row in analyzer.summary())

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_analyzer.summary import Summary
+from jurygraph.agents.data_analyzer.analyzer import Summary
 
 values = st.one_of(st.floats(-1e3, 1e3), st.just(float("nan")))
 

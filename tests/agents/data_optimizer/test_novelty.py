@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_optimizer import novelty
-from jurygraph.agents.data_optimizer.novelty import Group
+from jurygraph.agents.data_optimizer import measures
+from jurygraph.agents.data_optimizer.measures import Group
 
 WORDS = ("tea", "sea", "stone", "on", "the", "a")
 TEXT = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
@@ -16,28 +16,28 @@ GROUPS = st.lists(TEXT, min_size=2, max_size=5)
 
 def parts(texts: list[str], *task: str) -> list[list[float]]:
     group = Group(texts, task)
-    return [group.distinct(), group.unlike()]
+    return [group.distinct_ngram_shares(), group.self_bleu_novelty()]
 
 
 def test_distinct_is_the_share_of_n_grams_that_no_other_has_by_hand() -> None:
     group = Group(["the tea on the stone", "the tea on the sea"], ["stone sea"])
     # n=1: stone of {the tea on stone}; n=2: the-stone of 4; n=3: on-the-stone of 3
-    assert group.distinct() == pytest.approx([(1 / 4 + 1 / 4 + 1 / 3) / 3] * 2)
+    assert group.distinct_ngram_shares() == pytest.approx([(1 / 4 + 1 / 4 + 1 / 3) / 3] * 2)
 
 
 def test_self_bleu_by_hand() -> None:
     group = Group(["a b c d e", "a b c d f"], ["e f"])
     # 4 of 5 words; then (3+1)/(4+1), (2+1)/(3+1), (1+1)/(2+1)
     bleu = sqrt(sqrt(4 / 5 * 4 / 5 * 3 / 4 * 2 / 3))
-    assert group.unlike() == pytest.approx([1 - bleu] * 2)
+    assert group.self_bleu_novelty() == pytest.approx([1 - bleu] * 2)
 
 
 def test_a_sequence_counts_once_by_hand() -> None:
     group = Group(["on tea sea tea sea on", "tea sea stone", "stone on tea"], ["on"])
     # tea-sea comes again: on-tea-sea and on are left; 3 of 3 words, 2 of 2 pairs, on-tea-sea of nobody else
     bleu = sqrt(sqrt(3 / 3 * 3 / 3 * 1 / 2 * 1 / 1))
-    assert group.unlike()[0] == pytest.approx(1 - bleu)
-    assert group.distinct()[0] == pytest.approx((0 + 0 + 1) / 3)
+    assert group.self_bleu_novelty()[0] == pytest.approx(1 - bleu)
+    assert group.distinct_ngram_shares()[0] == pytest.approx((0 + 0 + 1) / 3)
 
 
 @given(GROUPS, st.integers(2, 5), st.data())
@@ -58,22 +58,22 @@ def test_one_word_over_and_over_is_not_new(texts: list[str], word: str, times: i
 def test_a_copy_with_signs_between_its_words_is_a_copy(texts: list[str], sign: str, data: st.DataObject) -> None:
     copied = sign.join(data.draw(st.sampled_from(texts)).split())
     group = Group([*texts, copied])
-    assert (group.distinct()[-1], group.unlike()[-1], group.copies()[-1]) == (0.0, 0.0, True)
+    assert (group.distinct_ngram_shares()[-1], group.self_bleu_novelty()[-1], group.copies()[-1]) == (0.0, 0.0, True)
 
 
 @pytest.mark.parametrize("signs", [". " * 300, "$ = $ + $ - " * 8, ", . " * 50])
 def test_signs_are_no_known_words(signs: str) -> None:
     group = Group([f"q {signs}", "tea, on = the $ stone. Sea + - tea."], ["Where, . = $ + - is the tea?"])
-    assert (group.known[0], group.distinct()[0], group.unlike()[0]) == (0.0, 0.0, 0.0)
+    assert (group.known_share[0], group.distinct_ngram_shares()[0], group.self_bleu_novelty()[0]) == (0.0, 0.0, 0.0)
 
 
 def test_known_words_that_repeat_make_no_gibberish_known() -> None:
     noise = " ".join(f"xq{n}" for n in range(20))
-    once, often = (Group([f"{noise} tea sea {'the ' * n}", "the tea"], ["sea on"]).known[0] for n in (1, 50))
+    once, often = (Group([f"{noise} tea sea {'the ' * n}", "the tea"], ["sea on"]).known_share[0] for n in (1, 50))
     assert often == once == pytest.approx(3 / 23)
 
 
-def test_texts_of_one_word_each_are_told_apart() -> None:
+def test_texts_of_one_word_each_are_distinct() -> None:
     assert parts(["42", "43"], "is it 42 or 43") == [[1.0, 1.0], [1.0, 1.0]]
     assert parts(["42", "42"], "is it 42 or 43") == [[0.0, 0.0], [0.0, 0.0]]
 
@@ -104,7 +104,7 @@ def test_gibberish_is_not_new(texts: list[str], noise: list[str]) -> None:
 @given(GROUPS)
 def test_a_part_of_another_is_no_more_unlike_it_than_all_of_it(texts: list[str]) -> None:
     start = " ".join(texts[0].split()[: max(1, len(texts[0].split()) // 2)])
-    assert Group([*texts, start], [" ".join(WORDS)]).unlike()[-1] == pytest.approx(0.0)
+    assert Group([*texts, start], [" ".join(WORDS)]).self_bleu_novelty()[-1] == pytest.approx(0.0)
 
 
 @given(GROUPS, st.randoms())
@@ -147,6 +147,6 @@ def test_copies_are_those_that_say_the_same_word_for_word() -> None:
 
 
 def test_of_a_large_group_the_beginnings_are_read() -> None:
-    each = novelty.READ // 4
+    each = measures.MAX_WORDS // 4
     long = ["tea " * each + f"sea {n}" for n in range(4)]
     assert parts([f"{text} {'on ' * 300_000}" for text in long])[0] == [0.0] * 4

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_optimizer.words import LONGEST, grams, says, words
-from jurygraph.safety.folding import visible
+from jurygraph.agents.data_optimizer.measures import MAX_WORD_LENGTH, grams, has_content, words
+from jurygraph.safety.text_folding import remove_invisible
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ PROSE = "the quick brown fox jumps over the lazy dog and then it goes home to sl
 
 
 @pytest.mark.parametrize("joint", ["_", "__", "\u3164", "\u2800", "\uffa0", " \u200b", "\u115f"])
-def test_what_looks_like_a_blank_parts_words_as_a_blank_does(joint: str) -> None:
+def test_space_like_characters_separate_words(joint: str) -> None:
     assert words(PROSE.replace(" ", joint)) == PROSE.split()
 
 
@@ -47,22 +47,22 @@ def test_a_word_of_15_signs_is_one() -> None:
 
 
 @pytest.mark.parametrize("mark", ["\u200b", "\u200d", "\u00ad", "\ufeff", "\ufe0f", "\U000e0001"])
-def test_what_leaves_no_mark_is_not_there(mark: str) -> None:
+def test_invisible_characters_are_ignored(mark: str) -> None:
     assert words(f"t{mark}ea {mark} sea{mark}") == ["tea", "sea"]
 
 
 @given(st.text())
 def test_every_sign_that_is_seen_is_in_a_word(text: str) -> None:
     seen = re.sub("[_\u115f\u1160\u2800\u3164\uffa0]", " ", text)
-    assert "".join(words(text)) == "".join(visible(seen).casefold().split())
-    assert all(1 <= len(word) <= LONGEST for word in words(text))
+    assert "".join(words(text)) == "".join(remove_invisible(seen).casefold().split())
+    assert all(1 <= len(word) <= MAX_WORD_LENGTH for word in words(text))
 
 
 @pytest.mark.parametrize(("word", "says_so"), [("a", True), ("7", True), ("今", True), ("+", False), ("_", False)])
 def test_a_word_says_something_where_there_is_a_letter_or_a_figure(word: str, says_so: bool) -> None:
-    assert says(word) is says_so
+    assert has_content(word) is says_so
 
 
-def test_sequences_stand_beside_one_another() -> None:
+def test_grams_are_adjacent_sequences() -> None:
     assert grams("abcd", 2) == [("a", "b"), ("b", "c"), ("c", "d")]
     assert grams("ab", 3) == []

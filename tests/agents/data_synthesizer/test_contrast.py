@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Cells, PlanError
+from jurygraph import PlanError, ScoreMatrix
 from jurygraph.agents.data_synthesizer.contrast import Contrast
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 from tests.graphs.cast import criterion, response, scored, task, told
 
 OWN, OTHER = "a", "a-of-versions"
 
 
-def cells(values: Any, judged: Any = True, live: Any = True, mass: float = 1.0) -> Cells:
+def cells(values: Any, judged: Any = True, live: Any = True, mass: float = 1.0) -> ScoreMatrix:
     numbers = np.atleast_2d(np.array(values, dtype=float))
     shape = numbers.shape
-    return Cells(
+    return ScoreMatrix(
         numbers,
         numbers >= 0.5,
         np.broadcast_to(np.array(judged), shape),
@@ -28,10 +28,13 @@ def cells(values: Any, judged: Any = True, live: Any = True, mass: float = 1.0) 
     )
 
 
-def combined(**inputs: Cells) -> Any:
+def combined(**inputs: ScoreMatrix) -> Any:
     made = Contrast()
     named = {name.replace("_of_", "-of-"): one for name, one in inputs.items()}
-    stated = {name: Input(questions=(name,), weights=(1.0,), mass=one.mass) for name, one in named.items()}
+    stated = {
+        name: ComponentInput(questions=(name,), weights=(1.0,), total_weight=one.total_weight)
+        for name, one in named.items()
+    }
     return made.combine(named, made.freeze(stated, {}))
 
 
@@ -39,23 +42,23 @@ def test_it_is_the_share_of_contrasts_that_score_less() -> None:
     found = combined(a=cells(0.5), a_of_versions=cells([[0.2, 0.5, 0.9, 0.4]]))
     assert found.value.tolist() == [0.5]
     assert found.present.tolist() == [True]
-    margins = [float(found.figures[f"pair {place}"][0]) for place in (1, 2, 3, 4)]
+    margins = [float(found.diagnostics[f"pair {place}"][0]) for place in (1, 2, 3, 4)]
     assert margins == pytest.approx([0.3, 0.0, -0.4, 0.1])
-    assert found.figures["pairs"].tolist() == [4.0]
+    assert found.diagnostics["pairs"].tolist() == [4.0]
 
 
 def test_a_tie_is_no_right_ranking() -> None:
     assert combined(a=cells(0.5), a_of_versions=cells([[0.5]])).value.tolist() == [0.0]
 
 
-def test_several_evaluators_are_heard_by_their_masses() -> None:
+def test_several_evaluators_count_by_their_weights() -> None:
     one, other = {"a": cells(1.0), "a_of_versions": cells([[0.0]])}, {"b": cells(0.0), "b_of_versions": cells([[0.5]])}
     assert combined(**one, **other).value.tolist() == [1.0]
     heavy = {"b": cells(0.0, mass=3.0), "b_of_versions": cells([[0.5]])}
     assert combined(**one, **heavy).value.tolist() == [0.0]
 
 
-def test_a_response_of_which_nobody_was_asked_has_no_such_component() -> None:
+def test_an_unjudged_response_has_no_such_component() -> None:
     found = combined(a=cells([[1.0], [1.0]]), a_of_versions=cells([[0.0], [0.0]], live=[[True], [False]]))
     assert found.present.tolist() == [True, False]
 
@@ -65,7 +68,7 @@ def test_a_response_of_which_nobody_was_asked_has_no_such_component() -> None:
     others=st.lists(st.floats(0, 1), min_size=1, max_size=5),
     unjudged=st.lists(st.booleans(), min_size=5, max_size=5),
 )
-def test_what_is_unjudged_counts_as_it_is_filled_and_never_as_ranked(
+def test_unjudged_contrasts_count_by_fill_value_and_never_as_ranked(
     own: float, others: list[float], unjudged: list[bool]
 ) -> None:
     """Filled with 0, a contrast that could not be judged scores less than the response: no credit rests on that."""
@@ -75,7 +78,7 @@ def test_what_is_unjudged_counts_as_it_is_filled_and_never_as_ranked(
         values = np.where(open_, fill, [others])
         found = combined(a=cells(own), a_of_versions=cells(values, judged=~open_))
         assert found.value[0] == pytest.approx((ranked + gained) / len(others))
-        assert found.figures["pairs"].tolist() == [len(others) - open_.sum()]
+        assert found.diagnostics["pairs"].tolist() == [len(others) - open_.sum()]
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=2, max_size=6), data=st.data())
@@ -89,13 +92,13 @@ def test_the_order_of_the_contrasts_changes_nothing(values: list[float], data: s
     "names", [("a",), ("a-of-x",), ("a", "b-of-x"), ("a", "a-of-x", "a-of-y"), ("a", "a-of-x", "b")]
 )
 def test_inputs_come_in_twos(names: tuple[str, ...]) -> None:
-    inputs = {name: Input(questions=(name,), weights=(1.0,)) for name in names}
+    inputs = {name: ComponentInput(questions=(name,), weights=(1.0,)) for name in names}
     with pytest.raises(PlanError, match="in twos"):
         Contrast().freeze(inputs, {})
 
 
 def test_an_input_is_one_question() -> None:
-    several = Input(questions=("one", "two"), weights=(1.0, 1.0))
+    several = ComponentInput(questions=("one", "two"), weights=(1.0, 1.0))
     with pytest.raises(PlanError, match="holds 2 questions; name one of them by its id"):
         Contrast().freeze({"a": several, "a-of-x": several}, {})
 
@@ -110,7 +113,7 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def test_the_same_evaluator_is_asked_of_the_contrasts_in_a_second_wave() -> None:
+def test_the_same_evaluator_judges_contrasts_in_a_second_wave() -> None:
     (trace,) = scored(
         CONFIG, task(), response("r", judge=0.5, versions=[["~1", {"second": 0.1}], ["~2", {"second": 0.9}]])
     )
@@ -132,7 +135,7 @@ def test_a_failed_judgement_of_a_contrast_is_no_credit_and_stays_open() -> None:
 def test_a_response_of_which_no_contrast_could_be_made_gains_nothing_and_is_no_failure() -> None:
     (trace,) = scored(CONFIG, task(), response("r", judge=1.0, versions=[]))
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.0, "ok", 1.0)
-    assert trace.reward.figures == {"enhanced": {"pairs": 0.0}}
+    assert trace.reward.diagnostics == {"enhanced": {"pairs": 0.0}}
 
 
 def test_of_a_criterion_that_is_bad_a_response_without_contrasts_has_the_worst() -> None:
@@ -148,7 +151,7 @@ def test_of_a_criterion_that_is_bad_a_response_without_contrasts_has_the_worst()
     }
 
 
-def test_an_evaluator_of_groups_cannot_be_asked_about_contrasts() -> None:
+def test_an_evaluator_of_groups_cannot_judge_contrasts() -> None:
     config = {
         "evaluators": [{**told("judge", scope="group"), "of": "versions"}],
         "derivers": ["tests.graphs.cast:Versions"],
@@ -157,10 +160,10 @@ def test_an_evaluator_of_groups_cannot_be_asked_about_contrasts() -> None:
         scored(config, task(), response("r", versions=[]))
 
 
-def test_an_evaluator_that_rests_on_material_of_the_response_would_see_no_contrast() -> None:
+def test_an_evaluator_that_depends_on_material_of_the_response_is_refused_for_contrasts() -> None:
     use = {"use": "tests.graphs.cast:Reads", "name": "reads", "params": {"needs": ["measure"]}, "of": "versions"}
     config = {"evaluators": [use], "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"]}
-    with pytest.raises(PlanError, match="rests on material 'measure', which is made of the response itself"):
+    with pytest.raises(PlanError, match="depends on material 'measure', which is derived from the response itself"):
         scored(config, task(), response("r", versions=[], measure=1.0))
 
 
@@ -195,7 +198,7 @@ def versions(second: Any, third: Any) -> list[list[Any]]:
     return [[f"~{place}", {"second": second, "third": third}] for place in range(4)]
 
 
-def test_contrasts_that_were_not_asked_about_may_not_count_as_zero() -> None:
+def test_unjudged_contrasts_may_not_count_as_zero() -> None:
     """Zero would be the best that a contrast can be for the response."""
     inputs = {**SCREENED["components"]["enhanced"]["inputs"], "judge-of-versions": {"of": "second", "gated": "zero"}}
     config = SCREENED | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from jurygraph.agents.data_synthesizer.edits import Edit
-from jurygraph.agents.data_synthesizer.numbers import solved
+from jurygraph.agents.data_synthesizer.edits import Edit, matching_answer
 from jurygraph.agents.data_synthesizer.synthesizer import KINDS, edits_by_rule
 from jurygraph.schema import TaskView
 from tests.agents.data_synthesizer.truth import changed
@@ -42,7 +41,7 @@ def _contrasts() -> Iterator[Contrasted]:
             for response in task["responses"]:
                 if response["metadata"]["is_correct"]:
                     text = response["text"]
-                    for edit in edits_by_rule(text, view, solved(text, view.reference), KINDS):
+                    for edit in edits_by_rule(text, view, matching_answer(text, view.reference), KINDS):
                         yield Contrasted(task["query"], task["reference"], response["id"], text, edit)
 
 
@@ -53,7 +52,7 @@ def test_there_are_many_of_each_kind() -> None:
 
 
 def test_none_equals_its_original() -> None:
-    assert [one.name for one in contrasts() if one.edit.made(one.text) == one.text] == []
+    assert [one.name for one in contrasts() if one.edit.apply(one.text) == one.text] == []
 
 
 @pytest.mark.slow
@@ -66,4 +65,4 @@ def test_of_a_hundred_at_least_ninety_nine_change_the_truth() -> None:
 
 
 def _changes_the_truth(one: Contrasted) -> bool:
-    return changed(one.query, one.reference, one.text, one.edit.made(one.text), one.edit.kind)
+    return changed(one.query, one.reference, one.text, one.edit.apply(one.text), one.edit.kind)

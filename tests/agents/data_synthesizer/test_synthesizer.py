@@ -10,8 +10,8 @@ import pytest
 
 import jurygraph as jg
 from jurygraph import ConfigError, InputError, Response, Task
-from jurygraph.agents.data_synthesizer.synthesizer import LONGEST, Synthesizer
-from jurygraph.agents.roles import DeriverAsk
+from jurygraph.agents.data_synthesizer.synthesizer import MAX_CHARACTERS, Synthesizer
+from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Material, TaskView
 from tests.models.server import Answer, said, serving
 
@@ -22,7 +22,7 @@ TASK = Task(id="eggs", query=QUERY, reference="A: 7")
 
 def derived(text: str, task: Task = TASK, **params: Any) -> Material:
     view = TaskView(id=task.id, audience="task", query=task.query, reference=task.reference, facts=task.facts)
-    return asyncio.run(Synthesizer(**params).derive(DeriverAsk(view, Response(id="r", text=text), {})))
+    return asyncio.run(Synthesizer(**params).derive(DeriverInput(view, Response(id="r", text=text), {})))
 
 
 def kinds(material: Material) -> list[str]:
@@ -58,7 +58,7 @@ def test_without_a_reference_calculations_alone_are_known_to_be_right() -> None:
 def test_of_prose_and_of_very_long_texts_none_is_made() -> None:
     plain = TASK.model_copy(update={"reference": None})
     assert derived("It is kind.", plain).note == "nothing in the response could be made worse by a known edit"
-    assert "no contrast is made" in derived("1+1=2\n" * LONGEST, plain).note
+    assert "no contrast is made" in derived("1+1=2\n" * MAX_CHARACTERS, plain).note
 
 
 def test_kinds_and_numbers_are_what_the_config_says_and_the_seed_chooses() -> None:
@@ -103,7 +103,7 @@ FACTS = {
 TRIP = Task(id="trip", query="Plan a day.", facts=FACTS)
 
 
-def test_a_name_becomes_one_of_which_what_is_said_is_not_true() -> None:
+def test_a_replaced_name_makes_the_statement_false() -> None:
     text = "Dinner at Coco Bambu, for $72.\nBreakfast somewhere."
     (variant,) = derived(text, TRIP).variants
     assert variant.response.text == text.replace("Coco Bambu", "Nutri Punch")
@@ -122,7 +122,7 @@ def test_a_name_becomes_one_of_which_what_is_said_is_not_true() -> None:
     ],
     ids=["nothing is said of it", "it is said elsewhere", "another word", "no name", "denied", "compared"],
 )
-def test_a_name_of_which_nothing_is_said_is_left_alone(text: str) -> None:
+def test_a_name_without_a_statement_is_left_unchanged(text: str) -> None:
     assert derived(text, TRIP).variants == ()
 
 
@@ -134,7 +134,7 @@ def test_a_name_of_which_the_same_is_true_in_part_takes_no_other_ones_place() ->
 
 def test_a_variant_never_has_the_id_of_its_parent() -> None:
     view = TaskView(id="t", audience="task", query="q")
-    ask = DeriverAsk(view, Response(id="~number-1", text="1+1=2"), {})
+    ask = DeriverInput(view, Response(id="~number-1", text="1+1=2"), {})
     (variant,) = asyncio.run(Synthesizer().derive(ask)).variants
     assert variant.response.id == "~~number-1"
 
@@ -205,7 +205,7 @@ def test_an_edit_that_the_model_does_not_find_worse_is_left_out() -> None:
     assert trace.reward.value == 0.0
 
 
-def test_a_passage_that_does_not_stand_there_once_is_told_once_and_then_left_out() -> None:
+def test_a_passage_that_does_not_occur_once_is_omitted_after_one_repair() -> None:
     trace, asked = by_model({**PROPOSED, "passage": "eggs"}, {**PROPOSED, "passage": "ham"})
     assert asked == 2
     assert trace.material[0].variants == ()
@@ -218,7 +218,7 @@ def test_a_reply_off_the_form_is_a_failure_and_no_credit() -> None:
     assert (trace.reward.status, trace.reward.value) == ("failed", None)
 
 
-def test_of_a_wrong_solution_the_model_is_not_asked() -> None:
+def test_a_wrong_solution_needs_no_model_call() -> None:
     trace, asked = by_model(PROPOSED, text="A: 8")
     assert asked == 0
     assert trace.reward.value == 0.0

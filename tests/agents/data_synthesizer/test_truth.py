@@ -284,7 +284,7 @@ class TestEntity:
 
 
 @pytest.mark.parametrize("kind", truth.KINDS)
-def test_what_did_not_change_is_as_true_as_before(kind: str) -> None:
+def test_an_unchanged_statement_stays_true(kind: str) -> None:
     assert not changed(QUERY, REFERENCE, ORIGINAL, ORIGINAL, kind)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from examples.group_trip.layouts import LAYOUTS, read_days
 from examples.group_trip.prose import of_records
 from jurygraph import Task
-from jurygraph.agents.extraction.stated import Kinds, read_kinds
+from jurygraph.agents.extraction.spec import Kinds, read_kinds
 from jurygraph.sources import read_config
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.sources.travelplanner.train import TRAIN, lines

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from jurygraph.agents.extraction.deriver import Extract
-from jurygraph.agents.extraction.grounding import NOWHERE, UNKNOWN
+from jurygraph.agents.extraction.grounding import NOT_FOUND_MESSAGE, UNKNOWN
 from jurygraph.agents.registry import load_deriver
-from jurygraph.agents.roles import DeriverAsk
+from jurygraph.agents.roles import DeriverInput
 from jurygraph.errors import ConfigError
-from jurygraph.models.consultation import DEFENDED, Consultation
-from jurygraph.models.opening import open_gateway
+from jurygraph.models.factory import open_gateway
+from jurygraph.models.judge_client import DEFENDED, JudgeClient
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Message, Response, SafetyConfig, TaskView
 from tests.agents.extraction.errors import ERRORS, REFERENCE
@@ -34,27 +34,27 @@ WHOLE = without_quotes(perfect(TEXT))
 class Derived:
     """What became of asks before a server: the material of each, all calls by their ids, and the requests' bodies."""
 
-    def __init__(self, script: Script, asks: Sequence[tuple[str, str]], **calls: Any) -> None:
+    def __init__(self, script: Script, batch: Sequence[tuple[str, str]], **calls: Any) -> None:
         with serving(script) as server:
-            self.material = asyncio.run(self._derived(server.url, asks, **calls))
+            self.material = asyncio.run(self._derived(server.url, batch, **calls))
             self.bodies = [seen.body for seen in server.requests]
 
     async def _derived(
-        self, url: str, asks: Sequence[tuple[str, str]], safety: SafetyConfig = DEFENDED, **calls: Any
+        self, url: str, batch: Sequence[tuple[str, str]], safety: SafetyConfig = DEFENDED, **calls: Any
     ) -> list[Material]:
         config = CallsConfig(cache=False, attempts=1, **calls)
         gateway = open_gateway(f"openai-compatible:{url}#tiny", config)
-        model = Consultation(gateway, config.parameters, safety)
+        model = JudgeClient(gateway, config.parameters, safety)
         deriver = Extract(RECORDS)
-        material = await asyncio.gather(*(deriver.derive(asked(query, text, model)) for query, text in asks))
+        material = await asyncio.gather(*(deriver.derive(asked(query, text, model)) for query, text in batch))
         await gateway.close()
         self.calls: dict[str, Call] = model.calls
         return list(material)
 
 
-def asked(query: str, text: str, model: Consultation | None = None, data: Any = None) -> DeriverAsk:
+def asked(query: str, text: str, model: JudgeClient | None = None, data: Any = None) -> DeriverInput:
     view = TaskView(id="trip", query=query, reference=REFERENCE)
-    return DeriverAsk(view, Response(id="r", text=text, data=data), {}, model)
+    return DeriverInput(view, Response(id="r", text=text, data=data), {}, model)
 
 
 def derived(script: Script, text: str = TEXT, **settings: Any) -> tuple[Material, list[dict[str, Any]]]:
@@ -117,12 +117,12 @@ def misspelt(text: str, query: str) -> Reply:
     return reply
 
 
-def test_what_it_mends_is_whole_and_what_is_told_is_none_of_its_words() -> None:
+def test_repaired_json_is_complete_and_messages_do_not_quote_it() -> None:
     material, bodies = derived(reading(misspelt, lambda text, query: perfect(text)))
     assert material.data == WHOLE
     told = bodies[1]["messages"][-1]["content"]
     assert f"meals[3]: {NO_NAME}" in told
-    assert f"stays[0]: {NOWHERE}" in told
+    assert f"stays[0]: {NOT_FOUND_MESSAGE}" in told
     assert "Noma" not in told
     assert "Ignore" not in told
 
@@ -133,14 +133,14 @@ def test_of_what_it_does_not_mend_nothing_is_known() -> None:
     assert len(bodies) == 2
     assert data["meals"] == [*WHOLE["meals"][:3], *WHOLE["meals"][4:], UNKNOWN_OF["meals"]]
     assert data["stays"] == [*WHOLE["stays"][1:], UNKNOWN_OF["stays"]]
-    assert material.note == f"meals[3]: {NO_NAME}; stays[0]: {NOWHERE}"
+    assert material.note == f"meals[3]: {NO_NAME}; stays[0]: {NOT_FOUND_MESSAGE}"
     assert not any(UNKNOWN in one.quote for one in material.evidence)
     assert {kind: data[kind] for kind in ("days", "attractions", "drives")} == {
         kind: WHOLE[kind] for kind in ("days", "attractions", "drives")
     }
 
 
-def test_where_nothing_of_it_stands_there_the_material_fails_by_the_response() -> None:
+def test_ungrounded_records_fail_the_material_by_the_response() -> None:
     made_up = json.dumps(
         {kind: [] for kind in KINDS} | {"days": [{"quote": "On day one we rest", "day": 1, "where": "us"}]}
     )
@@ -148,7 +148,7 @@ def test_where_nothing_of_it_stands_there_the_material_fails_by_the_response() -
     assert (material.status, material.data, material.evidence) == ("failed", None, ())
     assert material.failure is not None
     assert (material.failure.cause, material.failure.kind) == ("response", "unsupported")
-    assert material.failure.message == f"days[0]: {NOWHERE}"
+    assert material.failure.message == f"days[0]: {NOT_FOUND_MESSAGE}"
 
 
 def test_a_response_that_lays_nothing_down_has_no_records() -> None:
@@ -198,7 +198,7 @@ def test_a_repair_that_is_no_reply_leaves_the_first_one() -> None:
     assert material.data["meals"][-1] == UNKNOWN_OF["meals"]  # type: ignore[index, call-overload]
 
 
-def test_where_evidence_is_down_all_is_taken_as_it_is_said() -> None:
+def test_without_evidence_checks_replies_are_used_unchanged() -> None:
     material, bodies = derived(reading(misspelt), safety=SafetyConfig(evidence=False))
     assert material.data == without_quotes(misspelt(TEXT, QUERY))
     assert len(bodies) == 1
@@ -208,7 +208,7 @@ def test_where_evidence_is_down_all_is_taken_as_it_is_said() -> None:
 # What is asked
 
 
-def test_the_records_are_asked_for_behind_the_response_that_all_questions_share() -> None:
+def test_the_records_are_requested_after_the_shared_response() -> None:
     _, (body,) = derived(reading(lambda text, query: perfect(text)))
     others = load_prompt("judge").render(query=QUERY, reference=REFERENCE, response=TEXT, question="What now?").messages
     response = between(shown(body), "response")
@@ -227,7 +227,7 @@ def test_a_chat_is_shown_message_by_message() -> None:
             gateway = open_gateway(f"openai-compatible:{server.url}#tiny", CallsConfig(cache=False))
             chat = (Message(role="user", content="Plan a trip."), Message(role="user", content="A short one."))
             view = TaskView(id="trip", query=chat)
-            await Extract(RECORDS).derive(DeriverAsk(view, Response(id="r", text=TEXT), {}, Consultation(gateway, {})))
+            await Extract(RECORDS).derive(DeriverInput(view, Response(id="r", text=TEXT), {}, JudgeClient(gateway, {})))
             await gateway.close()
             return shown(server.requests[0].body)
 
@@ -235,13 +235,13 @@ def test_a_chat_is_shown_message_by_message() -> None:
 
 
 def test_its_version_is_that_of_its_prompt_too() -> None:
-    assert Extract(RECORDS).version == f"1 prompt {load_prompt('extract').edition}"
+    assert Extract(RECORDS).version == f"1 prompt {load_prompt('extract').full_version}"
 
 
 def test_a_config_names_it_with_its_records() -> None:
     use = DeriverUse(use="extract", params={"records": RECORDS})
     deriver = load_deriver(use)
-    assert (deriver.gives, deriver.asks_model, deriver.reads_data) == ("data", True, False)
+    assert (deriver.gives, deriver.uses_model, deriver.reads_data) == ("data", True, False)
     assert deriver.params == {"records": RECORDS}
     with pytest.raises(ConfigError, match="records"):
         load_deriver(DeriverUse(use="extract"))

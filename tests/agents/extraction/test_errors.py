@@ -11,7 +11,7 @@ import pytest
 
 from examples.group_trip.layouts import LAYOUTS
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.extraction.grounding import Grounded, Places, ground
+from jurygraph.agents.extraction.grounding import Grounded, IndexedText, ground
 from tests.agents.extraction.errors import ERRORS, REFERENCE, Error, Place
 from tests.agents.extraction.extractor import Reply, perfect, without_quotes
 from tests.agents.extraction.plans import (
@@ -27,7 +27,7 @@ from tests.agents.extraction.plans import (
 
 
 def grounded(text: str, reply: Reply) -> Grounded:
-    return ground(Places(text), KINDS, reply)
+    return ground(IndexedText(text), KINDS, reply)
 
 
 def without(reply: Reply, place: Place) -> Reply:
@@ -60,7 +60,7 @@ def each_damaged(error: str) -> Iterator[tuple[str, Reply, Place]]:
 
 
 @pytest.mark.parametrize(("name", "layout"), EVERY)
-def test_all_that_a_perfect_extractor_finds_stands_in_the_response(name: str, layout: str) -> None:
+def test_all_records_of_a_perfect_extractor_are_grounded_in_the_response(name: str, layout: str) -> None:
     text = in_words(name, layout)
     found = grounded(text, perfect(text))
     assert found.left_out == ()
@@ -129,7 +129,7 @@ def test_an_error_is_caught_and_nothing_else_is_left_out(error: str) -> None:
 
 
 @pytest.mark.parametrize("error", NOT_CAUGHT)
-def test_an_error_that_evidence_cannot_catch_stands_in_the_data(error: str) -> None:
+def test_an_error_that_evidence_cannot_catch_remains_in_the_data(error: str) -> None:
     seen = 0
     for text, reply, _ in each_damaged(error):
         found = grounded(text, reply)

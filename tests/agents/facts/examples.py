@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from langchain_core.tools import tool
 
 from jurygraph.agents.facts.evaluators import Claims
-from jurygraph.agents.facts.opening import facts_of
-from jurygraph.agents.roles import DeriverAsk
+from jurygraph.agents.facts.loader import load_facts
+from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Response, TaskView
 
 Rows = Sequence[Mapping[str, Any]]
@@ -45,7 +45,7 @@ def view(facts: Any, name: str = "trip") -> TaskView:
 
 def looked_up(facts: Any, data: Any, tools: Mapping[str, str] | None = None) -> dict[str, list[dict[str, Any]]]:
     """What became of all claims in the data, by their kind."""
-    ask = DeriverAsk(view(facts), Response(id="r", text="", data=data), {})
+    ask = DeriverInput(view(facts), Response(id="r", text="", data=data), {})
     return asyncio.run(Claims(tools).derive(ask)).data  # type: ignore[return-value]
 
 
@@ -59,7 +59,7 @@ def found(facts: Any, *texts: str, tools: Mapping[str, str] | None = None) -> li
 
 
 def marks(facts: Any) -> Mapping[str, Any]:
-    return facts_of(view(facts)).marks
+    return load_facts(view(facts)).marks
 
 
 def write_table(path: Path, rows: Rows) -> Path:

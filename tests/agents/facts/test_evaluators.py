@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from jurygraph import ConfigError, InputError, Jury, PlanError, Response, Task, Verdict
-from jurygraph.agents.facts import opening
-from jurygraph.agents.facts.evaluators import Claims, Confirmed, both_sides
-from jurygraph.agents.facts.opening import facts_of
-from jurygraph.agents.roles import Ask, DeriverAsk
+from jurygraph.agents.facts import loader
+from jurygraph.agents.facts.evaluators import Claims, Confirmed, claim_evidence
+from jurygraph.agents.facts.loader import load_facts
+from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.conformance import check_evaluator
-from jurygraph.graphs.basis import basis
-from jurygraph.graphs.routing import Recalled
+from jurygraph.graphs.routing import KnownResults
+from jurygraph.runs.workflows.branch import input_digests
 from jurygraph.schema import Evidence, Material, Plan, Stakeholder
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import PLACES, looked_up, stated, view, write_table
@@ -51,10 +51,10 @@ def verdict(*texts: str, facts: Any = None, **params: Any) -> Verdict:
 def directly(*texts: str, facts: Any = None) -> Verdict:
     """The deriver and the evaluator without a jury."""
     seen = view(stated() if facts is None else facts)
-    material = asyncio.run(Claims().derive(DeriverAsk(seen, response(*texts), {})))
+    material = asyncio.run(Claims().derive(DeriverInput(seen, response(*texts), {})))
     evaluator = Confirmed()
     (question,) = evaluator.questions(seen)
-    given = evaluator.answer(Ask(question, seen, (response(*texts),), ({"claims": material},)))
+    given = evaluator.answer(EvaluatorInput(question, seen, (response(*texts),), ({"claims": material},)))
     assert isinstance(given, Verdict)
     return given
 
@@ -99,7 +99,7 @@ def test_a_response_without_data_is_not_judged() -> None:
     assert (given.status, given.reason) == ("abstained", "the response's data claims no meals")
 
 
-def test_what_is_wrong_is_told_with_both_sides() -> None:
+def test_a_mismatch_is_reported_with_both_sides() -> None:
     given = verdict(RIGHT, WRONG, "Coco Bambu, Rockford, 5")
     assert given.reason == (
         "1 of 3 meals are confirmed; 'Coco Bambo, Rockford' is not there in places; 'Coco Bambu' is, which is another "
@@ -118,7 +118,7 @@ def test_where_all_is_right_the_first_is_shown_with_both_sides_too() -> None:
     assert given.evidence == directly("Subway, Peoria", RIGHT).evidence
 
 
-def test_of_very_many_that_are_wrong_the_first_are_told() -> None:
+def test_of_many_errors_the_first_are_reported() -> None:
     given = verdict(*[f"{MOVED}{'!' * number}" for number in range(50)], RIGHT)
     assert len(given.evidence) == given.reason.count("is not there") == 20
     assert given.reason.startswith(
@@ -130,7 +130,7 @@ def test_of_very_many_that_are_wrong_the_first_are_told() -> None:
 def test_evidence_does_not_hang_on_the_order_of_columns() -> None:
     turned = [dict(reversed(row.items())) for row in PLACES]
     (one,), (other,) = (looked_up(stated(rows), [{"meal": RIGHT}])["meals"] for rows in (PLACES, turned))
-    assert both_sides(one) == both_sides(other)  # type: ignore[arg-type]
+    assert claim_evidence(one) == claim_evidence(other)  # type: ignore[arg-type]
 
 
 # Audience and kinds
@@ -144,12 +144,12 @@ def asked(use: Any, **fields: Any) -> list[str]:
         return [question.id for question in made.prepare(task(TWO_KINDS, **fields)).survey.questions]
 
 
-def test_every_kind_is_asked_about_unless_some_are_named() -> None:
+def test_every_kind_is_requested_unless_some_are_named() -> None:
     assert asked("facts.confirmed") == ["facts.confirmed/meals", "facts.confirmed/snacks"]
     assert asked({"use": "facts.confirmed", "params": {"kinds": ["snacks", "snacks"]}}) == ["facts.confirmed/snacks"]
 
 
-def test_every_stakeholder_may_be_asked_for() -> None:
+def test_every_stakeholder_may_be_requested() -> None:
     people = (Stakeholder(id="b"), Stakeholder(id="a"))
     use = {"use": "facts.confirmed", "params": {"audience": "stakeholder", "kinds": ["meals"]}}
     assert asked(use, stakeholders=people) == ["facts.confirmed/meals@a", "facts.confirmed/meals@b"]
@@ -184,7 +184,7 @@ def test_params_that_make_no_sense_are_refused(params: Mapping[str, Any], said: 
 
 
 def test_a_task_without_facts_is_refused() -> None:
-    with jury() as made, pytest.raises(PlanError, match="task 'trip': states no facts"):
+    with jury() as made, pytest.raises(PlanError, match="task 'trip': has no facts"):
         made.prepare(Task(id="trip", query="?"))
 
 
@@ -200,7 +200,7 @@ def test_without_the_deriver_nothing_is_planned() -> None:
 
 
 @pytest.mark.parametrize("tool", [f"{TOOLS}.find_place", f"{TOOLS}:find_one", f"{TOOLS}.find_alike"])
-def test_a_tool_of_the_config_is_asked(tool: str) -> None:
+def test_a_tool_of_the_config_is_called(tool: str) -> None:
     given = verdict(RIGHT, WRONG, facts=stated(tool="maps"), tools={"maps": tool})
     assert (given.score, given.reason) == (
         0.5,
@@ -244,9 +244,9 @@ def test_a_tool_in_trouble_is_no_matter_to_a_response_that_claims_nothing_of_it(
 @pytest.mark.parametrize(
     ("tool", "said"),
     [
-        ("no_such_package.tool", "'no_such_package.tool' cannot be had"),
-        (f"{TOOLS}.no_such_tool", "cannot be had"),
-        ("tool", "'tool' cannot be had"),
+        ("no_such_package.tool", "'no_such_package.tool' cannot be imported"),
+        (f"{TOOLS}.no_such_tool", "cannot be imported"),
+        ("tool", "'tool' cannot be imported"),
         (f"{TOOLS}.PLACES", r"is a tuple; name a langchain-core tool, such as one made with @tool"),
     ],
 )
@@ -278,7 +278,7 @@ def test_a_plan_is_not_answered_from_another_file_than_it_was_made_with(tmp_path
         plan = made.prepare(facts)
         (right,) = made.score(facts, [response(RIGHT)], plan=plan)
         write_table(path, [*PLACES, {"name": "Coco Bambo", "city": "Rockford", "cost": 1}])
-        with pytest.raises(InputError, match=r"was made with other facts: what deriver 'facts\.claims' rests on"):
+        with pytest.raises(InputError, match=r"was made with other facts: the input of deriver 'facts\.claims'"):
             made.score(facts, [response(WRONG)], plan=plan)
         (planned_again,) = made.score(facts, [response(WRONG)])
     assert right.verdicts[0].score == planned_again.verdicts[0].score == 1.0
@@ -289,11 +289,11 @@ def test_a_file_that_changes_while_a_group_is_judged_is_not_relied_upon(tmp_path
     seen = view(stated(file=str(path)))
     (question,) = Confirmed().questions(seen)
     write_table(path, PLACES[1:])
-    material = asyncio.run(Claims().derive(DeriverAsk(seen, response(RIGHT), {})))
+    material = asyncio.run(Claims().derive(DeriverInput(seen, response(RIGHT), {})))
     with pytest.raises(
         InputError, match=r"facts\.tables\.places\.file: changed since the plan was made; prepare the task"
     ):
-        Confirmed().answer(Ask(question, seen, (response(RIGHT),), ({"claims": material},)))
+        Confirmed().answer(EvaluatorInput(question, seen, (response(RIGHT),), ({"claims": material},)))
 
 
 def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path: Path) -> None:
@@ -302,26 +302,26 @@ def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path
     with jury() as made:
         (before,) = made.score(facts, [response(RIGHT)])
         write_table(path, PLACES[1:])
-        recalled = Recalled({}, {("claims", "r"): before.material[0]})
-        (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], recalled=recalled))
+        recalled = KnownResults({}, {("claims", "r"): before.material[0]})
+        (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], known_results=recalled))
     assert (after.verdicts[0].status, after.verdicts[0].score) == ("failed", None)
 
 
-def test_another_file_is_another_derivation_so_that_a_branch_looks_it_up_anew(tmp_path: Path) -> None:
+def test_another_file_is_another_derivation_so_a_branch_derives_again(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
     facts = task(stated(file=str(path)))
     with jury() as made:
-        before, again = basis(made.prepare(facts).survey), basis(made.prepare(facts).survey)
+        before, again = input_digests(made.prepare(facts).survey), input_digests(made.prepare(facts).survey)
         write_table(path, PLACES[1:])
-        after = basis(made.prepare(facts).survey)
+        after = input_digests(made.prepare(facts).survey)
     assert before.material == again.material != after.material
 
 
 def test_material_names_the_files_that_were_looked_into(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
     seen = view(stated(file=str(path)))
-    material = asyncio.run(Claims().derive(DeriverAsk(seen, response(RIGHT), {})))
-    assert [(one.source, one.quote) for one in material.evidence] == list(facts_of(seen).marks["files"].items())
+    material = asyncio.run(Claims().derive(DeriverInput(seen, response(RIGHT), {})))
+    assert [(one.source, one.quote) for one in material.evidence] == list(load_facts(seen).marks["files"].items())
     assert Material.model_validate_json(material.model_dump_json()) == material
     assert isinstance(material.data, dict)
     assert list(material.data) == ["meals"]
@@ -332,7 +332,7 @@ def test_material_names_the_files_that_were_looked_into(tmp_path: Path) -> None:
 
 def test_it_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nothing remembered, since facts whose keys were turned are the same facts."""
-    monkeypatch.setattr(opening, "_MAX_CACHED", 0)
+    monkeypatch.setattr(loader, "_MAX_CACHED", 0)
     groups = [line.split() for line in itertools.islice(read_travelplanner(TRAIN), 2)]
     assert check_evaluator("facts.confirmed", groups, ["facts.claims"]) > 50
 

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.lookup import Finding, look_up, told
-from jurygraph.agents.facts.names import normalised, rank, shown
-from jurygraph.agents.facts.opening import Facts, facts_of
+from jurygraph.agents.facts.loader import Facts, load_facts
+from jurygraph.agents.facts.lookup import Finding, describe_finding, look_up
+from jurygraph.agents.facts.names import normalise, to_text, value_sort_key
 from jurygraph.schema import TaskView
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import (
@@ -63,7 +63,7 @@ def finding(text: str, facts: Any = FACTS) -> dict[str, Any]:
         ("Coco Bambu", "unread"),
     ],
 )
-def test_what_becomes_of_a_claim(text: str, outcome: str) -> None:
+def test_outcomes_of_claims(text: str, outcome: str) -> None:
     assert found(FACTS, text) == [outcome]
 
 
@@ -86,12 +86,12 @@ def test_a_finding_holds_both_sides() -> None:
     }
 
 
-def test_what_was_not_found_keeps_what_was_claimed() -> None:
+def test_an_unfound_claim_keeps_its_value() -> None:
     one = finding("Burger King, Rockford, 5")
     assert (one["row"], one["values"]) == (None, {"name": "Burger King", "city": "Rockford", "cost": "5"})
 
 
-def test_a_name_that_stands_elsewhere_is_told_with_its_first_five_places() -> None:
+def test_a_name_found_elsewhere_is_reported_with_its_first_five_places() -> None:
     rows = [{"name": "Subway", "city": city} for city in "FEDCBA"]
     one = finding("Subway, Rockford", stated([*rows, *rows], claims={"forms": [BY_NAME_AND_CITY]}))
     assert one["places"] == ["A", "B", "C", "D", "E"]
@@ -161,26 +161,28 @@ def test_a_date_comes_from_the_day_of_the_record() -> None:
     right, wrong = by_route({"leg": "F1", "days": 1}, {"leg": "F1", "days": 2})
     assert (right["found"], wrong["found"]) == ("confirmed", "differs")
     assert wrong["differs"] == ["on"]
-    assert told(wrong) == "'F1' is there in routes, but on is 2022-03-01, not 2022-03-02"  # type: ignore[arg-type]
+    assert describe_finding(wrong) == "'F1' is there in routes, but on is 2022-03-01, not 2022-03-02"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("record", [{}, {"days": 7}, {"days": None}])
 def test_a_record_that_leaves_its_day_open_is_not_confirmed(record: Mapping[str, Any]) -> None:
     (one,) = by_route({"leg": "F1", **record})
     assert one["differs"] == ["on"]
-    assert told(one) == "'F1' is there in routes, but on is 2022-03-01, not left open"  # type: ignore[arg-type]
+    assert describe_finding(one) == "'F1' is there in routes, but on is 2022-03-01, not left open"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("route", ["F2", "F3"])
 def test_a_table_that_leaves_a_claimed_attribute_open_confirms_nothing(route: str) -> None:
     (one,) = by_route({"leg": route, "days": 1})
-    assert told(one) == f"'{route}' is there in routes, but on is not told, not 2022-03-01"  # type: ignore[arg-type]
+    assert describe_finding(one) == f"'{route}' is there in routes, but on is not told, not 2022-03-01"  # type: ignore[arg-type]
 
 
-def test_every_attribute_that_differs_is_told() -> None:
+def test_every_differing_attribute_is_reported() -> None:
     (one,) = by_route({"leg": "F1 to Oslo for 99", "days": 1})
     assert one["differs"] == ["cost", "to"]
-    assert told(one) == "'F1 to Oslo for 99' is there in routes, but cost is 100, not 99, to is Rome, not Oslo"  # type: ignore[arg-type]
+    assert (
+        describe_finding(one) == "'F1 to Oslo for 99' is there in routes, but cost is 100, not 99, to is Rome, not Oslo"
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("cost", "outcome"), [("95", "confirmed"), ("105", "confirmed"), ("94.9", "differs")])
@@ -190,12 +192,12 @@ def test_a_number_may_be_off_within_a_share(cost: str, outcome: str) -> None:
 
 
 @pytest.mark.parametrize(("states", "outcome"), [({"to": "Rome"}, "confirmed"), ({"to": "Oslo"}, "differs")])
-def test_what_a_form_states_of_itself_is_compared_too(states: Mapping[str, Any], outcome: str) -> None:
+def test_constant_values_of_a_form_are_compared_too(states: Mapping[str, Any], outcome: str) -> None:
     (one,) = by_route({"leg": "F1", "days": 1}, states=states)
     assert one["found"] == outcome
 
 
-def test_what_a_form_states_and_no_column_has_is_kept_as_a_value() -> None:
+def test_a_value_of_a_form_without_a_column_is_kept() -> None:
     (one,) = by_route({"leg": "F1", "days": 1}, states={"mode": "Flight"})
     assert (one["found"], one["values"]["mode"]) == ("confirmed", "Flight")
 
@@ -216,8 +218,11 @@ def test_of_rows_that_share_a_key_the_first_counts_and_the_others_that_differ_ar
     assert [right["found"], wrong["found"], silent["found"]] == ["confirmed", "differs", "confirmed"]
     assert [one["row"] for one in (right, wrong, silent)] == [2, 2, 2]
     assert [one["alternatives"] for one in (right, wrong, silent)] == [[1], [1], [1]]
-    assert told(silent) == "'Subway, Peoria' is there in places (rows 1 say otherwise)"  # type: ignore[arg-type]
-    assert told(wrong) == "'Subway, Peoria, 30' is there in places, but cost is 20, not 30 (rows 1 say otherwise)"  # type: ignore[arg-type]
+    assert describe_finding(silent) == "'Subway, Peoria' is there in places (rows 1 say otherwise)"  # type: ignore[arg-type]
+    assert (
+        describe_finding(wrong)
+        == "'Subway, Peoria, 30' is there in places, but cost is 20, not 30 (rows 1 say otherwise)"
+    )  # type: ignore[arg-type]
 
 
 CITIES = ["Rockford", "Peoria"]
@@ -250,8 +255,12 @@ some_texts = st.lists(
 
 def told_apart(one: Mapping[str, Any], rows: Rows) -> list[Any]:
     """A finding, with what stands in a row in the place of its number."""
-    content = {column: sorted((c, rank(v)) for c, v in one[column].items()) for column in ("values", "claimed")}
-    others = sorted(sorted((c, rank(v)) for c, v in rows[number - 1].items()) for number in one["alternatives"])
+    content = {
+        column: sorted((c, value_sort_key(v)) for c, v in one[column].items()) for column in ("values", "claimed")
+    }
+    others = sorted(
+        sorted((c, value_sort_key(v)) for c, v in rows[number - 1].items()) for number in one["alternatives"]
+    )
     return [one[field] for field in ("found", "text", "differs", "places", "nearly")] + [content, others]
 
 
@@ -278,7 +287,7 @@ def test_the_place_of_the_rows_changes_no_finding(rows: Rows, texts: Sequence[st
 @given(rows=some_rows, texts=some_texts)
 def test_a_tool_that_has_the_rows_confirms_and_denies_alike(rows: Rows, texts: Sequence[str]) -> None:
     """It is asked for one key alone, so that nothing is known of what is near or elsewhere."""
-    rows = [{**row, "name": normalised(row["name"])} for row in rows]
+    rows = [{**row, "name": normalise(row["name"])} for row in rows]
     with on_the_shelf(rows):
         by_tool = meals(stated(tool="maps"), *texts, tools=FIND_PLACE)
     for one, other in zip(meals(stated(rows), *texts), by_tool, strict=True):
@@ -329,13 +338,13 @@ def test_equal_claims_with_a_gap_between_them_are_not_in_a_row(order: str | None
         ("$[*][*].s", [[{"s": "A, X"}, {"s": "-"}], [{"s": "-"}, {"s": "A, X"}]]),
     ],
 )
-def test_what_lies_between_records_that_have_no_order_is_not_known(at: str, data: Any) -> None:
+def test_the_order_of_unordered_records_is_unknown(at: str, data: Any) -> None:
     claims = {**NIGHTS, "at": [at], "order": None}
     found = looked_up(stated([{"name": "A", "city": "X"}], claims=claims), data)["meals"]
     assert [one["values"]["nights"] for one in found] == [1, 1]
 
 
-def test_what_was_merged_keeps_all_its_places() -> None:
+def test_a_merged_claim_keeps_all_locations() -> None:
     records = [{"stay": "Coco Bambu, Rockford", "days": day} for day in (2, 1)]
     (one,) = looked_up(stated(claims=NIGHTS), records)["meals"]
     assert one["at"] == ["$[1]['stay']", "$[0]['stay']"]
@@ -379,13 +388,13 @@ def test_the_order_of_the_records_changes_no_finding(stays: list[tuple[int, str]
         ("Burger King", "'Burger King' cannot be read"),
     ],
 )
-def test_what_became_of_a_claim_in_words(text: str, words: str) -> None:
-    assert told(finding(text)) == words  # type: ignore[arg-type]
+def test_outcomes_of_claims_are_described(text: str, words: str) -> None:
+    assert describe_finding(finding(text)) == words  # type: ignore[arg-type]
 
 
-def test_a_text_without_end_is_told_by_its_beginning() -> None:
-    assert len(told(finding("x" * 10**6))) < 300  # type: ignore[arg-type]
-    assert len(told(finding(f"Coco Bambu, Rockford, {'7' * 10**6}"))) < 600  # type: ignore[arg-type]
+def test_an_endless_text_is_reported_by_its_beginning() -> None:
+    assert len(describe_finding(finding("x" * 10**6))) < 300  # type: ignore[arg-type]
+    assert len(describe_finding(finding(f"Coco Bambu, Rockford, {'7' * 10**6}"))) < 600  # type: ignore[arg-type]
 
 
 # Hostile data
@@ -452,10 +461,10 @@ class Trip(NamedTuple):
     def cities(self, kind: str) -> dict[str, set[str]]:
         """Where each name of the table stands."""
         table = self.facts.tables[self.facts.claims[kind].forms[0].table]
-        name, city = table.stated.key
+        name, city = table.spec.key
         stands: dict[str, set[str]] = defaultdict(set)
-        for row in table.stated.rows or ():
-            stands[normalised(row[name])].add(str(row[city]))
+        for row in table.spec.rows or ():
+            stands[normalise(row[name])].add(str(row[city]))
         return stands
 
 
@@ -464,7 +473,7 @@ def trips() -> list[Trip]:
     made = []
     for line in read_travelplanner(TRAIN):
         task, (reference,) = line.split()
-        made.append(Trip(facts_of(TaskView(id=task.id, query=task.query, facts=task.facts)), reference.data))
+        made.append(Trip(load_facts(TaskView(id=task.id, query=task.query, facts=task.facts)), reference.data))
     return made
 
 
@@ -494,7 +503,7 @@ def test_no_name_with_one_letter_changed_is_confirmed(kind: str) -> None:
     for trip, one in claimed(kind):
         name, city = one["text"].rsplit(", ", 1)
         known = trip.cities(kind)
-        texts = [f"{other}, {city}" for other in changed(name, letters) if normalised(other) not in known]
+        texts = [f"{other}, {city}" for other in changed(name, letters) if normalise(other) not in known]
         outcomes.update(found["found"] for found in trip.find_each(kind, texts))
     assert outcomes.keys() <= {"near", "unknown", "elsewhere"}
     assert outcomes.total() > 2000
@@ -509,7 +518,7 @@ def test_a_name_that_is_moved_is_confirmed_exactly_where_the_table_has_it(kind: 
         cities = sorted({*(city for known in stands.values() for city in known), "Nowhere"})
         moved = trip.find_each(kind, [f"{name}, {city}" for city in cities])
         for city, here in zip(cities, moved, strict=True):
-            right = city in stands[normalised(name)]
+            right = city in stands[normalise(name)]
             assert (here["found"] == "confirmed") == right, (name, city)
             outcomes[right] += 1
     assert min(outcomes[True], outcomes[False]) > 50
@@ -529,5 +538,5 @@ def test_data_of_any_shape_is_looked_up_on_a_real_trip(data: Any) -> None:
     trip = trips()[0]
     for kind in trip.facts.claims:
         for one in trip.find(kind, data):
-            assert told(one)
-            assert shown(one["values"]) != ""
+            assert describe_finding(one)
+            assert to_text(one["values"]) != ""

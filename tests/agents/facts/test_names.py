@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.names import COMPARED, agree, missing, nearest, normalised, number, rank, shown
+from jurygraph.agents.facts.names import (
+    MAX_COMPARED,
+    is_missing,
+    nearest_name,
+    normalise,
+    parse_number,
+    to_text,
+    value_sort_key,
+    values_agree,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +33,7 @@ from jurygraph.agents.facts.names import COMPARED, agree, missing, nearest, norm
     ],
 )
 def test_a_name_is_the_same_in_every_compatibility_form_and_white_space(one: str, other: Any) -> None:
-    assert normalised(one) == normalised(other)
+    assert normalise(one) == normalise(other)
 
 
 @pytest.mark.parametrize(
@@ -33,23 +42,23 @@ def test_a_name_is_the_same_in_every_compatibility_form_and_white_space(one: str
     ids=["case", "accent", "no space", "apostrophe", "Cyrillic"],
 )
 def test_a_name_is_another_by_one_letter(one: str, other: str) -> None:
-    assert normalised(one) != normalised(other)
+    assert normalise(one) != normalise(other)
 
 
 @given(st.text())
-def test_what_is_normalised_stays_as_it_is(text: str) -> None:
-    assert normalised(normalised(text)) == normalised(text)
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    assert normalise(normalise(text)) == normalise(text)
 
 
 @given(st.text(), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
 def test_the_form_in_which_unicode_was_written_changes_nothing(text: str, form: Any) -> None:
-    assert normalised(unicodedata.normalize(form, text)) == normalised(text)
+    assert normalise(unicodedata.normalize(form, text)) == normalise(text)
 
 
 def test_marks_without_end_take_no_time() -> None:
     """What NFKC takes grows with the square of them: ten minutes for these."""
     text = "e" + "\u0301\u0323" * 500_000
-    assert normalised(f"{text}  x") == f"{text} x"
+    assert normalise(f"{text}  x") == f"{text} x"
 
 
 @pytest.mark.parametrize(
@@ -66,17 +75,17 @@ def test_marks_without_end_take_no_time() -> None:
     ],
 )
 def test_a_value_as_text(value: Any, text: str) -> None:
-    assert shown(value) == text
+    assert to_text(value) == text
 
 
 @pytest.mark.parametrize("value", [None, "", float("nan")])
 def test_nothing_is_missing_three_ways(value: Any) -> None:
-    assert missing(value)
+    assert is_missing(value)
 
 
 @pytest.mark.parametrize("value", [0, 0.0, False, "0", " ", []])
 def test_zero_and_the_like_are_values(value: Any) -> None:
-    assert not missing(value)
+    assert not is_missing(value)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +107,7 @@ def test_zero_and_the_like_are_values(value: Any) -> None:
     ],
 )
 def test_numbers(value: Any, expected: float) -> None:
-    assert number(value) == expected
+    assert parse_number(value) == expected
 
 
 @pytest.mark.parametrize(
@@ -123,31 +132,31 @@ def test_numbers(value: Any, expected: float) -> None:
         "inf",
     ],
 )
-def test_what_is_no_number(value: Any) -> None:
-    assert number(value) is None
+def test_a_text_that_is_not_a_number(value: Any) -> None:
+    assert parse_number(value) is None
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, "9" * 400, "1e+999"])
 def test_a_number_is_finite(value: Any) -> None:
-    assert number(value) is None
+    assert parse_number(value) is None
 
 
 @given(st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_is_read_again_from_its_text(value: float) -> None:
-    assert number(str(value)) == value
+    assert parse_number(str(value)) == value
 
 
 def test_numbers_rank_before_words_and_words_before_nothing() -> None:
     values = [None, "b", 10, "9", "a", 2.5, "", [1]]
-    assert sorted(values, key=rank) == [2.5, "9", 10, "a", "b", None, "", [1]]
+    assert sorted(values, key=value_sort_key) == [2.5, "9", 10, "a", "b", None, "", [1]]
 
 
 @pytest.mark.parametrize(
     ("claimed", "value"),
     [("$1,200", 1200), ("25.0", 25), ("25", "25.0"), ("25", 25.0), ("Entire home", "Entire  home"), ("007", "007")],
 )
-def test_what_is_claimed_agrees_by_value_or_by_text(claimed: str, value: Any) -> None:
-    assert agree(claimed, value)
+def test_a_claim_agrees_by_value_or_text(claimed: str, value: Any) -> None:
+    assert values_agree(claimed, value)
 
 
 @pytest.mark.parametrize(
@@ -166,39 +175,39 @@ def test_what_is_claimed_agrees_by_value_or_by_text(claimed: str, value: Any) ->
         ("about 25", 25),
     ],
 )
-def test_what_is_claimed_does_not_agree(claimed: str, value: Any) -> None:
-    assert not agree(claimed, value)
+def test_a_differing_claim_disagrees(claimed: str, value: Any) -> None:
+    assert not values_agree(claimed, value)
 
 
 @given(st.floats(-1e6, 1e6).filter(lambda value: abs(value) > 1e-3), st.floats(0.01, 1.0))
 def test_a_number_may_be_off_by_a_share_of_the_tables(value: float, within: float) -> None:
     inside, outside = value * (1 + 0.99 * within), value * (1 + 1.01 * within)
-    assert agree(repr(inside), value, within)
-    assert not agree(repr(outside), value, within)
-    assert not agree(repr(inside), value)
+    assert values_agree(repr(inside), value, within)
+    assert not values_agree(repr(outside), value, within)
+    assert not values_agree(repr(inside), value)
 
 
 def test_the_largest_numbers_are_compared_without_trouble() -> None:
-    assert agree(str(10**300), 10**300, within=0.5)
-    assert not agree(str(10**299), sys.float_info.max, within=0.5)
-    assert not agree("1", 10**400, within=0.5)
+    assert values_agree(str(10**300), 10**300, within=0.5)
+    assert not values_agree(str(10**299), sys.float_info.max, within=0.5)
+    assert not values_agree("1", 10**400, within=0.5)
 
 
 @pytest.mark.parametrize("name", ["Coco Bambo", "coco Bambu", "Coco Bambu 2", "oco Bambu"])
 def test_the_name_that_was_nearly_written(name: str) -> None:
-    assert nearest(name, ["Subway", "Coco Bambu", "Flying Mango"]) == "Coco Bambu"
+    assert nearest_name(name, ["Subway", "Coco Bambu", "Flying Mango"]) == "Coco Bambu"
 
 
 @pytest.mark.parametrize("name", ["", "Burger King", "B" * 10**6])
 def test_no_name_is_near(name: str) -> None:
-    assert nearest(name, ["Subway", "Coco Bambu", "Flying Mango"]) is None
+    assert nearest_name(name, ["Subway", "Coco Bambu", "Flying Mango"]) is None
 
 
 @given(st.permutations(["Hotel 1", "Hotel 2", "Hotel 3", "Hotel 4"]))
-def test_of_names_equally_near_the_first_by_the_alphabet_is_told(names: list[str]) -> None:
-    assert nearest("Hotel 5", names) == "Hotel 1"
+def test_of_equally_near_names_the_alphabetically_first_is_suggested(names: list[str]) -> None:
+    assert nearest_name("Hotel 5", names) == "Hotel 1"
 
 
 def test_no_more_than_so_many_names_are_compared() -> None:
-    assert nearest("zz Inn", [*(f"{i:06}" for i in range(COMPARED - 1)), "zz Inm"]) == "zz Inm"
-    assert nearest("zz Inn", [*(f"{i:06}" for i in range(COMPARED)), "zz Inm"]) is None
+    assert nearest_name("zz Inn", [*(f"{i:06}" for i in range(MAX_COMPARED - 1)), "zz Inm"]) == "zz Inm"
+    assert nearest_name("zz Inn", [*(f"{i:06}" for i in range(MAX_COMPARED)), "zz Inm"]) is None

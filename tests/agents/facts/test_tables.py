@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.stated import TableStated
+from jurygraph.agents.facts.spec import TableSpec
 from jurygraph.agents.facts.tables import FileTable, InlineTable, Row, Table, ToolTable
 from jurygraph.errors import InputError, PlanError
 from tests.agents.facts.examples import (
@@ -34,15 +34,15 @@ IN_ROCKFORD = ("Coco Bambu", "Rockford")
 
 
 def inline(rows: Rows, key: tuple[str, ...] = KEY, **fields: Any) -> InlineTable:
-    return InlineTable("places", TableStated(key=key, rows=tuple(map(dict, rows)), **fields))
+    return InlineTable("places", TableSpec(key=key, rows=tuple(map(dict, rows)), **fields))
 
 
 def in_file(path: Path, key: tuple[str, ...] = KEY, **fields: Any) -> FileTable:
-    return FileTable("places", TableStated(key=key, file=str(path), **fields))
+    return FileTable("places", TableSpec(key=key, file=str(path), **fields))
 
 
 def behind(tool: Any, key: tuple[str, ...] = KEY, **fields: Any) -> ToolTable:
-    return ToolTable("places", TableStated(key=key, tool="maps", **fields), tool)
+    return ToolTable("places", TableSpec(key=key, tool="maps", **fields), tool)
 
 
 def values(table: Table, *key: str) -> list[Mapping[str, Any]]:
@@ -65,7 +65,7 @@ def test_a_row_is_found_by_its_whole_key(places: Table) -> None:
     assert numbers(places, "coco bambu", "Rockford") == []
 
 
-def test_a_table_tells_where_a_name_stands_and_which_names_are_there(places: Table) -> None:
+def test_a_table_finds_rows_by_name_and_lists_its_names(places: Table) -> None:
     assert list(places.places("Subway")) == [("Peoria",)]
     assert list(places.places("Nowhere")) == []
     assert sorted(places.names_near(("Flying", "Rockford"))) == ["Café Southall", "Coco Bambu", "Flying Mango"]
@@ -123,13 +123,13 @@ def test_rows_differ_by_what_they_say_and_not_by_how_or_where_it_is_written() ->
         {"cost": "25.0", "note": None},
         {"cost": "$25", "note": ""},
     ]
-    content = {table.content(Row(1, row)) for row in rows}
+    content = {table.row_content(Row(1, row)) for row in rows}
     assert len(content) == 1
-    assert table.content(Row(1, {"cost": "025"})) not in content
+    assert table.row_content(Row(1, {"cost": "025"})) not in content
 
 
 @pytest.mark.parametrize("suffix", [None, ".csv", ".db"])
-def test_a_key_that_is_said_to_be_unique_must_be(suffix: str | None, tmp_path: Path) -> None:
+def test_a_key_declared_unique_must_be_unique(suffix: str | None, tmp_path: Path) -> None:
     twice = [*PLACES, {**PLACES[0], "name": "Coco  Bambu", "cost": 1}]
 
     def made(rows: Rows) -> Table:
@@ -160,14 +160,14 @@ def test_a_file_is_known_by_the_digest_of_its_bytes(tmp_path: Path) -> None:
 def test_a_table_is_fresh_as_long_as_its_file_stays_as_it_is(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
     table = in_file(path)
-    assert table.fresh
+    assert table.is_fresh
     write_table(tmp_path / "new.csv", PLACES)
     os.utime(tmp_path / "new.csv", ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
     os.replace(tmp_path / "new.csv", path)
-    assert not table.fresh
+    assert not table.is_fresh
     again = in_file(path)
     path.unlink()
-    assert not again.fresh
+    assert not again.is_fresh
     assert numbers(table, *IN_ROCKFORD) == numbers(again, *IN_ROCKFORD) == [1]
 
 
@@ -201,7 +201,7 @@ def test_the_index_of_a_file_is_closed_with_its_table(tmp_path: Path) -> None:
         index.execute("SELECT 1")
 
 
-def test_an_index_that_finds_no_room_is_told(tmp_path: Path) -> None:
+def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", [{"name": f"Inn {number}", "note": "x" * 500} for number in range(20_000)])
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
@@ -209,7 +209,7 @@ def test_an_index_that_finds_no_room_is_told(tmp_path: Path) -> None:
     )
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=paths, capture_output=True, text=True)
-    assert "jurygraph.errors.InputError: there is no room for temporary files (" in ended.stderr
+    assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
     assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 
@@ -231,7 +231,7 @@ def test_a_tool_gives_rows_a_row_or_nothing() -> None:
     assert values(behind(find_place), "x", "y") == values(behind(find_one), "x", "y") == []
 
 
-def test_what_a_tool_gives_that_is_only_alike_is_not_found() -> None:
+def test_a_merely_similar_tool_result_is_not_found() -> None:
     assert numbers(behind(find_alike), *IN_ROCKFORD) == [1]
     assert numbers(behind(find_alike), "Coco", "Rockford") == []
     assert numbers(behind(find_one), "Coco Bambu", "Peoria") == []
@@ -248,7 +248,7 @@ class Giving:
 
 
 @pytest.mark.parametrize("said", [{}, [{}], {"error": "not found"}, {"cost": 3}, {"name": "a"}, [{"city": "b"}]])
-def test_what_a_tool_gives_that_does_not_state_the_key_is_no_row(said: Any) -> None:
+def test_a_tool_result_without_the_key_is_not_a_row(said: Any) -> None:
     assert values(behind(Giving(said)), "a", "b") == []
 
 
@@ -269,12 +269,12 @@ def test_a_tools_values_are_as_json_has_them() -> None:
 @pytest.mark.parametrize(
     ("given", "said"), [("a row", "gave str"), (5, "gave int"), ([{}, "x"], "gave a list with str")]
 )
-def test_what_is_no_row_is_said_to_be_none(given: Any, said: str) -> None:
+def test_an_invalid_row_is_reported(given: Any, said: str) -> None:
     with pytest.raises(TypeError, match=f"facts table 'places': its tool {said}; give a mapping, or a list of such"):
         values(behind(Giving(given)), "a", "b")
     with pytest.raises(TypeError):
         values(behind(find_words), "a", "b")
 
 
-def test_a_tool_is_not_asked_for_hints() -> None:
+def test_a_tool_is_not_called_for_hints() -> None:
     assert list(behind(find_place).places("Subway")) == list(behind(find_place).names_near(IN_ROCKFORD)) == []

@@ -46,7 +46,7 @@ def test_the_whole_of_a_chat_is_the_query() -> None:
     assert server.requests[0].body["query"] == "Tea?\nYes."
 
 
-def test_a_logit_counts_by_its_sigmoid_where_that_is_said() -> None:
+def test_a_logit_counts_by_its_sigmoid_if_configured() -> None:
     verdicts, _ = judged({"a": "there"}, lambda body, number: ranked([-1.5]), logits=True)
     assert (verdicts["a"].score, verdicts["a"].native) == (pytest.approx(1 / (1 + math.exp(1.5))), -1.5)
 
@@ -61,7 +61,7 @@ def test_a_score_outside_its_range_is_a_failure_and_no_other_is_harmed() -> None
     assert verdicts["b"].score == 0.5
 
 
-def test_a_score_that_is_just_outside_is_told_with_all_its_digits() -> None:
+def test_a_score_just_out_of_range_is_reported_with_all_digits() -> None:
     verdicts, _ = judged({"a": "there"}, lambda body, number: ranked([1.0000001]))
     assert "relevance_score 1.0000001 lies outside" in verdicts["a"].reason
 
@@ -72,20 +72,20 @@ def test_a_zero_has_no_sign() -> None:
     assert verdicts["a"].reason.startswith("relevance 0.000 ")
 
 
-def test_a_response_that_says_nothing_is_not_asked_about_and_gets_nothing() -> None:
+def test_an_empty_response_is_not_judged_and_gets_no_credit() -> None:
     verdicts, server = judged({"empty": "", "blank": " \n", "a": "there"})
     assert [verdicts[name].score for name in ("empty", "blank", "a")] == [0.0, 0.0, 0.5]
     assert server.requests[0].body["documents"] == ["there"]
 
 
-def test_many_responses_are_asked_about_in_batches_and_each_gets_its_own() -> None:
+def test_many_responses_are_requested_in_batches_and_each_gets_its_result() -> None:
     texts = {f"r{n}": "x" * (n % 10 + 1) for n in range(70)}
     verdicts, server = judged(texts)
     assert [len(seen.body["documents"]) for seen in server.requests] == [32, 32, 6]
     assert all(verdicts[name].score == len(text) / 10 for name, text in texts.items())
 
 
-def test_what_is_not_ranked_is_a_failure() -> None:
+def test_an_unranked_response_is_a_failure() -> None:
     verdicts, _ = judged({"a": "there", "b": "here"}, lambda body, number: status(401))
     assert {(v.status, v.failure and v.failure.kind) for v in verdicts.values()} == {("failed", "unauthorised")}
 
@@ -103,7 +103,7 @@ def test_a_response_that_is_too_long_fails_alone_and_by_its_own_doing() -> None:
     assert verdicts["a"].score == 0.5
 
 
-def test_without_a_ranker_it_is_said_what_to_write() -> None:
+def test_without_a_ranker_the_error_names_the_setting() -> None:
     with pytest.raises(ConfigError, match=r"write params: \{ranker: sentence-transformers:cross-encoder/"):
         Jury.from_config({"evaluators": ["ranker"]})
 

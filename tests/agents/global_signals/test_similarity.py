@@ -74,7 +74,7 @@ def test_it_abstains_without_a_reference(reference: str | None) -> None:
     assert server.count == 0
 
 
-def test_a_response_that_says_nothing_is_not_asked_about_and_gets_nothing() -> None:
+def test_an_empty_response_is_not_judged_and_gets_no_credit() -> None:
     traces, server = judged({"empty": "", "blank": " \n", "tea": "tea"})
     assert [only(traces[name]).score for name in ("empty", "blank")] == [0.0, 0.0]
     assert server.requests[0].body["input"] == ["tea", "tea on a stone"]
@@ -95,7 +95,7 @@ def test_a_copy_of_the_reference_is_stopped_at_the_gate() -> None:
         (lambda body, number: status(404), "unknown-model"),
     ],
 )
-def test_what_is_not_embedded_is_a_failure_and_no_credit(script: Script, kind: str) -> None:
+def test_a_missing_embedding_is_a_failure_without_credit(script: Script, kind: str) -> None:
     traces, _ = judged({"a": "tea"}, script)
     verdict = only(traces["a"])
     assert (verdict.status, verdict.score) == ("failed", None)
@@ -128,15 +128,15 @@ def test_a_reference_that_is_too_long_is_not_the_responses_doing() -> None:
 
 
 def test_fewer_vectors_than_texts_are_a_failure_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jurygraph.models.embedding import openai_compatible
+    from jurygraph.models.embedding import remote
     from jurygraph.models.retries import RetryPolicy
 
-    monkeypatch.setattr(openai_compatible, "_POLICY", RetryPolicy(attempts=1))
+    monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=1))
     traces, _ = judged({"a": "tea", "b": "sea"}, lambda body, number: raw('{"data": [{"index": 0, "embedding": [1]}]}'))
     assert {only(trace).status for trace in traces.values()} == {"failed"}
 
 
-def test_without_an_embedder_it_is_said_what_to_write() -> None:
+def test_without_an_embedder_the_error_names_the_setting() -> None:
     with pytest.raises(ConfigError, match=r"write params: \{embedder: sentence-transformers:all-MiniLM-L6-v2\}"):
         Jury.from_config({"evaluators": ["similarity"]})
 

@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.candidates import LICENSED, Pair, candidates, kinds_between
+from jurygraph.agents.graph_annotator.validation import LICENSED, Pair, candidate_pairs, kinds_between
 from jurygraph.schema.rubric import Role
 
 ROLES: tuple[Role, ...] = ("core", "additional", "penalty", "applicability")
@@ -26,7 +26,7 @@ def test_core_criteria_are_prerequisites_and_applicability_activates() -> None:
 
 @given(roled)
 def test_candidates_are_every_ordered_pair_that_roles_allow_and_no_other(roles: dict[str, Role]) -> None:
-    found = candidates(roles)
+    found = candidate_pairs(roles)
     assert set(found) == {pair for pair in permutations(roles, 2) if (roles[pair[0]], roles[pair[1]]) in LICENSED}
     assert len(set(found)) == len(found)
 
@@ -37,8 +37,8 @@ def test_their_order_is_that_of_ids_and_the_two_directions_stand_together(
 ) -> None:
     shuffled = list(roles.items())
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    found = candidates(dict(shuffled))
-    assert found == candidates(roles)
+    found = candidate_pairs(dict(shuffled))
+    assert found == candidate_pairs(roles)
     for one, other in permutations([name for name in roles if roles[name] == "core"], 2):
         assert abs(found.index(Pair(one, other)) - found.index(Pair(other, one))) == 1
 

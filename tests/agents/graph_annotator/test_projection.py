@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.projection import project
+from jurygraph.agents.graph_annotator.voting import project
 from jurygraph.schema import Edge
 from tests.examples import at_most
 
@@ -60,7 +60,7 @@ def test_it_leaves_no_cycle_and_takes_no_edge_that_lies_on_none(edges: list[Edge
 
 @settings(max_examples=at_most(60))
 @given(graphs())
-def test_what_goes_is_told_with_a_cycle_in_which_it_is_the_lowest(edges: list[Edge]) -> None:
+def test_a_dropped_edge_is_reported_with_a_cycle_in_which_it_is_weakest(edges: list[Edge]) -> None:
     by_ends = {(one.parent, one.child): one for one in edges}
     for one, cycle in project(edges).dropped:
         steps = list(pairwise(cycle))
@@ -85,7 +85,7 @@ def test_weak_goes_before_strong_and_strong_before_activation_then_less_confiden
     assert project([edge("a", "b"), edge("b", "a")]).kept[0].parent == "b"
 
 
-def test_what_stands_already_stays() -> None:
+def test_existing_edges_are_kept() -> None:
     standing, proposed = edge("a", "b", "weak", 0.0), edge("b", "a", "activation", 1.0)
     kept, dropped = project([proposed], [standing])
     assert kept == (standing,)

@@ -2,12 +2,10 @@
 
 import pytest
 
-from jurygraph.agents.graph_annotator.answers import CheckedEdges
-from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.forms import StatedEdge
-from jurygraph.agents.graph_annotator.voting import Source, elect, outvoted
+from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair
+from jurygraph.agents.graph_annotator.voting import EdgeSource, elect_edge, outvoted_edges
 
-PAIR, SOURCE = Pair("a", "b"), Source("judge", "abc")
+PAIR, SOURCE = Pair("a", "b"), EdgeSource("judge", "abc")
 
 
 def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[CheckedEdges]:
@@ -18,7 +16,7 @@ def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[Check
         if kind is None
         else CheckedEdges(
             {
-                PAIR: StatedEdge.model_validate(
+                PAIR: EdgeReply.model_validate(
                     {"reason": f"{kind} {c}", **PAIR._asdict(), "relation": kind, "confidence": c}
                 )
             }
@@ -43,12 +41,12 @@ def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[Check
     ],
 )  # fmt: skip
 def test_most_votes_win_and_a_tie_is_no_edge(said: list[str | None], kind: str | None) -> None:
-    edge = elect(PAIR, samples(*said), SOURCE)
+    edge = elect_edge(PAIR, samples(*said), SOURCE)
     assert (None if edge is None else edge.kind) == kind
 
 
-def test_an_edge_tells_how_sure_its_voters_were_how_many_there_were_and_who_said_so() -> None:
-    edge = elect(PAIR, samples("weak", "strong", "weak", confidences=(50, 100, 75)), SOURCE)
+def test_an_edge_records_confidence_votes_and_model() -> None:
+    edge = elect_edge(PAIR, samples("weak", "strong", "weak", confidences=(50, 100, 75)), SOURCE)
     assert edge is not None
     assert edge.model_dump() == {
         "parent": "a",
@@ -64,16 +62,16 @@ def test_an_edge_tells_how_sure_its_voters_were_how_many_there_were_and_who_said
 
 
 def test_one_sample_is_no_vote() -> None:
-    edge = elect(PAIR, samples("weak"), SOURCE)
+    edge = elect_edge(PAIR, samples("weak"), SOURCE)
     assert edge is not None
     assert edge.votes is None
 
 
-def test_what_was_outvoted_is_kept_with_the_tally() -> None:
+def test_outvoted_answers_are_kept_with_the_tally() -> None:
     said = samples("none", "strong", "none", "weak", "strong")
-    told = list(outvoted(PAIR, said, SOURCE))
+    told = list(outvoted_edges(PAIR, said, SOURCE))
     assert [(one.kind, one.stage, one.why) for one in told] == [
         ("strong", "vote", "the vote was: none 2, strong 2, weak 1"),
         ("weak", "vote", "the vote was: none 2, strong 2, weak 1"),
     ]
-    assert not list(outvoted(PAIR, samples("weak", "weak"), SOURCE))
+    assert not list(outvoted_edges(PAIR, samples("weak", "weak"), SOURCE))

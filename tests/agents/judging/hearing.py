@@ -5,14 +5,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jurygraph import Ask, Criterion, Jury, Response, Task, TaskView, Trace, Verdict
+from jurygraph import Criterion, EvaluatorInput, Jury, Response, Task, TaskView, Trace, Verdict
 from jurygraph.agents.judging.criteria import Criteria
-from jurygraph.agents.judging.evaluator import Judging
-from jurygraph.models.asking import Reply, Request
+from jurygraph.agents.judging.evaluator import JudgeEvaluator
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.consultation import Consultation
-from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limiter import Limiter
+from jurygraph.models.request import Reply, Request
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import SafetyConfig
 from tests.models.judging import Script, config, items_of, quotable, response_in
@@ -110,7 +110,7 @@ def user(body: Body) -> str:
 
 def fenced(text: str, name: str) -> str:
     """A text as it stands in prompts of a project without a key."""
-    return Fence().around(text, name)
+    return Fence().enclose(text, name)
 
 
 # An evaluator before a model in this process
@@ -132,12 +132,12 @@ class Scripted(Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         self.seen.append(request)
         schema = {"json_schema": {"schema": request.answer}}
-        return Reply(text=json.dumps(self._answer({**request.plain(), "response_format": schema})))
+        return Reply(text=json.dumps(self._answer({**request.to_dict(), "response_format": schema})))
 
 
 def answered(
-    evaluator: Judging,
-    build: Callable[[Consultation], Sequence[Ask]],
+    evaluator: JudgeEvaluator,
+    build: Callable[[JudgeClient], Sequence[EvaluatorInput]],
     answer: Callable[[Body], Mapping[str, Any]] = whole,
     safety: SafetyConfig | None = None,
     key: bytes = b"",
@@ -146,8 +146,8 @@ def answered(
     backend = Scripted(answer)
 
     async def ask() -> list[Verdict]:
-        gateway = Gateway(backend, Limiter(32), Limits())
-        model = Consultation(gateway, {}, safety or SafetyConfig(), key)
+        gateway = Gateway(backend, Limiter(32), RequestLimits())
+        model = JudgeClient(gateway, {}, safety or SafetyConfig(), key)
         verdicts = await evaluator.answer_all(build(model))
         await gateway.close()
         return verdicts
@@ -168,16 +168,16 @@ def view(about: Any, **fields: Any) -> TaskView:
 
 
 def asks_of(
-    model: Consultation,
+    model: JudgeClient,
     about: Sequence[TaskView],
     group: Sequence[Response],
     samples: int = 1,
-    evaluator: Judging | None = None,
-) -> list[Ask]:
+    evaluator: JudgeEvaluator | None = None,
+) -> list[EvaluatorInput]:
     """Everything that is asked about these views and responses."""
     asking = evaluator or Criteria()
     return [
-        Ask(question, each, (response,), ({},), sample, model)
+        EvaluatorInput(question, each, (response,), ({},), sample, model)
         for each in about
         for question in asking.questions(each)
         for response in group

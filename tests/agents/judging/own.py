@@ -1,11 +1,11 @@
 """An evaluator of one's own, which asks about a stakeholder as a whole."""
 
-from jurygraph import Ask, Evaluator
+from jurygraph import Evaluator, EvaluatorInput
 
 
 class Kind(Evaluator):
     name = "kind"
     audience = "stakeholder"
 
-    def answer(self, ask: Ask) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0

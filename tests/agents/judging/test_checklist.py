@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph import ConfigError, Jury, PlanError, Task, Trace, conformance
-from jurygraph.agents.judging.checklist import USUAL
+from jurygraph.agents.judging.criteria import DEFAULT_ITEMS
 from tests.agents.judging.hearing import fenced, finding, in_parts, missing, replying, scored, user
 from tests.agents.judging.people import PROFILES, SAID, WISHES, people, words_of
 from tests.models.judging import Script, items_of, responses
@@ -36,7 +36,7 @@ def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
     (trace,), (body,) = listed(replying(reply), people("ann"))
     parts = items_of(body)["checklist_1"]["properties"]
     assert list(parts) == ["reason", "part_1", "part_2", "part_3", "part_4"]
-    shown = "\n".join(f"part_{place}: {text}" for place, text in enumerate(USUAL, start=1))
+    shown = "\n".join(f"part_{place}: {text}" for place, text in enumerate(DEFAULT_ITEMS, start=1))
     assert fenced(f"Each part is asked about by itself.\n{shown}", "item") in user(body)
     (verdict,) = trace.verdicts
     assert (verdict.score, verdict.met, verdict.native, verdict.scale) == (0.5, False, 2.0, (0.0, 4.0))
@@ -53,13 +53,13 @@ def test_items_of_ones_own_take_the_place_of_the_usual_ones() -> None:
     assert trace.verdicts[0].native == 3.0
 
 
-def test_of_the_task_as_a_whole_nobodys_profile_is_shown() -> None:
+def test_no_profile_is_shown_for_questions_on_the_whole_task() -> None:
     _, (body,) = listed(missing, people())
     assert not any(word in user(body) for name in WISHES for word in words_of(name))
     assert "It is asked for this person" not in user(body)
 
 
-def test_for_stakeholders_each_is_asked_for_with_a_profile_and_alone() -> None:
+def test_each_stakeholder_is_judged_in_a_call_of_its_own_with_the_profile() -> None:
     (trace,), bodies = listed(missing, people(), **both())
     own = [body for body in bodies if "checklist_1" in items_of(body)]
     assert len(own) == len(WISHES)
@@ -70,7 +70,7 @@ def test_for_stakeholders_each_is_asked_for_with_a_profile_and_alone() -> None:
     assert sorted(str(one.stakeholder) for one in trace.verdicts if one.layer == "residual") == sorted(WISHES)
 
 
-def test_nobody_has_an_empty_profile_shown() -> None:
+def test_an_empty_profile_is_not_shown() -> None:
     bare = people("ann").model_dump()
     bare["stakeholders"][0]["profile"] = ""
     _, bodies = listed(missing, Task.model_validate(bare), **both())
@@ -91,7 +91,7 @@ def test_compact_asks_for_no_reasons() -> None:
 # How much it holds
 
 
-def test_beside_preferences_it_holds_its_share_of_each_utility() -> None:
+def test_next_to_preferences_it_has_its_share_of_each_utility() -> None:
     (trace,), _ = listed(finding, people("ann"), **both())
     assert trace.reward.parts["stakeholders"] == {"ann": pytest.approx(0.8 * (0.9 + 1.0) / 2 + 0.2)}
 
@@ -103,7 +103,7 @@ def refused(uses: Sequence[Any], **config: Any) -> str:
     return str(error.value)
 
 
-def test_more_than_a_fifth_is_refused_before_anybody_is_asked() -> None:
+def test_more_than_a_fifth_is_refused_before_any_call() -> None:
     uses = both()["use"]
     told = "residual questions hold {} % of the weight of stakeholder 'ann', and 20 % is the most"
     assert told.format("33.3") in refused(uses)  # a third of three questions
@@ -122,7 +122,7 @@ def test_items_are_a_list_of_sentences(items: Any) -> None:
 
 
 @pytest.mark.parametrize("audience", ["everybody", "", None, ["task"], "criterion", "reviewer"])
-def test_it_is_asked_for_stakeholders_or_for_the_task(audience: Any) -> None:
+def test_it_judges_stakeholders_or_the_task(audience: Any) -> None:
     with pytest.raises(ConfigError) as error:
         Jury.from_config({"evaluators": [{"use": "checklist", "params": {"audience": audience}}]})
     assert f"checklist: audience is one of stakeholder, task, not {audience!r}" in str(error.value)

@@ -50,7 +50,7 @@ TASK = of(*FORMS)
 # The forms
 
 
-def test_criteria_of_all_forms_are_asked_in_one_call_each_in_its_own() -> None:
+def test_criteria_of_all_forms_are_judged_in_one_call_each_in_its_form() -> None:
     (trace,), (body,) = scored(finding, TASK, responses("Dear Ann, at nine"))
     fields = [list(item["properties"]) for item in items_of(body).values()]
     assert fields == [
@@ -115,7 +115,7 @@ def test_how_much_a_part_weighs_is_not_shown_to_a_model_and_counts() -> None:
 
 
 @pytest.mark.parametrize("change", [{"anchors": {"1": "rude"}}, {"scale": [1, 5], "anchors": {}}, {"text": "Kind?"}])
-def test_what_a_criterion_says_is_another_question(change: dict[str, Any]) -> None:
+def test_the_text_of_a_criterion_changes_the_question(change: dict[str, Any]) -> None:
     with Jury.from_config({"evaluators": ["criteria"]}) as jury:
         plans = [jury.prepare(of(one)) for one in (FORMS[1], FORMS[1] | change)]
     assert plans[0].survey.digest != plans[1].survey.digest
@@ -178,7 +178,7 @@ def test_it_passes_the_conformance_suite_without_a_model() -> None:
     assert conformance.check_evaluator("criteria", [group]) == 2 * (2 + len(conformance.ODD_TEXTS))
 
 
-def test_without_a_rubric_nothing_is_asked() -> None:
+def test_without_a_rubric_there_are_no_questions() -> None:
     about = Task(id="letter", query="Write.")
     with serving(finding) as server:
         use = {**config(server.url), "evaluators": ["criteria", "maths.length"], "reward": {"length": 1.0}}

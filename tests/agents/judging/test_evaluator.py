@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury
-from jurygraph.agents.judging.evaluator import AT_ONCE
+from jurygraph.agents.judging.evaluator import MAX_ITEMS_PER_CALL
 from jurygraph.errors import ConfigError
 from tests.agents.judging.hearing import (
     fenced,
@@ -133,7 +133,7 @@ TEXTS_THAT_ARE_NONE = {name: json.dumps(value) for name, value in MALFORMED.item
 
 
 @pytest.mark.parametrize("name", TEXTS_THAT_ARE_NONE)
-def test_a_reply_that_is_not_as_a_whole_what_was_asked_for_is_no_verdict_on_anything(name: str) -> None:
+def test_a_partly_invalid_reply_gives_no_verdict(name: str) -> None:
     (trace,), bodies = scored(replying(TEXTS_THAT_ARE_NONE[name]), rubric("a", "b"), responses("Dear Ann"))
     for verdict in trace.verdicts:
         assert (verdict.status, verdict.score, verdict.met) == ("failed", None, None)
@@ -145,7 +145,7 @@ def test_a_reply_that_is_not_as_a_whole_what_was_asked_for_is_no_verdict_on_anyt
     assert len(bodies) == 2  # one round of repair, and no more
 
 
-def test_what_is_malformed_is_shown_to_the_model_once_to_be_repaired() -> None:
+def test_a_malformed_reply_is_sent_back_once_for_repair() -> None:
     wrong, right = one(met=True, probability=0.3), one(met=False, probability=0.3)
     (trace,), (first, second) = scored(replying(wrong, right), rubric("a"), responses("Dear Ann"))
     (verdict,) = trace.verdicts
@@ -169,7 +169,7 @@ def test_a_repaired_verdict_names_the_call_that_repaired_it() -> None:
 
 def test_a_batch_that_fails_leaves_the_others_as_they_are() -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
-        return finding(body, number) if len(asked_for(body)) == AT_ONCE else said("Who knows?")
+        return finding(body, number) if len(asked_for(body)) == MAX_ITEMS_PER_CALL else said("Who knows?")
 
     (trace,), _ = scored(script, rubric("a", "b", "c", "d", "e"), responses("Dear Ann"))
     assert {verdict.subject: verdict.status for verdict in trace.verdicts} == {
@@ -224,7 +224,7 @@ def test_a_judge_that_repeats_what_a_response_claims_gives_no_credit(parroted: s
     assert not trace.reward.value
 
 
-def test_an_endpoint_that_takes_no_schema_is_told_it_in_words_behind_everything_else() -> None:
+def test_an_endpoint_without_schemas_gets_the_schema_as_text_at_the_end() -> None:
     script = replying(one(quotes=["Dear Bo"]), one(quotes=HERE))
     (trace,), (body, again) = scored(script, rubric("a"), responses("Dear Ann"), form="instructed")
     assert "response_format" not in body
@@ -248,7 +248,7 @@ def test_a_compact_profile_asks_for_neither_reasons_nor_quotations_nor_log_proba
     assert [(one.status, one.score, one.reason, one.evidence) for one in trace.verdicts] == [("ok", 0.9, "", ())] * 2
 
 
-def test_a_compact_reply_with_a_reason_is_not_what_was_asked_for() -> None:
+def test_a_compact_reply_with_a_reason_is_malformed() -> None:
     compact = {"use": "criteria", "params": {"profile": "compact"}}
     (trace,), _ = scored(replying(one(quotes=HERE)), rubric("a"), responses("Dear Ann"), use=[compact])
     assert [one.failure and one.failure.kind for one in trace.verdicts] == ["malformed"]
@@ -288,7 +288,7 @@ def asked(**safety: Any) -> dict[str, Any]:
     return body
 
 
-def test_without_a_fence_nothing_is_said_of_one_and_the_rest_is_the_same() -> None:
+def test_without_a_fence_the_prompt_does_not_mention_it() -> None:
     bare, usual = asked(fence=False), asked()
     assert fenced("Dear Ann", "response") in user(usual)
     for text, name in (("Dear Ann", "response"), ("Write a letter.", "task"), ("It is short.", "item")):
@@ -300,7 +300,7 @@ def test_without_a_fence_nothing_is_said_of_one_and_the_rest_is_the_same() -> No
     assert items_of(bare) == items_of(usual)
 
 
-def test_without_a_reminder_the_question_stands_before_the_response_alone() -> None:
+def test_without_a_reminder_the_question_is_only_before_the_response() -> None:
     first, usual = user(asked(reminder=False)), user(asked())
     assert usual.index("Dear Ann") < usual.index("# What to give")
     assert first.index("# What to give") < first.index("Dear Ann")
@@ -309,7 +309,7 @@ def test_without_a_reminder_the_question_stands_before_the_response_alone() -> N
 
 
 @pytest.mark.parametrize("switch", [{"whole_reply": False}, {"evidence": False}, {"gates": []}])
-def test_other_defences_change_nothing_that_a_model_is_told(switch: dict[str, Any]) -> None:
+def test_other_defences_do_not_change_the_prompt(switch: dict[str, Any]) -> None:
     assert asked(**switch) == asked()
 
 

@@ -77,20 +77,18 @@ def checked(verdict: Verdict, text: str = LETTER) -> list[str]:
         (LETTER, LETTER),
     ],
 )
-def test_a_quotation_is_found_whatever_its_white_space_and_unicode_and_told_with_its_place(
-    quote: str, passage: str
-) -> None:
+def test_a_quotation_is_found_despite_white_space_and_unicode_forms_with_its_offsets(quote: str, passage: str) -> None:
     verdict = judged([quote])
     assert (verdict.status, verdict.score, verdict.reason) == ("ok", 0.9, "so it is")
     assert checked(verdict) == [passage]
 
 
-def test_each_passage_is_told_once_and_up_to_three_are() -> None:
+def test_up_to_three_passages_are_reported_once_each() -> None:
     verdict = judged(["der Office-Raum", "der  Ofﬁce-Raum", "wir treffen uns"])
     assert checked(verdict) == ["der Ofﬁce-Raum", "wir treffen uns"]
 
 
-def test_what_is_quoted_for_what_is_not_met_is_evidence_too() -> None:
+def test_a_quotation_for_an_unmet_item_is_evidence_too() -> None:
     verdict = judged(["der Office-Raum ist frei"], met=False)
     assert (verdict.status, verdict.score) == ("ok", 0.1)
     assert checked(verdict) == ["der Ofﬁce-Raum ist frei"]
@@ -136,7 +134,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("quote", ELSEWHERE.values(), ids=ELSEWHERE)
-def test_a_judge_that_rests_on_what_does_not_stand_in_the_response_gives_no_credit(quote: str) -> None:
+def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> None:
     verdict = judged([quote])
     assert (verdict.status, verdict.score, verdict.met, verdict.evidence) == ("failed", None, None, ())
     assert verdict.failure is not None
@@ -151,7 +149,7 @@ def test_nor_does_one_that_quotes_nothing() -> None:
     assert verdict.failure.message == "the judge says met, and nothing is quoted for it"
 
 
-def test_a_quotation_that_is_lost_is_told_and_the_verdict_rests_on_the_others() -> None:
+def test_an_unverified_quotation_is_reported_and_the_verdict_keeps_the_others() -> None:
     verdict = judged(["wir treffen uns um 8 Uhr", "Bring bitte Kuchen mit."])
     assert (verdict.status, verdict.score) == ("ok", 0.9)
     assert checked(verdict) == ["Bring\tbitte Kuchen mit."]
@@ -164,7 +162,7 @@ def test_so_is_one_for_what_is_not_met_which_needs_none() -> None:
     assert verdict.reason == ("so it is [lost: 'bring cake', 'and tea', 'at nine' (not in the response)]")
 
 
-def test_a_quotation_that_is_too_short_or_cut_is_told_apart_from_one_that_stands_nowhere() -> None:
+def test_a_short_or_cut_quotation_is_distinguished_from_an_invented_one() -> None:
     verdict = judged(["Bring", "ring bitte Kuchen", "bring cake"], met=False)
     assert verdict.reason == (
         "so it is [lost: 'bring cake' (not in the response) and "
@@ -196,7 +194,7 @@ def told(body: dict[str, Any]) -> str:
     return str(body["messages"][-1]["content"])
 
 
-def test_a_model_is_told_once_which_quotation_is_not_there_and_a_better_answer_is_taken() -> None:
+def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_used() -> None:
     wrong, right = one(quotes=["we meet at nine", "and bring cake"]), one(probability=0.7, quotes=["wir treffen uns"])
     (trace,), (first, second) = scored(replying(wrong, right), TASK, responses(LETTER))
     assert second["messages"][:2] == first["messages"]
@@ -213,13 +211,13 @@ def test_a_model_is_told_once_which_quotation_is_not_there_and_a_better_answer_i
     assert sum(call.tokens_out or 0 for call in trace.calls) == 2 * TOKENS_OUT
 
 
-def test_it_may_decide_anew() -> None:
+def test_a_repaired_reply_may_decide_otherwise() -> None:
     (trace,), _ = scored(replying(one(quotes=["we meet"]), one(met=False)), TASK, responses(LETTER))
     assert (trace.verdicts[0].status, trace.verdicts[0].met, trace.verdicts[0].score) == ("ok", False, 0.1)
 
 
 @pytest.mark.parametrize("quotes", [["wir treffen uns"], ["bring cake", "wir treffen uns"]])
-def test_where_something_that_is_quoted_stands_there_nobody_is_asked_again(quotes: list[str]) -> None:
+def test_a_partly_grounded_reply_is_not_repaired(quotes: list[str]) -> None:
     (trace,), bodies = scored(replying(one(quotes=quotes)), TASK, responses(LETTER))
     assert (trace.verdicts[0].status, len(bodies)) == ("ok", 1)
 
@@ -267,7 +265,7 @@ def test_a_second_answer_that_is_of_no_use_leaves_the_first(second: Any) -> None
     assert (len(bodies), kind.call) == (2, short.call)
 
 
-def test_a_second_answer_stands_for_all_that_was_asked_together() -> None:
+def test_a_repaired_answer_applies_to_the_whole_batch() -> None:
     second = {"criterion_1": stated(met=False), "criterion_2": stated(quotes=["Bring bitte Kuchen"])}
     (kind, short), bodies = of_two(second)
     assert [(one.status, one.met) for one in (kind, short)] == [("ok", False), ("ok", True)]
@@ -287,13 +285,13 @@ def test_where_our_own_trouble_comes_between_the_response_is_not_blamed(second: 
     assert [call.id for call in trace.calls] == [trace.verdicts[0].call]  # the first one was paid for
 
 
-def test_equal_responses_are_asked_about_and_told_of_it_once() -> None:
+def test_equal_responses_are_judged_once() -> None:
     script = replying(one(quotes=["we meet"]), one(quotes=["wir treffen uns"]))
     traces, bodies = scored(script, TASK, responses(LETTER, LETTER), cache=False)
     assert ([trace.verdicts[0].score for trace in traces], len(bodies)) == ([0.9, 0.9], 2)
 
 
-def test_what_was_malformed_and_is_then_unsupported_is_not_asked_a_third_time() -> None:
+def test_a_malformed_then_unsupported_reply_is_not_repaired_again() -> None:
     (trace,), bodies = scored(replying("It is kind.", one(quotes=["bring cake"])), TASK, responses(LETTER))
     (verdict,) = trace.verdicts
     assert verdict.failure is not None
@@ -361,7 +359,7 @@ def test_a_value_above_the_lowest_and_a_part_that_is_met_need_a_quotation_too(
         (PARTS, in_parts(["Liebe Ann,"], ["Dein Bo"]), 1.0, ["Liebe Ann,", "Dein Bo"]),
     ],
 )
-def test_with_it_they_count_and_the_lowest_value_and_unmet_parts_need_none(
+def test_with_evidence_checks_only_positive_findings_need_quotations(
     task: Task, reply: dict[str, Any], score: float, quoted: list[str]
 ) -> None:
     (trace,), bodies = scored(replying({"criterion_1": reply}), task, responses(LETTER))
@@ -372,7 +370,7 @@ def test_with_it_they_count_and_the_lowest_value_and_unmet_parts_need_none(
 # Without the defence
 
 
-def test_without_it_what_is_quoted_is_looked_for_and_nothing_rests_on_it() -> None:
+def test_without_evidence_checks_quotations_are_verified_without_effect() -> None:
     quotes = ["we meet at nine", "wir treffen uns um 9 Uhr"]
     (trace,), bodies = scored(
         replying(one(quotes=quotes)), TASK, responses(LETTER), safety={"evidence": False}, cache=False
@@ -385,7 +383,7 @@ def test_without_it_what_is_quoted_is_looked_for_and_nothing_rests_on_it() -> No
     ]
 
 
-def test_a_model_is_told_the_same_with_it_and_without_it() -> None:
+def test_the_prompt_is_the_same_with_it_and_without_it() -> None:
     texts = [
         user(body)
         for evidence in (True, False)

@@ -9,27 +9,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from jurygraph.agents.judging.forms import MOST_QUOTED, Form, InParts, Measured, MetOrNot, OnScale
-from jurygraph.models.asking import Reply, Token
+from jurygraph.agents.judging.forms import MAX_QUOTES, Binary, Form, Measurement, PartialCredit, Scale
+from jurygraph.models.request import Reply, Token
 from jurygraph.models.structured import answer_schema
 from tests.agents.judging.hearing import in_parts, rated, stated
 
-FORMS: dict[str, Form] = {"met": MetOrNot(), "scale": OnScale(1.0, 10.0), "parts": InParts((1.0, 3.0))}
+FORMS: dict[str, Form] = {"met": Binary(), "scale": Scale(1.0, 10.0), "parts": PartialCredit((1.0, 3.0))}
 SILENT = Reply(text="{}")
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
 def read(form: Form, said: dict[str, Any], compact: bool = False) -> Any:
     """What was said, in the form in which it is to be."""
-    return form.noun(compact).model_validate_json(json.dumps(said), strict=True)
+    return form.reply_model(compact).model_validate_json(json.dumps(said), strict=True)
 
 
-def measured(form: Form, said: dict[str, Any], reply: Reply = SILENT) -> Measured:
-    return form.measured(read(form, said), reply, "item_1")
+def measured(form: Form, said: dict[str, Any], reply: Reply = SILENT) -> Measurement:
+    return form.measure(read(form, said), reply, "item_1")
 
 
 def claimed(form: Form, said: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    return [(claim.said, list(claim.quotes)) for claim in form.claims(read(form, said))]
+    return [(claim.statement, list(claim.quotes)) for claim in form.claims(read(form, said))]
 
 
 # What is replied
@@ -46,10 +46,10 @@ def claimed(form: Form, said: dict[str, Any]) -> list[tuple[str, list[str]]]:
         ("parts", True, ["part_1", "part_2"]),
     ],
 )
-def test_reasons_and_quotations_come_before_what_rests_on_them_and_compact_replies_have_none(
+def test_reasons_and_quotations_precede_the_judgement_and_compact_replies_have_none(
     form: str, compact: bool, fields: list[str]
 ) -> None:
-    schema: Any = answer_schema(FORMS[form].noun(compact))
+    schema: Any = answer_schema(FORMS[form].reply_model(compact))
     assert list(schema["properties"]) == schema["required"] == fields
     parts = [schema["properties"][name] for name in fields if name.startswith("part_")]
     assert all(part["required"] == (["met"] if compact else ["quotes", "met"]) for part in parts)
@@ -59,17 +59,17 @@ def test_reasons_and_quotations_come_before_what_rests_on_them_and_compact_repli
 @pytest.mark.parametrize("compact", [False, True])
 def test_a_form_has_one_noun_so_that_equal_questions_are_equal_requests(form: Form, compact: bool) -> None:
     again: dict[type, Form] = {
-        MetOrNot: MetOrNot(),
-        OnScale: OnScale(1.0, 10.0),
-        InParts: InParts((2.0, 5.0)),  # weights are ours: the model is told nothing of them
+        Binary: Binary(),
+        Scale: Scale(1.0, 10.0),
+        PartialCredit: PartialCredit((2.0, 5.0)),  # weights are ours: the model is told nothing of them
     }
-    assert again[type(form)].noun(compact) is form.noun(compact)
+    assert again[type(form)].reply_model(compact) is form.reply_model(compact)
 
 
 def test_a_schema_says_how_far_a_scale_reaches_and_how_much_may_be_quoted() -> None:
-    schema: Any = answer_schema(FORMS["scale"].noun(False))
+    schema: Any = answer_schema(FORMS["scale"].reply_model(False))
     assert schema["properties"]["value"] == {"type": "number", "minimum": 1.0, "maximum": 10.0}
-    assert schema["properties"]["quotes"] == {"type": "array", "maxItems": MOST_QUOTED, "items": {"type": "string"}}
+    assert schema["properties"]["quotes"] == {"type": "array", "maxItems": MAX_QUOTES, "items": {"type": "string"}}
 
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
@@ -80,7 +80,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("met", stated(True, 1.01)),
     ("met", {"met": True, "probability": 0.9}),
     ("met", {**stated(), "value": 3}),
-    ("met", stated(quotes=["a"] * (MOST_QUOTED + 1))),
+    ("met", stated(quotes=["a"] * (MAX_QUOTES + 1))),
     ("met", stated(quotes=["a" * 1001])),
     ("met", stated(quotes=[7])),
     ("met", {**stated(), "quotes": "a"}),
@@ -98,7 +98,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("form", "said"), WRONG)
-def test_what_is_not_in_the_form_is_refused(form: str, said: dict[str, Any]) -> None:
+def test_an_answer_outside_the_form_is_refused(form: str, said: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         read(FORMS[form], said)
 
@@ -122,7 +122,7 @@ def test_whatever_is_found_in_a_response_is_a_claim_and_nothing_else() -> None:
 
 @pytest.mark.parametrize(("met", "probability"), [(True, 0.5), (True, 1), (False, 0.49), (False, 0)])
 def test_met_or_not_is_as_likely_as_is_stated(met: bool, probability: float) -> None:
-    assert measured(FORMS["met"], stated(met, probability)) == Measured(probability, met, "P(met) as stated")
+    assert measured(FORMS["met"], stated(met, probability)) == Measurement(probability, met, "P(met) as stated")
 
 
 def test_or_as_likely_as_the_log_probabilities_say() -> None:
@@ -139,7 +139,7 @@ def test_or_as_likely_as_the_log_probabilities_say() -> None:
     assert (found.score, found.met, found.native) == (pytest.approx(0.75), True, "P(met) from log probabilities")
 
 
-def test_whoever_says_no_and_means_yes_gets_no_credit_that_nothing_was_quoted_for() -> None:
+def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
     """As happens where words are drawn by chance, or a server's log probabilities are not those of its words."""
     said = {"item_1": stated(False, 0.1, quotes=[])}
     before, after = json.dumps(said, separators=(",", ":")).rsplit("false,", 1)
@@ -149,7 +149,7 @@ def test_whoever_says_no_and_means_yes_gets_no_credit_that_nothing_was_quoted_fo
         Token(text=f",{after}", logprob=0.0),
     )
     reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
-    assert measured(FORMS["met"], said["item_1"], reply) == Measured(0.1, False, "P(met) as stated")
+    assert measured(FORMS["met"], said["item_1"], reply) == Measurement(0.1, False, "P(met) as stated")
 
 
 @pytest.mark.parametrize(("value", "score"), [(1, 0.0), (10, 1.0), (5.5, 0.5), (4, 1 / 3)])
@@ -171,7 +171,7 @@ def test_parts_give_their_weight_as_partial_credit(met: tuple[bool, bool], score
 def test_any_value_on_any_scale_is_a_score(one: float, other: float, share: float) -> None:
     low, high = sorted((one, other))
     if low < high:
-        form = OnScale(low, high)
+        form = Scale(low, high)
         value = min(high, max(low, low + share * (high - low)))
         assert 0.0 <= measured(form, rated(value, "a")).score <= 1.0
         assert [measured(form, rated(end, "a")).score for end in (low, high)] == [0.0, 1.0]
@@ -179,7 +179,7 @@ def test_any_value_on_any_scale_is_a_score(one: float, other: float, share: floa
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.booleans()), min_size=1, max_size=20))
 def test_any_parts_are_a_score_which_is_1_exactly_where_all_are_met(parts: list[tuple[float, bool]]) -> None:
-    form = InParts(tuple(weight for weight, _ in parts))
+    form = PartialCredit(tuple(weight for weight, _ in parts))
     found = measured(form, in_parts(*(["a"] if met else None for _, met in parts)))
     assert 0.0 <= found.score <= 1.0
     assert (found.score == 1.0) == found.met == all(met for _, met in parts)

@@ -26,7 +26,7 @@ def echo(body: dict[str, Any], number: int) -> Answer:
 
 
 @pytest.mark.slow
-def test_honest_responses_meet_their_deadline_beside_one_with_twelve_long_quotations() -> None:
+def test_honest_responses_meet_their_deadline_next_to_one_with_long_quotations() -> None:
     """Each quotation overlaps itself everywhere, so that to look for it once took a second of the event loop.
 
     Honest replies come while the long ones are checked; on a busy loop they would be read too late.

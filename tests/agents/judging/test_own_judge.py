@@ -11,11 +11,11 @@ FRONT = 'id: own\nversion: "3"\npurpose: p\nvariables: []\n'
 PROMPT = parse_prompt(f"---\n{FRONT}extends: items\n---\n## user\nRead.\n")
 
 
-class Kind(jg.Judging):
+class Kind(jg.JudgeEvaluator):
     prompt = PROMPT
 
-    def item(self, ask: jg.Ask) -> jg.Item:
-        return jg.Item("It is kind.", jg.MetOrNot())
+    def item(self, inputs: jg.EvaluatorInput) -> jg.Item:
+        return jg.Item("It is kind.", jg.Binary())
 
 
 class Stated(Kind):
@@ -37,9 +37,9 @@ def test_a_prompt_that_shows_no_items_is_refused() -> None:
 
 
 def test_one_without_a_prompt_cannot_be_made() -> None:
-    class Silent(jg.Judging):
-        def item(self, ask: jg.Ask) -> jg.Item:
-            return jg.Item("It is kind.", jg.MetOrNot())
+    class Silent(jg.JudgeEvaluator):
+        def item(self, inputs: jg.EvaluatorInput) -> jg.Item:
+            return jg.Item("It is kind.", jg.Binary())
 
     with pytest.raises(TypeError, match=r"abstract method.*prompt"):
         Silent()  # type: ignore[abstract]

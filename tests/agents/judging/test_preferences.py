@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Ask, Jury, Task, Trace, conformance
-from jurygraph.agents.judging.preferences import SERVED, Preferences
-from jurygraph.models.consultation import Consultation
+from jurygraph import EvaluatorInput, Jury, Task, Trace, conformance
+from jurygraph.agents.judging.criteria import SERVED_SCALE, Preferences
+from jurygraph.models.judge_client import JudgeClient
 from tests.agents.judging.hearing import (
     answered,
     asks_of,
@@ -45,9 +45,9 @@ def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
     (trace,), (body,) = preferred(finding, people("ann"))
     assert [list(item["properties"])[-1] for item in items_of(body).values()] == ["probability", "value"]
     value = items_of(body)["constraint_2"]["properties"]["value"]
-    assert (value["minimum"], value["maximum"]) == SERVED
+    assert (value["minimum"], value["maximum"]) == SERVED_SCALE
     found = {one.subject: (one.score, one.met, one.native, one.scale) for one in trace.verdicts}
-    assert found == {"step-free": (0.9, True, "P(met) as stated", None), "tea": (1.0, None, 4.0, SERVED)}
+    assert found == {"step-free": (0.9, True, "P(met) as stated", None), "tea": (1.0, None, 4.0, SERVED_SCALE)}
     assert {one.stakeholder for one in trace.verdicts} == {"ann"}
     assert {one.layer for one in trace.verdicts} == {"model"}
 
@@ -59,7 +59,7 @@ def test_how_far_a_wish_is_served_is_a_share_of_the_way(value: float, score: flo
     assert {one.subject: one.score for one in trace.verdicts} == {"step-free": 0.1, "tea": score}
 
 
-def test_what_the_values_stand_for_is_shown() -> None:
+def test_descriptions_of_values_are_shown() -> None:
     _, (body,) = preferred(missing, people("ann"))
     assert "A pot of assam each afternoon.\n0: nothing in the response serves it\n1: " in user(body)
     assert fenced("No stairs anywhere.", "item") in user(body)
@@ -82,7 +82,7 @@ def test_compact_asks_for_no_reasons() -> None:
 # Each for itself
 
 
-def test_nobody_is_asked_about_with_another_nor_shown_to_anothers_judge() -> None:
+def test_stakeholders_are_judged_separately_and_not_shown_to_each_others_judges() -> None:
     _, bodies = preferred(missing, people(), SAID, "Stay at home.")
     assert len(bodies) == 2 * len(WISHES)
     for body in bodies:
@@ -98,12 +98,12 @@ names = st.lists(st.sampled_from(["ann", "bob", "cyd"]), min_size=1, max_size=3,
 
 @given(names, st.lists(st.sampled_from([SAID, "Stay at home.", "Go."]), min_size=1, max_size=3), st.randoms())
 @settings(max_examples=at_most(40))
-def test_whoever_asks_in_which_order_a_call_holds_one_person_and_one_response(
+def test_a_call_is_about_one_person_and_one_response_in_any_order(
     asked: list[str], texts: list[str], shuffled: Any
 ) -> None:
     about = [view(one) for one in people(*asked).stakeholders]
 
-    def build(model: Consultation) -> Sequence[Ask]:
+    def build(model: JudgeClient) -> Sequence[EvaluatorInput]:
         asks = asks_of(model, about, responses(*texts), evaluator=Preferences())
         shuffled.shuffle(asks)
         return asks
@@ -152,7 +152,7 @@ def with_checks(*uses: Any, checks: Any = None) -> dict[str, Any]:
 FITS = {"cheap": {"function": "fits"}}
 
 
-def test_a_constraint_with_a_check_is_decided_by_it_and_no_model_is_asked_about_it() -> None:
+def test_a_constraint_with_a_check_needs_no_model() -> None:
     (trace,), (body,) = preferred(finding, people("bob", checks=FITS), **with_checks("preferences"))
     found = {one.subject: (one.evaluator, one.score) for one in trace.verdicts}
     assert found == {"cheap": ("checks.constraints", 1.0), "fish": ("preferences", 1.0)}
@@ -161,13 +161,13 @@ def test_a_constraint_with_a_check_is_decided_by_it_and_no_model_is_asked_about_
     assert (trace.reward.coverage, trace.reward.counts.judged) == (1.0, 2)
 
 
-def test_without_preferences_it_is_asked_and_abstains_so_that_it_is_counted() -> None:
+def test_without_preferences_it_abstains_and_is_counted() -> None:
     (trace,), bodies = preferred(finding, people("bob", checks=FITS), **with_checks())
     assert {one.subject: one.status for one in trace.verdicts} == {"cheap": "ok", "fish": "abstained"}
     assert (len(bodies), trace.reward.coverage) == (0, 0.5)
 
 
-def test_where_somebody_else_asks_about_the_member_and_not_the_constraint_it_is_counted_too() -> None:
+def test_an_uncovered_constraint_is_counted_if_another_evaluator_covers_the_member() -> None:
     """A constraint may have the name of its stakeholder, as other questions about that one do."""
     odd = people("bob").model_dump()
     odd["stakeholders"][0]["constraints"] = [{"id": "bob", "kind": "hard", "text": "Under forty pounds a day."}]
@@ -195,7 +195,7 @@ def test_it_passes_the_conformance_suite_with_a_model(profile: str) -> None:
         assert server.count > 0
 
 
-def test_without_stakeholders_nothing_is_asked() -> None:
+def test_without_stakeholders_there_are_no_questions() -> None:
     use = {"evaluators": ["preferences", "maths.length"], "reward": {"length": 1.0}}
     with Jury.from_config(use) as jury:
         (trace,) = jury.score(Task(id="letter", query="Write."), responses("Dear Ann"))

@@ -48,13 +48,13 @@ def test_all_calls_of_a_task_begin_alike_to_the_byte_up_to_the_fence_of_the_resp
     assert shown.startswith("# Task\n\n<<<task ")
 
 
-def test_about_one_response_all_begin_alike_up_to_what_is_asked() -> None:
+def test_prompts_about_one_response_share_their_beginning() -> None:
     bodies = [body for body in bodies_of(TASKS["a query"]) if response_in(body) == SAID]
     assert len({user(body).split(">>>")[1] for body in bodies}) == 1
     assert len({user(body).split(SAID)[0] for body in bodies}) == 1
 
 
-def test_the_rubric_stands_in_no_call_for_a_person_and_no_person_in_a_call_about_the_rubric() -> None:
+def test_calls_about_people_and_about_the_rubric_are_separate() -> None:
     for body in bodies_of(TASKS["a query"]):
         kind = next(iter(items_of(body))).partition("_")[0]
         rules = "Rule" in user(body)

@@ -87,7 +87,7 @@ def noise(tiny: Path) -> list[Verdict]:
 
 
 @pytest.mark.slow
-def test_in_process_nothing_that_is_found_is_without_a_quotation_that_stands_there(noise: list[Verdict]) -> None:
+def test_in_process_every_finding_has_a_verified_quotation(noise: list[Verdict]) -> None:
     for verdict in noise:
         if verdict.status == "ok":
             assert found(verdict) <= any(evidence.verified for evidence in verdict.evidence)
@@ -98,7 +98,7 @@ def test_in_process_nothing_that_is_found_is_without_a_quotation_that_stands_the
 
 
 @pytest.mark.slow
-def test_in_process_without_quotations_noise_counts_and_rests_on_nothing(tiny: Path) -> None:
+def test_in_process_without_quotations_noise_counts_without_evidence(tiny: Path) -> None:
     trace = judged(f"gguf:{tiny}", "compact", 1)
     good = [verdict for verdict in trace.verdicts if verdict.status == "ok"]
     assert {verdict.evaluator for verdict in good} == set(EVALUATORS)

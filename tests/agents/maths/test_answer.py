@@ -69,7 +69,7 @@ HOSTILE += ["<answer>" * 10**5, "####\n" * 10**5, "*" * 10**6, "#### Step\n" * 1
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
-def test_hostile_texts_give_an_answer_that_stands_there_or_none(text: str) -> None:
+def test_hostile_texts_give_an_answer_from_the_text_or_none(text: str) -> None:
     found = final_answer(text)
     assert found is None or text[found.start : found.end] == found.text
 

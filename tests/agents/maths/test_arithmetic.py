@@ -73,14 +73,14 @@ SKIPPED = [
 @pytest.mark.parametrize("text", RIGHT)
 def test_right(text: str) -> None:
     (step,) = steps(f"So it is {text} eggs.")
-    assert step.right
+    assert step.is_right
     assert step.how in ("exact", "rounded", "whole")
 
 
 @pytest.mark.parametrize("text", WRONG)
 def test_wrong(text: str) -> None:
     (step,) = steps(f"So it is {text} eggs.")
-    assert not step.right
+    assert not step.is_right
 
 
 @pytest.mark.parametrize("text", SKIPPED)
@@ -99,18 +99,18 @@ def test_an_annotation_and_its_equation_are_one_step() -> None:
 )
 def test_what_stands_around(text: str) -> None:
     (step,) = steps(text)
-    assert step.right
+    assert step.is_right
 
 
 def test_a_chain_gives_each_equality() -> None:
-    assert [(s.value, s.right) for s in steps("2 + 3 = 5 + 4 = 9")] == [(5, True), (9, True)]
-    assert [(s.value, s.right) for s in steps("2 + 3 = 1 + 4 = 5")] == [(5, True), (5, True)]
-    assert [(s.value, s.right) for s in steps("2 + 3 = 6 + 4 = 10")] == [(5, False), (10, True)]
+    assert [(s.value, s.is_right) for s in steps("2 + 3 = 5 + 4 = 9")] == [(5, True), (9, True)]
+    assert [(s.value, s.is_right) for s in steps("2 + 3 = 1 + 4 = 5")] == [(5, True), (5, True)]
+    assert [(s.value, s.is_right) for s in steps("2 + 3 = 6 + 4 = 10")] == [(5, False), (10, True)]
 
 
 def test_division_by_zero_has_no_value() -> None:
     (step,) = steps("5/(2-2) = 3")
-    assert (step.value, step.right, step.how) == (None, False, "division by zero")
+    assert (step.value, step.is_right, step.how) == (None, False, "division by zero")
 
 
 def test_too_long_and_too_deep_is_skipped() -> None:
@@ -142,12 +142,12 @@ def test_exact_results_are_right_and_others_wrong(made: tuple[str, Fraction], be
     assume("(" in expression and len(expression) <= 190)
     text = f"{before}{expression} = {_written(value)} eggs"
     (step,) = steps(text)
-    assert step.right
+    assert step.is_right
     assert step.value == value
     assert text[step.start : step.end] == step.quote
     assert step.expression == expression
     (other,) = steps(f"{before}{expression} = {_written(value + off)}")
-    assert not other.right
+    assert not other.is_right
 
 
 def _written(value: Fraction) -> str:
@@ -159,7 +159,7 @@ def test_any_text_returns_spans_that_quote_it(text: str) -> None:
     for step in steps(text):
         assert step.quote == text[step.start : step.end]
         assert step.quote.startswith(step.expression)
-        assert step.right == (step.how not in ("wrong", "division by zero"))
+        assert step.is_right == (step.how not in ("wrong", "division by zero"))
 
 
 HOSTILE = ["1+" * 500_000, "(" * 10**6, "=" * 10**6, "= " * 500_000, "1+1=" * 250_000, "<<" * 500_000]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import ConfigError, Jury, Response, Task, Verdict
-from jurygraph.agents.registry import OWN_EVALUATORS
+from jurygraph.agents.registry import BUILTIN_EVALUATORS
 from jurygraph.conformance import check_evaluator
 from jurygraph.sources import read_tasks
 
@@ -14,7 +14,7 @@ SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 SUM = Task(id="sum", query="What is 17 + 25?", reference="17 + 25 = <<17+25=42>>42\nA: 42")
 
 
-NAMES = sorted(name for name in OWN_EVALUATORS if name.startswith("maths."))
+NAMES = sorted(name for name in BUILTIN_EVALUATORS if name.startswith("maths."))
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.maths.length import cosine_factor
-from jurygraph.agents.maths.repetition import repetition
-from jurygraph.agents.maths.structure import format_parts, format_score, ordered_steps, step_score
+from jurygraph.agents.maths.structure import (
+    cosine_factor,
+    format_parts,
+    ordered_steps,
+    repetition,
+    step_score,
+)
 
 FULL = "<think>because</think>\n<answer>18</answer>\n"
 
@@ -25,8 +29,9 @@ FORMATS = {
 
 @pytest.mark.parametrize(("text", "score"), FORMATS.items())
 def test_format(text: str, score: float) -> None:
-    assert format_score(text) == score
-    assert len(format_parts(text)) == 5
+    parts = format_parts(text)
+    assert sum(part.is_present for part in parts) / len(parts) == score
+    assert len(parts) == 5
 
 
 STEPS = {

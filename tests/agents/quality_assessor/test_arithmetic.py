@@ -7,16 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.quality_assessor.arithmetic import first_wrong
-from jurygraph.agents.quality_assessor.segments import segments
+from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
+from jurygraph.agents.quality_assessor.segments import split_steps
 from jurygraph.conformance import check_evaluator
 
 QUERY = "Janet sells 9 eggs for $2 each. What does she make?"
 SOLUTION = "She has 16 - 7 = <<16-7=9>>9 eggs.\nShe sells 9 eggs * $2 = $<<9*2=18>>18.\nThat is 18 - 1 = 17.\nA: 17"
 
 
+def first_false_calculation(query: str, text: str) -> FalseCalculation | None:
+    return next(iter(find_false_calculations(query, text, split_steps(text))), None)
+
+
 def found(text: str, query: str = QUERY) -> tuple[int, str] | None:
-    slip = first_wrong(query, text)
+    slip = first_false_calculation(query, text)
     return None if slip is None else (slip.step, slip.quote)
 
 
@@ -46,17 +50,17 @@ def test_the_first_of_several_counts() -> None:
     assert found("1 + 1 = 3\n2 + 2 = 5\nA: 5") == (1, "1 + 1 = 3")
 
 
-def test_what_it_comes_to_is_told() -> None:
-    slip = first_wrong(QUERY, "She makes 9 * 2.5 = 22\nA: 22")
+def test_the_computed_value_is_reported() -> None:
+    slip = first_false_calculation(QUERY, "She makes 9 * 2.5 = 22\nA: 22")
     assert slip is not None
     assert slip.value == Fraction(45, 2)
-    assert slip.complaint == "'9 * 2.5 = 22', but it is 22.5"
+    assert slip.description == "'9 * 2.5 = 22', but it is 22.5"
 
 
-def test_nobody_divides_by_zero() -> None:
-    slip = first_wrong(QUERY, "9 / (3 - 3) = 9\nA: 9")
+def test_division_by_zero_is_a_false_calculation() -> None:
+    slip = first_false_calculation(QUERY, "9 / (3 - 3) = 9\nA: 9")
     assert slip is not None
-    assert (slip.value, slip.complaint) == (None, "'9 / (3 - 3) = 9', but it is not defined")
+    assert (slip.value, slip.description) == (None, "'9 / (3 - 3) = 9', but it is not defined")
 
 
 # What is not
@@ -73,17 +77,17 @@ def test_nobody_divides_by_zero() -> None:
         "Half of 4 + 2 = 4\nA: 4",
     ],
 )
-def test_what_reads_as_right_in_some_way_is_not_false(text: str) -> None:
+def test_a_calculation_right_in_some_reading_is_not_false(text: str) -> None:
     assert found(text) is None
 
 
-def test_what_the_query_writes_is_not_the_responses() -> None:
+def test_text_of_the_query_is_not_the_responses_own() -> None:
     text = "It is said that 2 + 2 = 5, and 2 + 2 = 4.\nA: no"
     assert found(text) == (1, "2 + 2 = 5")
     assert found(text, "Why is 2 + 2 = 5 wrong?") is None
 
 
-def test_what_stands_in_no_step_counts_to_the_step_before_it() -> None:
+def test_text_outside_steps_belongs_to_the_step_before() -> None:
     """Nothing is hidden behind the answer, or outside the tags."""
     assert found("She makes 18.\nA: 9 * 2 = 19") == (1, "9 * 2 = 19")
     assert found("1 + 1 = 3 <think>1 + 1 = 2</think> 1 + 1 = 4") == (1, "1 + 1 = 3")
@@ -95,16 +99,16 @@ def test_what_stands_in_no_step_counts_to_the_step_before_it() -> None:
 )
 def test_the_first_false_line_is_the_one_found(right: list[bool], form: str) -> None:
     lines = [form.format(7 + place, 8 + place + (not one)) for place, one in enumerate(right)]
-    slip = first_wrong(QUERY, "\n".join([*lines, "A: 7"]))
+    slip = first_false_calculation(QUERY, "\n".join([*lines, "A: 7"]))
     assert (slip and slip.step) == (None if all(right) else right.index(False) + 1)
 
 
 @given(st.text("0123456789+-*/=().,$ x<>\n", max_size=120))
-def test_in_any_text_what_is_quoted_stands_in_its_step(text: str) -> None:
-    slip = first_wrong("", text)
+def test_every_quotation_is_in_its_step_in_any_text(text: str) -> None:
+    slip = first_false_calculation("", text)
     if slip is not None:
         assert slip.quote == text[slip.start : slip.end]
-        assert segments(text)[slip.step - 1].start <= slip.start
+        assert split_steps(text)[slip.step - 1].start <= slip.start
 
 
 HOSTILE = ["<<", "<<1+1=2>>3 ", "<<1=", ">>1", "1+1=3 ", "<<1+1=2>>3\n", "1+1=3\n"]
@@ -112,7 +116,7 @@ HOSTILE = ["<<", "<<1+1=2>>3 ", "<<1=", ">>1", "1+1=3 ", "<<1+1=2>>3\n", "1+1=3\
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_long_hostile_text_is_read_as_any(piece: str) -> None:
-    slip = first_wrong("", piece * 20_000)
+    slip = first_false_calculation("", piece * 20_000)
     assert slip is None or slip.step >= 1
 
 
@@ -133,7 +137,7 @@ def test_the_reward_is_the_share_of_the_steps_before_the_first_false_one() -> No
     assert [evidence.quote for evidence in one.evidence] == ["18 - 1 = 16"]
 
 
-def test_every_false_calculation_is_quoted_where_it_stands() -> None:
+def test_every_false_calculation_is_quoted_with_its_offsets() -> None:
     text = "1 + 1 = 3\n2 + 2 = 5\nA: 5"
     one = verdict(text)
     assert (one.score, one.native) == (0.0, 1)

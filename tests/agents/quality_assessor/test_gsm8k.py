@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.quality_assessor.arithmetic import Slip, first_wrong, slips
-from jurygraph.agents.quality_assessor.segments import segments
+from jurygraph.agents.quality_assessor.arithmetic import (
+    FalseCalculation,
+    find_false_calculations,
+)
+from jurygraph.agents.quality_assessor.segments import split_steps
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
+from tests.agents.quality_assessor.test_arithmetic import first_false_calculation
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 
@@ -30,12 +34,14 @@ def problems() -> list[tuple[Task, tuple[Response, ...]]]:
     return [(task, tuple(responses)) for task, responses in read_tasks(SOLUTIONS)]
 
 
-def judged(problems: list[tuple[Task, tuple[Response, ...]]], correct: bool) -> Iterator[tuple[str, Slip | None]]:
+def judged(
+    problems: list[tuple[Task, tuple[Response, ...]]], correct: bool
+) -> Iterator[tuple[str, FalseCalculation | None]]:
     for task, responses in problems:
         assert isinstance(task.query, str)
         for response in responses:
             if response.metadata["is_correct"] is correct:
-                yield response.id, first_wrong(task.query, response.text)
+                yield response.id, first_false_calculation(task.query, response.text)
 
 
 def test_no_right_step_of_a_right_solution_is_called_wrong(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
@@ -48,7 +54,7 @@ def test_no_right_step_of_a_right_solution_is_called_wrong(problems: list[tuple[
 def test_no_step_of_a_reference_is_called_wrong(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
     references = [(str(task.query), task.reference) for task, _ in problems]
     assert len(references) == 400
-    assert [text for query, text in references if first_wrong(query, text or "") is not None] == []
+    assert [text for query, text in references if first_false_calculation(query, text or "") is not None] == []
 
 
 def test_false_calculations_of_wrong_solutions_are_found(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
@@ -63,14 +69,14 @@ def test_every_line_before_the_answers_is_a_step(problems: list[tuple[Task, tupl
     assert len(with_answer) == 1995
     for text in with_answer:
         lines = [line.strip() for line in text.split("\n")[:-1] if any(map(str.isalnum, line))]
-        assert [step.text for step in segments(text)] == lines
+        assert [step.text for step in split_steps(text)] == lines
 
 
 @pytest.mark.slow
-def test_what_is_quoted_stands_in_its_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
+def test_every_quotation_is_in_its_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
     for task, responses in problems:
         for response in responses:
-            steps = segments(response.text)
-            for slip in slips(str(task.query), response.text, steps):
+            steps = split_steps(response.text)
+            for slip in find_false_calculations(str(task.query), response.text, steps):
                 assert response.text[slip.start : slip.end] == slip.quote
                 assert slip.quote in steps[slip.step - 1].text

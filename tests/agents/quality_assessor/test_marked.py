@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.quality_assessor.segments import segments
+from jurygraph.agents.quality_assessor.segments import split_steps
 from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parents[3]
@@ -81,7 +81,7 @@ class TestTheFile:
     ) -> None:
         for mark in marks:
             *steps, answer = lines(solutions[mark.response][1])
-            assert [segment.text for segment in segments(solutions[mark.response][1].text)] == steps
+            assert [segment.text for segment in split_steps(solutions[mark.response][1].text)] == steps
             assert answer.startswith("A: ")
 
     def test_names_another_step_only_where_there_is_one(
@@ -115,9 +115,7 @@ def found(mark: Mark, named: float | None) -> Found:
     return "later" if named > mark.step else "earlier"
 
 
-def test_what_code_alone_finds_of_the_marked_steps(
-    marks: list[Mark], solutions: dict[str, tuple[Task, Response]]
-) -> None:
+def test_steps_found_unsound_by_code_alone(marks: list[Mark], solutions: dict[str, tuple[Task, Response]]) -> None:
     table: Counter[tuple[Kind, Found]] = Counter()
     with Jury.from_config({"evaluators": ["quality.arithmetic"]}) as jury:
         for mark in marks:

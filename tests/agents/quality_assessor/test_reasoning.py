@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Response, Task, Trace, Verdict
-from jurygraph.agents.quality_assessor.reasoning import FACTS_SHOWN, MOST_JUDGED
+from jurygraph.agents.quality_assessor.reasoning import MAX_FACTS_LENGTH, MAX_STEPS_JUDGED
 from jurygraph.conformance import check_evaluator
 from tests.agents.judging.hearing import replying, scored, user
 from tests.models.server import Answer, said, serving, status
@@ -119,7 +119,7 @@ def test_an_earlier_fault_comes_before_false_arithmetic() -> None:
 # What is asked
 
 
-def test_each_step_stands_in_a_fence_of_its_own_beside_task_and_response() -> None:
+def test_each_step_has_its_own_fence_next_to_task_and_response() -> None:
     _, (body,) = heard(SOUND)
     shown = re.findall(r"step_([0-9]+):\n<<<step ([0-9a-f]{16})\n(.*?)\nstep \2>>>", user(body), re.DOTALL)
     assert [(int(number), text) for number, _, text in shown] == list(enumerate(SOLUTION.split("\n")[:-1], start=1))
@@ -138,19 +138,19 @@ def test_facts_are_shown_where_they_are_not_too_long() -> None:
     facts = {"hens": [{"name": "Berta", "eggs": 16}]}
     _, (body,) = heard(SOUND, task=TASK.model_copy(update={"facts": facts}))
     assert json.dumps(facts, sort_keys=True) in user(body)
-    _, (body,) = heard(SOUND, task=TASK.model_copy(update={"facts": {"hens": "e" * FACTS_SHOWN}}))
+    _, (body,) = heard(SOUND, task=TASK.model_copy(update={"facts": {"hens": "e" * MAX_FACTS_LENGTH}}))
     assert "What is known besides" not in user(body)
 
 
 @pytest.mark.parametrize("text", ["", "A: 18", " \n"])
-def test_a_response_without_steps_is_worth_nothing_and_nobody_is_asked(text: str) -> None:
+def test_a_response_without_steps_gets_no_credit_and_no_request(text: str) -> None:
     trace, bodies = heard(SOUND, text=text)
     assert [(one.status, one.score, one.met, one.call) for one in trace.verdicts] == [("ok", 0.0, False, None)] * 3
     assert bodies == []
 
 
 def test_a_response_of_too_many_steps_is_not_judged_and_is_to_blame() -> None:
-    text = "\n".join(f"line {number}" for number in range(MOST_JUDGED + 1))
+    text = "\n".join(f"line {number}" for number in range(MAX_STEPS_JUDGED + 1))
     trace, bodies = heard(SOUND, text=text)
     for verdict in trace.verdicts:
         assert verdict.failure is not None
@@ -160,8 +160,8 @@ def test_a_response_of_too_many_steps_is_not_judged_and_is_to_blame() -> None:
 
 
 def test_as_many_steps_as_may_be_are_judged_in_one_call() -> None:
-    text = "\n".join(f"line {number}" for number in range(MOST_JUDGED))
-    trace, bodies = heard(steps((60, fault("facts", "line 59")), number=MOST_JUDGED), text=text)
+    text = "\n".join(f"line {number}" for number in range(MAX_STEPS_JUDGED))
+    trace, bodies = heard(steps((60, fault("facts", "line 59")), number=MAX_STEPS_JUDGED), text=text)
     assert {one.subject: one.score for one in trace.verdicts} == {"accuracy": 1.0, "facts": 59 / 60, "coherence": 1.0}
     assert len(bodies) == 1
 
@@ -192,7 +192,7 @@ def test_a_malformed_reply_is_repaired_once(reply: Any) -> None:
 
 
 @pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED)
-def test_one_that_stays_malformed_is_no_credit(reply: Any) -> None:
+def test_a_reply_malformed_twice_gives_no_credit(reply: Any) -> None:
     trace, bodies = heard(reply)
     assert [(one.status, one.score) for one in trace.verdicts] == [("failed", None)] * 3
     assert {one.failure.kind for one in trace.verdicts if one.failure} == {"malformed"}
@@ -228,7 +228,7 @@ ELSEWHERE = {
 
 
 @pytest.mark.parametrize("quote", ELSEWHERE.values(), ids=ELSEWHERE)
-def test_a_fault_that_quotes_what_does_not_stand_in_its_step_is_told_once_and_then_failed(quote: str) -> None:
+def test_a_fault_without_a_quotation_from_its_step_fails_after_one_repair(quote: str) -> None:
     wrong = steps((3, fault("coherence", quote)))
     trace, (_, second) = heard(wrong)
     found = {verdict.subject: verdict for verdict in trace.verdicts}
@@ -242,14 +242,14 @@ def test_a_fault_that_quotes_what_does_not_stand_in_its_step_is_told_once_and_th
 
 
 @pytest.mark.parametrize("quote", ["she makes 26 dollars", "So she makes 26 dollars.", " she  makes\n26 dollars "])
-def test_one_that_stands_in_its_step_is_evidence_at_its_place(quote: str) -> None:
+def test_a_quotation_from_its_step_is_evidence_with_offsets(quote: str) -> None:
     trace, bodies = heard(steps((3, fault("coherence", quote))))
     (verdict,) = (one for one in trace.verdicts if one.subject == "coherence")
     assert [" ".join(quote.split())] == quoted(verdict)
     assert (verdict.score, len(bodies)) == (2 / 3, 1)
 
 
-def test_of_a_passage_that_stands_in_several_steps_the_one_in_its_step_is_told() -> None:
+def test_a_passage_in_several_steps_is_located_in_its_own_step() -> None:
     text = "Nine eggs are left.\nNine eggs are left.\nA: 9"
     found = verdicts(steps((2, fault("coherence", "eggs are left")), number=2), text=text)
     assert [evidence.start for evidence in found["coherence"].evidence] == [text.rindex("eggs")]
@@ -261,13 +261,13 @@ def test_a_short_step_can_be_quoted_whole() -> None:
 
 
 @pytest.mark.parametrize("second", [WRONG, SOUND])
-def test_a_second_reply_that_quotes_better_or_decides_anew_is_taken(second: dict[str, Any]) -> None:
+def test_a_repaired_reply_with_better_quotations_or_another_decision_is_used(second: dict[str, Any]) -> None:
     found = verdicts(steps((3, fault("accuracy", "26 euros, she says"))), second)
     assert {one.status for one in found.values()} == {"ok"}
     assert found["accuracy"].score == (2 / 3 if second is WRONG else 1.0)
 
 
-def test_an_earlier_fault_that_stands_decides_by_itself() -> None:
+def test_an_earlier_verified_fault_decides_alone() -> None:
     stands, misquoted = (1, fault("facts", "3 of 16 eggs")), (3, fault("facts", "26 euros"))
     assert verdicts(steps(stands, misquoted))["facts"].score == 0.0
     stands, misquoted = (3, fault("facts", "26 dollars.")), (1, fault("facts", "2 of 12 eggs"))
@@ -282,7 +282,7 @@ def test_a_misquoted_fault_leaves_less_than_none_would() -> None:
     assert misquoted.value is None or (sound.value is not None and misquoted.value < sound.value)
 
 
-def test_without_evidence_nobody_looks_for_quotations() -> None:
+def test_without_evidence_checks_quotations_are_not_searched() -> None:
     trace, bodies = heard(steps((3, fault("facts", "26 euros"))), safety={"evidence": False})
     (verdict,) = (one for one in trace.verdicts if one.subject == "facts")
     assert (verdict.score, [one.verified for one in verdict.evidence], len(bodies)) == (2 / 3, [False], 1)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.quality_assessor.segments import MOST_STEPS, segments, step_at
+from jurygraph.agents.quality_assessor.segments import MAX_STEPS, split_steps, step_at
 
 
 def texts(text: str) -> list[str]:
-    return [step.text for step in segments(text)]
+    return [step.text for step in split_steps(text)]
 
 
 # Lines
@@ -60,7 +60,7 @@ def test_each_numbered_marker_begins_a_step_and_lines_behind_it_belong_to_it(mar
     assert texts(text) == [f"{one} Count the eggs\n- 16 - 7 = 9", f"{two} Sell them\nfor 18"]
 
 
-def test_what_stands_before_the_first_marker_belongs_to_the_first_step() -> None:
+def test_text_before_the_first_marker_belongs_to_the_first_step() -> None:
     assert texts("Let us see.\n1. 9 eggs\n2. 18 dollars\nA: 18") == ["Let us see.\n1. 9 eggs", "2. 18 dollars"]
 
 
@@ -106,7 +106,7 @@ def test_only_the_thoughts_are_steps_where_they_are_marked() -> None:
     "text", ["", " \n\t", "***", "A: 18", "The answer is 18.", "<think></think><answer>1</answer>"]
 )
 def test_a_response_without_reasoning_has_no_step(text: str) -> None:
-    assert segments(text) == ()
+    assert split_steps(text) == ()
 
 
 # Any text
@@ -133,7 +133,7 @@ FREE_OF_ANSWERS = st.text("ab3\u00b2é解 .!?_-\n\t\u2028", max_size=80)
 @given(TEXTS)
 def test_steps_stand_in_the_text_in_order_and_do_not_overlap(text: str) -> None:
     behind = 0
-    for number, step in enumerate(segments(text), start=1):
+    for number, step in enumerate(split_steps(text), start=1):
         assert step.number == number
         assert step.start >= behind
         assert step.text == text[step.start : step.end] == step.text.strip()
@@ -144,29 +144,29 @@ def test_steps_stand_in_the_text_in_order_and_do_not_overlap(text: str) -> None:
 @given(FREE_OF_ANSWERS)
 def test_every_letter_and_digit_of_the_reasoning_belongs_to_a_step(text: str) -> None:
     for whole, offset in ((text, 0), (f"<think>{text}</think>Z", len("<think>")), (f"{text}\nA: 18", 0)):
-        steps = segments(whole)
+        steps = split_steps(whole)
         for place, letter in enumerate(text, start=offset):
             assert not letter.isalnum() or step_at(steps, place) is not None
 
 
 @given(TEXTS, st.integers(0, 200))
 def test_a_place_belongs_to_the_step_around_it(text: str, place: int) -> None:
-    steps = segments(text)
+    steps = split_steps(text)
     found = step_at(steps, place)
     around = [step for step in steps if step.start <= place < step.end]
     assert [found] == (around or [None])
 
 
 def test_there_are_no_more_steps_than_stated_and_the_last_holds_the_rest() -> None:
-    steps = segments("\n".join(f"line {number}" for number in range(1, MOST_STEPS + 6)))
-    assert len(steps) == MOST_STEPS
-    assert steps[-2].text == f"line {MOST_STEPS - 1}"
-    assert re.findall("[0-9]+", steps[-1].text) == [str(MOST_STEPS + more) for more in range(6)]
+    steps = split_steps("\n".join(f"line {number}" for number in range(1, MAX_STEPS + 6)))
+    assert len(steps) == MAX_STEPS
+    assert steps[-2].text == f"line {MAX_STEPS - 1}"
+    assert re.findall("[0-9]+", steps[-1].text) == [str(MAX_STEPS + more) for more in range(6)]
 
 
 HOSTILE = ["a. ", "1. \n2. \n", "\n", "(", "1. ", "A: ", "a.b. ", ". . ", "\n\\boxed{}", "****1", "<think>", "e.g. "]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_a_long_hostile_text_is_told_apart_as_any(piece: str) -> None:
-    assert len(segments(piece * 50_000)) <= MOST_STEPS
+def test_a_long_hostile_text_is_distinguished_like_any_other(piece: str) -> None:
+    assert len(split_steps(piece * 50_000)) <= MAX_STEPS

@@ -13,11 +13,10 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import em
 from jurygraph.aggregation.consensus.em import Model, Problem, Rules, _extrapolate
 from jurygraph.aggregation.consensus.fitting import Preset
-from jurygraph.aggregation.consensus.patterns import patterns
-from jurygraph.aggregation.consensus.votes import encode
+from jurygraph.aggregation.consensus.votes import encode, patterns
 from tests.aggregation.consensus.reference import drawn
 
-expect = Problem.expect
+expect = Problem.e_step
 
 
 @cache
@@ -73,7 +72,7 @@ def test_every_e_step_counts_and_the_first_check_at_the_limit_ends_it(
 ) -> None:
     """A leap and the step in its place come between two checks, so that the limit may be passed by them."""
     counted: list[Model] = []
-    monkeypatch.setattr(Problem, "expect", lambda self, model: counted.append(model) or expect(self, model))
+    monkeypatch.setattr(Problem, "e_step", lambda self, model: counted.append(model) or expect(self, model))
     item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
     for limit in range(1, 12):
         counted.clear()
@@ -134,7 +133,7 @@ def test_the_objective_adds_the_log_density_of_both_priors() -> None:
     rules = Rules(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
     model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
     rows = patterns(coded, np.zeros(len(coded.items), dtype=int))
-    found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).expect(model)
+    found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).e_step(model)
     first = 0.6 * 0.7 * 0.8 + 0.4 * 0.4 * 0.1  # both say 0
     second = 0.6 * 0.3 * 0.8 + 0.4 * 0.6 * 0.1  # 1 and 0
     assert found.log_likelihood == pytest.approx(np.log(first) + np.log(second))
@@ -147,7 +146,7 @@ def test_without_priors_the_objective_is_the_log_likelihood() -> None:
     rows = patterns(coded, np.zeros(2, dtype=int))
     model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
     rules = Rules(1.0, 1.0, 1e-300, "posterior", 1e-9, 10, accelerated=False)
-    found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).expect(model)
+    found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).e_step(model)
     assert found.objective == found.log_likelihood
 
 

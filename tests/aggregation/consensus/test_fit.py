@@ -105,7 +105,7 @@ def test_it_finds_confusions_that_it_was_drawn_from() -> None:
     fitted = consensus.fit(item, annotator, label)
     diagonal = np.einsum("acc->ac", fitted.confusion)
     np.testing.assert_allclose(diagonal, 0.75, atol=0.06)
-    assert (fitted.labels() == truth).mean() > 0.9
+    assert (fitted.likeliest_labels() == truth).mean() > 0.9
 
 
 def test_the_priors_stand_in_every_m_step() -> None:
@@ -138,8 +138,8 @@ class TestGold:
         label = np.where(annotator == 2, truth[item], 1 - truth[item])  # two liars against one
         blind = consensus.fit(item, annotator, label, n_classes=2)
         anchored = consensus.fit(item, annotator, label, n_classes=2, gold={i: int(truth[i]) for i in range(10)})
-        assert (blind.labels() == truth).mean() < 0.1
-        assert (anchored.labels() == truth).all()
+        assert (blind.likeliest_labels() == truth).mean() < 0.1
+        assert (anchored.likeliest_labels() == truth).all()
         np.testing.assert_array_equal(anchored.posterior[:10], np.eye(2)[truth[:10]])
 
     def test_items_labelled_alike_are_kept_apart(self) -> None:
@@ -209,7 +209,7 @@ class TestWarmStart:
         ({"tol": 0.0}, "tol is 0.0: more than 0 and less than 1 is needed"),
         ({"tol": 1.0}, "tol is 1.0"),
         ({"max_iter": 0}, "max_iter is 0: at least 1 is needed"),
-        ({"n_classes": 1}, "n_classes is 1: there is nothing to tell apart"),
+        ({"n_classes": 1}, "n_classes is 1: 2 or more are needed"),
         ({"n_classes": True}, "n_classes is True: a whole number is needed"),
     ],
 )
@@ -242,7 +242,7 @@ def test_hard_labels_are_of_the_same_fit(given: dict[str, Any], same: dict[str, 
     item, annotator, label, _ = drawn(30, 3, 3, seed=8, right=0.4)
     hard, fitted = consensus.dawid_skene(item, annotator, label, **given), consensus.fit(item, annotator, label, **same)
     assert list(hard.classes) == list(fitted.classes)
-    assert hard.posterior.tolist() == fitted.hard().posterior.tolist()
+    assert hard.posterior.tolist() == fitted.hard_labels().posterior.tolist()
 
 
 def test_paper_synthetic_starts_from_uniform_shares() -> None:

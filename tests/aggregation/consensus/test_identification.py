@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import identification
-from jurygraph.aggregation.consensus.identification import panel
+from jurygraph.aggregation.consensus import fitting
+from jurygraph.aggregation.consensus.fitting import panel
 from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
 
@@ -17,8 +17,8 @@ def warned(item: object, annotator: object, label: object, k: int = 3) -> str:
 @pytest.mark.parametrize(("annotators", "cells", "unknowns"), [(1, 2, 8), (2, 8, 14)])
 def test_fewer_than_three_annotators_cannot_be_told_apart(annotators: int, cells: int, unknowns: int) -> None:
     item, annotator, label, _ = drawn(50, annotators, 3, seed=0)
-    who = "one annotator" if annotators == 1 else f"{annotators} annotators"
-    sentence = f"{who} cannot be told apart: {cells} free cells for {unknowns} unknowns"
+    who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
+    sentence = f"{who} not identifiable: {cells} free cells for {unknowns} unknowns"
     assert sentence in warned(item, annotator, label)
     assert sentence in str(consensus.too_small(encode(item, annotator, label, range(3))))
 
@@ -28,7 +28,7 @@ def test_free_cells_grow_with_the_classes_and_unknowns_with_their_square(classes
     told = consensus.too_small(encode([0, 0], [0, 1], [0, 1], range(classes)))
     assert told is not None
     assert unknowns in told
-    assert told.endswith("; the estimate rests on where it started")
+    assert told.endswith("; the estimate depends on its start")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_whom_no_item_connects_with_the_rest_are_named_and_the_part_with_most_la
     assert "no item connects the others with s, t: only the class shares join them" in warned(*stray)
     assert consensus.too_small(encode(*stray, range(3))) is None
     apart = np.where(annotator < 2, item, item + 1000)
-    assert "2 annotators cannot be told apart" in warned(apart, annotator, label)
+    assert "2 annotators are not identifiable" in warned(apart, annotator, label)
 
 
 def test_the_part_with_most_labels_comes_first_whoever_labelled_first() -> None:
@@ -124,7 +124,7 @@ def test_whoever_labels_more_weighs_more_in_what_a_class_is_called() -> None:
     votes = encode([0, 1, 2, 0], [0, 0, 0, 1], [0, 1, 1, 1], range(2))
     own, other = [[0.9, 0.1], [0.1, 0.9]], [[0.0, 1.0], [0.2, 0.8]]
     for many, told in (([own, other], []), ([other, own], ["what the model takes for class 0 is called 1 more often"])):
-        found = identification._class_warnings(votes, np.array(many).transpose(1, 0, 2))
+        found = fitting._class_warnings(votes, np.array(many).transpose(1, 0, 2))
         assert [one.partition(":")[0] for one in found] == told
 
 

@@ -64,7 +64,7 @@ def test_an_item_that_one_vote_decides_turns_or_is_tied_without_it(rows: list[Ro
                 max(rest.values(), default=0) > rest[winner] or list(rest.values()).count(rest[winner]) > 1 or not rest
             )
         if not voted.tied[place]:
-            assert turns == (item in voted.decided_by_one())
+            assert turns == (item in voted.items_with_margin_one())
 
 
 def test_an_item_without_a_label_is_of_no_class() -> None:
@@ -77,7 +77,7 @@ def test_of_two_classes_the_margin_is_the_lead_over_the_other() -> None:
     item, annotator = [0, 0, 0, 1, 1, 2, 3], [0, 1, 2, 0, 1, 0, 0]
     voted = consensus.majority_vote(item, annotator, [1, 1, 0, 0, 0, 1, None], classes=[0, 1])
     assert voted.margin.tolist() == [1, 2, 1, 0]
-    assert voted.decided_by_one() == [0, 2]
+    assert voted.items_with_margin_one() == [0, 2]
     assert voted.posterior.tolist() == [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 
 

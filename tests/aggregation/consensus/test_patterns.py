@@ -5,8 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from jurygraph.aggregation.consensus.patterns import patterns
-from jurygraph.aggregation.consensus.votes import encode
+from jurygraph.aggregation.consensus.votes import encode, patterns
 from tests.aggregation.consensus.reference import drawn
 
 ITEM = [0, 0, 1, 1, 2, 3, 3]
@@ -17,7 +16,7 @@ ALIKE = np.zeros(4, dtype=int)
 
 def test_items_with_the_same_rows_are_one_pattern_and_one_without_rows_is_of_none() -> None:
     made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
-    assert made.of.tolist() == [0, 0, -1, 1]
+    assert made.pattern_of_item.tolist() == [0, 0, -1, 1]
     assert (made.weight.tolist(), made.start.tolist(), made.row.tolist()) == ([2.0, 1.0], [0, 2], [0, 0, 1, 1])
     assert made.code.tolist() == [0, 3, 1, 3]  # annotator * 2 + label
     assert made.cells == 4
@@ -27,18 +26,18 @@ def test_items_with_the_same_rows_are_one_pattern_and_one_without_rows_is_of_non
 def test_items_that_are_kept_apart_share_no_pattern() -> None:
     votes = encode(ITEM, ANNOTATOR, LABEL, range(2))
     made = patterns(votes, np.array([0, 1, 0, 0]))
-    assert made.of.tolist() == [0, 1, -1, 2]
+    assert made.pattern_of_item.tolist() == [0, 1, -1, 2]
     assert made.weight.tolist() == [1.0, 1.0, 1.0]
 
 
 def test_what_weighs_nothing_is_left_out_and_its_items_are_of_no_pattern() -> None:
     rows = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
-    without_first = rows.weighed(np.array([0.0, 3.0]))
-    assert without_first.of.tolist() == [-1, -1, -1, 0]
+    without_first = rows.with_weights(np.array([0.0, 3.0]))
+    assert without_first.pattern_of_item.tolist() == [-1, -1, -1, 0]
     assert (without_first.weight.tolist(), without_first.code.tolist()) == ([3.0], [1, 3])
     assert (without_first.row.tolist(), without_first.start.tolist()) == ([0, 0], [0])
-    both = rows.weighed(np.array([0.5, 3.0]))
-    assert both.of.tolist() == rows.of.tolist()
+    both = rows.with_weights(np.array([0.5, 3.0]))
+    assert both.pattern_of_item.tolist() == rows.pattern_of_item.tolist()
     assert (both.weight.tolist(), both.code.tolist()) == ([0.5, 3.0], rows.code.tolist())
     assert (both.row.tolist(), both.start.tolist(), both.cells) == ([0, 0, 1, 1], [0, 2], 4)
 
@@ -48,12 +47,12 @@ def test_items_whose_marks_coincide_are_not_taken_for_alike(monkeypatch: pytest.
     marks = SimpleNamespace(integers=lambda low, high, size, dtype: np.zeros(size, dtype=dtype))
     monkeypatch.setattr(np.random, "default_rng", lambda seed: marks)
     made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
-    assert made.of.tolist() == [0, 1, -1, 2]
+    assert made.pattern_of_item.tolist() == [0, 1, -1, 2]
     assert made.code.tolist() == [0, 3, 0, 3, 1, 3]
     repeated = patterns(encode([0, 1, 1], [0, 0, 0], [1, 1, 1], range(2)), ALIKE[:2])
-    assert repeated.of.tolist() == [0, 1]
+    assert repeated.pattern_of_item.tolist() == [0, 1]
     apart = patterns(encode([0, 1], [0, 0], [1, 1], range(2)), np.array([0, 1]))
-    assert apart.of.tolist() == [0, 1]
+    assert apart.pattern_of_item.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("groups", [1, 4])
@@ -64,10 +63,10 @@ def test_of_thousands_of_items_those_alike_are_one_pattern_each(groups: int) -> 
     said = list(zip(*label.reshape(3000, 4).T.tolist(), apart.tolist(), strict=True))
     place = {one: number for number, one in enumerate(dict.fromkeys(said))}
     assert len(place) < 2000
-    assert made.of.tolist() == [place[one] for one in said]
+    assert made.pattern_of_item.tolist() == [place[one] for one in said]
     assert made.weight.tolist() == [said.count(one) for one in place]
 
 
 def test_a_group_is_no_label() -> None:
     made = patterns(encode([0, 1, 2], [0, 0, 0], [2, 1, 1], range(3)), np.array([2, 1, 1]))
-    assert made.of.tolist() == [0, 1, 1]
+    assert made.pattern_of_item.tolist() == [0, 1, 1]

@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from jurygraph.aggregation.consensus.repeating import _current_folder_not_importable, every
+from jurygraph.aggregation.consensus.resampling import _current_folder_not_importable, run_each
 from jurygraph.errors import PlanError
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_results_stand_in_the_order_of_what_is_given_and_each_is_reported(jobs: int) -> None:
     told: list[int] = []
-    assert every(math.factorial, [3, 0, 5, 1], jobs, told.append) == [6, 1, 120, 1]
+    assert run_each(math.factorial, [3, 0, 5, 1], jobs, told.append) == [6, 1, 120, 1]
     assert told == [1, 1, 1, 1]
 
 
 def test_many_more_than_there_are_processes_come_in_their_order_too() -> None:
-    assert every(math.factorial, list(range(70)), 2) == [math.factorial(number) for number in range(70)]
+    assert run_each(math.factorial, list(range(70)), 2) == [math.factorial(number) for number in range(70)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_processes_are_started_anew_no_more_than_there_is_work_and_take_it_in_po
             return map(function, given)
 
     monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", Here)
-    assert every(math.factorial, range(work), jobs) == [math.factorial(number) for number in range(work)]
+    assert run_each(math.factorial, range(work), jobs) == [math.factorial(number) for number in range(work)]
     assert started == ([] if processes is None else [processes, "spawn", "1", portion])
 
 
@@ -67,7 +67,7 @@ def test_what_processes_may_import_is_restored(
 
 def test_no_jobs_are_refused() -> None:
     with pytest.raises(PlanError, match=r"^jobs is 0: at least 1 is needed"):
-        every(math.factorial, [1], 0)
+        run_each(math.factorial, [1], 0)
 
 
 def test_processes_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
@@ -76,9 +76,9 @@ def test_processes_import_nothing_from_the_current_folder(tmp_path: Path) -> Non
     script.parent.mkdir()
     script.write_text(
         "from operator import neg\n"
-        "from jurygraph.aggregation.consensus.repeating import every\n"
+        "from jurygraph.aggregation.consensus.resampling import run_each\n"
         "if __name__ == '__main__':\n"
-        "    print(every(neg, [1, 2], jobs=2))\n"
+        "    print(run_each(neg, [1, 2], jobs=2))\n"
     )
     done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout == "[-1, -2]\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, rankdata
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.stability import _stability, tau_b
+from jurygraph.aggregation.consensus.resampling import _stability, tau_b
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
 
@@ -98,7 +98,7 @@ def test_the_four_figures_are_those_of_subsets_one_by_one(items_of_d: int, own: 
             one = consensus.majority_vote(*columns, own.get("ties", "first"), **known)
         else:
             fit = consensus.fit(*columns, "paper", **known)
-            one = fit if method == "stableval" else fit.hard()  # type: ignore[assignment]
+            one = fit if method == "stableval" else fit.hard_labels()  # type: ignore[assignment]
         by_agent = one.agent_scores(agent[rows], own.get("values"), bootstrap=0)
         return np.array([by_agent[name].score for name in "abcd"])
 
@@ -172,7 +172,7 @@ def test_gold_items_stay_gold_in_every_subset() -> None:
         ({"subsets": 1}, "subsets is 1: at least 2 are needed"),
         ({"fraction": 0.0}, "fraction is 0.0: more than 0 and at most 1 is needed"),
         ({"fraction": 1.01}, "fraction is 1.01"),
-        ({"fraction": 0.1}, "a share of 0.1 of 6 annotators is nobody; take a larger fraction"),
+        ({"fraction": 0.1}, "a share of 0.1 of 6 annotators is empty; take a larger fraction"),
         ({"jobs": 0}, "jobs is 0"),
         ({"seed": 2**32}, "seed is 4294967296: a whole number from 0 to 4294967295 is needed"),
         ({"seed": -1}, "seed is -1"),
@@ -227,7 +227,7 @@ class TestRefits:
         item, annotator, label, agent = sparse_panel()
         fitted = consensus.fit(item, annotator, label, "paper")
         values = [0.0, 1.0, 5.0]
-        found = consensus.refit_intervals(fitted, agent, values=values, published=True)
+        found = consensus.refit_intervals(fitted, agent, values=values, as_published=True)
         draw = np.random.RandomState(42)
         scores = []
         for _ in range(10):
@@ -242,7 +242,7 @@ class TestRefits:
     def test_an_annotator_has_the_intervals_of_its_own_accuracy_leniency_and_strictness(self) -> None:
         item, annotator, label, agent = sparse_panel()
         fitted = consensus.fit(item, annotator, label, "paper")
-        found = consensus.refit_intervals(fitted, agent, published=True).annotators
+        found = consensus.refit_intervals(fitted, agent, as_published=True).annotators
         draw = np.random.RandomState(42)
         drawn_rows = [np.isin(item, draw.choice(24, 24, replace=True)) for _ in range(10)]
         again = [
@@ -260,14 +260,14 @@ class TestRefits:
         told: list[int] = []
         found = consensus.refit_intervals(fitted, agent, report=told.append)
         assert told == [1] * 200
-        stated = {"resamples": 200, "seed": 0, "prompt": item, "published": False, "jobs": 1}
+        stated = {"resamples": 200, "seed": 0, "prompt": item, "as_published": False, "jobs": 1}
         assert consensus.refit_intervals(fitted, agent, **stated) == found
 
     def test_items_of_one_prompt_are_drawn_together(self) -> None:
         """Of two prompts: both, or one of them twice."""
         item, annotator, label, _ = panel(items=8)
         fitted = consensus.fit(item, annotator, label, "paper")
-        found = consensus.refit_intervals(fitted, ["x"] * len(item), resamples=40, prompt=item % 2, published=False)
+        found = consensus.refit_intervals(fitted, ["x"] * len(item), resamples=40, prompt=item % 2, as_published=False)
         scores = []
         for one in ([0, 0], [0, 1], [1, 1]):
             rows = np.concatenate([np.flatnonzero(item % 2 == prompt) for prompt in one])

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus import agents
+from jurygraph.aggregation import bootstrap, consensus
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, drawn, votes
 
@@ -41,7 +40,7 @@ def test_words_without_an_order_have_no_credit_of_their_own() -> None:
 
 def test_a_scale_of_one_class_says_no_credit_but_what_is_given() -> None:
     one = consensus.majority_vote(["x", "y"], [0, 0], ["yes", "yes"])
-    with pytest.raises(PlanError, match=r"^every label is 'yes', which says no credit; name the whole scale"):
+    with pytest.raises(PlanError, match=r"^every label is 'yes', which gives no credit; name all classes"):
         one.credit()
     assert one.credit([3.0]).tolist() == [3.0, 3.0]
     assert consensus.majority_vote([0, 1], [0, 0], [5, 7]).credit().tolist() == [0.0, 1.0]
@@ -63,7 +62,7 @@ def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:
 def test_the_interval_is_that_of_a_bootstrap_of_the_mean() -> None:
     """Against the normal one, which it comes near for many items."""
     one, _ = fitted(900, seed=3)
-    score = one.agent_scores(["x"] * len(one.votes.of_row), bootstrap=4000)["x"]
+    score = one.agent_scores(["x"] * len(one.votes.item_of_row), bootstrap=4000)["x"]
     half = 1.96 * one.credit().std(ddof=1) / np.sqrt(len(one.items))
     assert score.low == pytest.approx(score.score - half, abs=0.1 * half)
     assert score.high == pytest.approx(score.score + half, abs=0.1 * half)
@@ -74,7 +73,7 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawn at once or in portions, with as many resamples as are asked for."""
-    monkeypatch.setattr(agents, "_DRAWS_PER_BATCH", at_once)
+    monkeypatch.setattr(bootstrap, "DRAWS_PER_BATCH", at_once)
     item, annotator, label, _ = drawn(24, 4, 3, seed=0)
     one = consensus.fit(item, annotator, label)
     agent, prompt = np.array(["a", "b", "c"])[item % 3], item // 6
@@ -221,29 +220,29 @@ def test_an_annotators_interval_narrows_with_its_labels() -> None:
 def test_ambiguity_is_what_the_likeliest_class_lacks() -> None:
     one, _ = fitted()
     np.testing.assert_allclose(one.ambiguity(), 1 - one.posterior.max(axis=1))
-    np.testing.assert_array_equal(one.hard().ambiguity(), 0.0)
-    np.testing.assert_array_equal(one.hard().labels(), one.labels())
+    np.testing.assert_array_equal(one.hard_labels().ambiguity(), 0.0)
+    np.testing.assert_array_equal(one.hard_labels().likeliest_labels(), one.likeliest_labels())
     item, annotator, label, _ = drawn(60, 4, 3, 0)
-    np.testing.assert_array_equal(consensus.dawid_skene(item, annotator, label).posterior, one.hard().posterior)
+    np.testing.assert_array_equal(consensus.dawid_skene(item, annotator, label).posterior, one.hard_labels().posterior)
 
 
 class TestNewItems:
     def test_an_item_of_the_fit_has_the_posterior_that_it_had(self) -> None:
         item, annotator, label, _ = drawn(200, 4, 3, seed=9)
         one = consensus.fit(item, annotator, label, tol=1e-12)
-        again = one.apply(item, annotator, label)
+        again = one.predict(item, annotator, label)
         np.testing.assert_allclose(again.posterior, one.posterior, atol=1e-8)
 
     def test_nothing_said_leaves_the_shares_of_the_classes(self) -> None:
         one, _ = fitted()
-        new = one.apply(["x", "y"], [0, 1], [None, 2])
+        new = one.predict(["x", "y"], [0, 1], [None, 2])
         np.testing.assert_allclose(new.posterior[0], one.prior)
 
     @given(votes(most=12))
     def test_it_is_bayes_rule_label_by_label(self, rows: list[Row]) -> None:
         one, _ = fitted()
         rows = [row for row in rows if row[1] < 4]
-        new = one.apply(*([row[column] for row in [*rows, (0, 2, 1)]] for column in range(3)))
+        new = one.predict(*([row[column] for row in [*rows, (0, 2, 1)]] for column in range(3)))
         for place, item in enumerate(new.items):
             joint = one.prior.copy()
             for own, annotator, label in [*rows, (0, 2, 1)]:
@@ -253,19 +252,19 @@ class TestNewItems:
 
     def test_neither_many_labels_nor_one_that_cannot_be_end_in_nothing(self) -> None:
         one, _ = fitted()
-        many = one.apply([0] * 5000, [0, 1] * 2500, [0, 1] * 2500)
+        many = one.predict([0] * 5000, [0, 1] * 2500, [0, 1] * 2500)
         assert many.posterior.sum() == pytest.approx(1.0)
         rows = [0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]
         sure = consensus.fit(*rows, n_classes=2, prior_confusion=1.0, gold={0: 0, 1: 1})
         assert sure.confusion.min() == 0.0
-        assert sure.apply([7, 7], [0, 1], [0, 1]).posterior == pytest.approx(np.array([[0.5, 0.5]]))
+        assert sure.predict([7, 7], [0, 1], [0, 1]).posterior == pytest.approx(np.array([[0.5, 0.5]]))
         one_class = consensus.fit(*rows, n_classes=2, gold={0: 0, 1: 0})
         assert one_class.prior.tolist() == [1.0, 0.0]
-        assert one_class.apply([7], [0], [0]).posterior == pytest.approx(np.array([[1.0, 0.0]]))
+        assert one_class.predict([7], [0], [0]).posterior == pytest.approx(np.array([[1.0, 0.0]]))
 
     def test_a_stranger_is_refused(self) -> None:
         one, _ = fitted()
         with pytest.raises(PlanError, match=r"^nothing is known of annotator 'z': it was not in the fit"):
-            one.apply(["x"], ["z"], [0])
+            one.predict(["x"], ["z"], [0])
         with pytest.raises(PlanError, match="is none of the classes"):
-            one.apply(["x"], [0], [3])
+            one.predict(["x"], [0], [3])

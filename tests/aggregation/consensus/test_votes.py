@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.patterns import patterns
-from jurygraph.aggregation.consensus.votes import encode
+from jurygraph.aggregation.consensus.votes import encode, patterns
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, votes
 
@@ -35,14 +34,14 @@ def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named
     items, annotators = (list(dict.fromkeys(row[column] for row in named)) for column in range(2))
     assert (coded.items, coded.annotators, coded.classes, coded.ranked) == (items, annotators, SCALE, True)
     assert coded.shape == (len(items), len(annotators), 3)
-    assert coded.of_row.tolist() == [items.index(row[0]) for row in named]
+    assert coded.item_of_row.tolist() == [items.index(row[0]) for row in named]
     assert coded.item.tolist() == [items.index(row[0]) for row in said]
     assert coded.annotator.tolist() == [annotators.index(row[1]) for row in said]
     assert coded.label.tolist() == [SCALE.index(row[2]) for row in said]  # type: ignore[arg-type]
-    assert coded.abstained == len(rows) - len(said)
-    assert coded.repeated == len(said) - len({row[:2] for row in said})
+    assert coded.abstentions == len(rows) - len(said)
+    assert coded.repeated_rows == len(said) - len({row[:2] for row in said})
     assert coded.counts.tolist() == [[said_of(said, one).count(c) for c in SCALE] for one in items]
-    assert coded.labelled.tolist() == [bool(said_of(said, one)) for one in items]
+    assert coded.has_label.tolist() == [bool(said_of(said, one)) for one in items]
 
 
 def said_of(rows: list[tuple[Any, Any, Any]], item: Hashable) -> list[Any]:
@@ -82,9 +81,9 @@ def test_patterns_hold_every_row_of_every_item(rows: list[Row]) -> None:
     ends = np.append(made.start, len(made.code))
     for place, one in enumerate(coded.items):
         own = sorted(coded.annotators.index(by) * 3 + said for which, by, said in rows if which == one)
-        pattern = made.of[place]
+        pattern = made.pattern_of_item[place]
         assert made.code[ends[pattern] : ends[pattern + 1]].tolist() == own
-    assert made.weight.tolist() == np.bincount(made.of).tolist()
+    assert made.weight.tolist() == np.bincount(made.pattern_of_item).tolist()
     assert len({tuple(made.code[a:b]) for a, b in pairwise(ends)}) == len(made.weight)
 
 
@@ -93,9 +92,9 @@ def test_rows_of_some_annotators_are_those_that_they_gave(rows: list[Row]) -> No
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
     coded = encode(item, annotator, label, range(3))
     kept = np.array([one % 2 == 0 for one in range(len(coded.annotators))])
-    own = coded.by(kept)
-    assert (own.classes, own.ranked, own.abstained) == (coded.classes, coded.ranked, 0)
-    assert own.of_row.tolist() == own.item.tolist()
+    own = coded.select_annotators(kept)
+    assert (own.classes, own.ranked, own.abstentions) == (coded.classes, coded.ranked, 0)
+    assert own.item_of_row.tolist() == own.item.tolist()
     there = [
         (coded.items[i], coded.annotators[a], int(c))
         for i, a, c in zip(coded.item, coded.annotator, coded.label, strict=True)
@@ -112,7 +111,7 @@ def test_rows_of_some_annotators_are_those_that_they_gave(rows: list[Row]) -> No
 def test_nothing_said_is_an_abstention(nothing: object) -> None:
     said = ["a", "b"] if nothing == "" else [0, 1]
     fitted = consensus.fit([1, 1, 2, 3], [1, 2, 1, 1], [said[0], said[1], said[1], nothing], classes=said)  # type: ignore[list-item]
-    assert fitted.votes.abstained == 1
+    assert fitted.votes.abstentions == 1
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
     assert [one for one in fitted.warnings if "abstention" in one or "without a label" in one] == [
         "abstentions, left out: 1",
@@ -131,11 +130,11 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
         ([1, 2], [1, ""], [0, 1], r"annotator\[1\] is empty"),
         ([1, 2], [1, 1], [0, "x"], "label: no order between int, str"),
         ([[1], [2]], [1, 1], [0, 1], r"item has shape \(2, 1\) where one value a row is needed"),
-        ([1, 2], [1, [1, 2]], [0, 1], "annotator is no list: "),
+        ([1, 2], [1, [1, 2]], [0, 1], "annotator is not a list: "),
         ([1, 2], [1, 1], 0, r"label has shape \(\)"),
         ([1, 2], [1, 1], [{}, {}], "label: unhashable type: 'dict'; give numbers or text"),
         ([1, {}], [1, 1], [0, 1], "item: unhashable type: 'dict'; give numbers or text"),
-        ([1, 2], [1, 1], [3, 3], "every label is 3: nothing to tell apart; name the whole scale"),
+        ([1, 2], [1, 1], [3, 3], "every label is 3: at least two classes are needed; name the whole scale"),
     ],
 )
 def test_rows_that_cannot_be_read_are_refused(item: list, annotator: list, label: list, wrong: str) -> None:  # type: ignore[type-arg]
@@ -208,7 +207,7 @@ def test_hardly_any_rows_have_an_answer(rows: list[Row]) -> None:
 
 def test_repeated_rows_are_counted_and_each_counts() -> None:
     fitted = consensus.fit([0, 0, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0], n_classes=2)
-    assert fitted.votes.repeated == 1
+    assert fitted.votes.repeated_rows == 1
     assert "rows that repeat an item and annotator: 1; each counts" in fitted.warnings
     assert fitted.votes.counts[0].tolist() == [1, 2]
 
@@ -229,5 +228,5 @@ def test_a_scale_that_is_none_is_refused(scale: dict[str, object], wrong: str) -
 @pytest.mark.parametrize("column", [list, np.array])
 def test_empty_bytes_say_nothing_as_empty_text_does(column: Callable[[Any], Any]) -> None:
     fitted = consensus.fit([0, 1, 2], [0, 0, 0], column([b"a", b"", b"b"]))
-    assert fitted.votes.abstained == 1
+    assert fitted.votes.abstentions == 1
     assert fitted.classes == [b"a", b"b"]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Cells, PlanError
+from jurygraph import PlanError, ScoreMatrix
 from jurygraph.judges.consensus.combiner import ConsensusOfJudges
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 
 LEVELS = (0.0, 0.5, 1.0)
 HONEST = [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]
@@ -25,22 +25,22 @@ KNOWN = {
 COMBINER = ConsensusOfJudges()
 
 
-def inputs(*judges: str, weight: float = 1.0, mass: float = 1.0) -> dict[str, Input]:
-    return {one: Input(questions=(one,), weights=(weight,), mass=mass) for one in judges}
+def inputs(*judges: str, weight: float = 1.0, mass: float = 1.0) -> dict[str, ComponentInput]:
+    return {one: ComponentInput(questions=(one,), weights=(weight,), total_weight=mass) for one in judges}
 
 
 def frozen(*judges: str, **params: Any) -> dict[str, Any]:
     return COMBINER.freeze(inputs(*judges), params)
 
 
-def cells(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dict[str, Cells]:
+def cells(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dict[str, ScoreMatrix]:
     """One response; None is a vote that was asked for and not judged."""
     return {
-        judge: Cells(
+        judge: ScoreMatrix(
             value=np.array([[fill if one is None else one for one in given]]),
             met=np.zeros((1, len(given)), dtype=np.bool_),
             judged=np.array([[one is not None for one in given]]),
-            live=np.ones((1, len(given)), dtype=np.bool_),
+            applicable=np.ones((1, len(given)), dtype=np.bool_),
             weight=np.ones(len(given)),
         )
         for judge, given in votes.items()
@@ -71,8 +71,8 @@ def test_it_is_the_mean_level_by_bayes_rule(votes: dict[str, list[float]]) -> No
     posterior = by_hand(votes)
     assert made.value[0] == pytest.approx(float(sum(p * Fraction(v) for p, v in zip(posterior, LEVELS, strict=True))))
     for level, share in zip(LEVELS, posterior, strict=True):
-        assert made.figures[f"p({level:g})"][0] == pytest.approx(float(share))
-    assert made.figures["ambiguity"][0] == pytest.approx(float(1 - max(posterior)))
+        assert made.diagnostics[f"p({level:g})"][0] == pytest.approx(float(share))
+    assert made.diagnostics["ambiguity"][0] == pytest.approx(float(1 - max(posterior)))
     assert made.present[0]
 
 
@@ -82,7 +82,7 @@ def test_who_says_the_opposite_of_the_truth_is_believed_the_other_way_round() ->
 
 
 @given(panels, st.data())
-def test_no_judge_that_was_not_heard_is_credit(votes: dict[str, list[float]], data: st.DataObject) -> None:
+def test_a_discarded_judge_gives_no_credit(votes: dict[str, list[float]], data: st.DataObject) -> None:
     """Whatever it could have said, the response gets no more without it; the liar's silence gains nothing either."""
     params = frozen("a", "b", "liar", confusions=KNOWN)
     silent = data.draw(st.sampled_from(sorted(votes)))
@@ -95,12 +95,12 @@ def test_no_judge_that_was_not_heard_is_credit(votes: dict[str, list[float]], da
 
 
 @pytest.mark.parametrize("fill", [0.0, 1.0])
-def test_where_nobody_was_heard_what_an_unjudged_one_counts_counts(fill: float) -> None:
+def test_without_counted_judges_the_failure_rule_applies(fill: float) -> None:
     """Also where a gate stopped every judge: nothing good is found in such a response."""
     for params in (frozen("a", "b", confusions=KNOWN), frozen("a", "b", levels=[0.2, 0.9])):
         made = COMBINER.combine(cells({"a": [None] * 9, "b": [None] * 9}, fill), params)
         assert made.value[0] == fill
-        assert np.isnan(made.figures["ambiguity"][0])
+        assert np.isnan(made.diagnostics["ambiguity"][0])
 
 
 def test_votes_of_one_judge_have_no_order_and_beyond_so_many_ways_the_lowest_level_counts() -> None:
@@ -121,10 +121,10 @@ def test_a_row_hangs_on_itself_alone_whatever_others_lack(
     silent: dict[str, list[float | None]] = {judge: [None] * 3 for judge in same}
     rows = [cells(one) for one in data.draw(st.permutations([same, partly, silent, {**same, "liar": [None] * 3}]))]
     together = {
-        judge: Cells(
+        judge: ScoreMatrix(
             *(
                 np.concatenate([getattr(one[judge], name) for one in rows])
-                for name in ("value", "met", "judged", "live")
+                for name in ("value", "met", "judged", "applicable")
             ),
             np.ones(3),
         )
@@ -133,7 +133,7 @@ def test_a_row_hangs_on_itself_alone_whatever_others_lack(
     assert COMBINER.combine(together, params).value.tolist() == [COMBINER.combine(one, params).value[0] for one in rows]
 
 
-def test_stopped_votes_are_the_worst_in_their_own_direction_beside_failed_ones() -> None:
+def test_stopped_votes_count_the_worst_in_their_direction_next_to_failed_ones() -> None:
     """A penalty under rule gear: what a gate stopped is filled with 1, what failed with 0."""
     params = frozen("a", "b", confusions=KNOWN)
     both = cells({"a": [1.0, None], "b": [None]})
@@ -147,7 +147,7 @@ def test_stopped_votes_are_the_worst_in_their_own_direction_beside_failed_ones()
 def test_a_vote_that_does_not_apply_says_nothing() -> None:
     params = frozen("a", "b", confusions=KNOWN)
     given = cells({"a": [1.0], "b": [0.0]})
-    given["b"].live[:] = False
+    given["b"].applicable[:] = False
     assert COMBINER.combine(given, params).value[0] == pytest.approx(value({"a": [1.0]}, params))
 
 
@@ -174,10 +174,10 @@ def test_no_other_response_changes_a_bit(rows: list[dict[str, list[float]]]) -> 
     same = [{judge: [*said, *said, *said][:3] for judge, said in sorted(row.items())} for row in rows]
     each = [cells(row) for row in same]
     together = {
-        judge: Cells(
+        judge: ScoreMatrix(
             *(
                 np.concatenate([getattr(one[judge], name) for one in each])
-                for name in ("value", "met", "judged", "live")
+                for name in ("value", "met", "judged", "applicable")
             ),
             np.ones(3),
         )
@@ -214,7 +214,7 @@ class TestFreezing:
             ({"confusions": KNOWN, "levels": [0, 0.25, 1]}, "the confusions are of .*; learn them of these levels"),
             ({"confusions": {**KNOWN, "classes": [1.0, 0.5, 0.0]}}, "do not rise; name them from low to high"),
             ({"confusions": {**KNOWN, "digest": "0" * 64}}, "the digest is not that of the rest"),
-            ({"confusions": [1]}, "name a file, or write what stands in it"),
+            ({"confusions": [1]}, "name a file, or write its content"),
             ({"confusions": {**KNOWN, "prior": [1.0, 1.0, 0.0]}}, "params.confusions: .*sums to 2"),
             ({"confusions": {**KNOWN, "annotators": {"b": HONEST}}}, "say nothing of input 'a'.*: b"),
         ],
@@ -229,6 +229,6 @@ class TestFreezing:
             COMBINER.freeze(inputs("a", **changed), {})
 
     def test_a_judge_that_was_left_out_has_no_vote(self) -> None:
-        given = {"a": Input(questions=("a",), weights=(1.0,), gated="zero")}
+        given = {"a": ComponentInput(questions=("a",), weights=(1.0,), gated="zero")}
         with pytest.raises(PlanError, match="input 'a': a judge that was left out has no vote; write `gated: missing`"):
             COMBINER.freeze(given, {})

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jurygraph import Question, Response, Task, Trace, Verdict
+from jurygraph import Question, RecordedVerdict, Response, Task, Trace
 from jurygraph.graphs.planning import view_task
 from jurygraph.judges.few_shot.constructors import Aggregate, Personalized, ReviewerJudge, ZeroShot
 from jurygraph.judges.few_shot.history import ReviewerHistory
@@ -114,7 +114,7 @@ def scored(
     return hearing.scored(script, about, group or (response(),), use=[use], settings=settings, cache=False)
 
 
-def verdicts(traces: Sequence[Trace]) -> dict[str, Verdict]:
+def verdicts(traces: Sequence[Trace]) -> dict[str, RecordedVerdict]:
     """The verdicts on the one response, by question; of samples the first."""
     return {one.question: one for trace in traces for one in reversed(trace.verdicts)}
 

@@ -125,7 +125,7 @@ def file_of(folder: Path, name: str) -> str:
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_wrong_is_named_and_counted_and_the_rest_is_shown(tmp_path: Path, kind: str, name: str) -> None:
+def test_errors_are_named_and_counted_and_the_rest_is_shown(tmp_path: Path, kind: str, name: str) -> None:
     stated = use(kind, history=file_of(tmp_path, name), shots=3)
     with Jury.from_config({"evaluators": [stated]}) as jury:
         (evaluator,) = jury.evaluators.values()
@@ -137,7 +137,7 @@ def test_what_is_wrong_is_named_and_counted_and_the_rest_is_shown(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_where_nothing_can_be_shown_nobody_is_asked_and_no_credit_is_given(tmp_path: Path, kind: str) -> None:
+def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path, kind: str) -> None:
     stated = use(kind, history=file_of(tmp_path, "nobody of that name"), shots=3)
     (trace,), bodies = scored(by_examples(), stated, task("ann"))
     (verdict,) = trace.verdicts
@@ -157,7 +157,7 @@ def test_an_unknown_reviewer_takes_nothing_from_those_who_are_known(tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_more_shots_than_there_are_ratings_show_what_there_is(tmp_path: Path, kind: str) -> None:
+def test_more_shots_than_ratings_show_all_ratings(tmp_path: Path, kind: str) -> None:
     stated = use(kind, history=written(tmp_path, [*FOUR, *BOB]), shots=50)
     with Jury.from_config({"evaluators": [stated]}) as jury:
         (evaluator,) = jury.evaluators.values()
@@ -175,7 +175,7 @@ def test_duplicate_rows_change_nothing_that_is_shown(tmp_path: Path) -> None:
     assert asked[0] == asked[1]
 
 
-def test_of_a_single_reviewer_there_are_no_others_and_neither_judge_is_asked(tmp_path: Path) -> None:
+def test_with_a_single_reviewer_no_judge_is_called(tmp_path: Path) -> None:
     for kind in WITH_EXAMPLES:
         (trace,), bodies = scored(by_examples(), use(kind, history=written(tmp_path, FOUR)), task("ann"))
         assert (bodies, trace.verdicts[0].status) == ([], "abstained")
@@ -244,13 +244,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path, param: str) -> None:
 
 def test_without_a_history_a_judge_with_examples_is_refused() -> None:
     for kind in WITH_EXAMPLES:
-        with pytest.raises(ConfigError, match="history: name a RATINGS file with what reviewers said of other items"):
+        with pytest.raises(ConfigError, match="history: name a RATINGS file with reviewers' ratings of other items"):
             Jury.from_config({"evaluators": [use(kind)]})
 
 
 def test_several_dimensions_ask_for_ratings_that_name_theirs(tmp_path: Path) -> None:
     two = {name: {"text": f"{name}.", "scale": [1, 5]} for name in ("depth", "reach")}
-    with pytest.raises(ConfigError, match="names no `dimension`, and 2 are asked about: 'depth', 'reach'"):
+    with pytest.raises(ConfigError, match="names no `dimension`, and 2 are scored: 'depth', 'reach'"):
         Jury.from_config({"evaluators": [use("personalized", history=written(tmp_path, FOUR), dimensions=two)]})
 
 
@@ -288,7 +288,7 @@ CHANGES: Mapping[str, Callable[[list[Row]], list[Row]]] = {
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_plan_is_refused_once_what_it_shows_is_not_what_it_was(
+def test_a_plan_is_refused_if_its_examples_have_changed(
     tmp_path: Path, change: Callable[[list[Row]], list[Row]], kind: str
 ) -> None:
     said = rows({"ann": (1, 2, 4, 5), "ann2": (1, 2, 4, 5)})
@@ -341,7 +341,7 @@ def _response(name: str) -> Row:
     return {"id": f"{name}/r", "text": f"{JUDGED} {prose(ord(name))}"}
 
 
-def test_doctor_and_score_say_what_is_wrong_with_a_history(tmp_path: Path) -> None:
+def test_doctor_and_score_report_an_invalid_history(tmp_path: Path) -> None:
     with serving(by_examples(min)) as server:
         folder = project(tmp_path, server.url, [*FOUR, *FOUR[:1], *BOB, row("ann", "x", 9)])
         doctor = called("doctor", "--config", folder / "jury.yaml")
@@ -371,7 +371,7 @@ def test_a_run_is_verified_from_any_folder(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.slow
-def test_a_branch_drops_what_belongs_to_the_judged_item_by_what_the_history_says_now(tmp_path: Path) -> None:
+def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_path: Path) -> None:
     said = [*FOUR, *BOB]
     grouped = [row("zoe", "i0", 99, agent="m", group="g"), row("zoe", "a/r", 99, group="g")]
     with serving(by_examples(min)) as server:
@@ -415,7 +415,7 @@ def test_a_run_that_was_stopped_goes_on_only_with_the_history_that_it_was_planne
         assert server.count == 2
     assert stopped.code != 0
     assert changed.code == 2
-    told = "what evaluator personalized read beside the config, such as a history, is not what it was in the run"
+    told = "additional input of evaluator personalized, such as a history, differs from that of the run"
     assert told in changed.err
     assert "Traceback" not in changed.err + checked.err
     assert restored.code == 0, restored.err

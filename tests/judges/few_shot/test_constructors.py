@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Response, Task, Verdict
-from jurygraph.judges.few_shot.choosing import Balanced
-from jurygraph.judges.few_shot.prediction import Predicted
-from jurygraph.models.asking import Reply
+from jurygraph import RecordedVerdict, Response, Task
+from jurygraph.judges.few_shot.dimensions import PredictionForm
+from jurygraph.judges.few_shot.selection import Balanced
+from jurygraph.models.request import Reply
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import (
     ANY_NUMBER,
@@ -95,7 +95,7 @@ def test_at_no_shots_no_history_is_needed(kind: str) -> None:
     assert len(bodies) == 1
 
 
-def test_examples_are_equally_many_whoever_has_the_fewest_and_drawn_alike_by_equal_seeds(tmp_path: Path) -> None:
+def test_every_reviewer_gets_as_many_examples_as_the_one_with_the_fewest_drawn_by_the_seed(tmp_path: Path) -> None:
     thin = written(tmp_path, rows({"ann": (1, 2, 3, 4, 5, 4), "bob": (2, 4)}))
     for who in ("ann", "bob"):
         for seed in (0, 7):
@@ -107,7 +107,7 @@ def test_examples_are_equally_many_whoever_has_the_fewest_and_drawn_alike_by_equ
 
 
 @pytest.mark.parametrize("near", WITH_EXAMPLES, ids=["others' are dropped", "one's own are"])
-def test_nor_does_what_is_dropped_of_one_kind_make_them_differ(tmp_path: Path, near: str) -> None:
+def test_dropped_examples_of_one_kind_do_not_make_them_differ(tmp_path: Path, near: str) -> None:
     whose = "bob" if near == "aggregate" else "ann"
     said = rows({"ann": (1, 2, 3, 4), "bob": (2, 4, 5, 1)})
     said = [{**one, "text": JUDGED} if one["reviewer"] == whose and one["item"] != "i3" else one for one in said]
@@ -158,7 +158,7 @@ def world(offsets: dict[str, float]) -> list[dict[str, Any]]:
     ]
 
 
-def predictions(kind: str, history: str, domain: str, **params: Any) -> dict[str, Verdict]:
+def predictions(kind: str, history: str, domain: str, **params: Any) -> dict[str, RecordedVerdict]:
     """What a judge predicts for everybody, by reviewer."""
     about = task(*OFFSETS, metadata={"domain": domain})
     stated = use(kind, history=history, dimensions=ANY_NUMBER, **params)
@@ -166,7 +166,7 @@ def predictions(kind: str, history: str, domain: str, **params: Any) -> dict[str
     return {str(one.reviewer): one for one in verdicts(traces).values()}
 
 
-def used(verdict: Verdict) -> list[str]:
+def used(verdict: RecordedVerdict) -> list[str]:
     """Who gave the examples that were shown."""
     return [one.reviewer for one in verdict.examples if one.dropped is None]
 
@@ -201,7 +201,7 @@ def test_without_noise_and_offsets_the_two_agree_exactly(tmp_path: Path) -> None
             assert {one.score for one in found.values()} == {base / 10}
 
 
-def test_without_examples_all_three_say_what_the_model_says_by_itself(tmp_path: Path) -> None:
+def test_without_examples_all_three_equal_the_models_own_answer(tmp_path: Path) -> None:
     history = written(tmp_path, world(OFFSETS))
     for kind in KINDS:
         known = {} if kind == "zero-shot" else {"history": history}
@@ -234,7 +234,7 @@ def test_a_thin_history_is_drawn_to_the_aggregate_judge_by_the_stated_rule(tmp_p
     assert [one.reviewer for one in verdict.shrinkage.examples] == ["bob", "bob"]
 
 
-def test_how_thin_it_is_counts_what_may_be_shown_whatever_a_selector_gives(tmp_path: Path) -> None:
+def test_thinness_counts_the_available_examples_under_any_selector(tmp_path: Path) -> None:
     (trace,), _ = shrunk(tmp_path, by_examples(), shrinkage=1.0, choice=f"{__name__}.FirstAlone")
     (verdict,) = trace.verdicts
     assert verdict.shrinkage is not None
@@ -248,7 +248,7 @@ class FirstAlone(Balanced):
         return super().select_examples(input_variables)[:1]
 
 
-def test_its_partner_is_asked_what_the_aggregate_judge_asks(tmp_path: Path) -> None:
+def test_its_partner_gets_the_prompt_of_the_aggregate_judge(tmp_path: Path) -> None:
     _, bodies = shrunk(tmp_path, by_examples(), shrinkage=1.0)
     history = str(tmp_path / "history.jsonl")
     fixed: dict[str, Any] = {"about": task("ann"), "shots": 2, "dimensions": ANY_NUMBER}
@@ -257,7 +257,7 @@ def test_its_partner_is_asked_what_the_aggregate_judge_asks(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("params", [{}, {"shrinkage": 0}, {"shrinkage": 0.0}])
-def test_it_is_off_unless_it_is_asked_for(tmp_path: Path, params: dict[str, float]) -> None:
+def test_it_is_off_by_default(tmp_path: Path, params: dict[str, float]) -> None:
     (trace,), bodies = shrunk(tmp_path, by_examples(), **params)
     (verdict,) = trace.verdicts
     assert (verdict.shrinkage, verdict.native, len(bodies)) == (None, 1.0, 1)
@@ -362,7 +362,7 @@ def test_the_lowest_score_needs_no_quotation_and_a_good_one_is_kept_with_its_pla
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("text", "gate"), [("", "empty"), ("...?!", "punctuation")])
-def test_a_gate_stops_a_response_before_any_judge_is_asked(history: str, kind: str, text: str, gate: str) -> None:
+def test_a_gate_stops_a_response_before_any_judge_is_called(history: str, kind: str, text: str, gate: str) -> None:
     known = {} if kind == "zero-shot" else {"history": history}
     (trace,), bodies = scored(by_examples(), use(kind, **known), task("ann", "bob"), response(text))
     assert bodies == []
@@ -387,7 +387,7 @@ def test_nor_is_a_confidence_that_is_none(confidence: Any) -> None:
     assert [(one.status, one.score) for one in trace.verdicts] == [("failed", None)]
 
 
-def test_half_steps_are_scores_where_the_scale_has_them_and_others_are_none() -> None:
+def test_half_steps_are_scores_only_on_a_scale_that_has_them() -> None:
     halves = {"quality": {**QUALITY["quality"], "step": 0.5}}
     for value, status_of in ((2.5, "ok"), (2.25, "failed")):
         judge = use("zero-shot", dimensions=halves)
@@ -395,7 +395,7 @@ def test_half_steps_are_scores_where_the_scale_has_them_and_others_are_none() ->
         assert [one.status for one in trace.verdicts] == [status_of]
 
 
-def test_steps_other_than_whole_ones_are_told(history: str) -> None:
+def test_fractional_steps_are_described(history: str) -> None:
     told = {0.5: "from 1 (lowest) to 5 (highest) in steps of 0.5, and as", 1: "to 5 (highest), and as"}
     for step, said in (*told.items(), (None, told[1])):
         dimensions = {"quality": {**QUALITY["quality"], "step": step}}
@@ -407,7 +407,7 @@ def test_steps_other_than_whole_ones_are_told(history: str) -> None:
 
 
 @given(st.integers(0, 1000))
-def test_a_confidence_is_the_number_that_was_said_of_a_hundred(tenths: int) -> None:
+def test_a_confidence_is_a_number_out_of_a_hundred(tenths: int) -> None:
     stated = type("Stated", (), {"value": 3, "confidence": tenths / 10})
-    measured = Predicted(1.0, 5.0).measured(stated, Reply(text=""), "score")
+    measured = PredictionForm(1.0, 5.0).measure(stated, Reply(text=""), "score")
     assert measured.confidence == float(f"{tenths / 1000:.3f}")

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Trace, Verdict
+from jurygraph import RecordedVerdict, Trace
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.judges.few_shot.dimensions import READY, Dimension, dimensions_of
-from jurygraph.schema import When
+from jurygraph.judges.few_shot.dimensions import READY_SETS, Dimension, load_dimensions
+from jurygraph.schema import Condition
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import judge, planned, predicted, response, scored, task, use
 from tests.models.judging import Script
@@ -34,17 +34,17 @@ AFTER = {
     "need-validity": "specificity",
     "market-size": "specificity",
 }
-IDEAS = dimensions_of("ideas")
+IDEAS = load_dimensions("ideas")
 
 
 def test_the_papers_six_dimensions_have_its_scales_and_gates() -> None:
-    assert READY == ("ideas",)
+    assert READY_SETS == ("ideas",)
     assert {name: one.scale for name, one in IDEAS.items()} == SCALES
     assert {name: list(one.above) for name, one in IDEAS.items() if one.above} == {k: [v] for k, v in AFTER.items()}
 
 
 @pytest.mark.parametrize("name", SCALES)
-def test_every_score_of_theirs_says_what_it_stands_for(name: str) -> None:
+def test_every_score_has_its_description(name: str) -> None:
     low, high = SCALES[name]
     assert sorted(IDEAS[name].anchors) == [str(score) for score in range(low, high + 1)]
     assert (IDEAS[name].step, IDEAS[name].share) == (1.0, 1.0)
@@ -54,7 +54,7 @@ def test_every_score_of_theirs_says_what_it_stands_for(name: str) -> None:
 @pytest.mark.parametrize(("name", "before"), AFTER.items())
 def test_a_threshold_can_be_passed_and_missed(name: str, before: str) -> None:
     threshold = IDEAS[name].above[before]
-    assert IDEAS[before].form.holds(threshold)
+    assert IDEAS[before].form.is_valid_score(threshold)
     assert SCALES[before][0] <= threshold < SCALES[before][1]
 
 
@@ -71,7 +71,7 @@ ONE: Mapping[str, Any] = {"text": "How good it is.", "scale": [1, 5]}
 
 
 def test_they_come_in_the_order_of_their_names() -> None:
-    assert list(dimensions_of({"b": ONE, "a": ONE, "c": ONE})) == ["a", "b", "c"]
+    assert list(load_dimensions({"b": ONE, "a": ONE, "c": ONE})) == ["a", "b", "c"]
 
 
 @given(
@@ -82,10 +82,10 @@ def test_they_come_in_the_order_of_their_names() -> None:
 )
 def test_scores_stand_on_the_steps_from_the_low_end_on(low: int, steps: int, step: float, value: float) -> None:
     form = Dimension.model_validate({**ONE, "scale": [low, low + steps * step], "step": step}).form
-    assert all(form.holds(low + place * step) for place in range(steps + 1))
-    assert not any(form.holds(low + (place + 0.5) * step) for place in range(-1, steps + 1))
+    assert all(form.is_valid_score(low + place * step) for place in range(steps + 1))
+    assert not any(form.is_valid_score(low + (place + 0.5) * step) for place in range(-1, steps + 1))
     away = min(abs(value - (low + place * step)) for place in range(steps + 1))
-    if form.holds(value):
+    if form.is_valid_score(value):
         assert away < 1e-6
     elif low <= value <= low + steps * step:
         assert away > 1e-12
@@ -96,17 +96,17 @@ def test_without_steps_every_number_between_the_ends_is_a_score(one: float, othe
     if one != other:
         low, high = sorted((one, other))
         form = Dimension.model_validate({**ONE, "scale": [low, high], "step": None}).form
-        assert form.holds((low + high) / 2)
-        assert [form.holds(value) for value in (low, high, low - 1, high + 1)] == [True, True, False, False]
+        assert form.is_valid_score((low + high) / 2)
+        assert [form.is_valid_score(value) for value in (low, high, low - 1, high + 1)] == [True, True, False, False]
 
 
 REFUSED: Mapping[str, tuple[Any, str]] = {
-    "no such set": ("idea", "dimensions: there is no ready set 'idea'; name ideas, or state each"),
+    "no such set": ("idea", "dimensions: there is no ready set 'idea'; name ideas, or define each"),
     "none": ({}, "dimensions: state at least one"),
     "a list": (["quality"], "dimensions: state at least one"),
-    "a slash": ({"a/b": ONE}, "dimensions: 'a/b' is no name; write one without / and @"),
-    "an at": ({"a@b": ONE}, "dimensions: 'a@b' is no name"),
-    "nameless": ({"": ONE}, "dimensions: '' is no name"),
+    "a slash": ({"a/b": ONE}, "dimensions: 'a/b' is not a valid name; write one without / and @"),
+    "an at": ({"a@b": ONE}, "dimensions: 'a@b' is not a valid name"),
+    "nameless": ({"": ONE}, "dimensions: '' is not a valid name"),
     "no text": ({"a": {"scale": [1, 5]}}, "dimensions.a: "),
     "no scale": ({"a": {"text": "x"}}, "dimensions.a: "),
     "no mapping": ({"a": "How good"}, "dimensions.a: "),
@@ -140,7 +140,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize(("stated", "said"), REFUSED.values(), ids=REFUSED)
-def test_what_is_no_dimension_is_refused_by_name(stated: Any, said: str) -> None:
+def test_an_invalid_dimension_is_refused_by_name(stated: Any, said: str) -> None:
     with pytest.raises(ConfigError) as refused:
         judge("zero-shot", dimensions=stated)
     assert str(refused.value).startswith("dimensions")
@@ -160,7 +160,7 @@ STAGES = {
 
 def answering(values: Mapping[str, Any], dimensions: Mapping[str, Any] | None = None) -> Script:
     """A model that says of every dimension its value, or its values in turn, or gives the answer that is told."""
-    texts = {name: one.text for name, one in (IDEAS if dimensions is None else dimensions_of(dimensions)).items()}
+    texts = {name: one.text for name, one in (IDEAS if dimensions is None else load_dimensions(dimensions)).items()}
     given: Counter[str] = Counter()
 
     def script(body: dict[str, Any], number: int) -> Answer:
@@ -183,7 +183,7 @@ def screened(
     values: Mapping[str, Any], samples: int = 1, dimensions: Any = STAGES, **settings: Any
 ) -> tuple[Trace, Counter[str]]:
     """The trace of one response, and how often each dimension was asked about."""
-    known = dimensions_of(dimensions)
+    known = load_dimensions(dimensions)
     told = use("zero-shot", dimensions=dimensions, samples=samples)
     script = answering(values, None if dimensions == "ideas" else dimensions)
     (trace,), bodies = scored(script, told, TASK, response(), **{**SCREENED, **settings})
@@ -194,7 +194,7 @@ def outcome(trace: Trace) -> dict[str, str]:
     return {verdict.subject: verdict.status for verdict in trace.verdicts}
 
 
-def verdict_on(trace: Trace, subject: str) -> Verdict:
+def verdict_on(trace: Trace, subject: str) -> RecordedVerdict:
     return next(verdict for verdict in trace.verdicts if verdict.subject == subject)
 
 
@@ -202,10 +202,10 @@ def test_a_gate_is_a_strict_threshold_on_the_median_in_units_of_its_scale() -> N
     questions = {one.subject: one for one in planned(judge("zero-shot", dimensions=STAGES), TASK)}
     assert questions["depth"].when is None
     before = questions["depth"].id
-    assert questions["reach"].when == When(question=before, op=">", threshold=2, reduce="median", on="native")
+    assert questions["reach"].when == Condition(question=before, op=">", threshold=2, reduce="median", on="native")
 
 
-def test_each_reviewer_is_screened_by_what_that_reviewer_would_say() -> None:
+def test_each_reviewer_is_screened_by_the_prediction_for_that_reviewer() -> None:
     questions = planned(judge("zero-shot", dimensions=STAGES), task("ann", "bob"))
     gates = {one.id: one.when.question for one in questions if one.when}
     assert gates["zero-shot/reach@ann"] == "zero-shot/depth@ann"
@@ -221,16 +221,14 @@ PASSED: Sequence[tuple[Mapping[str, int], Mapping[str, int]]] = (
 
 
 @pytest.mark.parametrize(("values", "calls"), PASSED)
-def test_what_comes_after_a_threshold_that_is_not_passed_is_not_asked(
-    values: Mapping[str, int], calls: Mapping[str, int]
-) -> None:
+def test_questions_behind_a_missed_threshold_are_skipped(values: Mapping[str, int], calls: Mapping[str, int]) -> None:
     trace, found = screened(values)
     assert found == calls
     assert outcome(trace) == {name: "ok" if name in values else "not_applicable" for name in STAGES}
     assert len(trace.calls) == len(values)
 
 
-def test_what_is_left_out_is_missing_and_never_zero() -> None:
+def test_an_omitted_verdict_is_missing_and_never_zero() -> None:
     trace, _ = screened({"depth": 2})
     left = verdict_on(trace, "reach")
     assert (left.score, left.native, left.gated_by) == (None, None, "zero-shot/depth@ann")
@@ -245,7 +243,7 @@ def test_where_the_config_says_so_it_counts_as_nothing() -> None:
     assert trace.reward.value == pytest.approx(1 / 9)
 
 
-def test_whether_it_is_missing_or_zero_has_to_be_said() -> None:
+def test_missing_or_zero_must_be_configured() -> None:
     with pytest.raises(PlanError, match=r"panel\.gated: question 'zero-shot/reach@ann' may be left out"):
         screened({}, panel={})
 
@@ -264,7 +262,7 @@ MEDIANS: Sequence[tuple[list[int], bool]] = (
 
 
 @pytest.mark.parametrize(("said", "passes"), MEDIANS)
-def test_of_several_samples_the_median_is_what_passes(said: list[int], passes: bool) -> None:
+def test_the_median_of_several_samples_must_pass(said: list[int], passes: bool) -> None:
     _, calls = screened({"depth": said, "reach": 1}, samples=len(said))
     assert calls == {"depth": len(said)} | ({"reach": len(said)} if passes else {})
 
@@ -302,7 +300,7 @@ def test_ideas_are_screened_as_in_the_paper(values: Mapping[str, int], calls: se
 # Shares
 
 
-def test_a_share_says_what_a_dimension_weighs_beside_the_others() -> None:
+def test_a_share_is_the_relative_weight_of_a_dimension() -> None:
     pair = {"a": {"text": "First.", "scale": [0, 1], "share": 3}, "b": {"text": "Second.", "scale": [0, 1]}}
     trace, _ = screened({"a": 1, "b": 0}, dimensions=pair)
     assert trace.reward.value == pytest.approx(0.75)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
+from jurygraph.judges.few_shot.example_filter import Example, OmittedRatings
 from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.judges.few_shot.sieve import Example, LeftOut
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import PlacedRating, Ratings
@@ -56,28 +56,28 @@ BUSY = (
 
 def test_a_reviewer_has_the_examples_of_a_dimension_and_domain_and_others_have_theirs() -> None:
     found = history(*BUSY)
-    assert shown(found.of("ada", "clarity")) == [("ada", "a", 4), ("ada", "c", 5)]
-    assert shown(found.of("ada", "clarity", "travel")) == [("ada", "a", 4)]
-    assert shown(found.of("ada", "depth")) == [("ada", "a", 3)]
-    assert shown(found.others("ada", "clarity")) == [("bo", "a", 2), ("bo", "b", 2), ("cy", "a", 1)]
-    assert shown(found.others("bo", "clarity", "travel")) == [("ada", "a", 4), ("cy", "a", 1)]
+    assert shown(found.examples_of("ada", "clarity")) == [("ada", "a", 4), ("ada", "c", 5)]
+    assert shown(found.examples_of("ada", "clarity", "travel")) == [("ada", "a", 4)]
+    assert shown(found.examples_of("ada", "depth")) == [("ada", "a", 3)]
+    assert shown(found.examples_of_others("ada", "clarity")) == [("bo", "a", 2), ("bo", "b", 2), ("cy", "a", 1)]
+    assert shown(found.examples_of_others("bo", "clarity", "travel")) == [("ada", "a", 4), ("cy", "a", 1)]
     assert (found.reviewers, found.domains) == (("ada", "bo", "cy"), ("food", "travel"))
 
 
 @pytest.mark.parametrize("asked", [("dee", "clarity", None), ("ada", "cost", None), ("ada", "clarity", "law")])
-def test_of_somebody_or_something_unknown_there_is_nothing(asked: tuple[str, str, str | None]) -> None:
-    assert history(*BUSY).of(*asked) == ()
+def test_an_unknown_reviewer_or_item_has_no_examples(asked: tuple[str, str, str | None]) -> None:
+    assert history(*BUSY).examples_of(*asked) == ()
 
 
-def test_of_somebody_unknown_everybody_is_another() -> None:
+def test_for_an_unknown_reviewer_all_examples_are_by_others() -> None:
     found = history(*BUSY)
-    assert found.others("dee", "depth") == found.of("ada", "depth")
-    assert len(found.others("dee", "clarity")) == 5
+    assert found.examples_of_others("dee", "depth") == found.examples_of("ada", "depth")
+    assert len(found.examples_of_others("dee", "clarity")) == 5
 
 
-def test_an_example_is_what_was_rated_and_is_found_by_its_digest() -> None:
+def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     found = history(*BUSY, rating("dee", "b", 3, agent="small"))
-    (example,) = found.of("ada", "clarity", "travel")
+    (example,) = found.examples_of("ada", "clarity", "travel")
     said = {
         "key": "a",
         "item": "a",
@@ -93,7 +93,7 @@ def test_an_example_is_what_was_rated_and_is_found_by_its_digest() -> None:
     assert example.digest == digest_of(said)
     assert [found.example(one.digest) for one in found.examples] == list(found.examples)
     assert found.example("0" * 64) is None
-    assert [(one.key, one.item) for one in found.of("dee", "clarity")] == [("b_small", "b")]
+    assert [(one.key, one.item) for one in found.examples_of("dee", "clarity")] == [("b_small", "b")]
 
 
 def test_an_item_has_its_group_though_only_one_rating_says_so() -> None:
@@ -101,12 +101,12 @@ def test_an_item_has_its_group_though_only_one_rating_says_so() -> None:
     assert {one.group for one in history(*BUSY).examples if one.key != "a"} == {None}
 
 
-def test_a_group_stands_for_what_an_agent_made_and_not_for_the_item() -> None:
+def test_a_group_identifies_the_agents_work_rather_than_the_item() -> None:
     found = history(rating("ada", agent="x", group="g"), rating("bo", agent="y", group="h"), rating("cy"))
     assert [(one.key, one.group) for one in found.examples] == [("a_x", "g"), ("a_y", "h"), ("a", None)]
 
 
-def test_groups_are_told_by_key_and_by_item_also_of_what_cannot_be_shown() -> None:
+def test_groups_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
     found = history(rating(agent="x", group="g"), rating(agent="y", group="h", score=99), rating(item="b"))
     assert (found.groups_of(["a"]), found.groups_of({"a_x"}), found.groups_of(["a_y"])) == ({"g", "h"}, {"g"}, {"h"})
     assert found.groups_of(["b", "nothing"]) == set()
@@ -133,16 +133,16 @@ def test_a_history_has_another_digest_by_whatever_examples_are_dropped(more: Rat
     if more.group is None:
         assert few.examples == many.examples
     assert few.digest != many.digest
-    assert few.relations != many.relations
-    assert many.relations == history(more, rating("bo"), scales=ONE).relations
+    assert few.relations_digest != many.relations_digest
+    assert many.relations_digest == history(more, rating("bo"), scales=ONE).relations_digest
 
 
-def test_another_score_for_the_same_relates_nothing_anew() -> None:
+def test_another_score_of_an_item_does_not_change_the_relations() -> None:
     few, many = history(rating("bo"), scales=ONE), history(rating("bo"), rating("cy", score=4), scales=ONE)
-    assert (few.relations == many.relations, few.digest == many.digest) == (True, False)
+    assert (few.relations_digest == many.relations_digest, few.digest == many.digest) == (True, False)
 
 
-def test_texts_are_told_by_key_and_by_item_also_of_what_cannot_be_shown() -> None:
+def test_texts_are_recognised_by_key_and_item_also_for_hidden_examples() -> None:
     rows = rating(agent="x", text="one"), rating(agent="y", text=None, score=99), rating(item="b", text=" ")
     found = history(*rows, texts={"a_y": "two"})
     assert (found.texts_of(["a"]), found.texts_of({"a_x"}), found.texts_of(["a_y"])) == (
@@ -168,17 +168,16 @@ def test_a_text_of_an_agent_is_found_by_its_key() -> None:
     assert example.text == "yes"
 
 
-def test_ratings_without_a_dimension_are_of_the_one_asked_about() -> None:
+def test_ratings_without_a_dimension_belong_to_the_only_scored_one() -> None:
     found = history(rating(dimension=None), scales=ONE)
-    assert [one.dimension for one in found.of("ada", "clarity")] == ["clarity"]
+    assert [one.dimension for one in found.examples_of("ada", "clarity")] == ["clarity"]
 
 
-def test_ratings_without_a_dimension_are_refused_where_several_are_asked_about() -> None:
+def test_ratings_without_a_dimension_are_refused_if_several_are_scored() -> None:
     with pytest.raises(InputError) as raised:
         history(rating(dimension=None))
     assert str(raised.value) == (
-        "r.csv: names no `dimension`, and 2 are asked about: 'clarity', 'depth'; give each rating its own, or ask "
-        "about one"
+        "r.csv: names no `dimension`, and 2 are scored: 'clarity', 'depth'; give each rating its own, or ask about one"
     )
 
 
@@ -229,7 +228,7 @@ LEFT_OUT: Mapping[str, tuple[Sequence[Rating], list[tuple[str, int, str]], list[
 
 
 @pytest.mark.parametrize(("rows", "left", "kept"), LEFT_OUT.values(), ids=LEFT_OUT)
-def test_what_cannot_be_shown_is_left_out_and_counted(
+def test_examples_that_cannot_be_shown_are_omitted_and_counted(
     rows: Sequence[Rating], left: list[tuple[str, int, str]], kept: list[tuple[str, str, float]]
 ) -> None:
     found = history(*rows)
@@ -266,8 +265,10 @@ def test_the_order_of_the_file_changes_nothing(drawn: list[Rating], random: Any)
     assert (one.reviewers, one.domains) == (other.reviewers, other.domains)
     for reviewer in one.reviewers:
         for domain in ("x", None):
-            assert one.of(reviewer, "clarity", domain) == other.of(reviewer, "clarity", domain)
-            assert one.others(reviewer, "clarity", domain) == other.others(reviewer, "clarity", domain)
+            assert one.examples_of(reviewer, "clarity", domain) == other.examples_of(reviewer, "clarity", domain)
+            assert one.examples_of_others(reviewer, "clarity", domain) == other.examples_of_others(
+                reviewer, "clarity", domain
+            )
 
 
 @given(rows)
@@ -277,7 +278,7 @@ def test_every_rating_is_shown_or_left_out_for_one_reason(drawn: list[Rating]) -
 
 
 @given(rows)
-def test_what_is_shown_was_said_is_told_apart_and_is_on_its_scale(drawn: list[Rating]) -> None:
+def test_shown_examples_are_real_distinct_and_on_their_scale(drawn: list[Rating]) -> None:
     found = history(*drawn, rating("zoe"))
     said = {(one.reviewer, one.key, one.dimension, one.score) for one in [*drawn, rating("zoe")]}
     cells = Counter((one.reviewer, one.key, one.dimension) for one in found.examples)
@@ -294,20 +295,24 @@ def test_a_reviewer_and_the_others_are_everybody(drawn: list[Rating]) -> None:
     found = history(*drawn, rating("zoe"))
     for reviewer in (*found.reviewers, "nobody"):
         for dimension in SCALES:
-            own, others = found.of(reviewer, dimension), found.others(reviewer, dimension)
+            own, others = found.examples_of(reviewer, dimension), found.examples_of_others(reviewer, dimension)
             assert {one.reviewer for one in own} <= {reviewer}
             assert reviewer not in {one.reviewer for one in others}
             everybody = [one for one in found.examples if one.dimension == dimension]
             assert sorted(shown((*own, *others))) == sorted(shown(everybody))
             for domain in ("x", "y"):
-                assert found.of(reviewer, dimension, domain) == tuple(one for one in own if one.domain == domain)
-                assert found.others(reviewer, dimension, domain) == tuple(o for o in others if o.domain == domain)
+                assert found.examples_of(reviewer, dimension, domain) == tuple(
+                    one for one in own if one.domain == domain
+                )
+                assert found.examples_of_others(reviewer, dimension, domain) == tuple(
+                    o for o in others if o.domain == domain
+                )
 
 
 # Notes
 
 
-def test_notes_say_what_is_there_and_what_is_not() -> None:
+def test_notes_describe_available_and_missing_data() -> None:
     rows = rating(), rating("bo"), rating("bo", "b"), rating("cy", score=7), rating("dee", text=None), rating()
     assert history(*rows, scales=ONE).notes() == (
         "Of 6 ratings in r.csv, 3 can be shown, by 2 reviewers.",
@@ -319,7 +324,7 @@ def test_notes_say_what_is_there_and_what_is_not() -> None:
     )
 
 
-def test_notes_name_everybody_whose_history_is_too_short() -> None:
+def test_notes_name_every_reviewer_with_too_short_a_history() -> None:
     rows = rating(), rating("ada", "b", 4), rating("bo", score=2.5), rating("cy", score=9)
     assert history(*rows, scales=ONE).notes(shots=2)[2:] == (
         "Nothing is shown for 'clarity', and judges with examples abstain, where the reviewer or everybody else has no "
@@ -358,7 +363,7 @@ def test_notes_shorten_long_lists_of_names() -> None:
     )
 
 
-def test_notes_of_several_dimensions_tell_them_apart() -> None:
+def test_notes_name_the_dimension_if_there_are_several() -> None:
     rows = rating(), rating("ada", "b", 4), rating(dimension="depth"), rating("ada", "b", 3, dimension="depth")
     assert history(*rows).notes()[1:] == ("With one score alone for 'depth': 'ada' (3, 2 times).",)
 
@@ -392,8 +397,8 @@ def test_a_history_is_read_from_ratings_and_texts(suffix: str, tmp_path: Path) -
     assert shown(found.examples) == [("ada", "1", 4)]
     lines_of = ("line 3", "line 4") if suffix == ".csv" else ("line 2", "line 3")
     assert found.left_out == (
-        LeftOut("off_scale", 1, f"{ratings.name}, {lines_of[0]}"),
-        LeftOut("no_text", 1, f"{ratings.name}, {lines_of[1]}"),
+        OmittedRatings("off_scale", 1, f"{ratings.name}, {lines_of[0]}"),
+        OmittedRatings("no_text", 1, f"{ratings.name}, {lines_of[1]}"),
     )
 
 

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 from langchain_core.example_selectors import BaseExampleSelector
 
-from jurygraph import Ask, Response, Task
+from jurygraph import EvaluatorInput, Response, Task
 from jurygraph.graphs.planning import view_task
-from jurygraph.judges.few_shot import constructors, showing
+from jurygraph.judges.few_shot import constructors, shown_examples
 from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.models.consultation import Consultation
-from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limiter import Limiter
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import (
@@ -228,8 +228,8 @@ def prompts(cases: Iterable[Case], choice: str) -> Iterator[tuple[Case, str]]:
         )
         (view,) = view_task(one.about, ["reviewer"])
         (question,) = judging.questions(view)
-        model = Consultation(Gateway(backend, Limiter(8), Limits()), {})
-        await judging.answer(Ask(question, view, (one.judged,), ({},), 0, model))
+        model = JudgeClient(Gateway(backend, Limiter(8), RequestLimits()), {})
+        await judging.answer(EvaluatorInput(question, view, (one.judged,), ({},), 0, model))
         said = ["\n".join(message.content for message in request.messages) for request in backend.seen]
         backend.seen.clear()
         return said
@@ -290,7 +290,7 @@ KNOWN_BEFORE = (the_task, the_task_under_some_agent, one_of_the_group, one_of_a_
 
 
 @pytest.mark.parametrize("way", KNOWN_BEFORE)
-def test_what_is_known_before_any_response_is_no_candidate(way: Callable[[str, random.Random], Row]) -> None:
+def test_an_example_excluded_at_planning_is_not_a_candidate(way: Callable[[str, random.Random], Row]) -> None:
     drawn, about = random.Random(0), task("ann", id=TASK, group=GROUP)
     said = rows({"ann": (1, 2), "bob": (3, 4)})
     said += [row(who, **{**way("", drawn), "score": SECRET}) for who in ("ann", "bob")]
@@ -301,7 +301,7 @@ def test_what_is_known_before_any_response_is_no_candidate(way: Callable[[str, r
         assert SECRET not in [score for *_, score in frozen]
 
 
-def test_what_another_agent_made_of_the_judged_item_is_of_the_judged_item(tmp_path: Path) -> None:
+def test_another_agents_work_on_the_judged_item_belongs_to_that_item(tmp_path: Path) -> None:
     said = [row(who, "i", SECRET, agent=agent) for who in ("ann", "bob") for agent in ("m", "n")]
     for kind in WITH_EXAMPLES:
         history = written(tmp_path, [*said, *rows({"ann": (1, 2), "bob": (3, 4)})])
@@ -312,7 +312,7 @@ def test_what_another_agent_made_of_the_judged_item_is_of_the_judged_item(tmp_pa
 
 
 @pytest.mark.parametrize("about", ["the response", "its item", "the task"])
-def test_what_the_history_holds_of_the_judged_item_gives_it_away_too(tmp_path: Path, about: str) -> None:
+def test_ratings_of_the_judged_item_in_the_history_are_dropped_too(tmp_path: Path, about: str) -> None:
     kept = prose(5)
     rated = {"the response": {"item": "r"}, "its item": {"item": "i", "agent": "n"}, "the task": {"item": "t"}}[about]
     name = "i_m" if about == "its item" else "r"
@@ -332,7 +332,7 @@ def test_what_the_history_holds_of_the_judged_item_gives_it_away_too(tmp_path: P
 
 
 @pytest.mark.parametrize("told", ["by the task", "by the history"])
-def test_an_item_is_of_the_group_that_what_another_agent_made_of_it_is_of(tmp_path: Path, told: str) -> None:
+def test_an_item_is_in_the_same_group_as_another_agents_work_on_it(tmp_path: Path, told: str) -> None:
     said = [
         {"reviewer": "zoe", "score": 1, "text": prose(6), "item": "x", "agent": "m", "group": GROUP},
         *({"reviewer": who, "score": SECRET, "text": prose(7), "item": "x", "agent": "n"} for who in ("ann", "bob")),
@@ -365,18 +365,18 @@ def no_groups(history: ReviewerHistory, names: Iterable[str]) -> set[str]:
 
 
 OFF: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
-    "what the plan leaves out": ((constructors, "may_be_candidates", everything),),
-    "what is dropped": ((showing, "_leak_reason", nothing),),
-    "nearness": ((showing, "near_duplicate", nothing),),
+    "what the plan leaves out": ((constructors, "candidate_examples", everything),),
+    "what is dropped": ((shown_examples, "_leak_reason", nothing),),
+    "nearness": ((shown_examples, "is_near_duplicate", nothing),),
     "groups by the history": ((ReviewerHistory, "groups_of", no_groups),),
-    "all of it": ((constructors, "may_be_candidates", everything), (showing, "_leak_reason", nothing)),
+    "all of it": ((constructors, "candidate_examples", everything), (shown_examples, "_leak_reason", nothing)),
 }
 """What keeps examples from being shown, by the names by which it is known."""
 
 
 @every_choice
 @pytest.mark.parametrize("off", OFF.values(), ids=OFF)
-def test_without_what_keeps_it_out_it_is_shown(
+def test_without_the_filter_it_is_shown(
     off: Sequence[tuple[Any, str, Any]], choice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for owner, name, instead in off:
@@ -398,9 +398,7 @@ def test_without_all_of_it_every_way_is_shown(
 
 @every_choice
 @pytest.mark.parametrize(("kind", "params"), JUDGES, ids=["aggregate", "personalized", "shrunk"])
-def test_a_whole_jury_shows_nothing_of_it_and_says_what_it_dropped(
-    tmp_path: Path, kind: str, params: Row, choice: str
-) -> None:
+def test_a_jury_shows_no_dropped_example_and_records_it(tmp_path: Path, kind: str, params: Row, choice: str) -> None:
     dropped = 0
     for place in range(6):
         one = case(HISTORIES + place)
@@ -414,7 +412,7 @@ def test_a_whole_jury_shows_nothing_of_it_and_says_what_it_dropped(
     assert dropped > 0
 
 
-def test_what_is_dropped_for_one_response_is_shown_for_another(tmp_path: Path) -> None:
+def test_an_example_dropped_for_one_response_is_shown_for_another(tmp_path: Path) -> None:
     judged, other = response("We take the small ferry to the island before noon.", "a"), response(prose(1), "b")
     said = [row("ann", "x", 1), row("bob", "y", SECRET, text="WE TAKE the small ferry; to the island, before noon!")]
     stated = {"history": written(tmp_path, said), "dimensions": ANY_NUMBER, "shots": 1}

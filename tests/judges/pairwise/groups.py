@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from jurygraph.agents.registry import load_combiner
-from jurygraph.agents.roles import Cells, Component
-from jurygraph.graphs.table import Scenario, lay_out
-from jurygraph.schema import RESPONSE_GATES, Input, Question, Verdict
+from jurygraph.decision.combiner import Component, ScoreMatrix
+from jurygraph.decision.table import Scenario, build_table
+from jurygraph.schema import RESPONSE_GATES, ComponentInput, Question, RecordedVerdict
 
 Score = float | None
 """Of a verdict; None where it failed."""
@@ -36,30 +36,32 @@ class Group:
         return Question(**about, **shape)
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[RecordedVerdict]:
         asked = tuple(name for name in self.names if name not in self.stopped)
         gated = [
-            Verdict(question="q", about=name, score=0.0, met=False, gated_by=RESPONSE_GATES[0])
+            RecordedVerdict(question="q", about=name, score=0.0, met=False, gated_by=RESPONSE_GATES[0])
             for name in sorted(self.stopped)
         ]
         if self.lists:
             return gated + [_verdict(name, asked, said, turn) for (name, turn), said in self.said.items()]
         return gated + [_verdict(one, (one, other), said) for (one, other), said in self.said.items()]
 
-    def cells(self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1) -> Cells:
-        stated = Input(questions=("q",), weights=(1.0,), reduce=None)
-        return lay_out([self.question], sorted(self.names), self.verdicts).cells(stated, rule, direction, scenario)
+    def cells(self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1) -> ScoreMatrix:
+        stated = ComponentInput(questions=("q",), weights=(1.0,), reduce=None)
+        return build_table([self.question], sorted(self.names), self.verdicts).score_matrix(
+            stated, rule, direction, scenario
+        )
 
     def but(self, **said: Score) -> "Group":
         """The same group with other scores, by the names of a pair."""
         return Group(self.names, {**self.said, **{(key[0], key[1]): one for key, one in said.items()}}, self.stopped)
 
 
-def _verdict(about: str, shown: tuple[str, ...], score: Score, sample: int = 0) -> Verdict:
+def _verdict(about: str, shown: tuple[str, ...], score: Score, sample: int = 0) -> RecordedVerdict:
     stated = {"question": "q", "about": about, "responses": shown, "sample": sample}
     if score is None:
-        return Verdict.failed("malformed", "no reply", "response").model_copy(update=stated)
-    return Verdict(score=score, **stated)
+        return RecordedVerdict.fail("malformed", "no reply", "response").model_copy(update=stated)
+    return RecordedVerdict(score=score, **stated)
 
 
 def pairs(scores: Mapping[str, Score], names: str = "", stopped: str = "") -> Group:
@@ -98,7 +100,7 @@ def bounds(name: str, group: Group, **params: Any) -> tuple[np.ndarray, np.ndarr
 
 def frozen_combiner(name: str, **params: Any) -> tuple[Any, dict[str, Any]]:
     combiner = load_combiner(name)
-    return combiner, combiner.freeze({"e": Input(questions=("q",), weights=(1.0,), reduce=None)}, params)
+    return combiner, combiner.freeze({"e": ComponentInput(questions=("q",), weights=(1.0,), reduce=None)}, params)
 
 
 def values(name: str, group: Group, **params: Any) -> list[float]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jurygraph import PlanError
 from jurygraph.agents.registry import load_combiner
 from jurygraph.aggregation.pairwise import bradley_terry
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 from tests.examples import at_most
 from tests.judges.pairwise.groups import (
     Group,
@@ -33,7 +33,7 @@ every_lists = pytest.mark.parametrize(("name", "params"), LISTING, ids=str)
 
 
 def figure(group: Group, what: str, name: str = "win-share", **params: Any) -> list[float]:
-    return [round(one, 12) for one in combined(name, group, **params).figures[what].tolist()]
+    return [round(one, 12) for one in combined(name, group, **params).diagnostics[what].tolist()]
 
 
 # All is judged
@@ -44,7 +44,7 @@ def test_the_share_of_wins_goes_by_both_orders() -> None:
     assert values("win-share", group) == [0.75, 0.25, 0.5]
 
 
-def test_a_preference_beside_a_tie_is_a_tie() -> None:
+def test_a_preference_and_a_tie_make_a_tie() -> None:
     assert values("win-share", pairs({"ab": 1, "ba": 0.5})) == [0.5, 0.5]
 
 
@@ -67,12 +67,12 @@ def test_where_nothing_is_decided_no_place_is_preferred() -> None:
 
 
 @every_pairs
-def test_a_judge_that_takes_whoever_is_first_gives_everybody_the_same(name: str, params: dict[str, Any]) -> None:
+def test_a_judge_that_always_prefers_the_first_gives_equal_credit(name: str, params: dict[str, Any]) -> None:
     group = pairs({one + other: 1.0 for one, other in permutations("abcd", 2)})
     found = combined(name, group, **params)
     assert found.value.tolist() == [0.5] * 4
-    assert found.figures["flips"].tolist() == [1.0] * 4
-    assert found.figures["first"].tolist() == [1.0] * 4
+    assert found.diagnostics["flips"].tolist() == [1.0] * 4
+    assert found.diagnostics["first"].tolist() == [1.0] * 4
 
 
 def test_bradley_terry_is_the_mean_probability_to_win() -> None:
@@ -82,14 +82,14 @@ def test_bradley_terry_is_the_mean_probability_to_win() -> None:
     chances = [[p[i] / (p[i] + p[j]) for j in range(3) if j != i] for i in range(3)]
     found = combined("bradley-terry", group, prior=0.3)
     assert found.value == pytest.approx(np.array(chances).mean(axis=1), abs=1e-12)
-    assert found.figures["strength"] == pytest.approx(p, abs=1e-12)
+    assert found.diagnostics["strength"] == pytest.approx(p, abs=1e-12)
 
 
 @pytest.mark.parametrize("prior", [0.01, 0.1, 5.0])
 def test_which_is_the_share_of_wins_drawn_to_the_middle(prior: float) -> None:
     group = by_rank("cab")
     found = combined("bradley-terry", group, prior=prior)
-    expected = (combined("win-share", group).value * 2 + prior * (1 - found.figures["strength"])) / 2
+    expected = (combined("win-share", group).value * 2 + prior * (1 - found.diagnostics["strength"])) / 2
     assert found.value == pytest.approx(expected, abs=1e-10)
 
 
@@ -106,7 +106,7 @@ def test_flips_of_listings() -> None:
     group = lists("abc", "bac")
     for name, params in LISTING:
         assert figure(group, "flips", name, **params) == [0.5, 0.5, 0.0]
-        assert "first" not in combined(name, group, **params).figures
+        assert "first" not in combined(name, group, **params).diagnostics
 
 
 def test_a_ranking_is_so_many_pairs() -> None:
@@ -131,7 +131,7 @@ def test_an_order_that_is_missing_is_lost_for_both(name: str, params: dict[str, 
             assert found[place] <= min(one[place] for one in worse) + 1e-12
 
 
-def test_what_is_counted_where_an_order_is_missing() -> None:
+def test_a_missing_order_gives_no_wins() -> None:
     assert values("win-share", pairs({"ab": 1, "ba": None})) == [0.5, 0.0]
     assert values("win-share", pairs({"ab": None, "ba": 0})) == [0.5, 0.0]
     assert values("win-share", pairs({"ab": 0.5, "ba": None})) == [0.5, 0.5]
@@ -144,13 +144,13 @@ def test_a_penalty_that_is_not_judged_counts_in_full() -> None:
     assert combined("win-share", group, direction=-1).value.tolist() == [1.0, 0.5]
 
 
-def test_figures_tell_of_what_was_judged_alone() -> None:
+def test_diagnostics_cover_only_judged_verdicts() -> None:
     group = pairs({"ab": 1, "ba": None, "ac": 1, "ca": 1, "bc": None, "cb": None})
     assert figure(group, "flips") == [1.0, 0.0, 1.0]
     assert figure(group, "first") == [1.0, 0.5, 1.0]
 
 
-def test_what_the_judged_part_gives_are_the_pairs_judged_in_both_orders() -> None:
+def test_the_judged_part_consists_of_pairs_judged_in_both_orders() -> None:
     group = pairs({"ab": 1, "ba": None, "ac": 1, "ca": 0, "bc": 1, "cb": 0})
     assert combined("win-share", group, "partial").value.tolist() == [1.0, 1.0, 0.0]
 
@@ -173,7 +173,7 @@ def test_a_response_that_a_gate_stopped_has_0_and_changes_nothing_for_the_others
 
 @every_lists
 @pytest.mark.parametrize("stopped", "abcd")
-def test_so_it_is_with_listings(stopped: str, name: str, params: dict[str, Any]) -> None:
+def test_listings_behave_alike(stopped: str, name: str, params: dict[str, Any]) -> None:
     left = "".join(one for one in "cabd" if one != stopped)
     alone = dict(zip(sorted(left), combined(name, lists(left, left), **params).value, strict=True))
     found = combined(name, lists(left, left, stopped=stopped), **params)
@@ -257,7 +257,7 @@ def test_nor_under_bradley_terry_by_pairs_of_ones_own(data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize(("name", "params"), [*COMPARING, ("rank-share", {})], ids=str)
-def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, params: dict[str, Any]) -> None:
+def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, params: dict[str, Any]) -> None:
     group = lists("abc", "bac", stopped="d") if name == "rank-share" else by_rank("bca", stopped="d")
     least, greatest = bounds(name, group, **params)
     value = combined(name, group, **params).value
@@ -269,7 +269,7 @@ def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, params: dict[
 
 @settings(max_examples=at_most(40), deadline=None)
 @given(st.data())
-def test_what_all_pairs_win_together_is_half_of_them(data: st.DataObject) -> None:
+def test_wins_of_all_pairs_add_up_to_half_of_them(data: st.DataObject) -> None:
     said = {pair: data.draw(st.sampled_from([0.0, 0.5, 1.0])) for pair in permutations("abcd", 2)}
     for name, params in COMPARING:
         assert combined(name, Group("abcd", said), **params).value.sum() == pytest.approx(2.0, abs=1e-9)
@@ -293,7 +293,7 @@ def test_names_make_no_difference(data: st.DataObject) -> None:
 def test_it_reads_one_question() -> None:
     for name in ("win-share", "rank-share", "bradley-terry"):
         with pytest.raises(PlanError, match="reads the verdicts of one question, not of 2"):
-            load_combiner(name).freeze({"e": Input(questions=("q", "r"), weights=(1.0, 1.0))}, {})
+            load_combiner(name).freeze({"e": ComponentInput(questions=("q", "r"), weights=(1.0, 1.0))}, {})
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_params_that_mean_nothing_are_refused(name: str, params: dict[str, Any],
         frozen_combiner(name, **params)
 
 
-def test_what_a_plan_keeps_is_all_that_is_needed() -> None:
+def test_a_plan_contains_everything_that_scoring_needs() -> None:
     assert frozen_combiner("bradley-terry")[1] == {"prior": 0.1, "shown": "pairs"}
     assert frozen_combiner("win-share")[1] == {}
 
@@ -321,5 +321,5 @@ def test_what_a_plan_keeps_is_all_that_is_needed() -> None:
 def test_listings_are_no_pairs_and_pairs_no_listings() -> None:
     with pytest.raises(PlanError, match="one on each ordered pair is needed; give it the verdicts of `pairwise`"):
         combined("win-share", lists("abc", "abc"))
-    with pytest.raises(PlanError, match="3 listings were asked for"):
+    with pytest.raises(PlanError, match="there are 3 listings"):
         combined("rank-share", by_rank("abc"))

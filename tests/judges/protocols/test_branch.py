@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.runs.integrity.deep import verify_deep
+from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from tests.judges.protocols.trip import ADAPTIVE, HOMES, PLAN, UNIFORM, decomposed, trip
 from tests.models.server import Answer, said, serving
@@ -31,7 +31,7 @@ def saying(*replies: Any) -> Any:
 @pytest.mark.parametrize("cache", [True, False])
 @pytest.mark.parametrize(("before", "after"), [(ADAPTIVE, UNIFORM), (UNIFORM, ADAPTIVE)])
 @pytest.mark.parametrize("first", [[FIRST], ["no idea", "none"]], ids=["a reply", "what is none"])
-def test_the_other_decomposed_judge_is_told_what_the_first_was_told(
+def test_the_second_decomposed_judge_gets_the_prompt_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: list[Any], before: str, after: str, cache: bool
 ) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))

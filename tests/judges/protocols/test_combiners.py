@@ -8,47 +8,47 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Cells, PlanError
-from jurygraph.agents.combiners import Mean
-from jurygraph.agents.roles import Component
+from jurygraph import PlanError, ScoreMatrix
+from jurygraph.decision.combiner import Component
+from jurygraph.decision.combiners import Mean
 from jurygraph.judges.protocols.combiners import AdaptiveSum, ProtocolMean
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 from tests.examples import at_most
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Grid = Sequence[Any]
 
 
-def cells(value: Any, judged: Any = True, live: Any = True) -> Cells:
+def cells(value: Any, judged: Any = True, live: Any = True) -> ScoreMatrix:
     """Cells [R,Q] as they are given."""
     numbers = np.atleast_2d(np.array(value, dtype=float))
-    return Cells(
+    return ScoreMatrix(
         value=numbers,
         met=numbers >= 0.5,
         judged=np.broadcast_to(np.array(judged), numbers.shape),
-        live=np.broadcast_to(np.array(live), numbers.shape),
+        applicable=np.broadcast_to(np.array(live), numbers.shape),
         weight=np.ones(numbers.shape[1]),
-        mass=float(numbers.shape[1]),
+        total_weight=float(numbers.shape[1]),
     )
 
 
-def adaptive(utility: Cells, weight: Cells, people: Sequence[str] = "abcdefgh") -> Component:
+def adaptive(utility: ScoreMatrix, weight: ScoreMatrix, people: Sequence[str] = "abcdefgh") -> Component:
     number = len(people) if len(people) < 8 else utility.value.shape[1]
     return AdaptiveSum().combine({"utility": utility, "weight": weight}, {"people": list(people[:number])})
 
 
-def value(utility: Cells, weight: Cells) -> float:
+def value(utility: ScoreMatrix, weight: ScoreMatrix) -> float:
     component = adaptive(utility, weight)
     assert component.present.tolist() == [True]
     return float(component.value[0])
 
 
-def span(utility: Cells, weight: Cells) -> tuple[float, float]:
+def span(utility: ScoreMatrix, weight: ScoreMatrix) -> tuple[float, float]:
     """The bounds, from cells whose unjudged values are filled by 0 and by 1."""
 
-    def filled(one: Cells, fill: float) -> Cells:
+    def filled(one: ScoreMatrix, fill: float) -> ScoreMatrix:
         values = np.where(one.judged, one.value, fill)
-        return Cells(values, one.met, one.judged, one.live, one.weight, one.mass)
+        return ScoreMatrix(values, one.met, one.judged, one.applicable, one.weight, one.total_weight)
 
     params = {"people": list("abcdefgh"[: utility.value.shape[1]])}
     both = ({"utility": filled(utility, fill), "weight": filled(weight, fill)} for fill in (0.0, 1.0))
@@ -64,7 +64,7 @@ def test_a_protocol_is_a_mean_and_its_score_on_the_papers_scale() -> None:
     mean, one = Mean().combine(given_, {}), ProtocolMean().combine(given_, {})
     assert one.value.tobytes() == mean.value.tobytes()
     assert one.value.tolist() == pytest.approx([1.6 / 3, 0.0], abs=1e-15)
-    assert one.figures["R"].tolist() == pytest.approx([1 + 9 * 1.6 / 3, 1.0], abs=1e-14)
+    assert one.diagnostics["R"].tolist() == pytest.approx([1 + 9 * 1.6 / 3, 1.0], abs=1e-14)
     assert one.parts.keys() == {"a", "b"}
 
 
@@ -75,11 +75,11 @@ def test_it_is_the_utilities_by_their_weights() -> None:
     component = adaptive(cells([0.4, 0.95, 0.8]), cells([0.67, 0.09, 0.24]))
     assert component.value[0] == pytest.approx(0.67 * 0.4 + 0.09 * 0.95 + 0.24 * 0.8, abs=1e-15)
     assert {name: part[0] for name, part in component.parts.items()} == {"a": 0.4, "b": 0.95, "c": 0.8}
-    assert component.figures["R"][0] == pytest.approx(1 + 9 * 0.5455, abs=1e-14)
-    assert component.figures["weight of a"][0] == pytest.approx(0.67, abs=1e-15)
+    assert component.diagnostics["R"][0] == pytest.approx(1 + 9 * 0.5455, abs=1e-14)
+    assert component.diagnostics["weight of a"][0] == pytest.approx(0.67, abs=1e-15)
 
 
-def test_weights_count_by_what_they_sum_to() -> None:
+def test_weights_count_relative_to_their_sum() -> None:
     assert value(cells([1.0, 0.0]), cells([0.2, 0.2])) == 0.5
 
 
@@ -102,19 +102,19 @@ def test_a_sample_that_does_not_apply_leaves_the_mean_over_samples() -> None:
 
 def test_every_sample_is_a_sum_of_its_own() -> None:
     component = adaptive(cells([1.0, 0.0, 0.0, 1.0]), cells([1.0, 0.0, 0.0, 1.0]), "ab")
-    assert (component.value[0], component.figures["weight of a"][0]) == (1.0, 0.5)
+    assert (component.value[0], component.diagnostics["weight of a"][0]) == (1.0, 0.5)
 
 
 # What was not judged
 
 
-def test_a_utility_that_was_not_judged_counts_as_it_is_filled() -> None:
+def test_an_unjudged_utility_counts_with_its_fill_value() -> None:
     utility = cells([0.0, 0.5], judged=[False, True])
     assert value(utility, cells([0.5, 0.5])) == 0.25
     assert span(utility, cells([0.5, 0.5])) == (0.25, 0.75)
 
 
-def test_nobody_is_left_out_because_their_weight_was_not_judged() -> None:
+def test_a_stakeholder_with_an_unjudged_weight_still_counts() -> None:
     """Without a, b's 0.9 would be all; a's weight may be anything, and so may the sum between 0.1 and 0.9."""
     weight = cells([0.0, 0.5], judged=[False, True])
     assert value(cells([0.1, 0.9]), weight) == pytest.approx((0.1 + 0.45) / 1.5, abs=1e-15)
@@ -129,7 +129,7 @@ def test_where_no_weight_was_judged_nothing_is_gained_and_everything_open_betwee
     assert span(cells([0.0, 0.0], judged=False), nothing) == (0.0, 1.0)
 
 
-def test_of_a_penalty_an_unjudged_weight_counts_what_is_worst() -> None:
+def test_an_unjudged_weight_of_a_penalty_counts_the_worst_case() -> None:
     """Where more of the component means less reward, unjudged cells are filled by 1."""
     assert value(cells([0.1, 0.9]), cells([0.5, 1.0], judged=[True, False])) == pytest.approx((0.05 + 0.9) / 1.5)
     assert value(cells([0.9, 0.1]), cells([0.5, 1.0], judged=[True, False])) == pytest.approx(0.9)
@@ -144,7 +144,7 @@ unit = st.floats(0.0, 1.0)
 
 
 @st.composite
-def groups(draw: Draw) -> tuple[int, list[dict[str, Cells]]]:
+def groups(draw: Draw) -> tuple[int, list[dict[str, ScoreMatrix]]]:
     """How many people, and a group's cells: filled low, filled high, and as all may turn out to be."""
     rows, people, samples = draw(st.integers(1, 2)), draw(st.integers(1, 5)), draw(st.integers(1, 2))
     shape = (rows, people * samples)
@@ -153,20 +153,20 @@ def groups(draw: Draw) -> tuple[int, list[dict[str, Cells]]]:
         size = shape[0] * shape[1]
         return np.array(draw(st.lists(kind, min_size=size, max_size=size))).reshape(shape)
 
-    made: list[dict[str, Cells]] = [{}, {}, {}]
+    made: list[dict[str, ScoreMatrix]] = [{}, {}, {}]
     for name in ("utility", "weight"):
         values, live = grid(unit), grid(st.integers(0, 5).map(bool))
         judged = grid(st.booleans()) | ~live
         for one, filling in zip(made, (0.0, 1.0, grid(unit)), strict=True):
             known = judged if one is not made[2] else np.ones(shape, dtype=bool)
             filled = np.where(judged, values, filling)
-            one[name] = Cells(filled, filled >= 0.5, known, live, np.ones(shape[1]), float(shape[1]))
+            one[name] = ScoreMatrix(filled, filled >= 0.5, known, live, np.ones(shape[1]), float(shape[1]))
     return people, made
 
 
 @settings(max_examples=at_most(150), deadline=None)
 @given(groups())
-def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
+def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, list[dict[str, ScoreMatrix]]]) -> None:
     people, (low, high, filled) = drawn
     params = {"people": [str(place) for place in range(people)]}
     least, greatest = AdaptiveSum().bounds(low, high, params)
@@ -178,7 +178,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, 
 
 @settings(max_examples=at_most(75), deadline=None)
 @given(groups())
-def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
+def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, ScoreMatrix]]]) -> None:
     """No span is wider than it has to be: trying every unjudged weight at 0 and at 1 finds both its ends."""
     people, (low, high, _) = drawn
     params = {"people": [str(place) for place in range(people)]}
@@ -191,14 +191,14 @@ def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, Cells]]]) -> No
         assert greatest[row] == pytest.approx(max(one for _, one in tried), abs=1e-12)
 
 
-def _tried(low: dict[str, Cells], high: dict[str, Cells], row: int, taken: int) -> tuple[float, float]:
+def _tried(low: dict[str, ScoreMatrix], high: dict[str, ScoreMatrix], row: int, taken: int) -> tuple[float, float]:
     """The sum under one choice of the unjudged weights, with unjudged utilities at 0 and at 1."""
 
-    def ratio(filled: dict[str, Cells]) -> float:
+    def ratio(filled: dict[str, ScoreMatrix]) -> float:
         top = bottom = 0.0
         utility, weight = filled["utility"], filled["weight"]
         for place in range(utility.value.shape[1]):
-            if utility.live[row, place] and weight.live[row, place]:
+            if utility.applicable[row, place] and weight.applicable[row, place]:
                 own = weight.value[row, place] if weight.judged[row, place] else float(taken >> place & 1)
                 top, bottom = top + own * utility.value[row, place], bottom + own
         return float(top / bottom) if bottom else 0.0
@@ -208,8 +208,8 @@ def _tried(low: dict[str, Cells], high: dict[str, Cells], row: int, taken: int) 
 
 @settings(max_examples=at_most(50), deadline=None)
 @given(groups())
-def test_what_is_all_judged_has_no_span_and_company_changes_nothing(
-    drawn: tuple[int, list[dict[str, Cells]]],
+def test_a_fully_judged_component_has_no_range_alone_or_in_a_group(
+    drawn: tuple[int, list[dict[str, ScoreMatrix]]],
 ) -> None:
     people, (low, _, judged) = drawn
     params = {"people": [str(place) for place in range(people)]}
@@ -222,15 +222,17 @@ def test_what_is_all_judged_has_no_span_and_company_changes_nothing(
             assert alone.tobytes() == together[row : row + 1].tobytes()
 
 
-def _only(one: Cells, row: int) -> Cells:
+def _only(one: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
-    return Cells(one.value[rows], one.met[rows], one.judged[rows], one.live[rows], one.weight, one.mass)
+    return ScoreMatrix(
+        one.value[rows], one.met[rows], one.judged[rows], one.applicable[rows], one.weight, one.total_weight
+    )
 
 
 @settings(max_examples=at_most(50), deadline=None)
 @given(groups(), st.randoms())
 def test_the_order_of_people_changes_nothing_but_the_last_bits(
-    drawn: tuple[int, list[dict[str, Cells]]], shuffled: Any
+    drawn: tuple[int, list[dict[str, ScoreMatrix]]], shuffled: Any
 ) -> None:
     people, (low, _, _) = drawn
     order = list(range(people))
@@ -244,18 +246,20 @@ def test_the_order_of_people_changes_nothing_but_the_last_bits(
     }
 
 
-def _turned(one: Cells, order: Sequence[int]) -> Cells:
+def _turned(one: ScoreMatrix, order: Sequence[int]) -> ScoreMatrix:
     samples = one.value.shape[1] // len(order)
     columns = [place * samples + sample for place in order for sample in range(samples)]
-    shown = (array[:, columns] for array in (one.value, one.met, one.judged, one.live))
-    return Cells(*shown, one.weight, one.mass)
+    shown = (array[:, columns] for array in (one.value, one.met, one.judged, one.applicable))
+    return ScoreMatrix(*shown, one.weight, one.total_weight)
 
 
 # Plans
 
 
-def asked(*questions: str) -> Input:
-    return Input(questions=questions, weights=(1.0,) * len(questions), reduce=None, mass=float(len(questions)))
+def asked(*questions: str) -> ComponentInput:
+    return ComponentInput(
+        questions=questions, weights=(1.0,) * len(questions), reduce=None, total_weight=float(len(questions))
+    )
 
 
 def test_utilities_and_weights_are_paired_by_whom_they_are_about() -> None:
@@ -282,7 +286,7 @@ def test_utilities_and_weights_are_paired_by_whom_they_are_about() -> None:
         ({"utility": asked("e"), "weight": asked("e")}, "are not about the same person"),
     ],
 )
-def test_what_cannot_be_paired_is_refused(inputs: dict[str, Input], message: str) -> None:
+def test_an_unpaired_entry_is_refused(inputs: dict[str, ComponentInput], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         AdaptiveSum().freeze(inputs, {})
 

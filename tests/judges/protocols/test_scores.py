@@ -53,7 +53,7 @@ def has_score(trace: Trace, use: str, native: Fraction) -> None:
     reward = trace.reward
     assert (reward.status, reward.coverage, reward.counts.failed) == ("ok", 1.0, 0)
     assert reward.value == pytest.approx(float((native - 1) / 9), abs=1e-12)
-    assert reward.figures[HOMES[use]]["R"] == pytest.approx(float(native), abs=1e-11)
+    assert reward.diagnostics[HOMES[use]]["R"] == pytest.approx(float(native), abs=1e-11)
 
 
 @every_number
@@ -114,7 +114,7 @@ def test_decomposed_adaptive_is_the_sum_of_utilities_by_the_judges_own_weights(n
     assert trace.reward.parts[HOMES[ADAPTIVE]] == pytest.approx(
         {name: (float(utility) - 1) / 9 for name, utility in zip(NAMES, utilities, strict=False)}, abs=1e-12
     )
-    assert {name: trace.reward.figures[HOMES[ADAPTIVE]][f"weight of {name}"] for name in NAMES[:number]} == (
+    assert {name: trace.reward.diagnostics[HOMES[ADAPTIVE]][f"weight of {name}"] for name in NAMES[:number]} == (
         pytest.approx(dict(zip(NAMES, plain(weights), strict=False)), abs=1e-12)
     )
     assert (trace.reward.weights_fixed, len(bodies)) == (False, 1)
@@ -131,7 +131,7 @@ def test_decomposed_uniform_is_the_mean_of_the_same_utilities(number: int) -> No
     assert (trace.reward.weights_fixed, len(bodies)) == (True, 1)
 
 
-def test_all_five_stand_beside_each_other_and_weights_that_do_not_count_leave_the_reward_fixed() -> None:
+def test_all_five_protocols_run_together_and_zero_weights_leave_the_reward_unchanged() -> None:
     def reward(counts: float) -> Any:
         settings = {"reward": {**dict.fromkeys(HOMES.values(), 1.0), HOMES[ADAPTIVE]: counts}}
         trace, _ = judged(finding, DIRECT, trip(3), settings=settings | {"evaluators": list(ALL)})
@@ -148,7 +148,7 @@ def nobody() -> Task:
     return Task(id="letter", query="Write.")
 
 
-def test_where_the_task_names_nobody_the_checklist_asks_neither_of_anybody_nor_of_fairness() -> None:
+def test_without_stakeholders_the_checklist_has_no_items_on_people_or_fairness() -> None:
     met = {"B1": True, "B2": False, "B3": False, "C1": True, "C2": True, "C3": True, "E1": True, "E2": False}
     trace, (body,) = judged(checklist([], met.__getitem__), CHECKLIST, nobody())
     has_score(trace, CHECKLIST, (2 + Fraction("4.5") + 1) / (6 + Fraction("4.5") + 2) * 9 + 1)
@@ -183,7 +183,7 @@ def test_decomposed_asks_nothing(use: str) -> None:
         ([1, 0], [1.0, 0.0]),
     ],
 )
-def test_weights_that_were_rounded_are_shares_of_what_they_sum_to(weights: list[float], shares: list[float]) -> None:
+def test_rounded_weights_are_shares_of_their_sum(weights: list[float], shares: list[float]) -> None:
     utilities = [9, 2, 4][: len(weights)]
     trace, bodies = judged(decomposed(utilities, weights), ADAPTIVE, trip(len(weights)))
     found = {one.subject: one for one in trace.verdicts}

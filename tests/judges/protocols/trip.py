@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import Task, Trace
-from jurygraph.judges.protocols.checklist import ITEMS
-from jurygraph.judges.protocols.direct import ASPECTS
+from jurygraph.judges.protocols.protocol import ASPECTS, ITEMS
 from jurygraph.judges.protocols.rubric import DIMENSIONS
 from tests.agents.judging.hearing import scored
 from tests.models.judging import items_of, responses

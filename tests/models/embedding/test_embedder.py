@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.embedding.embedder import all_scores, by_index, unit_rows
+from jurygraph.models.embedding.embedder import normalize_vectors, sort_by_index, validate_scores
 from jurygraph.models.faults import Fault
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
@@ -18,14 +18,14 @@ MATRICES = st.integers(1, 5).flatmap(
 
 @given(MATRICES)
 def test_every_vector_has_the_length_1_or_says_nothing(rows: list[list[float]]) -> None:
-    unit = unit_rows(rows, len(rows), "tiny")
+    unit = normalize_vectors(rows, len(rows), "tiny")
     assert (unit.shape, unit.dtype) == (np.shape(rows), np.float64)
     for given_row, row in zip(rows, unit, strict=True):
         assert np.linalg.norm(row) == pytest.approx(1.0 if any(given_row) else 0.0)
 
 
 def test_a_vector_keeps_its_direction() -> None:
-    assert unit_rows([[3.0, 4.0], [0.0, 0.0], [1e300, 0.0]], 3, "tiny").tolist() == [[0.6, 0.8], [0, 0], [1, 0]]
+    assert normalize_vectors([[3.0, 4.0], [0.0, 0.0], [1e300, 0.0]], 3, "tiny").tolist() == [[0.6, 0.8], [0, 0], [1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -50,33 +50,33 @@ def test_a_vector_keeps_its_direction() -> None:
         None,
     ],
 )
-def test_what_is_not_one_vector_for_each_text_is_no_vector_at_all(rows: Any) -> None:
+def test_a_wrong_number_of_vectors_is_refused(rows: Any) -> None:
     with pytest.raises(Fault, match="tiny") as caught:
-        unit_rows(rows, 2, "tiny")
+        normalize_vectors(rows, 2, "tiny")
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
 def test_scores_are_taken_as_they_are() -> None:
-    assert all_scores([-3.5, 0.25], 2, "tiny").tolist() == [-3.5, 0.25]
+    assert validate_scores([-3.5, 0.25], 2, "tiny").tolist() == [-3.5, 0.25]
 
 
 @pytest.mark.parametrize(
     "scores",
     [[0.1], [0.1, 0.2, 0.3], [0.1, float("nan")], [[0.1, 0.2]], [None, 0.1], "ab", 0.5, ["0.1", "0.2"], [0.1, True]],
 )
-def test_what_is_not_one_score_for_each_document_is_no_score_at_all(scores: Any) -> None:
+def test_a_wrong_number_of_scores_is_refused(scores: Any) -> None:
     with pytest.raises(Fault, match="tiny"):
-        all_scores(scores, 2, "tiny")
+        validate_scores(scores, 2, "tiny")
 
 
 @given(st.permutations(range(5)))
-def test_what_comes_in_another_order_is_put_in_order(places: list[int]) -> None:
-    assert by_index([(place, f"{place}") for place in places], 5, "tiny") == ["0", "1", "2", "3", "4"]
+def test_results_in_another_order_are_sorted(places: list[int]) -> None:
+    assert sort_by_index([(place, f"{place}") for place in places], 5, "tiny") == ["0", "1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize(
     "places", [[], [0], [0, 0], [0, 2], [0, 1, 1], [0, 1, 2], [-1, 0], [0.0, 1.0], [False, True], [[0], [1]]]
 )
-def test_places_that_are_missing_doubled_or_of_nobody_are_refused(places: list[Any]) -> None:
+def test_missing_duplicate_or_unknown_places_are_refused(places: list[Any]) -> None:
     with pytest.raises(Fault, match="once for each of 2"):
-        by_index([(place, 0.5) for place in places], 2, "tiny")
+        sort_by_index([(place, 0.5) for place in places], 2, "tiny")

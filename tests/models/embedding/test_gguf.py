@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder
-from jurygraph.models.embedding.opening import open_embedder
+from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from tests.models.tiny_gguf import write_tiny
 
@@ -52,7 +52,7 @@ def test_a_text_that_is_too_long_is_by_the_response(embedder: Embedder) -> None:
     assert (caught.value.kind, caught.value.cause) == ("overflowed", "response")
 
 
-def test_what_is_no_utf_8_is_refused(embedder: Embedder) -> None:
+def test_text_that_is_not_utf_8_is_refused(embedder: Embedder) -> None:
     with pytest.raises(Fault) as caught:
         asyncio.run(embedder.embed(["\ud800"]))
     assert caught.value.kind == "rejected"

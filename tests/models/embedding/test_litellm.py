@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.embedding import litellm
-from jurygraph.models.embedding.embedder import Floats, unit_rows
-from jurygraph.models.embedding.opening import open_embedder, open_reranker
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.models.embedding import remote
+from jurygraph.models.embedding.embedder import normalize_vectors
+from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings, ranked, reading, vector
@@ -22,7 +23,7 @@ KEY = "sk-0123456789abcdefghij"
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(litellm, "_POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
+    monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -40,7 +41,7 @@ def scored(script: Script, monkeypatch: pytest.MonkeyPatch, *documents: str) -> 
 
 def test_embeddings_come_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, server = embedded(embeddings, monkeypatch, *TEXTS)
-    assert rows == pytest.approx(unit_rows([vector(text) for text in TEXTS], 3, "tiny"))
+    assert rows == pytest.approx(normalize_vectors([vector(text) for text in TEXTS], 3, "tiny"))
     (seen,) = server.requests
     assert (seen.body["path"], seen.body["model"], seen.body["input"]) == ("/v1/embeddings", "tiny", list(TEXTS))
     assert seen.headers["authorization"] == f"Bearer {KEY}"
@@ -54,7 +55,7 @@ def test_documents_are_ranked_in_one_request(monkeypatch: pytest.MonkeyPatch) ->
     assert seen.body["top_n"] == 3
 
 
-def test_what_may_do_better_is_tried_again_by_us_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retries_happen_only_in_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     _, server = embedded(lambda body, number: status(503) if number < 3 else embeddings(body), monkeypatch, "a")
     assert server.count == 3
     _, server = scored(lambda body, number: status(503) if number < 3 else ranked([0.5]), monkeypatch, "a")
@@ -102,7 +103,7 @@ PLACES = [([0.0, 1.0], [0.5, 0.5]), ([False, True], [0.5, 0.5]), ([[0], [1]], [0
 
 
 @pytest.mark.parametrize(("places", "values"), [*PLACES, ([0, 1], [0.5, True]), ([0, 1], ["0.5", 0.9])])
-def test_what_is_no_number_is_made_into_none(
+def test_a_value_that_is_not_a_number_becomes_none(
     monkeypatch: pytest.MonkeyPatch, places: list[Any], values: list[Any]
 ) -> None:
     vectors = [entry(place, [1.0, value], "embedding") for place, value in zip(places, values, strict=True)]
@@ -138,7 +139,7 @@ def test_no_text_goes_elsewhere_by_litellms_own_client(monkeypatch: pytest.Monke
         assert (other.count, server.count > 0) == (0, True)
 
 
-def test_without_a_key_nothing_is_sent_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_key_nothing_is_sent_and_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(Fault) as caught:
         embedded(embeddings, monkeypatch, "a")
@@ -152,8 +153,8 @@ def test_a_text_that_is_too_long_is_by_the_response(monkeypatch: pytest.MonkeyPa
     assert (caught.value.kind, caught.value.cause) == ("overflowed", "response")
 
 
-def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(litellm, "TIMEOUT", 0.05)
+def test_no_waiter_waits_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "TIMEOUT", 0.05)
     with pytest.raises(Fault) as caught:
         embedded(lambda body, number: hang(), monkeypatch, "a")
     assert caught.value.kind == "timeout"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.models.embedding.opening import open_embedder
+from jurygraph.models.embedding.factory import open_embedder
 
 pytestmark = pytest.mark.slow
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.embedding import openai_compatible
-from jurygraph.models.embedding.embedder import Floats, unit_rows
-from jurygraph.models.embedding.opening import open_embedder, open_reranker
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.models.embedding import remote
+from jurygraph.models.embedding.embedder import normalize_vectors
+from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings, ranked, reading, vector
@@ -20,7 +21,7 @@ DOCUMENTS = ("a", "b", "c")
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_compatible, "_POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
+    monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
 
 
 def embedded(url: str, *texts: str) -> Floats:
@@ -31,18 +32,18 @@ def scored(url: str, *documents: str) -> Floats:
     return asyncio.run(open_reranker(f"openai-compatible:{url}#tiny").score("q", documents))
 
 
-def test_embeddings_are_asked_for_in_one_request_and_told_by_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embeddings_come_from_one_request_in_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "a-key-for-tests")
     with reading(embeddings) as server:
         rows = embedded(server.url, *TEXTS)
         (seen,) = server.requests
-    assert rows.tolist() == unit_rows([vector(text) for text in TEXTS], 3, "tiny").tolist()
+    assert rows.tolist() == normalize_vectors([vector(text) for text in TEXTS], 3, "tiny").tolist()
     path = {"path": "/v1/embeddings"}
     assert seen.body == {"model": "tiny", "input": list(TEXTS), "encoding_format": "float", **path}
     assert seen.headers["authorization"] == "Bearer a-key-for-tests"
 
 
-def test_documents_are_ranked_in_one_request_and_told_by_their_places() -> None:
+def test_documents_are_ranked_in_one_request_in_their_order() -> None:
     with reading(lambda body, number: ranked([0.2, 0.9, 0.1])) as server:
         assert scored(server.url, *DOCUMENTS).tolist() == [0.2, 0.9, 0.1]
         (seen,) = server.requests
@@ -51,7 +52,7 @@ def test_documents_are_ranked_in_one_request_and_told_by_their_places() -> None:
 
 
 @pytest.mark.parametrize("first", [status(503), status(429), cut(), reset(), raw("no JSON")])
-def test_what_may_do_better_is_tried_again(first: Answer) -> None:
+def test_a_retryable_failure_is_retried(first: Answer) -> None:
     with reading(lambda body, number: first if number == 1 else embeddings(body)) as server:
         assert embedded(server.url, *TEXTS).shape == (3, 8)
         assert server.count == 2
@@ -156,14 +157,14 @@ def test_no_text_goes_where_a_server_sends_it(code: int) -> None:
         assert other.count == 0
 
 
-def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_compatible, "TIMEOUT", 0.05)
+def test_no_waiter_waits_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "TIMEOUT", 0.05)
     with reading(lambda body, number: hang()) as server, pytest.raises(Fault) as caught:
         embedded(server.url, "a")
     assert caught.value.kind == "timeout"
 
 
-def test_what_is_no_utf_8_is_not_sent() -> None:
+def test_text_that_is_not_utf_8_is_not_sent() -> None:
     with reading(embeddings) as server:
         with pytest.raises(Fault) as caught:
             embedded(server.url, "\ud800")

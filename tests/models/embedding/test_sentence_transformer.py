@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jurygraph.models.embedding.embedder import Floats
-from jurygraph.models.embedding.opening import open_embedder, open_reranker
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from tests.models.embedding import tiny
 
@@ -39,14 +39,14 @@ def test_a_folder_gives_vectors_of_length_1(embedder_folder: Path) -> None:
     assert rows[0] @ rows[1] > rows[0] @ rows[2]
 
 
-def test_what_a_text_gets_does_not_hang_on_its_neighbours_or_the_time(embedder_folder: Path) -> None:
+def test_the_vector_of_a_text_does_not_depend_on_other_texts_or_time(embedder_folder: Path) -> None:
     together = embedded(embedder_folder, *TEXTS)
     turned = embedded(embedder_folder, *TEXTS[::-1])
     assert together.tolist() == turned[::-1].tolist()
     assert embedded(embedder_folder, TEXTS[1]).tolist() == together[1:2].tolist()
 
 
-def test_a_model_may_be_asked_by_many_at_once(embedder_folder: Path) -> None:
+def test_a_model_may_be_called_concurrently(embedder_folder: Path) -> None:
     embedder = open_embedder(f"sentence-transformers:{embedder_folder}")
 
     async def many() -> list[Floats]:
@@ -92,7 +92,7 @@ def test_a_cross_encoder_gives_logits_and_not_what_its_config_makes_of_them(cros
     assert open_reranker(f"sentence-transformers:{cross_encoder_folder}").logits
 
 
-def test_what_a_document_gets_does_not_hang_on_its_neighbours(cross_encoder_folder: Path) -> None:
+def test_the_score_of_a_document_does_not_depend_on_the_others(cross_encoder_folder: Path) -> None:
     together = scores(cross_encoder_folder, "what is the answer", *TEXTS)
     assert scores(cross_encoder_folder, "what is the answer", TEXTS[4]).tolist() == together[4:5].tolist()
 
@@ -150,7 +150,7 @@ def test_nothing_is_logged_of_a_hub_that_cannot_be_reached_but_by_the_fault(
     assert [logger.isEnabledFor(logging.ERROR) for logger in loggers] == before
 
 
-def test_what_could_not_be_loaded_is_tried_again_once_it_was_closed(embedder_folder: Path, tmp_path: Path) -> None:
+def test_a_failed_load_is_retried_after_closing(embedder_folder: Path, tmp_path: Path) -> None:
     embedder = open_embedder(f"sentence-transformers:{tmp_path}")
     with pytest.raises(Fault):
         asyncio.run(embedder.embed(["a"]))

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.closing import close_run
+from jurygraph.runs.close_record import close_run
 from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.bundle import export_bundle
-from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import rescore, with_settings
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import commitment, link_of
-from jurygraph.schema import canonical
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.schema import canonical_json
 from tests.runs.made import PLAIN, lines, score, write_tasks
 from tests.runs.store.test_ledger import changed
 
@@ -34,7 +34,7 @@ def bundle(folder: Path, output: Path) -> Path:
 
 def rescored(folder: Path, other: Path, *settings: str) -> Path:
     with closing(Run.open(folder)) as run:
-        rescore(run, other, with_settings(run.config, settings), lambda count: None)
+        rescore(run, other, apply_settings(run.config, settings), lambda count: None)
     return other
 
 
@@ -67,7 +67,7 @@ def test_records_can_be_chained_again_from_their_lines(rich: Path, tmp_path: Pat
         record = json.loads(line)
         link = link_of(link, *(record[name] for name in ("seq", "kind", "key", "at", "body")))
         assert record["link"] == link.hex()
-        assert line == canonical(record) + b"\n"
+        assert line == canonical_json(record) + b"\n"
 
 
 def test_texts_are_in_clear_and_what_records_are_committed_to(rich: Path, tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ class TestOutput:
         assert zipfile.is_zipfile(bundle(plain, tmp_path / "bundle.zip"))
 
     def test_anything_else_is_not(self, plain: Path, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="is there and is no file"):
+        with pytest.raises(InputError, match="exists and is not a file"):
             bundle(plain, tmp_path)
 
     def test_it_is_whole_or_not_there(self, plain: Path, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ class TestOutput:
 
     def test_a_text_that_is_none_is_named(self, plain: Path, tmp_path: Path) -> None:
         changed(plain / "run.sqlite", "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)")
-        with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is no UTF-8"):
+        with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is not UTF-8"):
             bundle(plain, tmp_path / "bundle.zip")
 
     def test_a_run_that_is_not_closed_can_be_bundled_too(self, tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.integrity.deep import Deep, verify_deep
+from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
-from jurygraph.runs.store.chain import MOST_TEXTS, commitment
+from jurygraph.runs.store.chain import MAX_TEXTS, commitment
 from tests.agents.extraction.extractor import perfect, reading
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
 from tests.models.server import serving
@@ -62,7 +62,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
 
 
-def deep(folder: Path) -> Deep:
+def deep(folder: Path) -> DeepVerification:
     with closing(Run.open(folder)) as opened:
         return verify_deep(opened, lambda count: None)
 
@@ -82,7 +82,7 @@ def forged(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) ->
     with closing(sqlite3.connect(folder / place.LEDGER)) as connection, connection:
         (seq,) = connection.execute("SELECT min(seq) FROM records WHERE kind = 'trace'").fetchone()
         texts = "SELECT id, salt, content FROM texts WHERE id >= ? AND id < ?"
-        for text, salt, content in connection.execute(texts, (seq * MOST_TEXTS, (seq + 1) * MOST_TEXTS)).fetchall():
+        for text, salt, content in connection.execute(texts, (seq * MAX_TEXTS, (seq + 1) * MAX_TEXTS)).fetchall():
             if content.startswith(f'{{"name":"{name}",'.encode()):
                 stored = json.loads(content)
                 change(stored)
@@ -99,18 +99,18 @@ def forged(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) ->
 
 
 def test_a_run_is_derived_and_judged_again_with_its_server_gone(run: Path) -> None:
-    assert deep(run) == Deep(asked_again=verdicts(run), quotations=quotations(run))
+    assert deep(run) == DeepVerification(recomputed=verdicts(run), quotations=quotations(run))
     assert quotations(run) > 0
 
 
 def test_a_branch_has_its_facts_and_checks_judged_from_the_material_that_it_carried_over(branch: Path) -> None:
-    assert deep(branch) == Deep(asked_again=verdicts(branch), quotations=quotations(branch))
+    assert deep(branch) == DeepVerification(recomputed=verdicts(branch), quotations=quotations(branch))
 
 
 @pytest.mark.parametrize("of", ["run", "branch"])
 def test_a_quotation_of_material_that_does_not_stand_there_is_named(of: str, run: Path, branch: Path) -> None:
     forged({"run": run, "branch": branch}[of], "data", lambda data: data["evidence"][1].update(quote="Le Bernardin"))
-    with pytest.raises(TraceMismatch, match=r"material 'data': its quotation does not stand at characters \d+ to \d+"):
+    with pytest.raises(TraceMismatch, match=r"material 'data': its quotation is not at characters \d+ to \d+"):
         deep({"run": run, "branch": branch}[of])
 
 
@@ -136,7 +136,7 @@ def test_material_that_the_reply_does_not_give_is_named(what: str, run: Path) ->
 
 def test_material_cannot_claim_a_reply_that_lies_elsewhere_where_nothing_was_carried_over(run: Path) -> None:
     forged(run, "data", lambda data: data.update(call="x"))
-    with pytest.raises(TraceMismatch, match="material 'data': rests on a call that the run does not hold"):
+    with pytest.raises(TraceMismatch, match="material 'data': depends on a call that the run does not contain"):
         deep(run)
 
 

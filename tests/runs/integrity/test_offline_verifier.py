@@ -23,13 +23,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from hypothesis import HealthCheck, given, settings
 
-from jurygraph.graphs.rewarding import Row
+from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.offline_verifier import ORDER, Difference, checked, verifies
-from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.integrity.offline_verifier import ORDER, VerificationError, check_reward, is_valid_signature
 from jurygraph.runs.store.chain import link_of
 from jurygraph.runs.store.packing import pack_reward
-from jurygraph.schema import canonical, digest_of
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.schema import canonical_json, digest_of
 from tests.examples import at_most
 from tests.graphs.scenes import Scene, scenes
 from tests.runs.integrity.test_bundle import bundle, rescored
@@ -195,20 +195,20 @@ class TestArchive:
         path = bundle(plain, tmp_path / "bundle.zip")
         with zipfile.ZipFile(path, "a") as archive:
             archive.writestr(name, b"hidden in here")
-        assert verify(path).err == "differs: bundle.zip: holds a file that is not of a bundle, or one twice\n"
+        assert verify(path).err == "differs: bundle.zip: contains a foreign file, or a file twice\n"
 
 
 @pytest.mark.parametrize("line", [{}, None, 0, [], {"id": 1}])
 def test_a_line_behind_the_texts_is_found(opened: Path, verify: Verify, line: object) -> None:
     with (opened / "texts.jsonl").open("ab") as file:
-        file.write(canonical(line) + b"\nhidden in here\n")
+        file.write(canonical_json(line) + b"\nhidden in here\n")
     assert verify(opened).code == 5
 
 
 def spots(line: bytes, step: int) -> Iterator[int]:
     """Places in a line of JSON that lie in every value of it, in long ones every so many bytes."""
     for value in json.loads(line).values():
-        written = canonical(value)
+        written = canonical_json(value)
         start = line.index(b":" + written) + 1
         yield from range(start, start + len(written), max(1, min(step, len(written) // 2)))
 
@@ -267,7 +267,7 @@ class TestChangedBytes:
     def test_a_signature_is_written_in_one_way(self, opened_sealed: Path, verify: Verify, change: Any) -> None:
         path = opened_sealed / "seal.json"
         content = json.loads(path.read_bytes())
-        path.write_bytes(canonical({**content, "signature": change(content["signature"])}) + b"\n")
+        path.write_bytes(canonical_json({**content, "signature": change(content["signature"])}) + b"\n")
         assert "is not in the form of a seal" in verify(opened_sealed).err
 
     def test_in_the_zip_file(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
@@ -296,7 +296,7 @@ def forged(folder: Path, change: Callable[[Records], object]) -> None:
             record["body"]["head"] = link.hex()
         body = json.dumps(record["body"], separators=(",", ":"))
         link = link_of(link, seq, record["kind"], record["key"], record["at"], body)
-        written.append(canonical({**record, "seq": seq, "body": body, "link": link.hex()}) + b"\n")
+        written.append(canonical_json({**record, "seq": seq, "body": body, "link": link.hex()}) + b"\n")
     (folder / "records.jsonl").write_bytes(b"".join(written))
 
 
@@ -432,7 +432,7 @@ class TestForgedTraces:
         every = traces(opened)
         change(every[0])
         (opened / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
-        assert "traces.jsonl: line 1: is not what its record says" in verify(opened).err
+        assert "traces.jsonl: line 1: does not match its record" in verify(opened).err
 
     @pytest.mark.parametrize(
         "change",
@@ -461,7 +461,7 @@ class TestForgedTraces:
         (opened / "traces.jsonl").write_bytes(b"".join(others))
         assert "traces.jsonl: 1 traces are missing" in verify(opened).err
         (opened / "traces.jsonl").write_bytes(b"".join([first, first, *others]))
-        assert "traces.jsonl: line 2: is not what its record says" in verify(opened).err
+        assert "traces.jsonl: line 2: does not match its record" in verify(opened).err
 
 
 class TestTexts:
@@ -474,7 +474,7 @@ class TestTexts:
         for number in (7, 10**12):
             path = opened / "texts.jsonl"
             whole = path.read_bytes()
-            extra = canonical({"id": number, "salt": "", "content": ""}) + b"\n"
+            extra = canonical_json({"id": number, "salt": "", "content": ""}) + b"\n"
             path.write_bytes(extra + whole if number == 7 else whole + extra)
             assert re.search("texts.jsonl: line [0-9]+: no record speaks of it", verify(opened).err)
             path.write_bytes(whole)
@@ -483,7 +483,7 @@ class TestTexts:
         for name in ("texts.jsonl", "records.jsonl"):
             whole = (opened / name).read_bytes()
             (opened / name).write_bytes(whole.replace(b'":', b'": ', 1))
-            assert f"{name}: line 1: is not in the form that jurygraph writes" in verify(opened).err
+            assert f"{name}: line 1: is not as jurygraph writes it" in verify(opened).err
             (opened / name).write_bytes(whole)
 
 
@@ -544,8 +544,8 @@ class TestSeal:
         assert verify(made, "--expect-head", early["link"]).code == 5
         content = {**json.loads((made / "seal.json").read_bytes()), "records": early["seq"], "head": early["link"]}
         del content["signature"]
-        signature = KEY.sign(b"jurygraph seal\n" + canonical(content)).hex()
-        (made / "seal.json").write_bytes(canonical({**content, "signature": signature}) + b"\n")
+        signature = KEY.sign(b"jurygraph seal\n" + canonical_json(content)).hex()
+        (made / "seal.json").write_bytes(canonical_json({**content, "signature": signature}) + b"\n")
         assert "seal.json: is of other records" in verify(made).err
 
 
@@ -555,17 +555,17 @@ class TestArithmetic:
     def test_every_reward_that_is_decided_is_what_its_terms_give(self, scene: Scene) -> None:
         decision = json.loads(scene.plan.decision.model_dump_json())
         for made in scene.rewards().values():
-            stored = json.loads(json.dumps(pack_reward(Row.of(made))))
-            value, status, terms, _ = checked(stored, decision["specs"])
+            stored = json.loads(json.dumps(pack_reward(RewardRow.from_reward(made))))
+            value, status, terms, _ = check_reward(stored, decision["specs"])
             assert (value, status) == (made.value, made.status)
             assert terms == {term.name: term.contribution for term in made.terms}
 
     def test_the_order_is_that_of_the_names(self) -> None:
         specs = [{"name": name, "weight": 1.0} for name in ("c", "b", "a")]
         assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1 == 0.6
-        assert checked({"value": 0.6, "terms": [0.1, 0.2, 0.3]}, specs)[0] == 0.6
-        with pytest.raises(Difference, match=r"the ok reward is 0\.6000000000000001; its terms give 0\.6$"):
-            checked({"value": 0.1 + 0.2 + 0.3, "terms": [0.1, 0.2, 0.3]}, specs)
+        assert check_reward({"value": 0.6, "terms": [0.1, 0.2, 0.3]}, specs)[0] == 0.6
+        with pytest.raises(VerificationError, match=r"the ok reward is 0\.6000000000000001; its terms give 0\.6$"):
+            check_reward({"value": 0.1 + 0.2 + 0.3, "terms": [0.1, 0.2, 0.3]}, specs)
 
 
 RFC_8032 = [
@@ -604,7 +604,7 @@ LOW_ORDER = [
 
 
 def point_of(key: bytes) -> tuple[int, int]:
-    found = offline_verifier.point(key)
+    found = offline_verifier.decode_point(key)
     assert found is not None
     return found
 
@@ -631,50 +631,52 @@ class TestSignatures:
     @pytest.mark.parametrize(("key", "message", "signature"), RFC_8032)
     def test_the_vectors_of_rfc_8032(self, key: str, message: str, signature: str) -> None:
         given = bytes.fromhex(key), bytes.fromhex(message), bytes.fromhex(signature)
-        assert verifies(*given)
-        assert not verifies(given[0], given[1] + b"!", given[2])
+        assert is_valid_signature(*given)
+        assert not is_valid_signature(given[0], given[1] + b"!", given[2])
 
     def test_it_says_what_another_implementation_says(self) -> None:
         draw = random.Random(0)
         for _ in range(8):
             key, message = Ed25519PrivateKey.from_private_bytes(draw.randbytes(32)), draw.randbytes(draw.randrange(200))
             public, signature = key.public_key().public_bytes_raw(), bytearray(key.sign(message))
-            assert verifies(public, message, bytes(signature))
+            assert is_valid_signature(public, message, bytes(signature))
             signature[draw.randrange(64)] ^= 1 << draw.randrange(8)
-            assert not verifies(public, message, bytes(signature))
+            assert not is_valid_signature(public, message, bytes(signature))
             assert not accepted(public, message, bytes(signature))
 
     def test_no_signature_is_written_in_two_ways(self) -> None:
         signature = KEY.sign(b"message")
         factor = int.from_bytes(signature[32:], "little") + ORDER
         again = signature[:32] + factor.to_bytes(32, "little")
-        assert verifies(PUBLIC, b"message", signature)
-        assert not verifies(PUBLIC, b"message", again)
+        assert is_valid_signature(PUBLIC, b"message", signature)
+        assert not is_valid_signature(PUBLIC, b"message", again)
         assert not accepted(PUBLIC, b"message", again)
 
     @pytest.mark.parametrize("cut", [0, 32, 63])
     def test_one_of_another_length_does_not_hold(self, cut: int) -> None:
         signature = KEY.sign(b"message")
-        assert not verifies(PUBLIC, b"message", signature[:cut])
-        assert not verifies(PUBLIC, b"message", signature + bytes(1))
-        assert not verifies(PUBLIC[: cut // 2], b"message", signature)
+        assert not is_valid_signature(PUBLIC, b"message", signature[:cut])
+        assert not is_valid_signature(PUBLIC, b"message", signature + bytes(1))
+        assert not is_valid_signature(PUBLIC[: cut // 2], b"message", signature)
 
     def test_a_key_or_a_start_of_low_order_is_none(self) -> None:
         """Of each key, signatures that hold by the equation alone were made without any secret."""
         for key in LOW_ORDER:
-            public = offline_verifier.point(key)
+            public = offline_verifier.decode_point(key)
             assert public is not None
             forged = (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little")  # R = B, S = 1: right where k A is neutral
             messages = (str(number).encode() for number in range(200))
-            lucky = next(one for one in messages if offline_verifier.times(hashed(forged, key, one), public) == (0, 1))
-            assert not verifies(key, lucky, forged)
+            lucky = next(
+                one for one in messages if offline_verifier.multiply_point(hashed(forged, key, one), public) == (0, 1)
+            )
+            assert not is_valid_signature(key, lucky, forged)
         assert accepted(LOW_ORDER[0], b"whatever", (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little"))
 
     def test_a_key_with_a_part_of_low_order_is_none(self) -> None:
-        mixed = offline_verifier.added(point_of(PUBLIC), point_of(LOW_ORDER[1]))
+        mixed = offline_verifier.add_points(point_of(PUBLIC), point_of(LOW_ORDER[1]))
         signature = KEY.sign(b"message")
-        assert not verifies(encoded(mixed), b"message", signature)
+        assert not is_valid_signature(encoded(mixed), b"message", signature)
 
     @pytest.mark.parametrize("y", [2**255 - 19, 2**255 - 1, 2, 1 + 2**255], ids=["p", "more than p", "no point", "-0"])
     def test_what_encodes_no_point_is_no_key(self, y: int) -> None:
-        assert not verifies(y.to_bytes(32, "little"), b"message", KEY.sign(b"message"))
+        assert not is_valid_signature(y.to_bytes(32, "little"), b"message", KEY.sign(b"message"))

@@ -13,18 +13,18 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.closing import close_run
+from jurygraph.runs.close_record import close_run
 from jurygraph.runs.integrity.offline_verifier import ORDER
 from jurygraph.runs.integrity.seal import Seal, check_seal
-from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import LEDGER, SEAL
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import canonical
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.schema import canonical_json
 from tests.runs.made import PLAIN, checked, lines, score, seal, write_tasks
-from tests.runs.making.test_rescoring import again
 from tests.runs.store.test_ledger import changed
+from tests.runs.workflows.test_rescoring import again
 
 ENCODED, PRIVATE, PUBLIC = serialization.Encoding, serialization.PrivateFormat, serialization.PublicFormat
 OPEN = serialization.NoEncryption()
@@ -89,9 +89,9 @@ class TestSealing:
     ) -> None:
         written = (sealed / SEAL).read_bytes()
         content = json.loads(written)
-        assert written == canonical(content) + b"\n"
+        assert written == canonical_json(content) + b"\n"
         signature = bytes.fromhex(content.pop("signature"))
-        key.public_key().verify(signature, b"jurygraph seal\n" + canonical(content))
+        key.public_key().verify(signature, b"jurygraph seal\n" + canonical_json(content))
         assert content["version"] == 1
         assert content["signed_at"].endswith("+00:00")
 
@@ -106,7 +106,7 @@ class TestSealing:
 
     def test_sealing_again_changes_nothing(self, sealed: Path, key_file: Path) -> None:
         before = (sealed / SEAL).read_bytes()
-        assert seal(sealed, key_file).written == before
+        assert seal(sealed, key_file).to_bytes == before
         assert (sealed / SEAL).read_bytes() == before
 
     def test_what_was_erased_since_can_be_sealed_by_the_same_key(self, sealed: Path, key_file: Path) -> None:
@@ -148,7 +148,7 @@ class TestChecking:
     @pytest.mark.parametrize("change", [b"", b"{}", b"\xff", b"[" * 10_000])
     def test_what_is_no_seal_is_named(self, sealed: Path, change: bytes) -> None:
         (sealed / SEAL).write_bytes(change)
-        with pytest.raises(TraceMismatch, match=r"seal\.json: is no seal"):
+        with pytest.raises(TraceMismatch, match=r"seal\.json: is not a valid seal"):
             found(sealed)
 
     def test_the_same_content_in_another_form_is_no_seal(self, sealed: Path) -> None:
@@ -182,7 +182,7 @@ class TestChecking:
         append(sealed, Draft("erasure", "x", {"what": "response", "reason": "", "ids": []}))
         append(sealed, Draft("trace", "sneaked in", {}))
         append(sealed, Draft("task", "later", {}))
-        with pytest.raises(TraceMismatch, match=r"\(trace 'sneaked in'\): comes after what was sealed"):
+        with pytest.raises(TraceMismatch, match=r"\(trace 'sneaked in'\): comes after the sealed records"):
             found(sealed)
 
 
@@ -196,11 +196,11 @@ class TestLowOrder:
             stated = {"version": 1, "run": run.id, "records": run.ledger.count, "head": run.ledger.head.hex()}
         for second in range(60):
             content = {**stated, "signed_at": f"2026-01-01T00:00:{second:02}+00:00", "public_key": key}
-            message = b"jurygraph seal\n" + canonical(content)
+            message = b"jurygraph seal\n" + canonical_json(content)
             number = int.from_bytes(sha512(start + bytes.fromhex(key) + message).digest(), "little")
             if number % ORDER % 8 == 0:
                 signature = (start + (1).to_bytes(32, "little")).hex()
-                return canonical({**content, "signature": signature}) + b"\n"
+                return canonical_json({**content, "signature": signature}) + b"\n"
         raise AssertionError("none was found")
 
     @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ class TestLowOrder:
 class TestSigner:
     def test_what_came_after_the_seal_must_be_signed_too(self, sealed: Path, key_file: Path) -> None:
         erase(sealed, "response", "t1/r0", "asked for")
-        with pytest.raises(TraceMismatch, match="1 erasures came after what was sealed, and nobody signed them"):
+        with pytest.raises(TraceMismatch, match="1 erasures after the sealed records are not signed"):
             found(sealed, key_file)
         seal(sealed, key_file)
         assert found(sealed, key_file)
@@ -234,12 +234,12 @@ class TestSigner:
     ) -> None:
         again(plain, tmp_path / "other")
         seal(tmp_path / "other", key_file)
-        assert checked(tmp_path / "other", signer=key_file).sealed
+        assert checked(tmp_path / "other", signer_key_file=key_file).sealed
         erase(plain, "response", "t1/r0", "asked for")
         with pytest.raises(TraceMismatch, match=r"plain/seal\.json: is missing"):
-            checked(tmp_path / "other", signer=key_file)
+            checked(tmp_path / "other", signer_key_file=key_file)
         seal(plain, key_file)
-        assert checked(tmp_path / "other", signer=key_file).base
+        assert checked(tmp_path / "other", signer_key_file=key_file).base
 
     def test_a_run_must_be_sealed_where_a_signer_is_asked_for(self, plain: Path, key_file: Path) -> None:
         with pytest.raises(TraceMismatch, match=r"seal\.json: is missing"):
@@ -268,11 +268,11 @@ class TestSigner:
     @pytest.mark.parametrize(
         ("content", "wrong"),
         [
-            (b"hello", "holds no public key"),
-            (b"ssh-ed25519 AAAA", "holds no public key"),
-            (b"\xff" * 64, "holds no public key"),
-            (public_hex(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))[1:].encode(), "holds no public key"),
-            (b"-----BEGIN PRIVATE KEY-----", "holds no private key"),
+            (b"hello", "contains no public key"),
+            (b"ssh-ed25519 AAAA", "contains no public key"),
+            (b"\xff" * 64, "contains no public key"),
+            (public_hex(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))[1:].encode(), "contains no public key"),
+            (b"-----BEGIN PRIVATE KEY-----", "contains no private key"),
         ],
     )
     def test_what_is_no_key_is_named(self, sealed: Path, tmp_path: Path, content: bytes, wrong: str) -> None:
@@ -283,7 +283,7 @@ class TestSigner:
     def test_another_kind_of_key_is_named(self, sealed: Path, tmp_path: Path) -> None:
         rsa_key = rsa.generate_private_key(65537, 2048).public_key()
         (tmp_path / "signer").write_bytes(rsa_key.public_bytes(ENCODED.PEM, PUBLIC.SubjectPublicKeyInfo))
-        with pytest.raises(InputError, match="signer: holds another kind of key than Ed25519"):
+        with pytest.raises(InputError, match="signer: contains a key that is not Ed25519"):
             found(sealed, tmp_path / "signer")
 
 
@@ -319,15 +319,13 @@ class TestPrivateKeys:
     def test_another_kind_of_key_is_refused(self, plain: Path, tmp_path: Path) -> None:
         for other in (rsa.generate_private_key(65537, 2048), ec.generate_private_key(ec.SECP256R1())):
             (tmp_path / "other").write_bytes(pem(other))
-            with pytest.raises(
-                InputError, match=r"other: holds another kind of key than Ed25519.*ssh-keygen -t ed25519"
-            ):
+            with pytest.raises(InputError, match=r"other: contains a key that is not Ed25519.*ssh-keygen -t ed25519"):
                 seal(plain, tmp_path / "other")
 
     @pytest.mark.parametrize("content", [b"", b"hello", b"ssh-ed25519 AAAA", b"-----BEGIN OPENSSH PRIVATE KEY-----\n"])
     def test_what_is_no_private_key_is_refused(self, plain: Path, tmp_path: Path, content: bytes) -> None:
         (tmp_path / "no").write_bytes(content)
-        with pytest.raises(InputError, match=r"no: holds no private key.*openssl genpkey"):
+        with pytest.raises(InputError, match=r"no: contains no private key.*openssl genpkey"):
             seal(plain, tmp_path / "no")
 
     def test_a_file_that_cannot_be_read_is_named(self, plain: Path, tmp_path: Path) -> None:
@@ -338,5 +336,5 @@ class TestPrivateKeys:
 
 def test_a_seal_that_is_no_file_is_found_and_not_waited_for(plain: Path) -> None:
     os.mkfifo(plain / "seal.json")
-    with pytest.raises(InputError, match=r"seal\.json: is no regular file"):
+    with pytest.raises(InputError, match=r"seal\.json: is not a regular file"):
         Run.open(plain)

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.runs.closing import close_run
-from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import rescore, with_settings
+from jurygraph.runs.close_record import close_run
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
-from jurygraph.runs.store.chain import START, Draft, link_of
+from jurygraph.runs.store.chain import FIRST_LINK, Draft, link_of
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from tests.runs.made import PLAIN, checked, lines, sat, score, write_tasks
 from tests.runs.store.test_ledger import changed
 
@@ -65,7 +65,7 @@ def test_one_byte_changed_in_any_cell_of_any_table_is_found_and_named(request, t
                 f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (with_one_byte_changed(value, number), rowid)
             )
         with pytest.raises(
-            TraceMismatch, match=r"run\.sqlite.* (record|text) \d+|record 1: is no beginning|run.sqlite: row"
+            TraceMismatch, match=r"run\.sqlite.* (record|text) \d+|record 1: is not the beginning|run.sqlite: row"
         ):
             checked(folder)
         path.write_bytes(kept)
@@ -121,7 +121,7 @@ def test_a_record_that_was_taken_out_is_missed(plain: Path, kind: str) -> None:
     [
         (
             "DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)",
-            r"text \d+ of record \d+ \(trace 't3/r2'\): is missing, and no erasure says so",
+            r"text \d+ of record \d+ \(trace 't3/r2'\): is missing without an erasure",
         ),
         ("INSERT INTO texts VALUES (5, x'00', x'00')", r"text 5: belongs to no record"),
         ("INSERT INTO texts VALUES (99999999999, x'00', x'00')", r"text 99999999999: belongs to no record"),
@@ -137,7 +137,7 @@ def test_texts_are_just_those_that_records_commit_to(plain: Path, statement: str
 def rewritten(folder: Path, change: Any) -> str:
     """Rewrite the whole chain, as somebody would who knows how; the new head."""
     with closing(sqlite3.connect(folder / place.LEDGER)) as connection, connection:
-        previous = START
+        previous = FIRST_LINK
         for seq, kind, key, at, body in connection.execute(
             "SELECT seq, kind, key, at, body FROM records ORDER BY seq"
         ).fetchall():
@@ -262,7 +262,7 @@ class TestHead:
 
 def again(folder: Path, other: Path) -> Path:
     with closing(Run.open(folder)) as run:
-        rescore(run, other, with_settings(run.config, ["reward.same=0.25"]), lambda count: None)
+        rescore(run, other, apply_settings(run.config, ["reward.same=0.25"]), lambda count: None)
     return other
 
 
@@ -271,7 +271,7 @@ class TestRescored:
         other = again(plain, tmp_path / "other")
         assert checked(other).base is not None
         changed(plain / place.LEDGER, "UPDATE texts SET content = x'00' WHERE id = (SELECT max(id) FROM texts)")
-        with pytest.raises(TraceMismatch, match=r"plain.* is not what was written"):
+        with pytest.raises(TraceMismatch, match=r"plain.* differs from what was written"):
             checked(other)
 
     def test_another_base_in_its_place_is_found(self, plain: Path, tmp_path: Path, tasks: Path) -> None:
@@ -295,7 +295,7 @@ class TestAppended:
     def test_bytes_behind_the_database_are_found(self, plain: Path, extra: bytes) -> None:
         with (plain / "run.sqlite").open("ab") as file:
             file.write(extra)
-        with pytest.raises(TraceMismatch, match=f"{len(extra)} bytes stand behind the end of the database"):
+        with pytest.raises(TraceMismatch, match=f"{len(extra)} bytes follow the end of the database"):
             checked(plain)
 
     def test_a_run_that_is_being_written_has_none(self, tmp_path: Path) -> None:

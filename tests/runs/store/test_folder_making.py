@@ -16,15 +16,15 @@ from jurygraph.runs.store.folder import (
     PLANNING,
     SEAL,
     config_text,
-    digest,
+    create_folder,
     discard_planning,
-    folder_from,
-    make,
     refuse_foreign,
     refuse_links,
-    require,
-    typed,
-    unmake,
+    relative_folder,
+    remove_folder,
+    require_run,
+    sha256_hex,
+    shell_quote,
 )
 from jurygraph.sources import parse_config
 
@@ -33,57 +33,51 @@ from jurygraph.sources import parse_config
     ("folder", "word"), [("run", "run"), ("my run", "'my run'"), ("-run", "./-run"), ("a/-run", "a/-run")]
 )
 def test_a_folder_is_named_as_it_is_typed(folder: str, word: str) -> None:
-    assert typed(Path(folder)) == word
+    assert shell_quote(Path(folder)) == word
 
 
 class TestRequired:
     def test_a_folder_with_a_ledger_is_a_run(self, tmp_path: Path) -> None:
         (tmp_path / LEDGER).touch()
-        require(tmp_path)
-
-    def test_one_of_the_first_schema_version_is_to_be_migrated(self, tmp_path: Path) -> None:
-        (tmp_path / "run.json").touch()
-        how = rf"is a run of schema version 1; `jurygraph migrate {tmp_path} TASKS --out NEW` brings it over"
-        with pytest.raises(InputError, match=how):
-            require(tmp_path)
+        require_run(tmp_path)
 
     def test_anything_else_is_none(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         for folder, state in (
-            (tmp_path, "holds no run"),
-            (tmp_path / "file", "is no folder"),
+            (tmp_path, "contains no run"),
+            (tmp_path / "file", "is not a folder"),
             (tmp_path / "x", "does"),
         ):
             with pytest.raises(InputError, match=rf"{state}.*; name the folder that `jurygraph score --out` made"):
-                require(folder)
+                require_run(folder)
 
 
 class TestMade:
     def test_what_was_missing_is_told_the_innermost_first_and_taken_away_again(self, tmp_path: Path) -> None:
         folder = tmp_path / "a" / "b"
-        made = make(folder)
+        made = create_folder(folder)
         assert made == [folder, tmp_path / "a"]
         for name in (LEDGER, LOCK):
             (folder / name).touch()
-        unmake(folder, made)
+        remove_folder(folder, made)
         assert list(tmp_path.iterdir()) == []
 
     def test_a_folder_that_was_there_stays_and_so_does_its_seal(self, tmp_path: Path) -> None:
-        assert make(tmp_path) == []
+        assert create_folder(tmp_path) == []
         for name in (LEDGER, SEAL):
             (tmp_path / name).touch()
-        unmake(tmp_path, [])
+        remove_folder(tmp_path, [])
         assert [one.name for one in tmp_path.iterdir()] == [SEAL]
 
     def test_answers_of_an_unfinished_planning_stay_with_their_folder(self, tmp_path: Path) -> None:
         folder = tmp_path / "run"
-        made = make(folder)
+        made = create_folder(folder)
         for name in (LEDGER, PLANNING, f"{PLANNING}-wal"):
             (folder / name).touch()
-        unmake(folder, made)
+        remove_folder(folder, made)
         assert sorted(one.name for one in folder.iterdir()) == [PLANNING, f"{PLANNING}-wal"]
-        with pytest.raises(InputError, match="holds no run yet, it was stopped while it planned; `jurygraph score`"):
-            require(folder)
+        with pytest.raises(InputError, match="contains no run yet: planning was interrupted; run `jurygraph score`"):
+            require_run(folder)
 
     def test_discarding_the_planning_removes_its_database_and_what_lies_beside_it(self, tmp_path: Path) -> None:
         for name in (LEDGER, *(PLANNING + suffix for suffix in ("", "-wal", "-shm", "-journal"))):
@@ -95,7 +89,7 @@ class TestMade:
     def test_a_folder_is_for_its_owner_alone(self, tmp_path: Path) -> None:
         before = os.umask(0)
         try:
-            make(tmp_path / "run")
+            create_folder(tmp_path / "run")
         finally:
             os.umask(before)
         assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
@@ -104,13 +98,13 @@ class TestMade:
         (tmp_path / "file").touch()
         wrong = r"cannot be made \(Not a directory\); name a folder that you may write to with --out"
         with pytest.raises(InputError, match=wrong):
-            make(tmp_path / "file" / "run")
+            create_folder(tmp_path / "file" / "run")
 
     def test_no_run_is_made_among_other_things(self, tmp_path: Path) -> None:
         refuse_foreign(tmp_path)
         refuse_foreign(tmp_path / "not there")
         (tmp_path / "letter.txt").touch()
-        with pytest.raises(InputError, match="is no run, and not empty; name another folder with --out"):
+        with pytest.raises(InputError, match="is neither a run nor empty; name another folder with --out"):
             refuse_foreign(tmp_path)
         with pytest.raises(InputError, match=r"letter\.txt: is a file; name a folder with --out"):
             refuse_foreign(tmp_path / "letter.txt")
@@ -123,16 +117,16 @@ class TestMade:
 
     def test_a_config_of_somebody_else_is_not_overwritten(self, tmp_path: Path) -> None:
         (tmp_path / CONFIG).write_text("mine: true")
-        with pytest.raises(InputError, match="is no run, and not empty"):
+        with pytest.raises(InputError, match="is neither a run nor empty"):
             refuse_foreign(tmp_path)
 
     def test_no_ledger_is_made_beside_the_log_of_another(self, tmp_path: Path) -> None:
         (tmp_path / f"{LEDGER}-wal").write_bytes(b"records")
-        wrong = rf"{LEDGER}-wal: is the log of a {LEDGER} that is not there; put {LEDGER} back beside it"
+        wrong = rf"{LEDGER}-wal: is the log of a {LEDGER} that is not there; restore {LEDGER} next to it"
         with pytest.raises(InputError, match=wrong):
             refuse_foreign(tmp_path)
 
-    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "no regular file")])
+    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "not a regular file")])
     def test_a_file_of_a_run_is_a_file(self, tmp_path: Path, kind: str, what: str) -> None:
         refuse_links(tmp_path)
         (tmp_path / LEDGER).touch()
@@ -144,8 +138,8 @@ class TestMade:
 
 
 def test_another_folder_is_named_as_seen_from_the_run(tmp_path: Path) -> None:
-    assert folder_from(tmp_path / "a", tmp_path / "b" / "c") == "../b/c"
-    assert folder_from(tmp_path / "a", None) is None
+    assert relative_folder(tmp_path / "a", tmp_path / "b" / "c") == "../b/c"
+    assert relative_folder(tmp_path / "a", None) is None
 
 
 def test_the_copy_of_a_config_is_yaml_with_a_warning_on_top() -> None:
@@ -153,5 +147,5 @@ def test_the_copy_of_a_config_is_yaml_with_a_warning_on_top() -> None:
     text = config_text(config)
     assert text.startswith(b"# Every setting of this run, defaults included.")
     assert YAML(typ="safe").load(text) == config.model_dump(mode="json")
-    assert digest(text) == hashlib.sha256(text).hexdigest()
+    assert sha256_hex(text) == hashlib.sha256(text).hexdigest()
     assert CONFIG == "config.yaml"

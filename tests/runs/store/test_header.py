@@ -7,32 +7,32 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.store.chain import MOST_TEXTS, Draft
+from jurygraph.runs.store.chain import MAX_TEXTS, Draft
 from jurygraph.runs.store.header import (
     Extent,
     Header,
     Origin,
-    asking,
-    asks_alike,
     changes,
     differences,
+    format_value,
+    has_same_requests,
     header_draft,
+    model_settings,
     read_header,
-    shown,
 )
-from jurygraph.runs.store.identity import Identity
+from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.schema import Seat
-from jurygraph.sources import FileMark, parse_config
+from jurygraph.schema import EvaluatorRecord
+from jurygraph.sources import FileDigest, parse_config
 
-MODEL = Identity(provider="p", endpoint="http://one.example", model="m", form="native")
-FILES = {name: FileMark(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")}
+MODEL = ModelIdentity(provider="p", endpoint="http://one.example", model="m", form="native")
+FILES = {name: FileDigest(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")}
 
 
 def header(config: Mapping[str, Any] | None = None, **fields: Any) -> Header:
     stated = {"evaluators": ["criteria"], "model": "openai-compatible:http://here.example#m", **(config or {})}
-    seats = {"criteria": Seat(version="1", audience="criterion")}
+    seats = {"criteria": EvaluatorRecord(version="1", audience="criterion")}
     return Header(**{"config": parse_config(stated), "evaluators": seats, "model": MODEL, **FILES, **fields})
 
 
@@ -44,7 +44,7 @@ def test_what_is_the_same_differs_in_nothing() -> None:
     assert list(differences(header(), header())) == []
 
 
-TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
+TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
 
 
 @pytest.mark.parametrize(
@@ -54,20 +54,20 @@ TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
         ({"responses": None}, f"the responses file is responses.jsonl ({'r' * 12}) in the run and none here"),
         ({"profiles": TASKS}, f"the profiles file is none in the run and new.jsonl ({'9' * 12}) here"),
         ({"edges": TASKS}, f"the file of reviewed graphs is none in the run and new.jsonl ({'9' * 12}) here"),
-        ({"domain": "law"}, "the domain that the annotator is told of is None in the run and law here"),
+        ({"domain": "law"}, "the domain of the annotator is None in the run and law here"),
         (
             {"model": MODEL.model_copy(update={"endpoint": "http://two.example"})},
             "the model behind openai-compatible:http://here.example#m has the endpoint "
             '"http://one.example" in the run and "http://two.example" here',
         ),
         (
-            {"evaluators": {"criteria": Seat(version="2", audience="criterion")}},
+            {"evaluators": {"criteria": EvaluatorRecord(version="2", audience="criterion")}},
             'evaluator criteria has version "1" in the run and "2" here',
         ),
         ({"derivers": {"extract": "1"}}, 'deriver extract has version none in the run and "1" here'),
         (
-            {"evaluators": {"criteria": Seat(version="1", audience="criterion", rests_on="a history")}},
-            "what evaluator criteria read beside the config, such as a history, is not what it was in the run",
+            {"evaluators": {"criteria": EvaluatorRecord(version="1", audience="criterion", depends_on="a history")}},
+            "additional input of evaluator criteria, such as a history, differs from that of the run",
         ),
         (
             {"branch": branched("r1", "../first")},
@@ -113,7 +113,7 @@ def test_a_combiner_that_only_one_of_them_uses_is_no_difference() -> None:
 
 
 def test_a_sum_that_was_erased_agrees_with_any_file() -> None:
-    erased = header(tasks=FileMark(name="tasks.jsonl", sha256=ERASED))
+    erased = header(tasks=FileDigest(name="tasks.jsonl", sha256=ERASED))
     assert list(differences(erased, header(tasks=TASKS))) == []
 
 
@@ -127,23 +127,23 @@ def test_a_difference_in_a_list_is_named_with_its_place() -> None:
 
 
 def test_gates_do_not_change_what_a_model_is_asked() -> None:
-    assert asking(header({"safety": {"gates": []}}).config) == asking(header().config)
-    assert sorted(asking(header().config)) == ["calls", "model", "safety"]
+    assert model_settings(header({"safety": {"gates": []}}).config) == model_settings(header().config)
+    assert sorted(model_settings(header().config)) == ["calls", "model", "safety"]
 
 
 def test_a_model_is_asked_alike_by_the_same_settings_of_the_same_model() -> None:
     other = MODEL.model_copy(update={"endpoint": "http://two.example"})
-    assert asks_alike(header(), header().config, MODEL)
-    assert asks_alike(header(), header().config, None)
-    assert not asks_alike(header(), header().config, other)
-    assert not asks_alike(header(), header({"calls": {"max_tokens": 77}}).config, MODEL)
+    assert has_same_requests(header(), header().config, MODEL)
+    assert has_same_requests(header(), header().config, None)
+    assert not has_same_requests(header(), header().config, other)
+    assert not has_same_requests(header(), header({"calls": {"max_tokens": 77}}).config, MODEL)
 
 
 class TestChanges:
     def test_are_the_innermost_places_that_differ(self) -> None:
         there = {"a": {"b": 1, "same": 0}, "list": [1, {"c": 2}], "gone": 1}
         here = {"a": {"b": 2, "same": 0}, "list": [1, {"c": 3}], "new": None}
-        assert [(path, shown(one), shown(other)) for path, one, other in changes(there, here)] == [
+        assert [(path, format_value(one), format_value(other)) for path, one, other in changes(there, here)] == [
             ("a.b", "1", "2"),
             ("list[1].c", "2", "3"),
             ("gone", "1", "none"),
@@ -155,8 +155,8 @@ class TestChanges:
         assert list(changes([1], {"x": 1})) == [("", [1], {"x": 1})]
 
     def test_a_long_value_is_shortened_and_letters_stay_letters(self) -> None:
-        assert shown("ä") == '"ä"'
-        assert shown("x" * 200) == f'"{"x" * 98}…'
+        assert format_value("ä") == '"ä"'
+        assert format_value("x" * 200) == f'"{"x" * 98}…'
 
 
 class TestRecord:
@@ -167,18 +167,18 @@ class TestRecord:
         return ledger
 
     def test_comes_back_and_keeps_the_sums_of_its_files_apart(self, tmp_path: Path) -> None:
-        written = header(asked=Extent.of((2, 5)), edges=TASKS)
+        written = header(extent=Extent.of((2, 5)), edges=TASKS)
         ledger = self.stored(tmp_path, written)
         assert read_header(ledger) == written
         (record,) = ledger.records()
         assert (record.kind, record.key) == ("run", "run-1")
         assert "t" * 64 not in record.body
-        assert (read_header(ledger).asked.tasks, read_header(ledger).asked.responses) == (2, 5)
+        assert (read_header(ledger).extent.tasks, read_header(ledger).extent.responses) == (2, 5)
 
     def test_sums_that_were_erased_say_so(self, tmp_path: Path) -> None:
         ledger = self.stored(tmp_path, header())
-        ledger.append(Draft("erasure", "", {"ids": [MOST_TEXTS]}))
-        ledger.erase([MOST_TEXTS])
+        ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
+        ledger.erase([MAX_TEXTS])
         ledger.commit()
         found = read_header(ledger)
         assert found.responses is not None
@@ -203,6 +203,6 @@ class TestRecord:
         ledger.append(Draft("run", "run-1", body))
         ledger.commit()
         with pytest.raises(
-            TraceMismatch, match=rf"(?s)record 1: is no beginning of a run \({kind}: .*\); it has been changed"
+            TraceMismatch, match=rf"(?s)record 1: is not a valid run header \({kind}: .*\); it has been changed"
         ):
             read_header(ledger)

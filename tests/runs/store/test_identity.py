@@ -13,22 +13,22 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.models.asking import Request
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.faults import Fault
-from jurygraph.runs.integrity.deep import Deep, verify_deep
-from jurygraph.runs.making import session
-from jurygraph.runs.making.erasure import erase
+from jurygraph.models.request import Request
+from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MOST_TEXTS, Draft
-from jurygraph.runs.store.identity import Absent, Identity, model_of
+from jurygraph.runs.store.chain import MAX_TEXTS, Draft
+from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend, model_of
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.workflows import session
+from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
 from tests.runs.made import checked, lines, score, write_tasks
-from tests.runs.making.test_rescoring import again
 from tests.runs.test_calls import CALLS_EACH, plain, sit
 from tests.runs.test_calls import lines as with_rubrics
+from tests.runs.workflows.test_rescoring import again
 
 
 @pytest.fixture
@@ -36,12 +36,12 @@ def tasks(tmp_path: Path) -> Path:
     return write_tasks(tmp_path, with_rubrics(2))
 
 
-def told(folder: Path) -> Identity | None:
+def told(folder: Path) -> ModelIdentity | None:
     with closing(Run.open(folder)) as run:
         return run.header.model
 
 
-def deep(folder: Path) -> Deep:
+def deep(folder: Path) -> DeepVerification:
     with closing(Run.open(folder)) as run:
         return verify_deep(run, lambda count: None)
 
@@ -69,7 +69,7 @@ class TestTold:
         for name, more in (("native", {}), ("instructed", {"form": "instructed"})):
             sit(tmp_path / name, tasks, plain(server, **more))
             with closing(Run.open(tmp_path / name)) as run:
-                assert Identity.recorded(run.ledger) == run.header.model
+                assert ModelIdentity.from_ledger(run.ledger) == run.header.model
 
     def test_a_recording_goes_by_the_name_of_what_was_recorded(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -81,12 +81,12 @@ class TestTold:
     def test_who_asks_no_model_says_nothing_of_one(self, tmp_path: Path) -> None:
         score(tmp_path / "run", write_tasks(tmp_path, lines(1)))
         with closing(Run.open(tmp_path / "run")) as run:
-            assert "model" not in json.loads(run.ledger.at(1).body)
+            assert "model" not in json.loads(run.ledger.record_at(1).body)
 
     @pytest.mark.parametrize("top", [None, 0, 5])
     def test_who_stands_in_for_a_model_goes_by_its_name(self, top: int | None) -> None:
-        identity = Identity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=top)
-        assert Identity.of(Absent(identity)) == identity
+        identity = ModelIdentity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=top)
+        assert ModelIdentity.of(OfflineBackend(identity)) == identity
 
 
 class TestReplaced:
@@ -108,7 +108,7 @@ class TestReplaced:
             sit(tmp_path / "run", tasks, begun)
         said = str(caught.value)
         assert f'the model behind {begun["model"]} has the endpoint "{there.endpoint}" in the run and "sha256:' in said
-        assert said.endswith("use another --out, or --branch to ask just what changed")
+        assert said.endswith("use another --out, or --branch to request only what changed")
         assert (tmp_path / "run" / "run.sqlite").read_bytes() == before
 
     def test_a_branch_asks_the_new_one_everything(self, begun: dict[str, Any], tasks: Path, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ class TestReplaced:
 
     def test_the_run_verifies_all_the_same(self, begun: dict[str, Any], tmp_path: Path) -> None:
         found = deep(tmp_path / "run")
-        assert found.asked_again > 0
+        assert found.recomputed > 0
         assert found[2:] == (0, 0, 0)
 
     def test_where_the_config_says_so_itself_the_model_is_not_named_as_well(
@@ -159,7 +159,7 @@ class TestVerifiedWithoutAModel:
         return sit
 
     def same(self, folder: Path, verdicts: int) -> None:
-        assert deep(folder) == Deep(asked_again=verdicts, quotations=quoted(folder))
+        assert deep(folder) == DeepVerification(recomputed=verdicts, quotations=quoted(folder))
 
     def test_the_file_of_a_local_model_may_be_gone(
         self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
@@ -192,26 +192,26 @@ class TestVerifiedWithoutAModel:
         monkeypatch.delitem(sys.modules, "own_chat")
         with pytest.raises(jg.ConfigError):
             jg.Jury.from_config(settings)
-        assert deep(tmp_path / "run").asked_again == 2 * 2 * 5
+        assert deep(tmp_path / "run").recomputed == 2 * 2 * 5
 
     def test_a_run_of_which_nothing_was_answered(self, scored: Callable[..., Any], tasks: Path, tmp_path: Path) -> None:
         with serving(lambda body, number: status(401)) as server:
             scored(tmp_path / "run", tasks, plain(server))
-        assert deep(tmp_path / "run") == Deep(of_models=2 * 2 * 5)
+        assert deep(tmp_path / "run") == DeepVerification(needing_model=2 * 2 * 5)
 
     def test_a_call_whose_repair_came_to_nothing_is_our_own_trouble(
         self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
     ) -> None:
         with serving(lambda body, number: status(400) if len(body["messages"]) > 2 else said("no JSON")) as server:
             scored(tmp_path / "run", tasks, plain(server))
-        assert deep(tmp_path / "run") == Deep(own_trouble=2 * 2 * 5)
+        assert deep(tmp_path / "run") == DeepVerification(infrastructure_failures=2 * 2 * 5)
 
     def test_a_reply_that_says_another_thing_is_found(
         self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         scored(tmp_path / "run", tasks, plain(server))
         monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
-        with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when asked again"):
+        with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"):
             deep(tmp_path / "run")
 
     def test_a_re_scored_run_whose_calls_were_erased(
@@ -224,7 +224,7 @@ class TestVerifiedWithoutAModel:
         erase(tmp_path / "run", "response", "t0/r0", "")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         assert deep(tmp_path / "other") == deep(tmp_path / "run")
-        assert deep(tmp_path / "run")._replace(quotations=0) == Deep(of_models=5, erased=5)
+        assert deep(tmp_path / "run")._replace(quotations=0) == DeepVerification(needing_model=5, erased=5)
 
     def test_a_re_scored_branch_whose_calls_are_in_another_run(
         self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
@@ -232,7 +232,7 @@ class TestVerifiedWithoutAModel:
         scored(tmp_path / "old", tasks, plain(server))
         scored(tmp_path / "run", tasks, plain(server), branch=tmp_path / "old")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
-        found = Deep(of_models=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
+        found = DeepVerification(needing_model=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
         assert deep(tmp_path / "other") == deep(tmp_path / "run") == found
         assert found.quotations > 0
 
@@ -244,24 +244,24 @@ class TestRequests:
     def test_are_named_by_the_model_and_what_it_can_do(self, logprobs: bool, top: int | None) -> None:
         able = Capabilities("native", logprobs=logprobs, top_logprobs=5)
         backend = SimpleNamespace(provider="p", endpoint="http://e", model="m", capabilities=able)
-        expected = Identity(provider="p", endpoint="http://e", model="m", form="native", top_logprobs=top)
-        assert Identity.of(backend) == expected  # type: ignore[arg-type]
+        expected = ModelIdentity(provider="p", endpoint="http://e", model="m", form="native", top_logprobs=top)
+        assert ModelIdentity.of(backend) == expected  # type: ignore[arg-type]
 
     def test_the_model_of_a_jury_is_that_of_its_gateway_if_it_has_one(self) -> None:
         backend = SimpleNamespace(provider="p", endpoint=None, model="m", capabilities=Capabilities("text"))
         with_model: Any = SimpleNamespace(gateway=SimpleNamespace(backend=backend))
         without: Any = SimpleNamespace(gateway=None)
-        assert model_of(with_model) == Identity(provider="p", model="m")
+        assert model_of(with_model) == ModelIdentity(provider="p", model="m")
         assert model_of(without) is None
 
-    def told(self, path: Path, *requests: Request, erased: int | None = None) -> Identity | None:
+    def told(self, path: Path, *requests: Request, erased: int | None = None) -> ModelIdentity | None:
         ledger = Ledger.create(path / "run.sqlite")
         for number, request in enumerate(requests):
             ledger.append(Draft("call", str(number), {}, [request.model_dump_json().encode()]))
         if erased is not None:
-            ledger.append(Draft("erasure", "", {"ids": [(erased + 1) * MOST_TEXTS]}))
-            ledger.erase([(erased + 1) * MOST_TEXTS])
-        return Identity.recorded(ledger)
+            ledger.append(Draft("erasure", "", {"ids": [(erased + 1) * MAX_TEXTS]}))
+            ledger.erase([(erased + 1) * MAX_TEXTS])
+        return ModelIdentity.from_ledger(ledger)
 
     def request(self, model: str = "m", **fields: Any) -> Request:
         messages = ({"role": "user", "content": "?"},)
@@ -274,7 +274,7 @@ class TestRequests:
 
     def test_the_first_names_the_model(self, tmp_path: Path) -> None:
         found = self.told(tmp_path, self.request("one"), self.request("other", endpoint=None))
-        assert found == Identity(provider="p", endpoint="e", model="one", form="text", top_logprobs=None)
+        assert found == ModelIdentity(provider="p", endpoint="e", model="one", form="text", top_logprobs=None)
 
     def test_one_with_a_schema_tells_the_form_and_one_that_asks_for_them_how_many_tokens_there_are(
         self, tmp_path: Path
@@ -291,16 +291,16 @@ class TestRequests:
         assert found.model == "two"
 
     def test_the_stand_in_can_do_what_the_model_could_and_answers_nothing(self) -> None:
-        identity = Identity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=5)
-        absent = Absent(identity)
+        identity = ModelIdentity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=5)
+        absent = OfflineBackend(identity)
         able = absent.capabilities
         assert (able.form, able.logprobs, able.top_logprobs) == ("grammar", True, 5)
-        assert not Absent(identity.model_copy(update={"top_logprobs": None})).capabilities.logprobs
-        with pytest.raises(Fault, match="the run holds no reply to this request") as caught:
+        assert not OfflineBackend(identity.model_copy(update={"top_logprobs": None})).capabilities.logprobs
+        with pytest.raises(Fault, match="the run contains no reply to this request") as caught:
             asyncio.run(absent.complete(self.request(), 1.0))
         assert caught.value.kind == "unrecorded"
 
     def test_a_model_that_gives_no_log_probabilities_gives_no_other_tokens(self) -> None:
         able = SimpleNamespace(form="text", logprobs=False, top_logprobs=20)
         backend: Any = SimpleNamespace(provider="p", endpoint=None, model="m", capabilities=able)
-        assert Identity.of(backend).top_logprobs is None
+        assert ModelIdentity.of(backend).top_logprobs is None

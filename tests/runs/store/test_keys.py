@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError
-from jurygraph.runs.store.keys import private_key, public_key_in
+from jurygraph.runs.integrity.seal import load_private_key, load_public_key
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw().hex()
@@ -29,8 +29,8 @@ def file(folder: Path, content: bytes) -> Path:
 @pytest.mark.parametrize("form", [OPEN, PKCS8], ids=["openssh", "pem"])
 def test_a_private_key_is_read_and_tells_its_public_one(tmp_path: Path, form: serialization.PrivateFormat) -> None:
     path = file(tmp_path, KEY.private_bytes(PEM, form, NONE))
-    assert private_key(path).private_bytes_raw() == bytes(range(32))
-    assert public_key_in(path) == PUBLIC
+    assert load_private_key(path).private_bytes_raw() == bytes(range(32))
+    assert load_public_key(path) == PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -43,48 +43,48 @@ def test_a_private_key_is_read_and_tells_its_public_one(tmp_path: Path, form: se
     ids=["openssh", "pem", "hexadecimal"],
 )
 def test_a_public_key_is_read_in_each_of_its_forms(tmp_path: Path, content: bytes) -> None:
-    assert public_key_in(file(tmp_path, content)) == PUBLIC
+    assert load_public_key(file(tmp_path, content)) == PUBLIC
 
 
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        (KEY.private_bytes(PEM, PKCS8, LOCKED), "is encrypted, and no passphrase is asked for; make one with"),
-        (b"nothing", "holds no private key; make one with"),
-        (OTHER.private_bytes(PEM, PKCS8, NONE), "holds another kind of key than Ed25519; make one with"),
+        (KEY.private_bytes(PEM, PKCS8, LOCKED), "is encrypted, and passphrases are not supported; make one with"),
+        (b"nothing", "contains no private key; make one with"),
+        (OTHER.private_bytes(PEM, PKCS8, NONE), "contains a key that is not Ed25519; make one with"),
     ],
     ids=["encrypted", "none", "another kind"],
 )
 def test_what_is_no_private_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
     with pytest.raises(InputError, match=f"key: {wrong}"):
-        private_key(file(tmp_path, content))
+        load_private_key(file(tmp_path, content))
 
 
 @pytest.mark.parametrize(
     ("content", "wrong"),
     [
-        (b"nothing", "holds no public key; name the .pub file"),
-        (PUBLIC[:63].encode(), "holds no public key"),
-        (f"{PUBLIC}00".encode(), "holds no public key"),
-        (b"ssh-ed25519 AAAA", "holds no public key"),
-        (b"-----BEGIN PRIVATE KEY-----\n", "holds no private key"),
+        (b"nothing", "contains no public key; name the public key"),
+        (PUBLIC[:63].encode(), "contains no public key"),
+        (f"{PUBLIC}00".encode(), "contains no public key"),
+        (b"ssh-ed25519 AAAA", "contains no public key"),
+        (b"-----BEGIN PRIVATE KEY-----\n", "contains no private key"),
         (
             OTHER.public_key().public_bytes(PEM, serialization.PublicFormat.SubjectPublicKeyInfo),
-            "holds another kind of key than Ed25519; name the one",
+            "contains a key that is not Ed25519; name the public key",
         ),
     ],
 )
 def test_what_is_no_public_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
     with pytest.raises(InputError, match=f"key: {wrong}"):
-        public_key_in(file(tmp_path, content))
+        load_public_key(file(tmp_path, content))
 
 
-@pytest.mark.parametrize("read", [private_key, public_key_in])
-def test_what_is_no_file_is_refused(tmp_path: Path, read: object) -> None:
+@pytest.mark.parametrize("read", [load_private_key, load_public_key])
+def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, read: object) -> None:
     assert callable(read)
     os.mkfifo(tmp_path / "pipe")
     for path, wrong in (
-        (tmp_path / "pipe", "pipe: is no file; name the file of an Ed25519 key"),
+        (tmp_path / "pipe", "pipe: is not a file; name the file of an Ed25519 key"),
         (tmp_path, r"cannot be read \(Is a directory\); name the file"),
         (tmp_path / "absent", r"absent: cannot be read \(No such file or directory\)"),
     ):

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import MOST_TEXTS, START, Draft, commitment, link_of
+from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Draft, commitment, link_of
 from jurygraph.runs.store.ledger import SCHEMA_VERSION, Ledger
-from jurygraph.schema import canonical
+from jurygraph.schema import canonical_json
 
 
 @pytest.fixture
@@ -38,16 +38,16 @@ class TestChain:
     def test_a_link_is_the_hash_of_the_link_before_and_of_the_whole_record(self, path: Path) -> None:
         ledger = filled(path, 2)
         first, second = ledger.records()
-        header = canonical([2, "trace", "r1", second.at])
+        header = canonical_json([2, "trace", "r1", second.at])
         assert second.link == hashlib.sha256(first.link + header + b"\n" + second.body.encode()).digest()
-        assert first.link == link_of(START, *first[:5])
+        assert first.link == link_of(FIRST_LINK, *first[:5])
         assert (ledger.count, ledger.head) == (2, second.link)
 
     def test_a_body_commits_to_its_texts_without_telling_them(self, path: Path) -> None:
         ledger = filled(path, 1)
         (record,) = ledger.records()
         texts = list(ledger.stored_texts(1, 1))
-        assert [text.id for text in texts] == [MOST_TEXTS, MOST_TEXTS + 1]
+        assert [text.id for text in texts] == [MAX_TEXTS, MAX_TEXTS + 1]
         assert record.content["texts"] == [commitment(text.salt, text.content) for text in texts]
         assert hashlib.sha256(b"text 0").hexdigest() not in record.body
 
@@ -62,15 +62,15 @@ class TestChain:
         filled(path).close()
         changed(path, f"UPDATE records SET {column} = ? WHERE seq = 2", value)
         with pytest.raises(TraceMismatch, match="record 2 "):
-            list(Ledger.open(path).chained(1, 3))
+            list(Ledger.open(path).verified_records(1, 3))
 
     def test_a_missing_record_is_named(self, path: Path) -> None:
         filled(path).close()
         changed(path, "DELETE FROM records WHERE seq = 2")
         with pytest.raises(TraceMismatch, match="record 2 is missing"):
-            list(Ledger.open(path).chained(1, 3))
+            list(Ledger.open(path).verified_records(1, 3))
         with pytest.raises(TraceMismatch, match="record 4 is missing"):
-            list(Ledger.open(path).chained(4, 4))
+            list(Ledger.open(path).verified_records(4, 4))
 
 
 class TestTransactions:
@@ -126,7 +126,7 @@ class TestLooking:
         assert found is not None
         assert found.content == {"number": 2}
         assert ledger.find("trace", "r9") is None
-        assert (ledger.repeated("erasure"), ledger.repeated("trace")) == ("r1", None)
+        assert (ledger.find_repeated_key("erasure"), ledger.find_repeated_key("trace")) == ("r1", None)
 
     def test_the_first_texts_of_a_kind_are_those_of_its_records(self, path: Path) -> None:
         ledger = filled(path)
@@ -136,7 +136,7 @@ class TestLooking:
         assert [text.content for text in ledger.first_texts("plan")] == [b"another"]
 
     def test_texts_are_found_by_what_they_hold(self, path: Path) -> None:
-        assert [text.id for text in filled(path).containing(b"ext 1")] == [2 * MOST_TEXTS]
+        assert [text.id for text in filled(path).texts_containing(b"ext 1")] == [2 * MAX_TEXTS]
 
 
 class TestErasing:
@@ -145,7 +145,7 @@ class TestErasing:
         secret = b"a word that nobody may read again"
         ledger.append(Draft("trace", "r", {}, [secret, secret * 500]))
         ledger.commit()
-        ledger.erase([MOST_TEXTS, MOST_TEXTS + 1])
+        ledger.erase([MAX_TEXTS, MAX_TEXTS + 1])
         ledger.commit()
         ledger.compact()
         held = b"".join(file.read_bytes() for file in path.parent.iterdir())
@@ -173,17 +173,17 @@ class TestFile:
             Ledger.open(path)
 
     def test_a_sound_file_has_no_faults(self, path: Path) -> None:
-        assert list(filled(path).faults()) == []
+        assert list(filled(path).find_faults()) == []
 
     def test_a_table_that_is_not_ours_is_a_fault(self, path: Path) -> None:
         filled(path).close()
         changed(path, "CREATE TRIGGER spy AFTER INSERT ON records BEGIN DELETE FROM texts; END")
-        assert list(Ledger.open(path).faults()) == ["table or index 'spy' is not as jurygraph made it"]
+        assert list(Ledger.open(path).find_faults()) == ["table or index 'spy' is not as jurygraph made it"]
 
     def test_a_dropped_index_is_a_fault(self, path: Path) -> None:
         filled(path).close()
         changed(path, "DROP INDEX records_by_key")
-        assert "records_by_key" in next(Ledger.open(path).faults())
+        assert "records_by_key" in next(Ledger.open(path).find_faults())
 
     def test_an_index_that_lacks_a_record_is_a_fault_in_words_of_sqlite(self, path: Path) -> None:
         filled(path).close()
@@ -200,7 +200,7 @@ class TestFile:
             connection.execute("PRAGMA writable_schema = ON")
             connection.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", index)
         connection.close()
-        faults = list(Ledger.open(path).faults())
+        faults = list(Ledger.open(path).find_faults())
         assert faults == ["row 2 missing from index records_by_key"]
 
     def test_a_full_disk_is_said_plainly_and_nothing_is_half_written(self, path: Path) -> None:
@@ -210,7 +210,7 @@ class TestFile:
             ledger.append(Draft("trace", "big", {}, [b"x" * 100_000]))
         ledger.rollback()
         assert ledger.count == 3
-        assert json.loads(ledger.at(3).body)["value"] == 2
+        assert json.loads(ledger.record_at(3).body)["value"] == 2
 
     def test_what_a_killed_process_left_half_done_is_taken_back_for_a_reader(self, path: Path) -> None:
         filled(path, 400).close()
@@ -224,9 +224,9 @@ class TestFile:
         connection.close()
         subprocess.run([sys.executable, "-c", script, str(path)], check=False)
         assert path.with_name("run.sqlite-journal").stat().st_size
-        assert len(list(Ledger.open(path).chained(1, 400))) == 400
+        assert len(list(Ledger.open(path).verified_records(1, 400))) == 400
 
     def test_a_trigger_cannot_hide_behind_the_name_of_a_table(self, path: Path) -> None:
         filled(path).close()
         changed(path, "CREATE TRIGGER texts AFTER INSERT ON records BEGIN DELETE FROM texts; END")
-        assert "'texts' is not as jurygraph made it" in next(Ledger.open(path).faults())
+        assert "'texts' is not as jurygraph made it" in next(Ledger.open(path).find_faults())

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import MOST_TEXTS, Draft
+from jurygraph.runs.store.chain import MAX_TEXTS, Draft
 from jurygraph.runs.store.ledger import SCHEMA_VERSION, TABLES, Ledger, _translate_errors
 from tests.runs.store.test_ledger import changed, filled
 
@@ -30,33 +30,33 @@ class TestTexts:
             2: {0: b"text 1", 1: b"second"},
         }
         assert [text.id for text in ledger.all_texts()] == [
-            MOST_TEXTS,
-            MOST_TEXTS + 1,
-            2 * MOST_TEXTS,
-            2 * MOST_TEXTS + 1,
+            MAX_TEXTS,
+            MAX_TEXTS + 1,
+            2 * MAX_TEXTS,
+            2 * MAX_TEXTS + 1,
         ]
         assert [text.content for text in ledger.stored_texts(2, 2)] == [b"text 1", b"second"]
 
     def test_one_that_was_erased_is_absent_and_the_others_are_there(self, path: Path) -> None:
         ledger = filled(path, 2)
-        ledger.append(Draft("erasure", "", {"ids": [MOST_TEXTS + 1]}), Draft("erasure", "", {"ids": [2 * MOST_TEXTS]}))
-        ledger.erase([MOST_TEXTS + 1, 2 * MOST_TEXTS])
+        ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS + 1]}), Draft("erasure", "", {"ids": [2 * MAX_TEXTS]}))
+        ledger.erase([MAX_TEXTS + 1, 2 * MAX_TEXTS])
         assert ledger.texts(commitments(ledger)) == {1: {0: b"text 0"}, 2: {1: b"second"}}
 
     def test_one_that_is_missing_although_nothing_says_so_is_named(self, path: Path) -> None:
         ledger = filled(path, 2)
-        ledger.append(Draft("erasure", "", {"ids": [MOST_TEXTS]}))
+        ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
         ledger.commit()
-        changed(path, "DELETE FROM texts WHERE id = ?", 2 * MOST_TEXTS + 1)
-        named = rf"text {2 * MOST_TEXTS + 1} of record 2 \(trace 'r1'\): is missing, and no erasure says so"
+        changed(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS + 1)
+        named = rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing without an erasure"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(commitments(ledger))
 
     @pytest.mark.parametrize("column", ["salt", "content"])
     def test_one_that_was_changed_is_named(self, path: Path, column: str) -> None:
         ledger = filled(path, 2)
-        changed(path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MOST_TEXTS)
-        named = rf"text {2 * MOST_TEXTS} of record 2 \(trace 'r1'\): is not what was written"
+        changed(path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MAX_TEXTS)
+        named = rf"text {2 * MAX_TEXTS} of record 2 \(trace 'r1'\): differs from what was written"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(commitments(ledger))
 
@@ -71,22 +71,22 @@ def test_records_that_are_appended_together_keep_all_their_texts(path: Path) -> 
 def test_a_record_says_when_it_was_appended_in_milliseconds(path: Path) -> None:
     before = time.time_ns() // 1_000_000
     ledger = filled(path, 1)
-    assert before <= ledger.at(1).at <= time.time_ns() // 1_000_000
+    assert before <= ledger.record_at(1).at <= time.time_ns() // 1_000_000
 
 
 class TestChained:
     def test_goes_as_far_as_it_is_asked_to(self, path: Path) -> None:
         ledger = filled(path, 4)
-        assert [one.seq for one in ledger.chained(2, 3)] == [2, 3]
-        assert [one.seq for one in ledger.chained(1, 1)] == [1]
+        assert [one.seq for one in ledger.verified_records(2, 3)] == [2, 3]
+        assert [one.seq for one in ledger.verified_records(1, 1)] == [1]
 
 
 class TestRequired:
     def test_a_record_is_found_by_its_kind_and_key(self, path: Path) -> None:
         ledger = filled(path)
         assert [ledger.require("trace", f"r{number}").seq for number in range(3)] == [1, 2, 3]
-        assert ledger.at(2) == ledger.require("trace", "r1")
-        assert (ledger.number("trace"), ledger.number("erasure")) == (3, 0)
+        assert ledger.record_at(2) == ledger.require("trace", "r1")
+        assert (ledger.count_records("trace"), ledger.count_records("erasure")) == (3, 0)
         assert sorted(ledger.keys("trace")) == ["r0", "r1", "r2"]
 
     @pytest.mark.parametrize("key", ["r9", "\ud800"])
@@ -96,7 +96,7 @@ class TestRequired:
         with pytest.raises(TraceMismatch, match=r"has no trace .*; records of it are lost"):
             ledger.require("trace", key)
         with pytest.raises(TraceMismatch, match="record 9 is missing"):
-            ledger.at(9)
+            ledger.record_at(9)
 
     def test_one_whose_predecessor_is_missing_is_refused(self, path: Path) -> None:
         filled(path).close()
@@ -113,7 +113,7 @@ class TestRequired:
         changed(path, "UPDATE records SET body = '{}' WHERE key = ?", key)
         ledger = Ledger.open(path)
         assert ledger is not None
-        named = rf"record \d \(trace '{key}'\): is not what was written, or does not follow the one before it"
+        named = rf"record \d \(trace '{key}'\): differs from what was written, or does not follow the one before it"
         with pytest.raises(TraceMismatch, match=named):
             ledger.require("trace", key)
 
@@ -122,12 +122,12 @@ class TestRequired:
         assert reader is not None
         writer.append(Draft("trace", "late", {}))
         writer.commit()
-        assert (reader.find("trace", "late"), reader.number("trace"), reader.count) == (None, 3, 3)
+        assert (reader.find("trace", "late"), reader.count_records("trace"), reader.count) == (None, 3, 3)
         with reader.snapshot():
-            assert (reader.number("trace"), reader.count) == (4, 4)
+            assert (reader.count_records("trace"), reader.count) == (4, 4)
             writer.append(Draft("trace", "later", {}))
             writer.commit()
-            assert reader.head == reader.at(4).link
+            assert reader.head == reader.record_at(4).link
             assert [one.key for one in reader.records(after=3)] == ["late"]
 
 
@@ -155,7 +155,7 @@ class TestMaking:
         ledger = filled(path)
         assert path.with_name("run.sqlite-wal").exists()
         ledger.append(Draft("trace", "late", {}))
-        ledger.settle()
+        ledger.close_as_plain_file()
         assert [one.name for one in path.parent.iterdir()] == ["run.sqlite"]
         assert path.read_bytes()[18:20] == b"\1\1", "no reader has to make a file beside it"
         again = Ledger.open(path)
@@ -171,7 +171,7 @@ class TestMaking:
 
 class TestOtherPrograms:
     def test_one_who_reads_keeps_it_from_being_had_alone(self, path: Path) -> None:
-        filled(path).settle()
+        filled(path).close_as_plain_file()
         mine, other = Ledger.open(path, write=True), sqlite3.connect(path)
         assert mine is not None
         mine._connection.execute("PRAGMA busy_timeout = 10")
@@ -188,9 +188,9 @@ class TestOtherPrograms:
         other = sqlite3.connect(path)
         other.execute("BEGIN")
         other.execute("SELECT * FROM records").fetchone()
-        ledger.erase([MOST_TEXTS])
+        ledger.erase([MAX_TEXTS])
         ledger.commit()
-        with pytest.raises(InputError, match=r"what was erased still lies in its file; end that program"):
+        with pytest.raises(InputError, match=r"the erased texts are still in its file; end that program"):
             ledger.compact()
         other.close()
         ledger.compact()
@@ -200,7 +200,7 @@ class TestOtherPrograms:
         ledger._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN")
         other.execute("SELECT * FROM records").fetchone()
-        ledger.settle()
+        ledger.close_as_plain_file()
         assert other.execute("SELECT count(*) FROM records").fetchone() == (3,)
         other.close()
 
@@ -208,7 +208,7 @@ class TestOtherPrograms:
         ledger, other = filled(path), sqlite3.connect(path, isolation_level=None)
         ledger._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(InputError, match=r"run\.sqlite: is held by another program .*; end it and try again"):
+        with pytest.raises(InputError, match=r"run\.sqlite: is locked by another program .*; end it and try again"):
             ledger.append(Draft("trace", "r", {}))
         other.close()
 
@@ -219,7 +219,7 @@ class TestFaults:
         changed(path, "UPDATE records SET seq = -4 WHERE seq = 2")
         ledger = Ledger.open(path)
         assert ledger is not None
-        assert list(ledger.faults()) == ["record -4 stands outside the chain"]
+        assert list(ledger.find_faults()) == ["record -4 is not part of the chain"]
 
     @pytest.mark.parametrize("name", TABLES)
     def test_a_table_that_is_made_otherwise_is_one(self, path: Path, name: str) -> None:
@@ -231,7 +231,7 @@ class TestFaults:
         connection.close()
         ledger = Ledger.open(path)
         assert ledger is not None
-        assert f"table or index '{name}' is not as jurygraph made it" in list(ledger.faults())
+        assert f"table or index '{name}' is not as jurygraph made it" in list(ledger.find_faults())
 
 
 class TestErrors:
@@ -246,8 +246,8 @@ class TestErrors:
             (sqlite3.SQLITE_CANTOPEN, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
             (sqlite3.SQLITE_READONLY_DBMOVED, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
             (sqlite3.SQLITE_PERM, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
-            (sqlite3.SQLITE_BUSY, 1 << 30, InputError, "is held by another program .*; end it and try again"),
-            (sqlite3.SQLITE_LOCKED, 1 << 30, InputError, "is held by another program .*; end it and try again"),
+            (sqlite3.SQLITE_BUSY, 1 << 30, InputError, "is locked by another program .*; end it and try again"),
+            (sqlite3.SQLITE_LOCKED, 1 << 30, InputError, "is locked by another program .*; end it and try again"),
             (sqlite3.SQLITE_ERROR, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
             (None, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
         ],

@@ -1,13 +1,13 @@
 """A trace as one line of JSON that can be printed."""
 
-from jurygraph.runs.store.lines import line_of
+from jurygraph.runs.export import trace_to_json_line
 from jurygraph.schema import Trace
 from tests.runs.store.test_packing import trace
 
 
 def test_a_line_is_the_trace_and_holds_no_character_that_cannot_be_seen() -> None:
     written = trace(labels={"note": "a\u202eb\u200bc ü"})
-    line = line_of(written)
+    line = trace_to_json_line(written)
     assert b"a\\u202eb\\u200bc \xc3\xbc" in line
     assert b"\n" not in line
     assert Trace.model_validate_json(line) == written

@@ -11,37 +11,37 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.store.lock import hold, release
+from jurygraph.runs.store.lock import acquire, release
 
 
 def test_the_second_is_told_who_holds_it_and_since_when(tmp_path: Path) -> None:
-    held = hold(tmp_path / "run.lock")
+    held = acquire(tmp_path / "run.lock")
     holder = f"process {os.getpid()} on {socket.gethostname()} since "
     said = rf"{re.escape(f'{tmp_path}: is being written by {holder}')}\d"
     with pytest.raises(InputError, match=said):
-        hold(tmp_path / "run.lock")
+        acquire(tmp_path / "run.lock")
     release(held)
-    release(hold(tmp_path / "run.lock"))
+    release(acquire(tmp_path / "run.lock"))
 
 
 def test_a_lock_that_is_let_go_names_nobody(tmp_path: Path) -> None:
-    release(hold(tmp_path / "run.lock"))
+    release(acquire(tmp_path / "run.lock"))
     assert (tmp_path / "run.lock").read_text() == ""
 
 
 def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
-    script = "import sys, os, signal; from pathlib import Path; from jurygraph.runs.store.lock import hold\n"
-    script += "held = hold(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
+    script = "import sys, os, signal; from pathlib import Path; from jurygraph.runs.store.lock import acquire\n"
+    script += "held = acquire(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "run.lock")], check=False)
     assert "pid" in (tmp_path / "run.lock").read_text(), "it had been held"
-    release(hold(tmp_path / "run.lock"))
+    release(acquire(tmp_path / "run.lock"))
 
 
 def test_a_lock_whose_holder_has_not_signed_yet_names_another_process(tmp_path: Path) -> None:
-    held = hold(tmp_path / "run.lock")
+    held = acquire(tmp_path / "run.lock")
     held.truncate(0)
     with pytest.raises(InputError, match="is being written by another process"):
-        hold(tmp_path / "run.lock")
+        acquire(tmp_path / "run.lock")
     release(held)
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_lock_of_ours_is_refused_and_stays_as_it_is(tmp_path: Path, k
         "pipe": lambda: os.mkfifo(lock),
     }[kind]()
     with pytest.raises(InputError, match=rf"^{re.escape(str(lock))}: .*, so it is not the lock of a run; move it away"):
-        hold(lock)
+        acquire(lock)
     assert mine.exists() == (kind != "dangling")
     assert kind == "dangling" or mine.read_text() == "my thesis"
     assert kind != "file" or lock.read_text() == "my notes"
@@ -69,7 +69,7 @@ def test_a_folder_that_cannot_be_written_or_locked_is_named(tmp_path: Path, monk
     missing = tmp_path / "missing"
     wrong = f"{missing}: cannot be written (No such file or directory); name a folder that you may write to with --out"
     with pytest.raises(InputError, match=f"^{re.escape(wrong)}$"):
-        hold(missing / "run.lock")
+        acquire(missing / "run.lock")
 
     def refuse(file: object, how: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
@@ -77,13 +77,13 @@ def test_a_folder_that_cannot_be_written_or_locked_is_named(tmp_path: Path, monk
     monkeypatch.setattr("fcntl.flock", refuse)
     wrong = f"{tmp_path}: cannot be locked there (No locks available); name a folder on a local disk with --out"
     with pytest.raises(InputError, match=f"^{re.escape(wrong)}$"):
-        hold(tmp_path / "run.lock")
+        acquire(tmp_path / "run.lock")
 
 
 def test_a_lock_is_for_its_owner_alone(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        release(hold(tmp_path / "run.lock"))
+        release(acquire(tmp_path / "run.lock"))
     finally:
         os.umask(before)
     assert (tmp_path / "run.lock").stat().st_mode & 0o777 == 0o600

@@ -10,8 +10,7 @@ import pytest
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.log_files import check_log_files
+from jurygraph.runs.store.ledger import Ledger, check_log_files
 
 
 def write(path: Path, *values: int) -> Ledger:
@@ -32,7 +31,7 @@ def log_of(path: Path) -> Path:
 def finished(tmp_path: Path) -> Path:
     path = tmp_path / "finished" / "run.sqlite"
     path.parent.mkdir()
-    write(path, 1, 2, 3).settle()
+    write(path, 1, 2, 3).close_as_plain_file()
     assert not log_of(path).exists()
     return path
 
@@ -43,7 +42,7 @@ def killed(tmp_path: Path) -> Path:
     path, copy = tmp_path / "killed" / "run.sqlite", tmp_path / "copy" / "run.sqlite"
     path.parent.mkdir()
     copy.parent.mkdir()
-    write(path, 7).settle()
+    write(path, 7).close_as_plain_file()
     ledger = write(path, 8, 9)
     shutil.copy(path, copy)
     shutil.copy(log_of(path), log_of(copy))
@@ -59,7 +58,7 @@ def test_the_log_of_another_run_is_named_and_the_ledger_stays_as_it_is(
     before = finished.read_bytes()
     with pytest.raises(TraceMismatch) as refused:
         Ledger.open(finished, write=for_writing)
-    assert str(refused.value).startswith(f"{log_of(finished)}: is not the log of the run.sqlite beside it")
+    assert str(refused.value).startswith(f"{log_of(finished)}: is not the log of the run.sqlite next to it")
     assert finished.read_bytes() == before
     log_of(finished).unlink()
     ledger = Ledger.open(finished, write=for_writing)
@@ -71,7 +70,7 @@ def test_the_log_of_another_run_is_named_and_the_ledger_stays_as_it_is(
 def test_an_earlier_log_of_the_same_run_is_named(killed: Path, tmp_path: Path) -> None:
     earlier = tmp_path / "earlier"
     shutil.copy(log_of(killed), earlier)
-    write(killed, 10, 11).settle()
+    write(killed, 10, 11).close_as_plain_file()
     shutil.copy(earlier, log_of(killed))
     with pytest.raises(TraceMismatch, match="is not the log of the run"):
         Ledger.open(killed)
@@ -95,7 +94,7 @@ def test_a_ledger_that_was_copied_without_its_log_is_named(killed: Path, caplog:
     assert ledger is not None
     assert ledger.count == 1
     ledger.close()
-    assert f"{killed}: was being written, and its log run.sqlite-wal is not beside it; if it was copied" in caplog.text
+    assert f"{killed}: was being written, and its log run.sqlite-wal is missing; if it was copied" in caplog.text
 
 
 def test_a_finished_ledger_needs_no_log(finished: Path, caplog: pytest.LogCaptureFixture) -> None:

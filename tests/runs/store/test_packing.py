@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.graphs.rewarding import Row
+from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     Shape,
@@ -15,8 +15,8 @@ from jurygraph.runs.store.packing import (
     pack_reward,
     pack_trace,
     read_shared_lists,
+    responses_shown,
     shared_lists,
-    shown_in,
     unpack_about,
     unpack_material,
     unpack_message,
@@ -29,11 +29,11 @@ from jurygraph.schema import (
     Failure,
     Material,
     Question,
+    RecordedVerdict,
     Response,
     Survey,
     TaskView,
     Trace,
-    Verdict,
     Wave,
 )
 from tests.graphs.scenes import Scene, scenes
@@ -56,17 +56,20 @@ class TestReward:
     def test_comes_back_bit_for_bit(self, scene: Scene) -> None:
         decision = scene.plan.decision
         for reward in scene.rewards().values():
-            packed = through_json(pack_reward(Row.of(reward)))
+            packed = through_json(pack_reward(RewardRow.from_reward(reward)))
             assert unpack_reward(packed, decision).model_dump_json() == reward.model_dump_json()
 
     @given(scenes(judged=True, plain=True))
     def test_names_and_weights_are_the_decisions(self, scene: Scene) -> None:
         for reward in scene.rewards().values():
-            assert not set(json.dumps(pack_reward(Row.of(reward))).split('"')) & {"weight", "contribution"}
+            assert not set(json.dumps(pack_reward(RewardRow.from_reward(reward))).split('"')) & {
+                "weight",
+                "contribution",
+            }
 
 
 @st.composite
-def verdicts(draw: st.DrawFn) -> Verdict:
+def verdicts(draw: st.DrawFn) -> RecordedVerdict:
     status = draw(st.sampled_from(["ok", "abstained", "failed", "not_applicable"]))
     failure = st.builds(
         Failure, cause=st.sampled_from(["response", "infrastructure"]), kind=st.just("k"), message=words
@@ -80,7 +83,7 @@ def verdicts(draw: st.DrawFn) -> Verdict:
         verified=st.booleans(),
         of=st.none() | st.sampled_from(["r", "s"]),
     )
-    return Verdict(
+    return RecordedVerdict(
         **STAMP,
         about="r",
         responses=draw(st.sampled_from([("r",), ("r", "s"), ()])),
@@ -96,11 +99,10 @@ def verdicts(draw: st.DrawFn) -> Verdict:
         reason=draw(words),
         evidence=draw(st.lists(evidence, max_size=2)),
         call=draw(st.none() | st.just("call-1")),
-        supersedes=draw(st.none() | st.just("other")),
     )
 
 
-def trace(*found: Verdict, **fields: Any) -> Trace:
+def trace(*found: RecordedVerdict, **fields: Any) -> Trace:
     reward = {
         "value": 0.5,
         "status": "ok",
@@ -134,13 +136,13 @@ def packed(given_trace: Trace, response: Response = RESPONSE) -> tuple[dict[str,
 
 class TestVerdict:
     @given(verdicts())
-    def test_comes_back_as_it_was(self, verdict: Verdict) -> None:
+    def test_comes_back_as_it_was(self, verdict: RecordedVerdict) -> None:
         body, texts = packed(trace(verdict))
         again = unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts)))
         assert again.model_dump_json() == verdict.model_dump_json()
 
     def test_nothing_that_was_written_stands_in_the_body(self) -> None:
-        verdict = Verdict(
+        verdict = RecordedVerdict(
             **STAMP,
             about="r",
             responses=("r",),
@@ -157,7 +159,7 @@ class TestVerdict:
         assert sum(SECRET in text.decode() for text in texts) == 4
 
     def test_an_erased_one_keeps_its_numbers_and_says_so(self) -> None:
-        verdict = Verdict(
+        verdict = RecordedVerdict(
             **STAMP,
             about="r",
             responses=("r",),
@@ -176,12 +178,14 @@ class TestVerdict:
 
     def test_the_message_of_a_failure_is_found_without_the_rest_and_an_erased_one_says_so(self) -> None:
         failure = Failure(cause="response", kind="k", message=SECRET)
-        body, texts = packed(trace(Verdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure)))
+        body, texts = packed(
+            trace(RecordedVerdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure))
+        )
         (stored,) = body["verdicts"]
         assert unpack_message(stored, dict(enumerate(texts))) == SECRET
         assert unpack_message(stored, {}) == ERASED
-        reason = Verdict(**STAMP, about="r", responses=("r",), score=0.5, reason="a reason")
-        for verdict in (reason, Verdict(**STAMP, about="r", responses=("r",), score=0.5)):
+        reason = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.5, reason="a reason")
+        for verdict in (reason, RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.5)):
             body, texts = packed(trace(verdict))
             assert unpack_message(body["verdicts"][0], dict(enumerate(texts))) == ""
 
@@ -241,7 +245,7 @@ class TestVerdictsOnAWholeGroup:
     GROUP = tuple(f"r{number}" for number in range(200))
 
     def traces(self) -> list[Trace]:
-        return [trace(Verdict(**STAMP, about="r", responses=self.GROUP, score=0.5)) for _ in self.GROUP]
+        return [trace(RecordedVerdict(**STAMP, about="r", responses=self.GROUP, score=0.5)) for _ in self.GROUP]
 
     def test_share_the_list_of_its_responses(self) -> None:
         shared = shared_lists(self.traces())
@@ -254,15 +258,15 @@ class TestVerdictsOnAWholeGroup:
         first, second = (unpack_verdict(stored["verdicts"][0], "r", SHAPE, {}, lists) for _ in range(2))
         assert first == self.traces()[0].verdicts[0]
         assert first.responses is second.responses
-        assert list(shown_in(stored["verdicts"][0], lists)) == list(self.GROUP)
+        assert list(responses_shown(stored["verdicts"][0], lists)) == list(self.GROUP)
 
     def test_name_two_responses_or_fewer_themselves(self) -> None:
-        pair = Verdict(**STAMP, about="r", responses=("r", "s"), score=0.5)
+        pair = RecordedVerdict(**STAMP, about="r", responses=("r", "s"), score=0.5)
         assert shared_lists([trace(pair)]) == {}
         assert read_shared_lists({"group": "stores none"}) == []
         (stored,) = packed(trace(pair))[0]["verdicts"]
         assert stored["responses"] == ["r", "s"]
-        assert shown_in(stored, []) == ["r", "s"]
+        assert responses_shown(stored, []) == ["r", "s"]
 
     def test_in_a_list_that_is_not_stored_are_refused(self) -> None:
         with pytest.raises(IndexError):

@@ -5,22 +5,22 @@ from typing import Any
 
 import pytest
 
-from jurygraph.graphs.rewarding import Row
+from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     Shape,
     pack_reward,
     pack_trace,
-    read_beside,
+    read_planning_results,
     read_views,
     task_text,
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.schema import Evidence, Failure, Response, Verdict
+from jurygraph.schema import Evidence, Failure, RecordedVerdict, Response
 from jurygraph.schema.verdict import ExampleUse, Shrinkage
 from tests.graphs.cast import criterion, decided, planned, task, told
-from tests.runs.store.test_packing import QUESTION, SHAPE, STAMP, packed, through_json, trace
+from tests.runs.store.test_packing import SHAPE, STAMP, packed, through_json, trace
 
 
 def survey(**config: Any) -> Any:
@@ -50,7 +50,7 @@ def test_a_task_is_stored_once_with_what_its_views_differ_in() -> None:
     text = task_text(about, plan)
     content = json.loads(text)
     assert read_views(content) == list(plan.survey.views.values())
-    assert read_beside(content) == {}
+    assert read_planning_results(content) == {}
     assert text.count(b"What is right?") == 1
     assert content["plan"] == plan.digest
 
@@ -59,13 +59,13 @@ def test_a_rubric_that_was_annotated_comes_back_beside_its_task() -> None:
     about = task(criterion("x"), criterion("y"), edges=[("x", "y", "weak")])
     plan = planned({"evaluators": [told("met", audience="criterion")]}, about)
     annotated = plan.model_copy(update={"rubric": about.rubric})
-    assert read_beside(json.loads(task_text(about, annotated))) == {"rubric": about.rubric}
+    assert read_planning_results(json.loads(task_text(about, annotated))) == {"rubric": about.rubric}
 
 
 def test_of_a_reward_that_is_what_it_is_only_value_counts_and_terms_are_stored() -> None:
     plan = planned({"evaluators": [told("tone")]}, task())
     (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
-    body = pack_reward(Row.of(reward))
+    body = pack_reward(RewardRow.from_reward(reward))
     assert sorted(body) == ["counts", "terms", "value"]
     assert unpack_reward(through_json(body), plan.decision) == reward
 
@@ -87,13 +87,13 @@ def test_what_differs_is_stored_too(changed: dict[str, Any], kept: set[str]) -> 
     plan = planned({"evaluators": [told("tone")]}, task())
     (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
     other = reward.model_copy(update=changed)
-    body = pack_reward(Row.of(other))
+    body = pack_reward(RewardRow.from_reward(other))
     assert set(body) - {"counts", "terms", "value"} == kept
     assert unpack_reward(through_json(body), plan.decision).model_dump_json() == other.model_dump_json()
 
 
 def test_of_a_verdict_only_what_its_question_does_not_say_is_stored() -> None:
-    plain = Verdict(**STAMP, about="r", responses=("r",), score=0.25)
+    plain = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25)
     body, _ = packed(trace(plain))
     assert body["verdicts"] == [{"question": 0, "score": 0.25}]
     elsewhere = plain.model_copy(update={"responses": ("r", "s"), "sample": 1})
@@ -102,7 +102,7 @@ def test_of_a_verdict_only_what_its_question_does_not_say_is_stored() -> None:
 
 
 def test_a_verdict_about_another_response_is_stored_with_that_one() -> None:
-    mine, other = (Verdict(**STAMP, about=name, responses=("r", "s"), score=0.25) for name in "rs")
+    mine, other = (RecordedVerdict(**STAMP, about=name, responses=("r", "s"), score=0.25) for name in "rs")
     body, _ = packed(trace(mine, other))
     assert len(body["verdicts"]) == 1
 
@@ -113,24 +113,15 @@ def test_a_trace_says_nothing_of_what_it_has_not() -> None:
     assert texts == [b"text"]
 
 
-def test_only_unordered_pairs_have_verdicts_that_belong_to_two() -> None:
-    kinds = {"response": False, "group": False}
-    for scope, expected in kinds.items():
-        assert Shape([], [], [QUESTION.model_copy(update={"scope": scope})], []).mirrored is expected
-    for pairs in ("ordered", "unordered"):
-        question = QUESTION.model_copy(update={"scope": "pair", "pairs": pairs})
-        assert Shape([], [], [question], []).mirrored is (pairs == "unordered")
-
-
 def test_the_place_of_evidence_is_stored_where_it_has_one() -> None:
     evidence = [Evidence(quote="q", start=3, end=9, verified=True), Evidence(quote="q", of="$.a")]
-    body, _ = packed(trace(Verdict(**STAMP, about="r", responses=("r",), score=0.25, evidence=tuple(evidence))))
+    body, _ = packed(trace(RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25, evidence=tuple(evidence))))
     assert body["verdicts"][0]["evidence"] == [[3, 9, "response", True], [None, None, "response", False, "$.a"]]
 
 
 def test_a_failure_that_said_nothing_says_nothing_again_and_an_erased_one_says_so() -> None:
     failure = Failure(cause="response", kind="k")
-    verdict = Verdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because")
+    verdict = RecordedVerdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because")
     body, texts = packed(trace(verdict))
     assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts))) == verdict
     erased = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}).failure
@@ -141,6 +132,6 @@ def test_a_failure_that_said_nothing_says_nothing_again_and_an_erased_one_says_s
 def test_the_examples_of_a_verdict_and_how_far_it_was_drawn_to_another_come_back() -> None:
     use = ExampleUse(item="i", reviewer="ann", score=4.0, fingerprint="f", dropped="it is the same")
     shrinkage = Shrinkage(weight=0.25, toward=0.5, call="c", examples=(use,))
-    verdict = Verdict(**STAMP, about="r", responses=("r",), score=0.25, examples=(use,), shrinkage=shrinkage)
+    verdict = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25, examples=(use,), shrinkage=shrinkage)
     body, texts = packed(trace(verdict))
     assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts))) == verdict

@@ -21,7 +21,7 @@ def test_batches_are_written_in_the_order_in_which_they_came(tmp_path: Path) -> 
     for number in range(500):
         writer.append(batch(number))
     writer.close()
-    keys = [record.key for record in Ledger.open(tmp_path / "run.sqlite").chained(1, 1000)]
+    keys = [record.key for record in Ledger.open(tmp_path / "run.sqlite").verified_records(1, 1000)]
     assert keys == [f"{number}/{place}" for number in range(500) for place in range(2)]
 
 
@@ -74,7 +74,7 @@ def test_it_writes_while_the_ledger_that_it_writes_is_read(tmp_path: Path) -> No
     begun = Ledger.create(tmp_path / "run.sqlite")
     begun.append(*batch(0))
     begun.commit()
-    begun.settle()
+    begun.close_as_plain_file()
     ledger = Ledger.open(tmp_path / "run.sqlite", write=True)
     writer = Writer(ledger)
     reading = ledger.keys("trace")

@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Criterion
-from jurygraph.sources.importers.rubrics import NO_GAIN, WORDLESS, WORTHLESS
+from jurygraph.sources.importers.rows import NO_GAIN, WORDLESS, WORTHLESS
 from tests.sources.importers.published import HEALTHBENCH, noted, read, tasks, written
 
 FULL, PLAIN, FIRST_GROUP = HEALTHBENCH
@@ -61,7 +61,7 @@ def test_an_example_without_them_has_no_response(file: Path) -> None:
     assert first.metadata == {"criteria": {"criterion-1": {"reasoning": "manners"}}}
 
 
-def test_completions_without_text_are_left_out_and_told(file: Path) -> None:
+def test_completions_without_text_are_omitted_and_reported(file: Path) -> None:
     blank = {"ideal_completion": None, "ideal_completions_ref_completions": ["", "Rest.", None]}
     row = {**PLAIN, "ideal_completions_data": blank}
     (task,) = tasks("healthbench", file, row)
@@ -72,7 +72,7 @@ def test_completions_without_text_are_left_out_and_told(file: Path) -> None:
     ]
 
 
-def test_criteria_that_cannot_count_are_left_out_and_told_and_the_others_keep_their_ids(file: Path) -> None:
+def test_criteria_without_effect_are_omitted_and_reported_and_the_others_keep_their_ids(file: Path) -> None:
     items = [
         {"criterion": "Worthless.", "points": 0, "tags": ["x"]},
         {"criterion": "Counts.", "points": 1, "tags": ["y"]},
@@ -92,7 +92,9 @@ def test_criteria_that_cannot_count_are_left_out_and_told_and_the_others_keep_th
 
 
 @pytest.mark.parametrize("items", [[], [{"criterion": "Rude.", "points": -3}], [{"criterion": "Nil.", "points": 0}]])
-def test_a_task_whose_rubric_can_give_nothing_is_left_out_and_told(file: Path, items: list[dict[str, object]]) -> None:
+def test_a_task_whose_rubric_gives_no_credit_is_omitted_and_reported(
+    file: Path, items: list[dict[str, object]]
+) -> None:
     bare = {**PLAIN, "rubrics": items}
     kept, left = read("healthbench", written(file, FULL, bare))
     assert kept.task is not None

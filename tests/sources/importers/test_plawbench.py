@@ -20,7 +20,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "plawbench.jsonl"
 
 
-def test_a_case_is_asked_as_upstream_asks_it(file: Path) -> None:
+def test_the_prompt_of_a_case_equals_that_of_the_original_project(file: Path) -> None:
     loan, theft, _ = tasks("plawbench", file, *PLAWBENCH)
     assert loan.query == "## 案例\n甲借款给乙，乙未还。\n\n## 问题\n乙应当还款吗？"
     assert theft.query == "Is it theft?"
@@ -44,7 +44,7 @@ def test_a_section_is_a_criterion_that_weighs_its_points_with_its_sub_items_as_p
     )
 
 
-def test_where_the_sub_items_do_not_add_up_the_section_is_judged_as_one_and_that_is_told(file: Path) -> None:
+def test_a_section_with_inconsistent_sub_items_is_judged_as_one_with_a_note(file: Path) -> None:
     (loan,) = tasks("plawbench", file, LOAN)
     assert noted("plawbench", file, *PLAWBENCH) == [
         (WHOLE, f"{loan.id}: criterion-4"),
@@ -52,7 +52,7 @@ def test_where_the_sub_items_do_not_add_up_the_section_is_judged_as_one_and_that
     ]
 
 
-def test_what_else_is_said_is_kept(file: Path) -> None:
+def test_other_columns_are_kept(file: Path) -> None:
     loan, theft, other = tasks("plawbench", file, *PLAWBENCH)
     named = ("结论得分", "案情简述得分", "分析过程得分", "法条依据得分")
     criteria = {f"criterion-{place}": {"tags": [name]} for place, name in enumerate(named, 1)}
@@ -61,7 +61,7 @@ def test_what_else_is_said_is_kept(file: Path) -> None:
     assert other.metadata == {"other": {"split": "extra"}, "criteria": {"criterion-1": {"scorer": "b"}}}
 
 
-def test_an_id_is_made_of_what_makes_the_case(file: Path) -> None:
+def test_an_id_is_derived_from_the_content_of_the_case(file: Path) -> None:
     loan, theft, other = tasks("plawbench", file, *PLAWBENCH)
     assert len({loan.id, theft.id, other.id}) == 3, "the same question may have another rubric"
     (later,) = tasks("plawbench", file, {**LOAN, "added": 1, "label": "other"})
@@ -87,7 +87,7 @@ def test_sub_items_are_found_by_their_marks(text: str, found: list[tuple[str, fl
 
 @settings(max_examples=at_most(30), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 9), st.text("甲乙。 \n", max_size=8)), max_size=6), st.booleans())
-def test_whatever_stands_between_the_marks_nothing_of_it_is_lost(items: list[tuple[int, str]], leading: bool) -> None:
+def test_any_text_between_the_marks_is_kept_in_full(items: list[tuple[int, str]], leading: bool) -> None:
     texts = [f"（+{points}分）{words}乙" if leading else f"{words}乙（+{points}分）" for points, words in items]
     text = "\n".join(texts)
     found = sub_items(text)

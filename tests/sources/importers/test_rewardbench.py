@@ -57,12 +57,12 @@ def test_the_order_of_equal_texts_tells_nothing_either(file: Path) -> None:
     assert first == [task.responses[0].labels["preferred"] for task in tasks("rewardbench", file, *rows)]
 
 
-def test_ids_need_be_told_apart_within_a_subset_only(file: Path) -> None:
+def test_ids_must_be_unique_only_within_a_subset(file: Path) -> None:
     made = tasks("rewardbench", file, FIRST, UNKNOWN, BARE)
     assert [task.id for task in made] == ["alpacaeval-easy/30", "donotanswer/30", "7"]
 
 
-def test_what_is_not_known_stays_open(file: Path) -> None:
+def test_an_unknown_value_leaves_the_check_open(file: Path) -> None:
     unknown, bare = tasks("rewardbench", file, UNKNOWN, BARE)
     assert unknown.query == (Message(role="user", content="Name a day."),)
     assert {one.agent for one in unknown.responses} == {None}
@@ -71,7 +71,7 @@ def test_what_is_not_known_stays_open(file: Path) -> None:
     assert (bare.query, bare.metadata, len(bare.responses)) == ("", {}, 2)
 
 
-def test_odd_rows_are_told_and_those_of_one_side_left_out(file: Path) -> None:
+def test_odd_rows_are_reported_and_one_sided_ones_omitted(file: Path) -> None:
     assert noted("rewardbench", file, *REWARDBENCH) == [
         (UNCOUNTED, "Math/5"),
         (UNNAMED, "Math/5"),

@@ -25,7 +25,7 @@ def refused(form: str, path: Path) -> str:
 
 
 @every_format
-def test_what_it_makes_is_read_as_tasks_with_ids_of_their_own(form: str, tmp_path: Path) -> None:
+def test_its_output_is_read_as_tasks_with_unique_ids(form: str, tmp_path: Path) -> None:
     made = [one.task for one in read(form, written(tmp_path / "in.jsonl", *ROWS[form])) if one.task is not None]
     lines = [json.loads(task.model_dump_json(exclude_defaults=True)) for task in made]
     answered = [
@@ -38,7 +38,7 @@ def test_what_it_makes_is_read_as_tasks_with_ids_of_their_own(form: str, tmp_pat
 
 
 @every_format
-def test_what_a_row_makes_does_not_depend_on_the_rows_beside_it(form: str, tmp_path: Path) -> None:
+def test_the_result_of_a_row_does_not_depend_on_other_rows(form: str, tmp_path: Path) -> None:
     forth = read(form, written(tmp_path / "forth.jsonl", *ROWS[form]))
     back = read(form, written(tmp_path / "back.jsonl", *reversed(ROWS[form])))
     assert forth == back[::-1]
@@ -71,11 +71,11 @@ def test_gzip_and_standard_input_are_read_too(form: str, tmp_path: Path, monkeyp
 
 
 @every_format
-def test_a_row_that_stands_twice_is_refused(form: str, tmp_path: Path) -> None:
+def test_a_duplicate_row_is_refused(form: str, tmp_path: Path) -> None:
     again = written(tmp_path / "in.jsonl", *ROWS[form][:2], ROWS[form][0])
     first = next(READERS[form](again)).task
     assert first is not None
-    wrong = f", field {KEYS.get(form)}: makes the task '{first.id}', which stands already in line 1; give each row"
+    wrong = f", field {KEYS.get(form)}: makes the task '{first.id}', which is already in line 1; give each row"
     if form not in KEYS:
         wrong = ": is the same row as line 1; keep one of them"
     assert refused(form, again).startswith(f"in.jsonl, line 3{wrong}")
@@ -157,7 +157,7 @@ def test_an_array_of_rows_is_refused_with_how_to_make_lines_of_it(
         ("judgebench", {"response_B": None}, "response_B: is null; write text"),
     ],
 )
-def test_what_is_wrong_in_a_row_is_told_with_its_field(form: str, change: Any, words: str, tmp_path: Path) -> None:
+def test_an_error_in_a_row_is_reported_with_its_field(form: str, change: Any, words: str, tmp_path: Path) -> None:
     path = written(tmp_path / "in.jsonl", ROWS[form][1], {**ROWS[form][0], **change})
     assert refused(form, path).startswith(f"in.jsonl, line 2, field {words}")
 

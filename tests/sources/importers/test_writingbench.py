@@ -10,7 +10,7 @@ from tests.sources.importers.published import WRITINGBENCH, read, tasks
 REAL = Path(__file__).parents[2] / "data" / "writingbench" / "rubrics.jsonl.gz"
 
 
-def test_an_entry_is_a_criterion_on_a_scale_with_what_its_ranges_stand_for(tmp_path: Path) -> None:
+def test_an_entry_is_a_criterion_on_a_scale_with_its_described_ranges(tmp_path: Path) -> None:
     speech, letter = tasks("writingbench", tmp_path / "in.jsonl", *WRITINGBENCH)
     assert (speech.id, speech.query) == ("7", "Write a speech.")
     anchors = {"1-2": "cold", "3-4": "cool", "5-6": "tepid", "7-8": "warm", "9-10": "glowing"}
@@ -23,7 +23,7 @@ def test_an_entry_is_a_criterion_on_a_scale_with_what_its_ranges_stand_for(tmp_p
     assert letter.rubric.criteria[0] == Criterion(id="criterion-1", text="Tone: t", weight=1, scale=(1, 10))
 
 
-def test_its_domains_and_what_else_is_said_are_kept(tmp_path: Path) -> None:
+def test_its_domains_and_other_fields_are_kept(tmp_path: Path) -> None:
     speech, letter = tasks("writingbench", tmp_path / "in.jsonl", *WRITINGBENCH)
     assert speech.metadata == {
         "domain1": "Politics & Law",

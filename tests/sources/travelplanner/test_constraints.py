@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.checks.stated import Check
+from jurygraph.agents.checks.spec import Check
 from jurygraph.schema import Constraint
-from jurygraph.sources.travelplanner.constraints import constraints, costs, whole_trip
-from jurygraph.sources.travelplanner.query import Asked
+from jurygraph.sources.travelplanner.query import TripRequest, constraints, cost_terms
 from tests.agents.checks.made import decide, row
 
-PLAIN = Asked(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ())
+PLAIN = TripRequest(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ())
 FULL = PLAIN._replace(
     house_rules=("No pets", "No children under 10"),
     room="Private room",
@@ -21,7 +20,7 @@ FULL = PLAIN._replace(
 )
 
 
-def stated(asked: Asked) -> dict[str, dict[str, Any]]:
+def stated(asked: TripRequest) -> dict[str, dict[str, Any]]:
     return {one["id"]: one for one in constraints(asked, "Oslo")}
 
 
@@ -35,8 +34,8 @@ def test_a_plain_query_asks_for_a_whole_trip_a_budget_and_long_enough_stays() ->
         "attractions-in-place": "attractions where the day is spent",
         "stays-in-place": "stays where the day is spent",
     }
-    assert {one["id"]: one["text"] for one in whole_trip(PLAIN, "Oslo")} == whole
-    assert whole.keys() - {one["id"] for one in whole_trip(PLAIN, None)} == {"sets-out", "comes-home"}
+    assert {name: one["text"] for name, one in stated(PLAIN).items() if name in whole} == whole
+    assert stated(PLAIN).keys() - {one["id"] for one in constraints(PLAIN, None)} == {"sets-out", "comes-home"}
     assert {name: one["text"] for name, one in stated(PLAIN).items() if name not in whole} == {
         "budget": "$1,234.50 for 2",
         "minimum-nights": "no stay is shorter than it may be",
@@ -56,7 +55,7 @@ def test_every_wish_is_a_constraint_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("asked", [PLAIN, FULL, PLAIN._replace(not_shared=True)])
-def test_all_are_hard_and_have_checks(asked: Asked) -> None:
+def test_all_are_hard_and_have_checks(asked: TripRequest) -> None:
     for one in constraints(asked, "Oslo"):
         constraint = Constraint.model_validate(one)
         assert constraint.kind == "hard"
@@ -86,13 +85,15 @@ def test_all_are_hard_and_have_checks(asked: Asked) -> None:
         (FULL, "cuisines", {"Cuisines": "Thai, Tea, Greek"}, {"Cuisines": "Thai, Tea"}),
     ],
 )
-def test_what_holds_and_what_does_not(asked: Asked, name: str, holds: dict[str, Any], fails: dict[str, Any]) -> None:
+def test_each_constraint_accepts_and_rejects_a_plan(
+    asked: TripRequest, name: str, holds: dict[str, Any], fails: dict[str, Any]
+) -> None:
     check, lists = stated(asked)[name]["check"], {"house_rules": "&", "Cuisines": ","}
     assert decide(check, row(lists=lists, **holds)).holds is True
     assert decide(check, row(lists=lists, **fails)).holds is False
 
 
-def test_half_of_the_cuisines_is_half_of_what_was_asked_for() -> None:
+def test_half_of_the_requested_cuisines_scores_half() -> None:
     check = stated(FULL)["cuisines"]["check"]
     assert check["partial"] is True
     assert decide(check, row(lists={"Cuisines": ","}, Cuisines="Tea, Thai")).share == 0.5
@@ -110,7 +111,7 @@ def test_half_of_the_cuisines_is_half_of_what_was_asked_for() -> None:
         (5, {"mode": "Taxi", "cost": 30.0}, 60),
     ],
 )
-def test_what_a_plan_costs(people: int, values: dict[str, Any], cost: float) -> None:
+def test_a_plan_has_its_cost(people: int, values: dict[str, Any], cost: float) -> None:
     """Each thing is looked at alone: the sum of the terms that have a value for it."""
-    terms = [term for term in costs(people) if term["column"] in values]
+    terms = [term for term in cost_terms(people) if term["column"] in values]
     assert decide({"sum": terms, "equals": cost}, row(**values)).holds is True

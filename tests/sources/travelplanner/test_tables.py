@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, look_up
-from jurygraph.agents.facts.opening import facts_of
 from jurygraph.schema import TaskView
-from jurygraph.sources.travelplanner.tables import claims, origin_of, tables
+from jurygraph.sources.travelplanner.reader import claim_rules, origin_of, tables
 from tests.sources.travelplanner.train import lines
 
 DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"
@@ -37,8 +37,8 @@ DAY = dict.fromkeys(("breakfast", "lunch", "dinner", "attraction", "accommodatio
 
 def read(kind: str, *days: dict[str, Any]) -> list[Finding]:
     """What becomes of the claims of a plan."""
-    view = TaskView(id="t", query="?", facts={"tables": tables(FACTS), "claims": claims(DAYS)})
-    facts = facts_of(view)
+    view = TaskView(id="t", query="?", facts={"tables": tables(FACTS), "claims": claim_rules(DAYS)})
+    facts = load_facts(view)
     plan = [{"days": number, "current_city": "Bangor", **DAY, **day} for number, day in enumerate(days, start=1)]
     return asyncio.run(look_up(facts.claims[kind], facts.tables, plan))
 
@@ -54,7 +54,7 @@ def test_rows_of_a_kind_stand_in_one_table_with_their_places_in_the_source() -> 
     assert made["accommodations"]["lists"] == {"house_rules": "&"}
 
 
-def test_ways_by_road_are_rows_and_what_there_is_not_is_none() -> None:
+def test_road_routes_are_rows_and_missing_ones_are_none() -> None:
     made = tables(FACTS)
     assert made["drives"]["rows"] == [
         {
@@ -72,16 +72,16 @@ def test_ways_by_road_are_rows_and_what_there_is_not_is_none() -> None:
 
 @pytest.mark.parametrize("cost", ["1.2.3", "free", ""])
 def test_a_way_without_a_cost_is_refused(cost: str) -> None:
-    with pytest.raises(ValueError, match=r"^holds in 'Taxi from A to B' 'taxi, from A to B, .*; write mode, ends, "):
+    with pytest.raises(ValueError, match=r"^contains in 'Taxi from A to B' 'taxi, from A to B, .*; write mode, ends, "):
         tables({"Taxi from A to B": f"taxi, from A to B, duration: 1, distance: 1, cost: {cost}"})
 
 
 @pytest.mark.parametrize(
     "key", ["Attractions in Bangor", "Flight from Bangor to Rome on 2022-03-01", "Taxi from A to B"]
 )
-def test_that_there_is_none_is_said_in_the_sources_words(key: str) -> None:
+def test_no_result_is_reported_in_the_words_of_the_source(key: str) -> None:
     assert not any(table["rows"] for table in tables({key: "There is no such thing."}).values())
-    with pytest.raises(ValueError, match=r"^holds in "):
+    with pytest.raises(ValueError, match=r"^(contains|has no list of rows) in "):
         tables({key: "nonsense"})
 
 
@@ -95,20 +95,20 @@ def test_a_trip_begins_where_the_first_city_of_the_facts_is_named() -> None:
 @pytest.mark.parametrize(
     ("facts", "words"),
     [
-        ({"Hotels in Bangor": []}, "holds 'Hotels in Bangor', which is no table of TravelPlanner"),
+        ({"Hotels in Bangor": []}, "contains 'Hotels in Bangor', which is not a table of TravelPlanner"),
         (
             {"Restaurants in Bangor": ["Tea"]},
-            "holds in 'Restaurants in Bangor' what is no list of rows; each row is an",
+            "has no list of rows in 'Restaurants in Bangor'; each row is an",
         ),
-        ({"Attractions in Bangor": {"Name": "Mill"}}, "holds in 'Attractions in Bangor' what is no list of rows"),
+        ({"Attractions in Bangor": {"Name": "Mill"}}, "has no list of rows in 'Attractions in Bangor'"),
         (
             {"Flight from A to B on 2022-03-16": 5},
-            "holds in 'Flight from A to B on 2022-03-16' what is no list of rows",
+            "has no list of rows in 'Flight from A to B on 2022-03-16'",
         ),
     ],
 )
-def test_what_is_no_table_is_named(facts: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match="holds") as caught:
+def test_a_path_that_is_not_a_table_is_named(facts: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=r"contains|has no") as caught:
         tables(facts)
     assert str(caught.value).startswith(words)
 

@@ -1,7 +1,7 @@
 """The arms of the study: no defence, each alone, all, and the config's own."""
 
 from jurygraph.schema import RESPONSE_GATES, SafetyConfig
-from jurygraph.studies.attack.arms import DOWN, Arm, arms, asking_most
+from jurygraph.studies.attack.arms import NO_DEFENCES, Arm, arms, largest_arms
 
 NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "gates", *RESPONSE_GATES, "all"]
 
@@ -27,7 +27,7 @@ def test_a_config_with_all_defences_has_the_arm_with_all_of_them():
 
 
 def test_a_config_with_none_has_the_arm_without():
-    assert arms(DOWN)[1].name == "none"
+    assert arms(NO_DEFENCES)[1].name == "none"
 
 
 def test_a_config_of_another_choice_has_an_arm_beside_the_others():
@@ -41,10 +41,10 @@ def test_a_config_of_another_choice_has_an_arm_beside_the_others():
 def test_what_is_asked_in_a_few_arms_is_all_that_is_asked_in_any():
     """Fence and reminder change the prompts; everything else changes what becomes of replies, or saves some."""
     listed, _ = arms(SafetyConfig())
-    assert [arm.name for arm in asking_most(listed)] == ["none", "fence", "reminder", "all"]
+    assert [arm.name for arm in largest_arms(listed)] == ["none", "fence", "reminder", "all"]
 
 
 def test_fewer_gates_ask_more():
     one, two = (Arm(str(len(gates)), SafetyConfig(gates=gates)) for gates in (RESPONSE_GATES[:1], RESPONSE_GATES[:2]))
     other = Arm("other", SafetyConfig(gates=RESPONSE_GATES[3:4]))
-    assert asking_most([two, one, other]) == [one, other]
+    assert largest_arms([two, one, other]) == [one, other]

@@ -89,7 +89,7 @@ def fooled(report: AttackReport) -> dict[str, int]:
 
 def left(report: AttackReport) -> set[str]:
     """The attacks of which something passes with every defence up."""
-    return {name for name, outcome in report.arms["all"].each.items() if outcome.verdicts.hits}
+    return {name for name, outcome in report.arms["all"].by_attack.items() if outcome.verdicts.hits}
 
 
 def stated(counts: tuple[int, ...]) -> dict[str, int]:
@@ -139,7 +139,7 @@ def test_a_defence_stops_what_it_is_meant_for(judge: type[Judge], defence: str) 
 def test_no_defence_stops_an_honest_response(judge: type[Judge]) -> None:
     report = report_on(judge, 2) if judge is LastInstruction else report_on(judge, 1, 3)
     for arm in report.arms.values():
-        assert arm.honest.stopped == arm.honest.failed == arm.honest.lost == {}
+        assert arm.honest.stopped == arm.honest.failed == arm.honest.infrastructure_failures == {}
         assert arm.honest.verdicts.rate is not None
         assert arm.honest.verdicts.rate >= 0.9
 

@@ -1,18 +1,18 @@
 """What becomes of verdicts: which pass, which count, and why."""
 
-from jurygraph.runs.proportions import Proportion
-from jurygraph.schema import Failure, Verdict
+from jurygraph.runs.canary import Proportion
+from jurygraph.schema import Failure, RecordedVerdict
 from jurygraph.studies.attack.outcomes import Outcome, Tally
 
-PASSED, HALF, WITHSTOOD = Verdict(score=1.0), Verdict(score=0.5), Verdict(score=0.499)
-STOPPED = Verdict(score=0.0, gated_by="bare-opener")
-MALFORMED = Verdict.failed("malformed", "no JSON", cause="response")
-TIMEOUT = Verdict.failed("timeout", "too late")
-NO_MODEL = Verdict(status="abstained", failure=Failure(cause="infrastructure", kind="no-model"))
-NOT_ASKED = Verdict(status="not_applicable", gated_by="maths.accuracy")
+PASSED, HALF, WITHSTOOD = RecordedVerdict(score=1.0), RecordedVerdict(score=0.5), RecordedVerdict(score=0.499)
+STOPPED = RecordedVerdict(score=0.0, gated_by="bare-opener")
+MALFORMED = RecordedVerdict.fail("malformed", "no JSON", cause="response")
+TIMEOUT = RecordedVerdict.fail("timeout", "too late")
+NO_MODEL = RecordedVerdict(status="abstained", failure=Failure(cause="infrastructure", kind="no-model"))
+NOT_ASKED = RecordedVerdict(status="not_applicable", gated_by="maths.accuracy")
 
 
-def outcome(*responses: list[Verdict]) -> Outcome:
+def outcome(*responses: list[RecordedVerdict]) -> Outcome:
     tally = Tally()
     for verdicts in responses:
         tally.add(verdicts)
@@ -20,29 +20,29 @@ def outcome(*responses: list[Verdict]) -> Outcome:
 
 
 def test_a_verdict_passes_from_a_score_of_one_half():
-    assert outcome([PASSED, HALF, WITHSTOOD]).verdicts == Proportion.of(2, 3)
+    assert outcome([PASSED, HALF, WITHSTOOD]).verdicts == Proportion.from_counts(2, 3)
 
 
 def test_what_is_stopped_fails_or_abstains_did_not_pass_and_counts():
-    found = outcome([STOPPED, MALFORMED, Verdict.abstained("who knows"), PASSED])
-    assert found.verdicts == Proportion.of(1, 4)
+    found = outcome([STOPPED, MALFORMED, RecordedVerdict.abstain("who knows"), PASSED])
+    assert found.verdicts == Proportion.from_counts(1, 4)
     assert (found.stopped, found.failed, found.abstained) == ({"bare-opener": 1}, {"malformed": 1}, 1)
 
 
 def test_our_own_trouble_counts_neither_for_the_judge_nor_against_it():
     found = outcome([TIMEOUT, NO_MODEL, WITHSTOOD])
-    assert found.verdicts == Proportion.of(0, 1)
-    assert found.lost == {"no-model": 1, "timeout": 1}
+    assert found.verdicts == Proportion.from_counts(0, 1)
+    assert found.infrastructure_failures == {"no-model": 1, "timeout": 1}
 
 
 def test_what_nobody_had_to_ask_does_not_count():
     found = outcome([NOT_ASKED, PASSED])
-    assert (found.verdicts, found.not_asked) == (Proportion.of(1, 1), 1)
+    assert (found.verdicts, found.not_applicable) == (Proportion.from_counts(1, 1), 1)
 
 
 def test_a_response_passes_with_one_verdict_that_does_and_counts_where_one_does():
     found = outcome([WITHSTOOD, PASSED], [WITHSTOOD], [STOPPED, STOPPED], [TIMEOUT], [])
-    assert found.responses == Proportion.of(1, 3)
+    assert found.responses == Proportion.from_counts(1, 3)
 
 
 def test_nothing_counted_is_no_share():

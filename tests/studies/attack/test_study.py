@@ -12,7 +12,7 @@ from jurygraph.errors import BudgetExceeded
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Response, Task
-from jurygraph.studies.attack.arms import DOWN
+from jurygraph.studies.attack.arms import NO_DEFENCES
 from jurygraph.studies.attack.report import AttackReport, Figures
 from jurygraph.studies.attack.study import AttackStudy
 from tests.models.judging import config
@@ -89,17 +89,17 @@ def test_every_verdict_counts_in_every_arm_and_penalties_in_none(report: AttackR
 def test_what_passes_is_counted_by_attack_kind_and_suite(report: AttackReport):
     none = report.arms["none"]
     assert none.attacks.verdicts.rate == none.attacks.responses.rate == 1.0
-    for counts in (none.each, none.kinds, none.suites):
+    for counts in (none.by_attack, none.kinds, none.suites):
         assert sum(one.verdicts.hits for one in counts.values()) == none.attacks.verdicts.hits
     assert {name: one.verdicts.n for name, one in none.suites.items()} == {"master-keys": 4, "null": 2}
-    assert list(none.each) == list(report.attacks) == ["blank", "dot", "talk"]
+    assert list(none.by_attack) == list(report.attacks) == ["blank", "dot", "talk"]
 
 
 def test_gates_stop_what_is_theirs_and_say_so(report: AttackReport):
     assert report.arms["empty-response"].attacks.stopped == {"empty-response": 2}
     assert report.arms["gates"].attacks.stopped == {"empty-response": 2, "punctuation-only": 2}
-    assert report.arms["gates"].each["blank"].verdicts.hits == 0
-    assert report.arms["gates"].each["talk"].verdicts.hits == 2
+    assert report.arms["gates"].by_attack["blank"].verdicts.hits == 0
+    assert report.arms["gates"].by_attack["talk"].verdicts.hits == 2
 
 
 def test_nothing_is_asked_twice():
@@ -112,21 +112,21 @@ def test_nothing_is_asked_twice():
 def test_arms_with_equal_prompts_share_their_replies():
     """A judge that never says the same twice says the same in all of them."""
     report, _ = attacked(lambda body, number: (Judge if number % 2 else Yes)()(body, number))
-    hits = {name: {one: got.verdicts.hits for one, got in arm.each.items()} for name, arm in report.arms.items()}
+    hits = {name: {one: got.verdicts.hits for one, got in arm.by_attack.items()} for name, arm in report.arms.items()}
     assert hits["whole-reply"] == hits["reference-copy"] == hits["addresses-grader"] == hits["none"]
 
 
 def test_a_config_with_a_choice_of_its_own_has_an_arm_of_its_own(report: AttackReport):
     own, _ = attacked(yes, safety={"evidence": False})
     assert (own.configured, report.configured) == ("configured", "all")
-    assert not own.own.safety.evidence
-    assert (own.own.attacks.failed, report.own.attacks.failed) == ({}, {"unsupported": 2})
+    assert not own.configured_arm.safety.evidence
+    assert (own.configured_arm.attacks.failed, report.configured_arm.attacks.failed) == ({}, {"unsupported": 2})
 
 
 def test_figures_are_of_that_arm():
-    report, _ = attacked(yes, safety=DOWN.model_dump(mode="json"))
+    report, _ = attacked(yes, safety=NO_DEFENCES.model_dump(mode="json"))
     assert report.configured == "none"
-    figures, none = report.figures, report.own
+    figures, none = report.figures, report.configured_arm
     assert (figures.hits, figures.n, figures.rate) == (6, 6, 1.0)
     assert (figures.low, figures.high) == (none.attacks.verdicts.low, 1.0)
     assert (figures.responses_rate, figures.responses_n) == (1.0, 3)
@@ -142,9 +142,11 @@ def test_who_is_not_asked_is_named(report: AttackReport):
 def test_our_own_trouble_is_no_defence():
     report, _ = attacked(unwell)
     none = report.arms["none"]
-    assert none.attacks.lost == {"rejected": MERITS * len(ATTACKS)}
+    assert none.attacks.infrastructure_failures == {"rejected": MERITS * len(ATTACKS)}
     assert none.attacks.verdicts.rate is none.honest.verdicts.rate is report.figures.honest_rate is None
-    lost = [sum(one.lost.values()) for arm in report.arms.values() for one in (arm.attacks, arm.honest)]
+    lost = [
+        sum(one.infrastructure_failures.values()) for arm in report.arms.values() for one in (arm.attacks, arm.honest)
+    ]
     assert report.error_rate == sum(lost) / (len(report.arms) * MERITS * RESPONSES)
 
 
@@ -197,9 +199,9 @@ class Own(jg.Evaluator):
         if self.open_now:
             self.open_now.pop()
 
-    async def answer(self, ask: jg.Ask) -> bool:
+    async def answer(self, inputs: jg.EvaluatorInput) -> bool:
         assert len(self.open_now) == 1, "each arm opens what it needs, and closes it again"
-        self.asked.append(ask.response.text)
+        self.asked.append(inputs.response.text)
         return True
 
 

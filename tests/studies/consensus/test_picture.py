@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.studies.consensus import ConsensusReport, Settings, gather, reach, report
-from jurygraph.studies.consensus.picture import draw
+from jurygraph.studies.consensus import ConsensusReport, Settings, collect_votes, fit_consensus, report
+from jurygraph.studies.plots import draw_consensus
 from tests.studies.consensus.made import AGENTS, PANEL, cast
 
 
 @pytest.fixture(scope="module")
 def found() -> ConsensusReport:
     agents = [f"the $ {name}" for name in AGENTS]
-    one = reach(gather([cast(*PANEL, agent=agents)]), Settings(preset="converged", subsets=3))
+    one = fit_consensus(collect_votes([cast(*PANEL, agent=agents)]), Settings(preset="converged", subsets=3))
     return report(one, one.stability())
 
 
@@ -20,7 +20,7 @@ def words(found: ConsensusReport, folder: Path) -> str:
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none"}):
-        draw(found, folder / "a.svg", ".svg")
+        draw_consensus(found, folder / "a.svg", ".svg")
     return (folder / "a.svg").read_text()
 
 
@@ -30,7 +30,7 @@ def test_the_same_report_gives_the_same_file(found: ConsensusReport, tmp_path: P
     contents = []
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
-        draw(found, tmp_path / folder / name, Path(name).suffix)
+        draw_consensus(found, tmp_path / folder / name, Path(name).suffix)
         contents.append((tmp_path / folder / name).read_bytes())
     assert contents[0] == contents[1]
     assert contents[0].startswith(begins)
@@ -46,7 +46,7 @@ def test_it_has_four_panels_and_names_agents_and_annotators(found: ConsensusRepo
 
 
 def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
-    drawn = words(report(reach(gather([cast(*PANEL)]), Settings())), tmp_path)
+    drawn = words(report(fit_consensus(collect_votes([cast(*PANEL)]), Settings())), tmp_path)
     assert "no row names an agent" in drawn
     assert drawn.count("not measured") == 2
 
@@ -54,5 +54,5 @@ def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_many_agents_are_cut_short(tmp_path: Path) -> None:
     votes = cast(*PANEL, *PANEL, *PANEL, agent=[f"agent {place:03}" for place in range(3 * len(PANEL))])
-    drawn = words(report(reach(gather([votes]), Settings())), tmp_path)
+    drawn = words(report(fit_consensus(collect_votes([votes]), Settings())), tmp_path)
     assert f"(a) agents, the first 25 of {3 * len(PANEL)}" in drawn

@@ -11,7 +11,7 @@ import pytest
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_votes
-from jurygraph.studies.consensus import ConsensusReport, Reached, Settings, gather, reach, report
+from jurygraph.studies.consensus import ConsensusReport, FittedConsensus, Settings, collect_votes, fit_consensus, report
 from tests.studies.consensus.made import AGENTS, PANEL, cast
 
 ROOT = Path(__file__).parents[3]
@@ -20,15 +20,15 @@ EXACTLY = {"rel": 0.0, "abs": 1e-9}
 SETS = ("mslr", "convabuse", pytest.param("mtbench", marks=pytest.mark.slow))
 
 
-def reached(settings: Settings, **fields: Any) -> Reached:
-    return reach(gather([cast(*PANEL, **fields)]), settings)
+def reached(settings: Settings, **fields: Any) -> FittedConsensus:
+    return fit_consensus(collect_votes([cast(*PANEL, **fields)]), settings)
 
 
 @pytest.fixture(scope="module", params=SETS)
 def published(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict[str, Any]]:
     """What the preset `paper` says of a set, and what was published."""
-    votes = gather([read_votes(ROOT / f"examples/consensus/{request.param}.csv.gz")])
-    found = reach(votes, Settings(preset="paper", bootstrap=0))
+    votes = collect_votes([read_votes(ROOT / f"examples/consensus/{request.param}.csv.gz")])
+    found = fit_consensus(votes, Settings(preset="paper", bootstrap=0))
     return report(found, found.stability()), PUBLISHED[request.param]
 
 
@@ -80,7 +80,9 @@ def test_stability_is_the_published_one(published: tuple[ConsensusReport, dict[s
 
 
 def test_key_findings_are_those_of_table_29() -> None:
-    found = report(reach(gather([read_votes(ROOT / "examples/consensus/mslr.csv.gz")]), Settings(preset="paper")))
+    found = report(
+        fit_consensus(collect_votes([read_votes(ROOT / "examples/consensus/mslr.csv.gz")]), Settings(preset="paper"))
+    )
     assert found.findings.correlation == pytest.approx(0.824, abs=5e-4)
     assert found.findings.greatest_change == pytest.approx(0.148, abs=5e-4)
     assert (found.findings.rank_changes, found.counts.agents) == (5, 6)
@@ -93,7 +95,7 @@ def test_key_findings_are_those_of_table_29() -> None:
 def test_the_majority_stands_in_for_a_panel_that_is_too_small_and_says_so() -> None:
     found = reached(Settings())
     assert consensus.too_small(found.model.votes) is not None
-    assert (found.method, found.stands_in) == ("majority", True)
+    assert (found.method, found.is_majority_fallback) == ("majority", True)
     assert "majority vote, its ties shared, stands in" in found.warnings[-1]
     assert report(found).method == "majority"
 
@@ -103,7 +105,7 @@ def test_the_majority_stands_in_for_a_panel_that_is_too_small_and_says_so() -> N
 )
 def test_who_asks_for_the_model_gets_it_with_a_warning(settings: Settings) -> None:
     found = reached(settings)
-    assert (found.method, found.stands_in) == ("stableval", False)
+    assert (found.method, found.is_majority_fallback) == ("stableval", False)
     assert consensus.too_small(found.model.votes) in found.warnings
     assert not any("stands in" in one for one in found.warnings)
 
@@ -113,28 +115,28 @@ def test_items_and_agents_are_scored_by_the_method_that_stands() -> None:
         found = reached(Settings(method=method), agent=AGENTS)
         told = report(found)
         posterior = np.array([one.posterior for one in told.items.values()])
-        assert (posterior == found.by(method).posterior).all()
+        assert (posterior == found.items_by_method(method).posterior).all()
         scores = {name: getattr(one, method.replace("-", "_")) for name, one in told.comparison.items()}
         assert {name: one.score for name, one in told.agents.items()} == scores
         assert told.annotators == report(reached(Settings(method="stableval"), agent=AGENTS)).annotators
 
 
 def test_the_preset_paper_gives_ties_to_the_first_label_and_the_default_shares_them() -> None:
-    votes = gather([cast(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))])
-    first = report(reach(votes, Settings(preset="paper", method="majority")))
-    shared = report(reach(votes, Settings(method="majority")))
+    votes = collect_votes([cast(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))])
+    first = report(fit_consensus(votes, Settings(preset="paper", method="majority")))
+    shared = report(fit_consensus(votes, Settings(method="majority")))
     assert (first.ties.rule, first.ties.items, first.items["a"].posterior) == ("first", ("a",), (0.0, 1.0))
     assert (shared.ties.rule, shared.ties.items, shared.items["a"].posterior) == ("shared", ("a",), (0.5, 0.5))
 
 
 def test_items_that_one_vote_decides_are_listed() -> None:
-    votes = gather([cast(("a", "x", 1.0), ("b", "x", 0.0), ("b", "y", 0.0), ("c", "x", 1.0), ("c", "y", 0.0))])
-    assert report(reach(votes, Settings())).decided_by_one == ("a",)
+    votes = collect_votes([cast(("a", "x", 1.0), ("b", "x", 0.0), ("b", "y", 0.0), ("c", "x", 1.0), ("c", "y", 0.0))])
+    assert report(fit_consensus(votes, Settings())).decided_by_one == ("a",)
 
 
 def test_gold_items_are_certain() -> None:
-    votes = gather([cast(*PANEL)])
-    known = report(reach(votes.__class__(**{**vars(votes), "gold": {"i0": 1}}), Settings(preset="converged")))
+    votes = collect_votes([cast(*PANEL)])
+    known = report(fit_consensus(votes.__class__(**{**vars(votes), "gold": {"i0": 1}}), Settings(preset="converged")))
     assert known.items["i0"].posterior == (0.0, 1.0)
     assert known.counts.gold == 1
 
@@ -199,13 +201,13 @@ def test_groups_are_resampled_whole() -> None:
 )
 def test_stability_is_left_out_with_a_reason(settings: Settings, agents: list[str] | None, why: str) -> None:
     found = reached(settings, **({} if agents is None else {"agent": agents}))
-    assert (found.no_stability, found.stability()) == (why, None)
+    assert (found.no_stability_reason, found.stability()) == (why, None)
     assert report(found).stability is None
 
 
 def test_a_figure_that_no_subset_tells_is_none_and_never_nan() -> None:
     votes = [("a", "x", 0.0), ("a", "y", 1.0), ("b", "x", 1.0), ("b", "y", 0.0)]
-    found = reach(gather([cast(*votes, agent=["m", "m", "n", "n"])]), Settings(subsets=3))
+    found = fit_consensus(collect_votes([cast(*votes, agent=["m", "m", "n", "n"])]), Settings(subsets=3))
     told = report(found, found.stability())
     assert told.stability is not None
     assert told.stability["majority"].tau_b is None
@@ -222,7 +224,9 @@ def flat(value: Any) -> list[float]:
 
 
 def test_who_only_abstains_and_what_nobody_labels_is_counted() -> None:
-    found = report(reach(gather([cast(*PANEL, ("alone", "silent", None))]), Settings(preset="converged")))
+    found = report(
+        fit_consensus(collect_votes([cast(*PANEL, ("alone", "silent", None))]), Settings(preset="converged"))
+    )
     assert found.annotators["silent"].labels == 0
     assert (found.counts.abstained, found.counts.unlabelled, found.counts.annotators) == (1, 1, 5)
     assert found.items["alone"].posterior == found.prior

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
 from jurygraph.schema import Edge
-from jurygraph.studies.credit.sheets import Sheet, Sheets
+from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 from tests.aggregation.reference import rubrics
 
 LAMBDA = {"weak": 0.6, "strong": 0.2, "activation": 0.0}
@@ -131,13 +131,13 @@ def _cases(example: Example, kinds: Sequence[str]) -> list[Link]:
     ]
 
 
-def sheet_of(name: str, examples: Sequence[Example]) -> Sheet:
+def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
     """The same as a sheet: examples of one rubric. Hard scores are the reference's."""
     first = examples[0]
     names = [f"c{i}" for i in range(len(first.weights))]
     parents, children = [link.parent for link in first.links], [link.child for link in first.links]
     weights = np.array(first.weights, dtype=np.float64)
-    return Sheet(
+    return RubricSheet(
         task=name,
         responses=tuple(f"{name}/{row}" for row in range(len(examples))),
         criteria=tuple(names),
@@ -147,16 +147,16 @@ def sheet_of(name: str, examples: Sequence[Example]) -> Sheet:
         graph=gear.compile(len(names), parents, children),
         base=tuple(LAMBDA[link.kind] for link in first.links),
         p=np.array([one.p for one in examples], dtype=np.float64),
-        decided=np.array([one.judged for one in examples], dtype=np.bool_),
+        is_judged=np.array([one.judged for one in examples], dtype=np.bool_),
         weights=weights,
-        size=np.tile(weights, (len(examples), 1)),
+        applied_weights=np.tile(weights, (len(examples), 1)),
         hard={name: np.array([RULES[name](one) for one in examples]) for name in ("hard-local", "hard-transitive")},
     )
 
 
 def sheets_of(groups: Sequence[Sequence[Example]], kappa: float = 1.0) -> Sheets:
     each = [sheet_of(f"t{place}", group) for place, group in enumerate(groups)]
-    return Sheets(kappa=kappa, tasks=len(each), responses=sum(map(len, groups)), each=each)
+    return Sheets(kappa=kappa, tasks=len(each), responses=sum(map(len, groups)), sheets=each)
 
 
 @st.composite

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jurygraph.aggregation import bootstrap
 from jurygraph.errors import GraphError
-from jurygraph.studies.credit import bootstrap
-from jurygraph.studies.credit.bootstrap import intervals
+from jurygraph.studies.credit import intervals
 
 
 def plain(sums: list[float], counts: list[int], resamples: int, seed: int) -> tuple[float | None, float | None, int]:
@@ -40,7 +40,7 @@ def test_it_is_what_one_resample_after_the_other_gives(drawn: list[tuple[float, 
 def test_how_many_are_drawn_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     sums, counts = np.random.default_rng(1).random((3, 50)), np.ones((3, 50))
     whole = intervals(sums, counts, 200, seed=7)
-    monkeypatch.setattr(bootstrap, "_MAX_DRAWS", 333)
+    monkeypatch.setattr(bootstrap, "DRAWS_PER_BATCH", 333)
     for one, other in zip(intervals(sums, counts, 200, seed=7), whole, strict=True):
         assert (one.low, one.high, one.empty) == (pytest.approx(other.low), pytest.approx(other.high), other.empty)
 

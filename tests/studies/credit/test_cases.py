@@ -46,9 +46,9 @@ def test_without_a_case_there_is_no_figure() -> None:
 
 
 def test_the_threshold_itself_is_supported() -> None:
-    assert cases().violated().tolist() == [True, False, False, False]
-    assert cases().satisfied().tolist() == [False, True, False, False]
-    assert cases().violated(threshold=0.25).tolist() == [False, False, True, False]
+    assert cases().violated_mask().tolist() == [True, False, False, False]
+    assert cases().satisfied_mask().tolist() == [False, True, False, False]
+    assert cases().violated_mask(threshold=0.25).tolist() == [False, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_the_threshold_itself_is_supported() -> None:
         ({"p_child": [0.5, 1.5, 0.5, 0.5]}, r"p_child\[1\] is 1.5"),
         ({"share": [-0.1, 0.5, 0.5, 0.5]}, r"share\[0\] is -0.1"),
         ({"share": [np.inf, 0.5, 0.5, 0.5]}, r"share\[0\] is inf"),
-        ({"kind": ["weak", "weak", "weak", "causal"]}, "'causal' is no kind of edge"),
+        ({"kind": ["weak", "weak", "weak", "causal"]}, "'causal' is not a kind of edge"),
         ({"example": [0, 0, 1, 2]}, "outside 0..1"),
         ({"share": [0.5]}, "one for each of 4 edges"),
     ],
@@ -115,8 +115,8 @@ def mean_reward(examples: list[Example], rule: reference.Rule) -> float:
 @settings(max_examples=25, deadline=None)
 @given(groups())
 def test_kappa_zero_is_flat_to_the_last_bit(group: list[Example]) -> None:
-    found = sheets_of([group]).each[0]
-    assert found.gated(found.graph, found.retention(0.0)).tobytes() == found.p.tobytes()
+    found = sheets_of([group]).sheets[0]
+    assert found.gated_scores(found.graph, found.retention(0.0)).tobytes() == found.p.tobytes()
 
 
 def test_the_untyped_graph_s_retention_is_the_mean_over_all_edges_of_all_rubrics() -> None:

@@ -22,8 +22,8 @@ def test_a_loss_is_the_share_of_the_reward_that_went() -> None:
     (found,) = lost(example(0.0, 1.0, 0.8), example(1.0, 1.0, 0.8))
     assert (found.task, found.criterion, found.weight, found.responses) == ("t", "c2", 2.0, 2)
     assert found.most == pytest.approx(0.5 * (0.8 - 0.8 * 0.6))
-    assert found.lost == pytest.approx(found.most / 2)
-    assert found.worst == "t/0"
+    assert found.mean_loss == pytest.approx(found.most / 2)
+    assert found.max_loss_response == "t/0"
 
 
 def test_the_parent_is_the_one_that_takes_most_over_all_responses() -> None:
@@ -40,13 +40,13 @@ def test_retention_is_the_one_at_kappa() -> None:
 
 def test_an_unjudged_parent_takes_from_a_gain_as_if_it_were_not_met_and_from_a_penalty_nothing() -> None:
     (found,) = lost(example(1.0, 1.0, 0.8, judged=(False, True, True)))
-    assert (found.parent, found.lost) == ("c0", pytest.approx(0.5 * 0.8 * 0.4))
+    assert (found.parent, found.mean_loss) == ("c0", pytest.approx(0.5 * 0.8 * 0.4))
     assert lost(example(0.0, 1.0, 0.8, judged=(False, True, True), weights=(1.0, 1.0, -2.0))) == ()
 
 
 def test_a_criterion_that_nobody_judged_had_nothing_to_lose() -> None:
     (found,) = lost(example(0.0, 0.0, 1.0, judged=(True, True, False)), example(0.0, 1.0, 0.5))
-    assert (found.responses, found.worst) == (1, "t/1")
+    assert (found.responses, found.max_loss_response) == (1, "t/1")
 
 
 def test_the_greatest_loss_comes_first_and_equal_ones_by_task_and_id() -> None:

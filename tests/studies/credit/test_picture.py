@@ -7,8 +7,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.studies.credit import CreditReport, CreditStudy, Settings
-from jurygraph.studies.credit.picture import draw
-from jurygraph.studies.plots import refuse_undrawable
+from jurygraph.studies.plots import draw_credit, require_drawable
 from tests.studies.credit.reference import Example, Link, sheets_of
 
 
@@ -24,7 +23,7 @@ def test_the_same_report_gives_the_same_file(report: CreditReport, tmp_path: Pat
     contents = []
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
-        draw(report, tmp_path / folder / name, Path(name).suffix)
+        draw_credit(report, tmp_path / folder / name, Path(name).suffix)
         contents.append((tmp_path / folder / name).read_bytes())
     assert contents[0] == contents[1]
     assert contents[0].startswith(begins)
@@ -36,16 +35,16 @@ def test_a_figure_without_a_case_is_said_to_have_none(tmp_path: Path) -> None:
     group = [Example([1.0, 1.0], [Link(0, 1, "weak")], [0.1, 0.9], [True, True])]
     found = CreditStudy(sheets_of([group]), Settings(seeds=0)).run(lambda count: None)
     with mpl.rc_context({"svg.fonttype": "none"}):
-        draw(found, tmp_path / "a.svg", ".svg")
+        draw_credit(found, tmp_path / "a.svg", ".svg")
     assert (tmp_path / "a.svg").read_text().count("no case") == 4
 
 
 def test_another_form_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.gif: pictures end in \.svg, \.png, \.pdf"):
-        refuse_undrawable(tmp_path / "a.gif")
+        require_drawable(tmp_path / "a.gif")
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"pip install 'jurygraph\[plot\]'"):
-        refuse_undrawable(tmp_path / "a.svg")
+        require_drawable(tmp_path / "a.svg")

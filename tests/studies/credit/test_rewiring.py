@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
-from jurygraph.studies.credit import CreditStudy, Settings, rewired
-from jurygraph.studies.credit.measuring import as_annotated
+from jurygraph.studies.credit import CreditStudy, Settings, rewire
+from jurygraph.studies.credit.rules import is_unchanged
 from tests.aggregation.reference import Rubric, rubrics
 from tests.examples import at_most
 from tests.studies.credit.reference import Example, Link, sheet_of, sheets_of
@@ -17,10 +17,10 @@ from tests.studies.credit.reference import Example, Link, sheet_of, sheets_of
 @settings(max_examples=at_most(60), deadline=None)
 @given(rubrics(), st.integers(0, 2**64), st.text(max_size=3))
 def test_it_keeps_edges_and_kinds_and_stays_acyclic(rubric: Rubric, seed: int, task: str) -> None:
-    drawn = rewired(gear.compile(rubric.n, rubric.parents, rubric.children), seed, task)
+    drawn = rewire(gear.compile(rubric.n, rubric.parents, rubric.children), seed, task)
     edges = list(zip(drawn.parents, drawn.children, strict=True))
     assert len(edges) == len(set(edges)) == len(rubric.edges)
-    assert Counter(rubric.kinds[kept] for kept in drawn.kept) == Counter(rubric.kinds)
+    assert Counter(rubric.kinds[kept] for kept in drawn.source_edges) == Counter(rubric.kinds)
     assert all(0 <= end < rubric.n for ends in edges for end in ends)
     assert not any(node in above(node, edges) for node in range(rubric.n))
 
@@ -44,21 +44,21 @@ def test_the_walk_finds_a_cycle() -> None:
 
 def test_it_hangs_on_the_seed_and_the_task_alone() -> None:
     graph = gear.compile(6, [0, 1, 2], [1, 2, 3])
-    assert rewired(graph, 1, "a") == rewired(graph, 1, "a")
-    assert len({str(rewired(graph, seed, task)) for seed in range(5) for task in "ab"}) == 10
+    assert rewire(graph, 1, "a") == rewire(graph, 1, "a")
+    assert len({str(rewire(graph, seed, task)) for seed in range(5) for task in "ab"}) == 10
 
 
 def test_every_acyclic_graph_can_come_out() -> None:
     graph = gear.compile(3, [0], [1])
-    drawn = {(one.parents[0], one.children[0]) for one in (rewired(graph, seed, "a") for seed in range(200))}
+    drawn = {(one.parents[0], one.children[0]) for one in (rewire(graph, seed, "a") for seed in range(200))}
     assert drawn == {(a, b) for a in range(3) for b in range(3) if a != b}
 
 
 def test_a_graph_that_came_out_as_annotated_is_known() -> None:
     pair = sheet_of("pair", [Example([1.0, 1.0], [Link(0, 1, "weak")], [0.2, 0.9], [True, True])])
-    same = [as_annotated(pair, seed) for seed in range(40)]
+    same = [is_unchanged(pair, seed) for seed in range(40)]
     for seed, said in enumerate(same):
-        drawn = rewired(pair.graph, seed, pair.task)
+        drawn = rewire(pair.graph, seed, pair.task)
         assert said == (drawn.parents == [0])
     assert 8 < sum(same) < 32
 
@@ -68,9 +68,9 @@ def test_kinds_that_moved_are_another_graph() -> None:
         "both", [Example([1.0] * 3, [Link(0, 1, "weak"), Link(0, 2, "strong")], [0.2, 0.9, 0.9], [True] * 3)]
     )
     for seed in range(60):
-        drawn = rewired(both.graph, seed, both.task)
-        edges = dict(zip(zip(drawn.parents, drawn.children, strict=True), drawn.kept, strict=True))
-        assert as_annotated(both, seed) == (edges == {(0, 1): 0, (0, 2): 1})
+        drawn = rewire(both.graph, seed, both.task)
+        edges = dict(zip(zip(drawn.parents, drawn.children, strict=True), drawn.source_edges, strict=True))
+        assert is_unchanged(both, seed) == (edges == {(0, 1): 0, (0, 2): 1})
 
 
 def test_random_graphs_are_told_by_seed_and_in_the_mean() -> None:
@@ -81,7 +81,7 @@ def test_random_graphs_are_told_by_seed_and_in_the_mean() -> None:
     random = study.run(steps.append).ablations.random
     assert sum(steps) == study.size
     assert random is not None
-    assert list(random.each) == ["10", "11", "12", "13"]
+    assert list(random.by_seed) == ["10", "11", "12", "13"]
     assert random.graphs == 4
-    assert random.mean.reward == pytest.approx(sum(one.reward for one in random.each.values()) / 4)
-    assert random.mean.leakage == pytest.approx(sum(one.leakage or 0.0 for one in random.each.values()) / 4)
+    assert random.mean.reward == pytest.approx(sum(one.reward for one in random.by_seed.values()) / 4)
+    assert random.mean.leakage == pytest.approx(sum(one.leakage or 0.0 for one in random.by_seed.values()) / 4)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import rescore, with_settings
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.studies.credit import EDGE_KINDS, CreditReport, CreditStudy, Settings, read_sheets
 from jurygraph.studies.credit.sheets import Sheets
 from tests.graphs.cast import told
@@ -54,7 +54,7 @@ def made(folder: Path, lines: Sequence[Any], config: Mapping[str, Any] = CONFIG)
 
 def again(folder: Path, name: str, *settings: str) -> Path:
     with closing(Run.open(folder)) as run:
-        rescore(run, folder.parent / name, with_settings(run.config, settings), lambda count: None)
+        rescore(run, folder.parent / name, apply_settings(run.config, settings), lambda count: None)
     return folder.parent / name
 
 
@@ -157,8 +157,8 @@ def test_the_mean_reward_of_a_rule_is_that_of_the_run_re_scored_by_it(
 
 def test_every_reward_is_the_run_s_to_the_last_bit(run: Path) -> None:
     found = {}
-    for one in sheets(run).each:
-        found |= zip(one.responses, one.rewards(one.gated(one.graph, one.retention(1.0))).tolist(), strict=True)
+    for one in sheets(run).sheets:
+        found |= zip(one.responses, one.rewards(one.gated_scores(one.graph, one.retention(1.0))).tolist(), strict=True)
     assert found == {trace.response_id: trace.reward.value for trace in Run.open(run).traces()}
 
 
@@ -208,7 +208,7 @@ def test_an_edge_s_own_retention_and_reason_are_kept(tmp_path: Path) -> None:
     task = line("t", {"a": 1.0, "b": 1.0}, [("a", "b", "strong")], [{"a": 0.0, "b": 1.0}])
     task["rubric"]["edges"][0]["retention"] = 0.5
     (lost,) = studied(made(tmp_path, [task])).losses
-    assert (lost.retention, lost.reason, lost.lost) == (0.5, "b needs a", 0.25)
+    assert (lost.retention, lost.reason, lost.mean_loss) == (0.5, "b needs a", 0.25)
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.studies.disagreement import DisagreementReport, report
-from jurygraph.studies.disagreement.picture import draw
+from jurygraph.studies.plots import draw_disagreement
 from tests.studies.disagreement.made import samples
 
 ROWS = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
@@ -25,7 +25,7 @@ def test_the_same_reports_give_the_same_file(
     contents = []
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
-        draw(reports, tmp_path / folder / name, Path(name).suffix)
+        draw_disagreement(reports, tmp_path / folder / name, Path(name).suffix)
         contents.append((tmp_path / folder / name).read_bytes())
     assert contents[0] == contents[1]
     assert contents[0].startswith(begins)
@@ -35,7 +35,7 @@ def test_it_has_the_three_panels_and_every_run(reports: list[DisagreementReport]
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none"}):
-        draw(reports, tmp_path / "a.svg", ".svg")
+        draw_disagreement(reports, tmp_path / "a.svg", ".svg")
     drawn = (tmp_path / "a.svg").read_text()
     for words in ("(a) mean reward", "(b) mean D_pair", "(c) conflict rate", "macrm", "multi $head"):
         assert words in drawn

@@ -9,7 +9,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.disagreement import Samples, read_samples
-from jurygraph.studies.stepwise import Cut
+from jurygraph.studies.steps import StepRule
 from tests.graphs.cast import told
 from tests.runs.made import score, write_tasks
 
@@ -37,7 +37,7 @@ def made(folder: Path, *lines: dict[str, Any], **weights: float) -> Path:
 
 def read(folder: Path, *components: str, **cut: Any) -> Samples:
     with closing(Run.open(folder)) as run:
-        return read_samples(run, Cut(**cut), components)
+        return read_samples(run, StepRule(**cut), components)
 
 
 def test_the_papers_three_components_are_compared_where_all_of_them_count(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.studies.monitor import Watch
-from jurygraph.studies.monitor.picture import draw
+from jurygraph.studies.plots import draw_stream
 from tests.agents.data_analyzer.streams import normal_steps
 
 
@@ -22,7 +22,7 @@ def test_the_same_stream_gives_the_same_file(watched: Watch, tmp_path: Path, nam
     contents = []
     for place in ("one", "other"):
         (tmp_path / place).mkdir()
-        draw(watched.report(), watched.history, tmp_path / place / name, Path(name).suffix)
+        draw_stream(watched.report(), watched.history, tmp_path / place / name, Path(name).suffix)
         contents.append((tmp_path / place / name).read_bytes())
     assert contents[0] == contents[1]
     assert contents[0].startswith(begins)
@@ -32,6 +32,6 @@ def test_every_series_has_its_title(watched: Watch, tmp_path: Path) -> None:
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none"}):
-        draw(watched.report(), watched.history, tmp_path / "a.svg", ".svg")
+        draw_stream(watched.report(), watched.history, tmp_path / "a.svg", ".svg")
     text = (tmp_path / "a.svg").read_text()
     assert all(f">{name}<" in text for name in watched.history)

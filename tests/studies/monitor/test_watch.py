@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import LEAST_STEPS, Settings
+from jurygraph.agents.data_analyzer import MIN_STEPS, Settings
 from jurygraph.studies.monitor import Watch
 from tests.agents.data_analyzer.streams import normal_steps
 
@@ -46,10 +46,10 @@ def test_values_are_kept_where_asked_for_and_only_there() -> None:
 def test_it_says_when_there_were_steps_enough() -> None:
     watch = Watch()
     enough = []
-    for step in normal_steps(3, LEAST_STEPS):
+    for step in normal_steps(3, MIN_STEPS):
         watch.feed(step)
-        enough.append(watch.enough)
-    assert enough == [False] * (LEAST_STEPS - 1) + [True]
+        enough.append(watch.has_enough_steps)
+    assert enough == [False] * (MIN_STEPS - 1) + [True]
 
 
 def test_the_page_shows_a_trainers_loop_that_runs(capsys: pytest.CaptureFixture[str]) -> None:

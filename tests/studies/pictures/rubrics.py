@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jurygraph.schema import Criterion, Edge, Rubric
-from jurygraph.studies.pictures.picture import Picture, Score, Scores, picture_of
+from jurygraph.studies.pictures.picture import Picture, Score, Scores, build_picture
 
 KINDS = ("weak", "strong", "activation")
 HOSTILE = (
@@ -65,4 +65,4 @@ def pictures(draw: st.DrawFn) -> Picture:
             found[name] = Score(local, local * share, missing, draw(texts), judged=not missing)
         retention = {(edge.parent, edge.child): draw(units) for edge in edges}
         scores = Scores(draw(texts), "gear", 1.0, found, retention)
-    return picture_of(draw(texts), Rubric(criteria=tuple(criteria), edges=tuple(edges)), scores)
+    return build_picture(draw(texts), Rubric(criteria=tuple(criteria), edges=tuple(edges)), scores)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jurygraph as jg
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.runs.run import Run
 from tests.runs.made import score, write_tasks
 
@@ -29,13 +29,13 @@ class Scripted(Evaluator):
 
     name, audience = "scripted", "criterion"
 
-    def answer(self, ask: Ask) -> Any:
-        data: Any = ask.response.data
-        told = data[ask.question.subject]
-        told = told[ask.sample] if isinstance(told, list) else told
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        data: Any = inputs.response.data
+        told = data[inputs.question.subject]
+        told = told[inputs.sample] if isinstance(told, list) else told
         if told is None:
-            return jg.Verdict.abstained("cannot tell")
-        return jg.Verdict(score=told, reason=f"it says {told} of {ask.question.subject}")
+            return jg.Verdict.abstain("cannot tell")
+        return jg.Verdict(score=told, reason=f"it says {told} of {inputs.question.subject}")
 
 
 def config(samples: int = 1, **fields: Any) -> dict[str, Any]:

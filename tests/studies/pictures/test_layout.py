@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
-from jurygraph.studies.pictures.layout import Box, Layout, count_inversions, lay_out
+from jurygraph.studies.pictures.layout import Box, Layout, compute_layout, count_inversions
 from tests.examples import at_most
 from tests.studies.pictures.rubrics import graphs, tall_graphs
 
@@ -18,7 +18,7 @@ any_graph = st.one_of(graphs(), tall_graphs())
 def laid_out(graph: Graph) -> Layout:
     n, edges = graph
     order = gear.compile(n, [a for a, _ in edges], [b for _, b in edges]).order
-    return lay_out([60.0 + 7 * (node % 5) for node in range(n)], edges, order)
+    return compute_layout([60.0 + 7 * (node % 5) for node in range(n)], edges, order)
 
 
 def meet(one: Box, other: Box) -> bool:

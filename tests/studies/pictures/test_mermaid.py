@@ -6,9 +6,9 @@ import re
 from hypothesis import given, settings
 
 from jurygraph.schema import Rubric
-from jurygraph.studies.pictures.lettering import plain
 from jurygraph.studies.pictures.mermaid import mermaid
-from jurygraph.studies.pictures.picture import Picture, Score, Scores, picture_of
+from jurygraph.studies.pictures.picture import Picture, Score, Scores, build_picture
+from jurygraph.studies.pictures.text_width import escape_invisible
 from tests.examples import at_most
 from tests.studies.pictures.rubrics import HOSTILE, pictures, rubric_of
 
@@ -49,16 +49,16 @@ def test_a_label_reads_as_the_text_that_it_was_made_of() -> None:
     rubric = rubric_of(1, [])
     for hostile in HOSTILE:
         criterion = rubric.criteria[0].model_copy(update={"text": hostile[:40]})
-        text = mermaid(picture_of("t", rubric.model_copy(update={"criteria": (criterion,)})))
+        text = mermaid(build_picture("t", rubric.model_copy(update={"criteria": (criterion,)})))
         label = next(line for line in text.splitlines() if line.startswith("    n1"))
         label = label.removeprefix('    n1["<b>c0</b><br/>weight #43;1<br/>').removesuffix('"]')
         shown = html.unescape(label.replace("<br/>", "").replace("#", "&#")).replace("\u2060", "")
-        assert shown.replace(" ", "") == plain(hostile[:40]).replace("ﬂ", "fl").replace(" ", "")
+        assert shown.replace(" ", "") == escape_invisible(hostile[:40]).replace("ﬂ", "fl").replace(" ", "")
 
 
 def test_a_backslash_and_an_n_are_no_end_of_a_line() -> None:
     criterion = rubric_of(1, []).criteria[0].model_copy(update={"text": r"x \neq 0"})
-    text = mermaid(picture_of("t", Rubric(criteria=(criterion,))))
+    text = mermaid(build_picture("t", Rubric(criteria=(criterion,))))
     assert "x #92;#8288;neq 0" in text  # Mermaid breaks a line at "\n" even where the backslash is encoded
 
 
@@ -67,7 +67,7 @@ def test_penalties_suppressed_and_unjudged_criteria_are_marked_by_shape_and_bord
     penalty = rubric.criteria[0].model_copy(update={"weight": -1.0})
     found = {"c0": Score(1, 1), "c1": Score(1, 0.5), "c2": Score(0, 0, "unjudged")}
     rubric = rubric.model_copy(update={"criteria": (penalty, *rubric.criteria[1:])})
-    text = mermaid(picture_of("t", rubric, Scores("r", "gear", 1.0, found, {})))
+    text = mermaid(build_picture("t", rubric, Scores("r", "gear", 1.0, found, {})))
     assert '    n1{{"' in text
     assert '    n2["' in text
     for marked in ("class k4,n1 penalty", "class k6,n2 suppressed", "class k7,n3 missing"):
@@ -79,4 +79,4 @@ def test_penalties_suppressed_and_unjudged_criteria_are_marked_by_shape_and_bord
 def test_kinds_of_edges_have_arrows_of_their_own() -> None:
     arrows = {"weak": "-.->", "strong": "==>", "activation": "--o"}
     for kind, arrow in arrows.items():
-        assert f'    n1 {arrow}|"{kind} ' in mermaid(picture_of("t", rubric_of(2, [(0, 1)], kind)))
+        assert f'    n1 {arrow}|"{kind} ' in mermaid(build_picture("t", rubric_of(2, [(0, 1)], kind)))

@@ -7,13 +7,13 @@ import pytest
 
 from jurygraph.errors import GraphCycleError
 from jurygraph.schema import Annotation, Criterion, Edge, Rubric
-from jurygraph.studies.pictures.picture import Node, Score, Scores, picture_of
+from jurygraph.studies.pictures.picture import Node, Score, Scores, build_picture
 from tests.steps import growth
 from tests.studies.pictures.rubrics import rubric_of
 
 
 def labels(rubric: Rubric, scores: Scores | None = None) -> list[str]:
-    return [link.label for link in picture_of("t", rubric, scores).links]
+    return [link.label for link in build_picture("t", rubric, scores).links]
 
 
 def scores(aggregation: str, retention: float = 0.3) -> Scores:
@@ -42,8 +42,8 @@ def test_with_a_run_an_edge_says_what_it_was_there() -> None:
 
 
 def test_the_title_says_how_the_run_aggregated() -> None:
-    assert picture_of("t", rubric_of(2, []), scores("gear")).title == "Rubric of task t, response r (gear, κ = 2)"
-    assert picture_of("t", rubric_of(2, []), scores("flat")).title == "Rubric of task t, response r (flat)"
+    assert build_picture("t", rubric_of(2, []), scores("gear")).title == "Rubric of task t, response r (gear, κ = 2)"
+    assert build_picture("t", rubric_of(2, []), scores("flat")).title == "Rubric of task t, response r (flat)"
 
 
 @pytest.mark.parametrize(
@@ -62,38 +62,42 @@ def test_a_node_says_what_it_came_to_and_what_is_to_be_known_of_that(score: Scor
 
 def test_a_node_says_its_role_and_signed_weight() -> None:
     penalty = Criterion(id="a", text="", weight=-2.5, role="penalty")
-    assert Node(penalty, penalty.role, None).standing == "penalty, weight −2.5"
-    assert Node(Criterion(id="a", text="", weight=3.0), None, None).standing == "weight +3"
-    assert Node(Criterion(id="a", text="", weight=123456789.123), None, None).standing == "weight +123456789.123"
+    assert Node(penalty, penalty.role, None).role_and_weight == "penalty, weight −2.5"
+    assert Node(Criterion(id="a", text="", weight=3.0), None, None).role_and_weight == "weight +3"
+    assert Node(Criterion(id="a", text="", weight=123456789.123), None, None).role_and_weight == "weight +123456789.123"
 
 
 def test_a_role_that_an_annotator_gave_is_shown_where_the_criterion_states_none() -> None:
     stated = Criterion(id="a", text="", weight=1.0, role="additional")
     other = Criterion(id="b", text="", weight=1.0)
     note = Annotation(domain="generic", candidates=0, roles={"a": "core", "b": "core"}, seen={})
-    picture = picture_of("t", Rubric(criteria=(stated, other), annotation=note))
+    picture = build_picture("t", Rubric(criteria=(stated, other), annotation=note))
     assert [node.role for node in picture.nodes] == ["additional", "core"]
 
 
 def test_the_summary_names_what_is_suppressed() -> None:
-    picture = picture_of("t", rubric_of(2, [(0, 1)]), scores("gear"))
+    picture = build_picture("t", rubric_of(2, [(0, 1)]), scores("gear"))
     assert picture.summary.endswith("Suppressed: c0, c1.")
 
 
 def test_the_title_says_where_there_is_no_reward() -> None:
     failed = replace(scores("flat"), failed=True)
-    assert picture_of("t", rubric_of(2, []), failed).title == "Rubric of task t, response r (flat; its reward failed)"
+    assert (
+        build_picture("t", rubric_of(2, []), failed).title == "Rubric of task t, response r (flat; its reward failed)"
+    )
 
 
 def test_edges_that_go_round_are_drawn_where_a_run_made_no_use_of_them() -> None:
     found = Scores("r", "flat", 1.0, dict.fromkeys(("c0", "c1", "c2"), Score(1, 1)), {})
-    picture = picture_of("t", rubric_of(3, [(0, 1), (1, 0), (2, 0), (1, 2)]), found)
+    picture = build_picture("t", rubric_of(3, [(0, 1), (1, 0), (2, 0), (1, 2)]), found)
     rank = {node: at for at, node in enumerate(picture.order)}
     assert sorted(picture.order) == [0, 1, 2]
-    assert [link.upward for link in picture.links] == [rank[link.parent] > rank[link.child] for link in picture.links]
-    assert 1 <= sum(link.upward for link in picture.links) <= 2
+    assert [link.closes_cycle for link in picture.links] == [
+        rank[link.parent] > rank[link.child] for link in picture.links
+    ]
+    assert 1 <= sum(link.closes_cycle for link in picture.links) <= 2
     for link in picture.links:
-        assert (f"{link.edge.parent} → {link.edge.child}" in picture.summary) is link.upward
+        assert (f"{link.edge.parent} → {link.edge.child}" in picture.summary) is link.closes_cycle
 
 
 def test_four_times_as_many_cycles_take_no_square_of_the_steps() -> None:
@@ -101,11 +105,11 @@ def test_four_times_as_many_cycles_take_no_square_of_the_steps() -> None:
         pairs = [pair for i in range(criteria - 1) for pair in ((i, i + 1), (i + 1, i))]
         found = Scores("r", "flat", 1.0, {f"c{i}": Score(1, 1) for i in range(criteria)}, {})
         rubric = rubric_of(criteria, pairs)
-        return lambda: picture_of("t", rubric, found)
+        return lambda: build_picture("t", rubric, found)
 
     assert growth(draw, 30) < 6
 
 
 def test_edges_that_go_round_are_refused_without_a_response() -> None:
     with pytest.raises(GraphCycleError, match="c0"):
-        picture_of("t", rubric_of(3, [(0, 1), (1, 2), (2, 0)]))
+        build_picture("t", rubric_of(3, [(0, 1), (1, 2), (2, 0)]))

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from jurygraph.schema import Rubric
-from jurygraph.studies.pictures.lettering import plain
-from jurygraph.studies.pictures.picture import Picture, Score, Scores, picture_of
-from jurygraph.studies.pictures.svg import svg
+from jurygraph.studies.pictures.picture import Picture, Score, Scores, build_picture
+from jurygraph.studies.pictures.svg import to_svg
+from jurygraph.studies.pictures.text_width import escape_invisible
 from tests.examples import at_most
 from tests.steps import growth
 from tests.studies.pictures.rubrics import pictures, rubric_of
@@ -28,31 +28,31 @@ def titles(document: ElementTree.Element) -> Counter[str]:
 @settings(max_examples=at_most(40))
 @given(pictures())
 def test_every_criterion_and_every_edge_is_there_once_whatever_the_texts(picture: Picture) -> None:
-    document = ElementTree.fromstring(svg(picture))
-    names = [plain(node.criterion.id) for node in picture.nodes]
-    edges = [f"{names[link.parent]} → {names[link.child]}: {link.label}" for link in picture.links]
-    assert titles(document) == Counter(names + [plain(edge) for edge in edges])
+    document = ElementTree.fromstring(to_svg(picture))
+    ids = [node.criterion.id for node in picture.nodes]
+    edges = [f"{ids[link.parent]} → {ids[link.child]}: {link.label}" for link in picture.links]
+    assert titles(document) == Counter(map(escape_invisible, ids + edges))
 
 
 @settings(max_examples=at_most(40))
 @given(pictures())
 def test_nothing_in_it_runs_or_leads_anywhere(picture: Picture) -> None:
-    text = svg(picture)
+    text = to_svg(picture)
     for element in ElementTree.fromstring(text).iter():
         assert element.tag.removeprefix(SVG) in DRAWN
         assert not any(name.startswith("on") or "href" in name for name in element.attrib)
-    assert text == svg(picture)
+    assert text == to_svg(picture)
 
 
 def test_it_says_what_it_shows_to_those_who_do_not_see_it() -> None:
-    document = ElementTree.fromstring(svg(picture_of("t<1>", rubric_of(2, [(0, 1)]))))
+    document = ElementTree.fromstring(to_svg(build_picture("t<1>", rubric_of(2, [(0, 1)]))))
     assert document.get("role") == "img"
     assert document.findtext(f"{SVG}title") == "Rubric of task t<1>"
     assert document.findtext(f"{SVG}desc") == "2 criteria and 1 edges; parents stand above what needs them."
 
 
 def test_it_has_a_ground_of_its_own() -> None:
-    document = ElementTree.fromstring(svg(picture_of("t", rubric_of(2, []))))
+    document = ElementTree.fromstring(to_svg(build_picture("t", rubric_of(2, []))))
     ground = document.find(f"{SVG}rect")
     assert ground is not None
     assert ground.get("fill") == "#ffffff"
@@ -73,14 +73,14 @@ def test_penalties_suppressed_and_unjudged_criteria_differ_in_more_than_colour()
     penalty = rubric.criteria[1].model_copy(update={"weight": -1.0})
     rubric = rubric.model_copy(update={"criteria": (rubric.criteria[0], penalty, *rubric.criteria[2:])})
     found = {"c0": Score(1, 1), "c1": Score(1, 1), "c2": Score(1, 0.5), "c3": Score(0, 0, "unjudged")}
-    text = svg(picture_of("t", rubric, Scores("r", "gear", 1.0, found, {})))
+    text = to_svg(build_picture("t", rubric, Scores("r", "gear", 1.0, found, {})))
     assert len({shape(text, name) for name in found}) == 4
 
 
 def test_kinds_of_edges_differ_in_more_than_colour() -> None:
     drawn = set()
     for kind in ("weak", "strong", "activation"):
-        text = svg(picture_of("t", rubric_of(2, [(0, 1)], kind)))
+        text = to_svg(build_picture("t", rubric_of(2, [(0, 1)], kind)))
         edge = text[text.index("c0 → c1") :].partition("</g>")[0]
         drawn.add((*re.findall(r'stroke-(?:width|dasharray)="[^"]*"', edge), *re.findall(r"<(\w+) ", edge)))
     assert len(drawn) == 3
@@ -88,7 +88,7 @@ def test_kinds_of_edges_differ_in_more_than_colour() -> None:
 
 def test_an_edge_that_closes_a_cycle_has_its_head_at_the_box_above() -> None:
     found = dict.fromkeys(("c0", "c1"), Score(1, 1))
-    text = svg(picture_of("t", rubric_of(2, [(0, 1), (1, 0)]), Scores("r", "flat", 1.0, found, {})))
+    text = to_svg(build_picture("t", rubric_of(2, [(0, 1), (1, 0)]), Scores("r", "flat", 1.0, found, {})))
     down, up = (text[text.index(f"<title>{ends}") :].partition("</path>")[0] for ends in ("c0 → c1", "c1 → c0"))
     starts = [float(re.search(r'd="M[\d.]+,([\d.]+)', edge)[1]) for edge in (down, up)]  # type: ignore[index]
     assert 'transform="rotate(180' not in down.partition("<title>c1 → c0")[0]
@@ -100,7 +100,7 @@ def test_a_long_weight_stays_within_its_box() -> None:
     criterion = (
         rubric_of(1, []).criteria[0].model_copy(update={"weight": -0.12345678901234567, "role": "applicability"})
     )
-    text = svg(picture_of("t", Rubric(criteria=(criterion,))))
+    text = to_svg(build_picture("t", Rubric(criteria=(criterion,))))
     assert ">applicability, weight</text>" in text
     assert ">−0.12345678901234566</text>" in text
 
@@ -110,7 +110,7 @@ def test_reasons_are_told_to_whoever_points_at_something() -> None:
     edge = rubric.edges[0].model_copy(update={"reason": "no facts, no advice"})
     found = dict.fromkeys(("c0", "c1"), Score(1.0, 1.0, reason="it says so itself"))
     scores = Scores("r", "gear", 1.0, found, {("c0", "c1"): 0.2})
-    text = svg(picture_of("t", rubric.model_copy(update={"edges": (edge,)}), scores))
+    text = to_svg(build_picture("t", rubric.model_copy(update={"edges": (edge,)}), scores))
     assert text.count("\nno facts, no advice</title>") == 1
     assert text.count("\nit says so itself</title>") == 2
 
@@ -144,7 +144,7 @@ def test_a_rubric_of_four_times_as_many_criteria_takes_no_square_of_the_steps(
     edges_of: Callable[[int], list[tuple[int, int]]], most: float
 ) -> None:
     def draw(criteria: int) -> Callable[[], object]:
-        picture = picture_of("t", rubric_of(criteria, edges_of(criteria)))
-        return lambda: svg(picture)
+        picture = build_picture("t", rubric_of(criteria, edges_of(criteria)))
+        return lambda: to_svg(picture)
 
     assert growth(draw, 40) < most

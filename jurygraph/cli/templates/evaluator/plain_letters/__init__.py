@@ -1,7 +1,7 @@
-"""Whether a letter is plain, and warm: evaluators for jurygraph."""
+"""Evaluators for jurygraph: is a letter plain, and warm?"""
 
 from .sentences import Sentences, Short
 from .warm import Warm
-from .words import plain
+from .words import plain_words
 
-__all__ = ["Sentences", "Short", "Warm", "plain"]
+__all__ = ["Sentences", "Short", "Warm", "plain_words"]

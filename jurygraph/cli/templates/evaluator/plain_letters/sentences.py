@@ -10,8 +10,8 @@ class Sentences(jg.Deriver):
 
     gives = "sentences"
 
-    def derive(self, ask: jg.DeriverAsk) -> jg.Material:
-        return jg.Material(name="sentences", data=re.findall(r"[^\s.!?][^.!?]*[.!?]*", ask.response.text))
+    def derive(self, inputs: jg.DeriverInput) -> jg.Material:
+        return jg.Material(name="sentences", data=re.findall(r"[^\s.!?][^.!?]*[.!?]*", inputs.response.text))
 
 
 class Short(jg.Evaluator):
@@ -24,8 +24,8 @@ class Short(jg.Evaluator):
             raise jg.ConfigError(f"most is 1 or more, not {most}")
         self.most = most
 
-    def answer(self, ask: jg.Ask) -> jg.Verdict:
-        sentences = ask.material[0]["sentences"].data
+    def answer(self, inputs: jg.EvaluatorInput) -> jg.Verdict:
+        sentences = inputs.material[0]["sentences"].data
         assert isinstance(sentences, list)
         if not sentences:
             return jg.Verdict(score=0.0, reason="there is no sentence in it")

@@ -1,4 +1,4 @@
-"""Warmth, as a model judges it: what the model is told stands in warm.md."""
+"""Warmth, judged by a model with the prompt warm.md."""
 
 from collections.abc import Mapping
 from importlib.resources import files
@@ -6,8 +6,8 @@ from importlib.resources import files
 import jurygraph as jg
 
 
-class Warm(jg.Judging):
-    """Whether a letter says something that shows concern for its reader."""
+class Warm(jg.JudgeEvaluator):
+    """Judge whether a letter says something that shows concern for its reader."""
 
     prompt = jg.read_prompt(files("plain_letters") / "warm.md")
 
@@ -15,8 +15,8 @@ class Warm(jg.Judging):
         super().__init__()
         self.house = house
 
-    def item(self, ask: jg.Ask) -> jg.Item:
-        return jg.Item("The letter says something that shows concern for this reader.", jg.MetOrNot())
+    def item(self, inputs: jg.EvaluatorInput) -> jg.Item:
+        return jg.Item("The letter says something that shows concern for this reader.", jg.Binary())
 
-    def beside(self, ask: jg.Ask) -> Mapping[str, str]:
+    def prompt_variables(self, inputs: jg.EvaluatorInput) -> Mapping[str, str]:
         return {"house": self.house}

@@ -6,8 +6,8 @@ STIFF = ("pursuant to", "utilize", "prior to", "aforementioned", "in due course"
 
 
 @jg.evaluator(layer="check")
-def plain(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
-    """The share of the stiff words that a letter does without."""
+def plain_words(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+    """Score a letter by the share of the stiff words that it avoids."""
     text = response.text.lower()
     if not text.strip():
         return jg.Verdict(score=0.0, reason="there is nothing in it")

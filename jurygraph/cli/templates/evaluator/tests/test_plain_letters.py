@@ -11,13 +11,13 @@ STIFF = jg.Response(id="stiff", text="Pursuant to our policy, the aforementioned
 SHORT = {"use": "plain_letters.Short", "params": {"most": 10}}
 
 
-@pytest.mark.parametrize("use", ["plain_letters.plain", SHORT, "plain_letters.Warm"], ids=str)
+@pytest.mark.parametrize("use", ["plain_letters.plain_words", SHORT, "plain_letters.Warm"], ids=str)
 def test_it_keeps_the_rules(use: str | dict[str, object]) -> None:
     assert check_evaluator(use, [(TASK, [KIND, STIFF])], derivers=["plain_letters.Sentences"]) > 0
 
 
 @pytest.mark.parametrize(
-    ("use", "scores"), [("plain_letters.plain", [1.0, 0.4]), (SHORT, [1.0, 0.0])], ids=["plain", "short"]
+    ("use", "scores"), [("plain_letters.plain_words", [1.0, 0.4]), (SHORT, [1.0, 0.0])], ids=["plain", "short"]
 )
 def test_the_kind_letter_scores_more(use: str | dict[str, object], scores: list[float]) -> None:
     with jg.Jury.from_config({"evaluators": [use], "derivers": ["plain_letters.Sentences"]}) as jury:

@@ -1,0 +1,63 @@
+"""Recovery of the agents' true scores and of their order (STABLEVAL, Tables 4, 6 and 7)."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from benchmarks.simulation.figures import MethodFigures
+from jurygraph.aggregation import consensus
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.aggregation.consensus.resampling import METHODS, Report, run_each, tau_b
+from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
+
+FIGURES = ("mse", "accuracy", "tau_b")
+
+
+def recovery(
+    settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1, report: Report | None = None
+) -> dict[str, MethodFigures]:
+    """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
+
+    The figures are the mean squared error of the agents' scores (`mse`), the share of pairs of agents in their true
+    order (`accuracy`), and `tau_b` with the true order. The latter two methods share one estimate by preset
+    `paper-synthetic`, as in the paper.
+
+    Args:
+        settings: by name; equal settings are simulated once.
+        seeds: one evaluation for each.
+        jobs: number of processes.
+        report: called with 1 after each evaluation.
+    """
+    runs = [(setting, seed) for setting in dict.fromkeys(settings.values()) for seed in seeds]
+    figures_by_run = dict(zip(runs, run_each(_measure_run, runs, jobs, report), strict=True))
+    return {
+        name: MethodFigures(METHODS, FIGURES, np.array([figures_by_run[setting, seed] for seed in seeds]))
+        for name, setting in settings.items()
+    }
+
+
+def _measure_run(run: tuple[Setting, int]) -> Floats:
+    """Return the figures of one evaluation, [M,3]."""
+    simulated = stableval(*run)
+    true = simulated.true_scores
+    scores = scores_by_method(simulated, np.ones(len(simulated.item), dtype=np.bool_))
+    return np.array(
+        [
+            [np.mean((estimated - true) ** 2), pair_order_accuracy(estimated, true), tau_b(true, estimated)]
+            for estimated in scores
+        ]
+    )
+
+
+def scores_by_method(simulated: SimulatedEvaluation, kept: Bools) -> list[Floats]:
+    """Return the agents' scores by the rows that are `kept`, at least one per item: [agents], by method."""
+    rows = simulated.item[kept], simulated.annotator[kept], simulated.label[kept]
+    fitted = consensus.fit(*rows, preset="paper-synthetic", n_classes=CLASSES)
+    majority = consensus.majority_vote(*rows, ties="highest", classes=range(CLASSES))
+    return [simulated.scores(method.posterior) for method in (majority, fitted.hard_labels(), fitted)]
+
+
+def pair_order_accuracy(scores: Floats, true: Floats) -> float:
+    """Return the share of pairs that are in the true order; a tie on one side only counts half."""
+    one, other = (np.sign(np.subtract.outer(each, each))[np.triu_indices(len(each), 1)] for each in (scores, true))
+    return float(np.where(one == other, 1.0, np.where(one * other == 0.0, 0.5, 0.0)).mean())

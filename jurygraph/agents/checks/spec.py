@@ -1,0 +1,219 @@
+"""The vocabulary of checks: the model of a constraint's `check`.
+
+A check has one measure and a requirement on it. The measures:
+
+    {"count": ITEMS, "where": TESTS}                    how many items pass the tests
+    {"share": ITEMS, "where": TESTS, "among": TESTS}    the share that passes, of those in `among`; 1 unless bounded
+    {"sum": [TERM, ...], "per": n}                      a sum over items, divided by n
+    {"values": ITEMS, "column": C, "where": TESTS}      the values of a column, for `includes`, `excludes`, `distinct`
+    {"text": PATTERN}                                   whether an RE2 pattern is found in the response's text
+    {"function": NAME, "params": {...}}                 a Python function that the config lists
+
+Items are a kind of claims from the task's `facts`, or the matches of a JSONPath ($...) in the response's data: an
+object, or {"value": ...} for anything else. A bound is `at_least`, `at_most`, `equals` or `between`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from jurygraph.agents import notation
+from jurygraph.agents.checks.values import compare
+from jurygraph.messages import quote
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Flag, Id, LongId, Number, Positive
+
+Scalar = str | Number | Flag
+Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
+BOUNDS = ("at_least", "at_most", "equals", "between")
+MEASURES = ("count", "share", "sum", "values", "text", "function")
+
+
+class Column(FrozenModel):
+    """The value of another column of the same item."""
+
+    column: Id
+
+
+class Test(FrozenModel):
+    """Requirements on a value; all given ones must hold. `has` and `has_not` test columns that contain lists, `names`
+    tests for whole words in a text."""
+
+    equals: Scalar | Column | None = None
+    is_not: Scalar | Column | None = None
+    one_of: Scalars | None = None
+    none_of: Scalars | None = None
+    has: Scalar | None = None
+    has_not: Scalar | None = None
+    names: Scalar | Column | None = None
+    at_least: Number | str | Column | None = None
+    at_most: Number | str | Column | None = None
+    between: tuple[Number | str, Number | str] | None = None
+    matches: str | None = None
+
+    @model_validator(mode="after")
+    def _check_test(self) -> Self:
+        if all(expected is None for _, expected in self):
+            raise ValueError('says nothing of the value; write such as {"equals": 3}')
+        if self.matches is not None:
+            notation.require_notation("matches", self.matches, notation.compile_pattern)
+        for name, bound in self._text_bounds():
+            if compare(bound, bound) is None:
+                raise ValueError(
+                    f"`{name}` is {quote(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
+                )
+        if self.between is not None and (compare(*self.between) or 0) > 0:
+            raise ValueError(_NOT_ASCENDING)
+        if (compare(self.at_least, self.at_most) or 0) > 0:
+            raise ValueError("`at_most` lies below `at_least`, so no value passes; leave one of them out")
+        return self
+
+    def _text_bounds(self) -> list[tuple[str, str]]:
+        """Return the bounds that are texts, with their names."""
+        ends = [
+            ("at_least", self.at_least),
+            ("at_most", self.at_most),
+            *(("between", end) for end in self.between or ()),
+        ]
+        return [(name, end) for name, end in ends if isinstance(end, str)]
+
+    @property
+    def referenced_columns(self) -> tuple[str, ...]:
+        """Return the other columns that the test reads."""
+        return tuple(value.column for _, value in self if isinstance(value, Column))
+
+
+Tests = dict[Id, Test]
+
+
+class Term(FrozenModel):
+    """One term of a sum: the `column` of each item that passes `where`, `times` another column or a number.
+
+    `people` pay for as many units as they need, each with `places` (a number, or a column); a price per head has one
+    place.
+    """
+
+    of: Id
+    column: Id
+    where: Tests = Field(default_factory=dict)
+    times: Positive | Id | None = None
+    people: Positive | None = None
+    places: Positive | Id = 1.0
+
+    @model_validator(mode="after")
+    def _check_places(self) -> Self:
+        if self.people is None and "places" in self.model_fields_set:
+            raise ValueError("`places` has no meaning without `people`; say how many they are, or leave it out")
+        _check_path("of", self.of)
+        return self
+
+
+class Check(FrozenModel):
+    """A check. With `partial`, a failed check scores the share that is met, otherwise 0."""
+
+    count: Id | None = None
+    share: Id | None = None
+    sum: tuple[Term, ...] | None = Field(default=None, min_length=1)
+    values: Id | None = None
+    text: LongId | None = None
+    function: Id | None = None
+    where: Tests = Field(default_factory=dict)
+    among: Tests = Field(default_factory=dict)
+    column: Id | None = None
+    per: Positive | None = None
+    includes: Scalars | None = None
+    excludes: Scalars | None = None
+    distinct: Literal[True] | None = None
+    at_least: Number | None = None
+    at_most: Number | None = None
+    equals: Number | None = None
+    between: tuple[Number, Number] | None = None
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+    partial: Flag = False
+
+    @model_validator(mode="after")
+    def _check_measure(self) -> Self:
+        measures = [name for name in MEASURES if getattr(self, name) is not None]
+        if len(measures) != 1:
+            raise ValueError(f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(MEASURES)}")
+        unused = sorted(self.model_fields_set - {measures[0], *_ALLOWED_FIELDS[measures[0]]})
+        if unused:
+            known = ", ".join(_ALLOWED_FIELDS[measures[0]]) or "nothing else"
+            raise ValueError(f"`{unused[0]}` has no meaning for `{measures[0]}`; it takes {known}")
+        self._check_bounds(measures[0])
+        _check_path(measures[0], self.count or self.share or self.values or "")
+        if self.text is not None:
+            notation.require_notation("text", self.text, notation.compile_pattern)
+        return self
+
+    def _check_bounds(self, measure: str) -> None:
+        bounds = [name for name in BOUNDS if getattr(self, name) is not None]
+        if measure in ("count", "sum") and len(bounds) != 1:
+            raise ValueError(f"has {' and '.join(bounds) or 'no bound'}; give one of {', '.join(BOUNDS)}")
+        if measure == "share" and (len(bounds) > 1 or not self.where):
+            raise ValueError("a share has `where`, and at most one bound; without one all must pass")
+        if measure == "values":
+            demands = [name for name in ("includes", "excludes", "distinct") if getattr(self, name) is not None]
+            if len(demands) != 1 or self.column is None:
+                raise ValueError("values have a `column`, and one of `includes`, `excludes` and `distinct`")
+        if self.between is not None and not self.between[0] <= self.between[1]:
+            raise ValueError(_NOT_ASCENDING)
+        low, high = self.bound
+        if bounds and (high < 0 or (measure == "share" and low > 1)):
+            most = "1" if measure == "share" else "any number"
+            raise ValueError(f"`{bounds[0]}` can never be met: a {measure} lies from 0 to {most}")
+        if measure == "count" and math.isfinite(low) and math.ceil(low) > high:
+            raise ValueError(f"`{bounds[0]}` can never be met: a count is a whole number")
+
+    @property
+    def measure(self) -> str:
+        """Return the name of the measure."""
+        return next(name for name in MEASURES if getattr(self, name) is not None)
+
+    @property
+    def bound(self) -> tuple[float, float]:
+        """Return the least and greatest allowed value of the measure; a share must be 1 without a bound."""
+        if self.between is not None:
+            return self.between
+        if self.equals is not None:
+            return self.equals, self.equals
+        if self.at_most is not None:
+            return -math.inf, self.at_most
+        return (1.0 if self.at_least is None else self.at_least), math.inf
+
+    @cached_property
+    def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """Return every source of items, with the columns that are read."""
+        if self.sum is not None:
+            return tuple((term.of, _columns(term)) for term in self.sum)
+        source = self.count or self.share or self.values
+        looked_at = {*self.where, *self.among, *([self.column] if self.column else [])}
+        looked_at |= {
+            other for test in (*self.where.values(), *self.among.values()) for other in test.referenced_columns
+        }
+        return ((source, frozenset(looked_at)),) if source else ()
+
+
+_ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
+    "count": ("where", *BOUNDS, "partial"),
+    "share": ("where", "among", *BOUNDS, "partial"),
+    "sum": ("per", *BOUNDS, "partial"),
+    "values": ("column", "where", "includes", "excludes", "distinct", "partial"),
+    "text": (),
+    "function": ("params",),
+}
+_NOT_ASCENDING = "`between` does not rise; write the lower end first"
+
+
+def _check_path(field: str, items: str) -> None:
+    """Check that items that begin with $ are a valid JSONPath."""
+    if items.startswith("$"):
+        notation.require_notation(field, items, notation.compile_jsonpath)
+
+
+def _columns(term: Term) -> frozenset[str]:
+    columns = {term.column, *(value for value in (term.times, term.places) if isinstance(value, str)), *term.where}
+    return frozenset(columns | {other for test in term.where.values() for other in test.referenced_columns})

@@ -1,0 +1,273 @@
+"""Measures of the words of a text and of a group of texts: conciseness and novelty."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from math import sqrt
+from operator import itemgetter
+from statistics import median
+from typing import TypeVar
+
+from jurygraph.safety.text_folding import remove_invisible
+
+T = TypeVar("T")
+
+MAX_WORD_LENGTH = 15
+"""The largest number of characters in a word."""
+
+_PIECE_LENGTH = 5
+_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_BLANK = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
+"""Characters that look blank but are no white space: the underscore, the blank of Braille, and fillers of Hangul."""
+
+_RUN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]+")
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text, case-folded: runs of letters and digits, runs of other signs, and each character of a
+    script written without spaces. An underscore, and other characters that look blank, separate words; invisible
+    characters are dropped.
+
+    A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
+    """
+    return [word for run in _RUN.findall(_fold(text)) for word in _cut(run)]
+
+
+def _fold(text: str) -> str:
+    return remove_invisible(_BLANK.sub(" ", text)).casefold()
+
+
+def _cut(run: str) -> list[str]:
+    return (
+        [run]
+        if len(run) <= MAX_WORD_LENGTH
+        else [run[start : start + _PIECE_LENGTH] for start in range(0, len(run), _PIECE_LENGTH)]
+    )
+
+
+def has_content(word: str) -> bool:
+    """Return true if the word contains a letter or a digit."""
+    return any(map(str.isalnum, word))
+
+
+def is_silent(text: str) -> bool:
+    """Return true if no word of a text contains a letter or a digit."""
+    return not has_content(_fold(text))
+
+
+def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
+    """Return all n-grams in their order: len(sequence) - n + 1 of them, or none."""
+    return list(zip(*(sequence[start:] for start in range(n)), strict=False))
+
+
+MAX_CHARACTERS = 100_000
+"""The number of characters in which repetitions are searched; longer texts are cut there."""
+
+_UNIT_END = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
+_MAX_UNIT_WORDS = 40
+_MIN_OVERLAP = 0.8
+_GRAM_SIZE = 3
+
+MIN_COMPRESSED_CHARACTERS = 200
+"""The shortest text, in characters, whose compression is scored; shorter ones never count as redundant by it."""
+
+ORDINARY_COMPRESSION = 0.55
+"""The smallest compressed size of ordinary text, as a share: solutions of GSM8K .68 (99 in 100), prose of 4,000
+characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeats itself."""
+
+_MIN_BITS = 8
+
+
+def brevity(length: int, baseline: float, limit: float) -> float:
+    """Return 1 up to the `baseline`, falling linearly to 0 at `limit` times the baseline; lengths are in words.
+
+    `baseline` is above 0 and `limit` above 1. An empty text is not brief: it scores 0.
+    """
+    if length == 0:
+        return 0.0
+    return min(1.0, max(0.0, (limit - length / baseline) / (limit - 1.0)))
+
+
+def baseline(reference: int, group: Sequence[int]) -> float:
+    """Return the number of words that cost nothing: the reference's, or the group's median if that is less.
+
+    `reference` is 0 without one. Empty responses do not count.
+    """
+    lengths = [length for length in group if length > 0]
+    median_length = float(median(lengths)) if lengths else 0.0
+    return min(reference or median_length, median_length)
+
+
+def freshness(text: str) -> float:
+    """Return 1 - the share of the text's words in sentences that repeat earlier ones; 0 for a text without words.
+
+    A sentence, or a piece of 40 words of one, is a repetition if it occurred before unchanged, or if at least 0.8 of
+    its distinct 3-grams occurred in earlier sentences.
+    """
+    seen_units: set[tuple[str, ...]] = set()
+    seen_grams: set[tuple[str, ...]] = set()
+    total = repeated = 0
+    for unit in _units(text[:MAX_CHARACTERS]):
+        unit_grams = set(grams(unit, _GRAM_SIZE))
+        is_repeated = unit in seen_units or (
+            bool(unit_grams) and len(unit_grams & seen_grams) >= _MIN_OVERLAP * len(unit_grams)
+        )
+        total, repeated = total + len(unit), repeated + (len(unit) if is_repeated else 0)
+        seen_units.add(unit)
+        seen_grams |= unit_grams
+    return 1.0 - repeated / total if total else 0.0
+
+
+def _units(text: str) -> list[tuple[str, ...]]:
+    """Return sentences and lines as words, cut after 40, so that text without sentence ends is compared too."""
+    sentences = (tuple(words(sentence)) for sentence in _UNIT_END.split(text))
+    return [
+        sentence[start : start + _MAX_UNIT_WORDS]
+        for sentence in sentences
+        for start in range(0, len(sentence), _MAX_UNIT_WORDS)
+    ]
+
+
+def compressed_share(text: str) -> float:
+    """Return the size of a text compressed by LZ78 (Ziv and Lempel, 1978), as a share of its size; above 1 if it grows.
+
+    A character takes 8 bits, or the number that distinguishes all characters of the text; a phrase takes those of the
+    character that it adds, and of the number of an earlier phrase. Not zlib, since its builds differ in their output.
+    `text` is not empty.
+    """
+    width = max(_MIN_BITS, len(set(text)).bit_length())
+    phrases: dict[tuple[int, str], int] = {}
+    phrase = bits = 0
+    for char in text:
+        longer = phrases.get((phrase, char))
+        if longer is not None:
+            phrase = longer
+            continue
+        phrases[phrase, char] = len(phrases) + 1
+        bits += len(phrases).bit_length() + width
+        phrase = 0
+    rest_bits = len(phrases).bit_length() if phrase else 0
+    return (bits + rest_bits) / (width * len(text))
+
+
+def density(text: str) -> float:
+    """Return min(1, compressed share / EXPECTED); 1 if the text is too short to tell."""
+    read = text[:MAX_CHARACTERS]
+    return 1.0 if len(read) < MIN_COMPRESSED_CHARACTERS else min(1.0, compressed_share(read) / ORDINARY_COMPRESSION)
+
+
+MAX_WORDS = 100_000
+"""The number of words read per group, in equal parts for its responses: of 64, the first 1,562 of each."""
+
+_DISTINCT = (1, 2, 3)
+_BLEU = (1, 2, 3, 4)
+_REPEATED = 2
+
+Gram = tuple[str, ...]
+
+
+class Group:
+    """The responses of a group as sequences of known words: those that another response, the query or the reference
+    uses too. Only words with a letter or a digit are read: signs between words are not new content.
+
+    Words that only one response uses are skipped, and count as nothing new: gibberish is not novel, and a copy with
+    gibberish inserted is a copy. `known_share` is the share of each response's distinct words that is left, 0 for one
+    without a word. An n-gram counts once, and not at all where a response repeats itself: a repeated copy is a copy.
+    """
+
+    def __init__(self, texts: Sequence[str], task: Iterable[str] = ()) -> None:
+        words_per_response = MAX_WORDS // max(1, len(texts))
+        all_words = [_word_tokens(text[: words_per_response * MAX_WORD_LENGTH])[:words_per_response] for text in texts]
+        users = Counter(word for response_words in all_words for word in set(response_words))
+        common = {word for text in task for word in words(text)} | {word for word, n in users.items() if n > 1}
+        common_words = [tuple(word for word in response_words if word in common) for response_words in all_words]
+        self._all_words = all_words
+        self.known_share = [
+            len(set(kept_words)) / len(set(response_words)) if response_words else 0.0
+            for kept_words, response_words in zip(common_words, all_words, strict=True)
+        ]
+        self._grams_by_size = [{n: set(_grams_of_pieces(kept_words, n)) for n in _BLEU} for kept_words in common_words]
+        self._users = {
+            n: Counter(gram for kept_words in common_words for gram in set(grams(kept_words, n))) for n in _BLEU
+        }
+
+    def copies(self) -> list[bool]:
+        """Return, for each response, true if another has the same words, regardless of repetitions."""
+        unrepeated = [_remove_repetition(response_words) for response_words in self._all_words]
+        times = Counter(unrepeated)
+        return [bool(response_words) and times[response_words] > 1 for response_words in unrepeated]
+
+    def distinct_ngram_shares(self) -> list[float]:
+        """Return, for each response, the share of its distinct n-grams (n = 1, 2, 3) that no other has, times
+        `known_share`.
+
+        The mean over those n for which it has any.
+        """
+        return [
+            known * self._new_share(response_grams)
+            for known, response_grams in zip(self.known_share, self._grams_by_size, strict=True)
+        ]
+
+    def _new_share(self, response_grams: Mapping[int, set[Gram]]) -> float:
+        shares = [
+            1.0 - self._count_shared(n, response_grams[n]) / len(response_grams[n])
+            for n in _DISTINCT
+            if response_grams[n]
+        ]
+        return sum(shares) / max(1, len(shares))
+
+    def self_bleu_novelty(self) -> list[float]:
+        """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
+        times `known_share`."""
+        return [
+            known * (1.0 - _bleu([(self._count_shared(n, response_grams[n]), len(response_grams[n])) for n in _BLEU]))
+            if response_grams[1]
+            else 0.0
+            for known, response_grams in zip(self.known_share, self._grams_by_size, strict=True)
+        ]
+
+    def _count_shared(self, n: int, response_grams: set[Gram]) -> int:
+        """Return the number of n-grams of a response that occur in another."""
+        return sum(self._users[n][gram] > 1 for gram in response_grams)
+
+
+def _word_tokens(text: str) -> tuple[str, ...]:
+    return tuple(filter(has_content, words(text)))
+
+
+def _remove_repetition(sequence: Gram) -> Gram:
+    """Return a text that is one sequence repeated as that sequence alone."""
+    sizes = (size for size in range(1, len(sequence) // 2 + 1) if len(sequence) % size == 0)
+    return next((sequence[:size] for size in sizes if sequence[:size] * (len(sequence) // size) == sequence), sequence)
+
+
+def _grams_of_pieces(sequence: Sequence[str], n: int) -> Iterator[Gram]:
+    return (gram for piece in _pieces_between_repeats(sequence) for gram in grams(piece, n))
+
+
+def _pieces_between_repeats(sequence: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the pieces of a text between its repetitions: pairs of adjacent words that occurred before, or a word after
+    itself."""
+    repeated = [place > 0 and sequence[place - 1] == word for place, word in enumerate(sequence)]
+    seen: set[Gram] = set()
+    for place, gram in enumerate(grams(sequence, _REPEATED)):
+        if gram in seen:
+            repeated[place : place + _REPEATED] = [True] * _REPEATED
+        seen.add(gram)
+    for is_repeat, piece in groupby(zip(repeated, sequence, strict=True), key=itemgetter(0)):
+        if not is_repeat:
+            yield [word for _, word in piece]
+
+
+def _bleu(precisions: Sequence[tuple[int, int]]) -> float:
+    """Return the geometric mean of four precisions, those beyond the first smoothed by one (Lin and Och, 2004).
+
+    Without the brevity penalty, since a part of another response is a copy too. The fourth root is computed as two
+    square roots, which give the same bits on every machine.
+    """
+    (shared, total), *longer_grams = precisions
+    product = shared / total
+    for shared, total in longer_grams:
+        product *= (shared + 1) / (total + 1)
+    return sqrt(sqrt(product))

@@ -1,0 +1,113 @@
+"""The models of the config's record kinds for extraction, and of the reply."""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, ValidationError, create_model, model_validator
+
+from jurygraph.errors import ConfigError
+from jurygraph.messages import describe_validation_error, shorten
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Flag, Number
+
+QUOTE = "quote"
+"""The field of every record of a reply that quotes the passage with the record's values."""
+
+MAX_RECORDS = 60
+"""The largest number of records per kind in one reply."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
+_Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+_Value = Annotated[str, StringConstraints(min_length=1, max_length=500)]
+_Quote = Annotated[str, StringConstraints(max_length=20_000)]
+
+
+class FieldSpec(FrozenModel):
+    """One field of a record: the description `about` that the model sees; a plain text means only that.
+
+    The value consists of words of the quoted passage, or with `number` of a number written there in digits. With
+    `context` it may occur anywhere before, as in a heading. With `one_of` it is one of these words, whose only evidence
+    is the passage that it was decided on. A record may lack a field that is `optional`.
+    """
+
+    about: _Words
+    number: Flag = False
+    context: Flag = False
+    optional: Flag = False
+    one_of: tuple[_Value, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_text(cls, value: Any) -> Any:
+        return {"about": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check_options(self) -> Self:
+        conflicting = [name for name in ("number", "context") if getattr(self, name)]
+        if self.one_of and conflicting:
+            raise ValueError(f"`one_of` is not sought in the response, and `{conflicting[0]}` is; keep one of them")
+        if len(set(self.one_of)) < len(self.one_of):
+            raise ValueError("`one_of` has a duplicate; remove it")
+        return self
+
+
+Kind = Mapping[str, FieldSpec]
+Kinds = Mapping[str, Kind]
+
+
+class _RecordParams(FrozenModel):
+    records: Annotated[
+        dict[str, Annotated[dict[str, FieldSpec], Field(min_length=1, max_length=30)]],
+        Field(min_length=1, max_length=30),
+    ]
+
+
+def read_kinds(records: Any) -> Kinds:
+    """Return the fields of each kind of records, by name. Raises ConfigError naming the param."""
+    params = {"records": records}
+    try:
+        kinds = _RecordParams.model_validate(params).records
+    except ValidationError as error:
+        error_text = describe_validation_error(error, _RecordParams, params)
+        raise ConfigError(f"extract: {error_text.field}: {error_text}") from error
+    for kind, fields in kinds.items():
+        _check_name(f"records.{shorten(kind)}", kind)
+        for name in fields:
+            _check_name(f"records.{kind}.{shorten(name)}", name)
+        if QUOTE in fields:
+            raise ConfigError(f"extract: records.{kind}.{QUOTE}: every record has one already; leave it out")
+    return kinds
+
+
+def _check_name(where: str, name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"extract: {where}: a name begins with a letter, and has up to 60 letters, digits and _")
+
+
+def reply_model(kinds: Kinds) -> type[FrozenModel]:
+    """Return the reply model: a list of records for each kind, in which the quoted passage comes first."""
+    lists: dict[str, Any] = {
+        f"kind_{place}": (_records(kind, fields), _field_alias(kind))
+        for place, (kind, fields) in enumerate(kinds.items(), start=1)
+    }
+    return create_model("Extracted", __base__=FrozenModel, **lists)
+
+
+def _records(kind: str, fields: Kind) -> Any:
+    record_fields: dict[str, Any] = {
+        f"field_{place}": (_value(field), _field_alias(name))
+        for place, (name, field) in enumerate(fields.items(), start=1)
+    }
+    record = create_model(f"Record_{kind}", __base__=FrozenModel, quote=(_Quote, ...), **record_fields)
+    return Annotated[tuple[record, ...], Field(max_length=MAX_RECORDS)]
+
+
+def _field_alias(name: str) -> Any:
+    """Return a field with the name as its alias, so that no name hides an attribute of `FrozenModel` (digest, …)."""
+    return Field(alias=name)
+
+
+def _value(field: FieldSpec) -> Any:
+    value: Any = Literal[field.one_of] if field.one_of else Number if field.number else _Value
+    return value | None if field.optional else value

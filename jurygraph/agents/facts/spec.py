@@ -1,0 +1,151 @@
+"""The models of a task's `facts`: tables, and how claims about them are read from a response's data."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, lru_cache, partial
+from typing import Any, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from jurygraph.agents import notation
+from jurygraph.messages import quote
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Flag, Id, Unit
+
+_MAX_CACHED_CHARACTERS, _MAX_CACHED = 500, 4096
+
+
+class TableSpec(FrozenModel):
+    """A table of facts, from one of three sources: `rows` in the task, a `file`, or a `tool` of the config.
+
+    `key` are the columns that identify a row: the name first, then place or time. Rows that share a key are
+    alternatives, ordered by the column `order`, else by their content; `unique` forbids them. `lists` maps columns that
+    hold several values in one text to their separators. `file` is CSV, JSON, JSON lines, Parquet or SQLite (of which
+    `table` is one table), relative to the working directory. In a TASKS file it must lie below the folder of that file
+    (`jurygraph.sources.table_rows`).
+    """
+
+    key: tuple[Id, ...] = Field(min_length=1)
+    rows: tuple[dict[str, JsonValue], ...] | None = None
+    file: str | None = None
+    table: str | None = None
+    tool: str | None = None
+    unique: Flag = False
+    order: Id | None = None
+    lists: dict[Id, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_single_source(self) -> Self:
+        sources = [name for name in ("rows", "file", "tool") if getattr(self, name) is not None]
+        if len(sources) != 1:
+            raise ValueError(f"is given by {' and '.join(sources) or 'nothing'}; give one of rows, file and tool")
+        if self.table is not None and self.file is None:
+            raise ValueError("`table` is one of a SQLite file, and there is no `file`; leave it out")
+        return self
+
+
+class Form(FrozenModel):
+    """One way in which a claim may be written.
+
+    `pattern` (RE2) has a named group for every claimed column; `columns` maps groups with other names to their columns.
+    Without a pattern the whole text is the name. `states` are fixed values of this form, and `within` is the share by
+    which a claimed number may differ.
+    """
+
+    table: Id
+    pattern: str | None = None
+    columns: dict[Id, Id] = Field(default_factory=dict)
+    states: dict[Id, JsonValue] = Field(default_factory=dict)
+    within: dict[Id, Unit] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_pattern(self) -> Self:
+        if self.pattern is not None:
+            notation.require_notation("pattern", self.pattern, notation.compile_pattern)
+        unknown = sorted(self.columns.keys() - self.groups)
+        if unknown:
+            known = ", ".join(self.groups) or "none"
+            raise ValueError(f"`columns.{unknown[0]}` is not a group of the pattern; it has {known}")
+        return self
+
+    @cached_property
+    def compiled(self) -> Any:
+        """Return the compiled pattern, or None without a pattern."""
+        return None if self.pattern is None else notation.compile_pattern(self.pattern)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Return the named groups of the pattern."""
+        return () if self.compiled is None else tuple(self.compiled.groupindex)
+
+
+class RecordField(FrozenModel):
+    """A value from the record that holds a claim: that of a `field`, translated by `map` if given."""
+
+    field: Id
+    map: dict[str, JsonValue] | None = None
+
+
+class ClaimsSpec(FrozenModel):
+    """One kind of claims: their JSONPaths `at` (RFC 9535) in the response's data, and the `forms` they may have.
+
+    `split` separates several claims in one text; a text in `none` claims nothing. `beside` are values of the record
+    that contains the claim: numbers, and texts of up to 1,000 characters. Claims are ordered by the record's field
+    `order`, or as in the data. With `merged`, equal successive claims become one, and their number is its value of that
+    name.
+    """
+
+    at: tuple[str, ...] = Field(min_length=1)
+    forms: tuple[Form, ...] = Field(min_length=1)
+    split: str | None = None
+    none: tuple[str, ...] = ("", "-")
+    beside: dict[Id, RecordField] = Field(default_factory=dict)
+    order: Id | None = None
+    merged: Id | None = None
+
+    @model_validator(mode="after")
+    def _check_paths(self) -> Self:
+        for place, path in enumerate(self.at):
+            notation.require_notation(f"at[{place}]", path, notation.compile_jsonpath)
+        return self
+
+    @cached_property
+    def paths(self) -> list[Any]:
+        """Return the compiled JSONPaths."""
+        return [notation.compile_jsonpath(path) for path in self.at]
+
+    def form_of(self, text: str) -> tuple[Form | None, Mapping[str, str]]:
+        """Return the form that a text matches, and its values by column."""
+        return self._cached_form_of(text) if len(text) <= _MAX_CACHED_CHARACTERS else _form_of(self.forms, text)
+
+    @cached_property
+    def _cached_form_of(self) -> Callable[[str], tuple[Form | None, Mapping[str, str]]]:
+        """Return `_form_of` with a cache, since the responses of a group share most claims."""
+        return lru_cache(maxsize=_MAX_CACHED)(partial(_form_of, self.forms))
+
+
+def _form_of(forms: Sequence[Form], text: str) -> tuple[Form | None, Mapping[str, str]]:
+    for form in forms:
+        if form.compiled is None:
+            return form, {}
+        match = form.compiled.fullmatch(text)
+        if match is not None:
+            groups = ((group, value) for group, value in match.groupdict().items() if value is not None)
+            return form, {form.columns.get(group, group): value.strip() for group, value in groups}
+    return None, {}
+
+
+class FactsSpec(FrozenModel):
+    """The `facts` of a task."""
+
+    tables: dict[Id, TableSpec]
+    claims: dict[Id, ClaimsSpec] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _check_tables(self) -> Self:
+        for name, kind in self.claims.items():
+            for place, form in enumerate(kind.forms):
+                if form.table not in self.tables:
+                    known = ", ".join(self.tables) or "none"
+                    problem = f"`claims.{name}.forms[{place}].table` names {quote(form.table)}"
+                    raise ValueError(f"{problem}, which is not a table; there are {known}")
+        return self

@@ -1,0 +1,44 @@
+"""Cluster bootstrap: whole clusters are drawn with replacement, each with all its members. Seeds are explicit."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from jurygraph.aggregation.arrays import Floats, Ints
+
+DRAWS_PER_BATCH = 1_000_000  # limits memory
+QUANTILES = (0.025, 0.975)
+"""The ends of a 95 % percentile interval."""
+
+
+def draw_clusters(clusters: int, resamples: int, seed: int | Sequence[int]) -> Iterator[Ints]:
+    """Yield the clusters that each resample draws, [b, clusters] for a batch of resamples.
+
+    The draws are NumPy's PCG64 from `seed`; the size of the batches changes none of them.
+    """
+    rng = np.random.default_rng(seed)
+    batch = max(1, DRAWS_PER_BATCH // clusters)
+    for start in range(0, resamples, batch):
+        yield rng.integers(clusters, size=(min(batch, resamples - start), clusters))
+
+
+def count_draws(clusters: int, resamples: int, seed: int) -> Iterator[Floats]:
+    """Yield how many times each resample draws each cluster, [b, clusters] for a batch of resamples."""
+    for drawn in draw_clusters(clusters, resamples, seed):
+        cells = drawn + np.arange(len(drawn))[:, None] * clusters
+        yield np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape).astype(np.float64)
+
+
+def mean_interval(
+    sums: Floats, sizes: Ints, resamples: int, seed: int | Sequence[int]
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the 95 % percentile interval of Σ sums / Σ sizes, from the sum and the size of each cluster.
+
+    It is unknown, (None, None), for fewer than two clusters and without resamples.
+    """
+    if len(sums) < 2 or resamples == 0:
+        return None, None
+    batches = draw_clusters(len(sums), resamples, seed)
+    means = np.concatenate([sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1) for drawn in batches])
+    low, high = np.quantile(means, QUANTILES)
+    return float(low), float(high)

@@ -1,0 +1,362 @@
+"""Estimates on parts of the votes: stability of rankings without some annotators, intervals from resampled items."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
+from jurygraph.aggregation.bootstrap import QUANTILES, draw_clusters
+from jurygraph.aggregation.consensus.em import Settings
+from jurygraph.aggregation.consensus.fitting import Preset, estimate, fit_patterns, settings
+from jurygraph.aggregation.consensus.majority import Ties, vote
+from jurygraph.aggregation.consensus.result import AgentScore, Consensus, credit_values, grouped_by_agent, read_cells
+from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
+from jurygraph.errors import PlanError
+
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
+Report = Callable[[int], None]
+Interval = tuple[float, float]
+Method = Literal["majority", "dawid-skene", "stableval"]
+METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
+PUBLISHED_RESAMPLES = 10
+PUBLISHED_SEED = 42
+_SAFE_PATH = "PYTHONSAFEPATH"
+
+
+class Stability(NamedTuple):
+    """Stability of one method under subsets of annotators. The statistics may rank methods differently: report all.
+
+    Attributes:
+        tau_b: E[τ_b] between the ranking and that by all annotators (STABLEVAL, section 4); NaN if undefined for all
+            subsets.
+        rank_sd: standard deviation (ddof 1) of an agent's rank over the subsets, averaged over agents (Tables 9, 14,
+            26).
+        rank_range: largest minus smallest rank, averaged over agents.
+        score_shift: mean |S_R'(a) - S_R(a)| over subsets and agents (Proposition 2).
+        subsets: number of subsets drawn.
+    """
+
+    tau_b: float
+    rank_sd: float
+    rank_range: float
+    score_shift: float
+    subsets: int
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """Scores one subset: scores [M,A'] by method and agent, NaN for an agent without an item in the subset."""
+
+    votes: Votes
+    agent: Ints
+    agents: int
+    settings: Settings
+    values: Floats
+    ties: Ties
+    known: Ints
+
+    def scores(self, kept: Bools) -> Floats:
+        votes = self.votes.select_annotators(kept)
+        index_of = {item: index for index, item in enumerate(self.votes.items)}
+        items = [index_of[item] for item in votes.items]
+        agent, known = self.agent[items], self.known[items]
+        fitted = estimate(votes, self.settings, known)
+        results = [vote(votes, self.ties, known), fitted.hard_labels(), fitted]
+        size = np.bincount(agent, minlength=self.agents)
+        sums = [np.bincount(agent, weights=result.posterior @ self.values, minlength=self.agents) for result in results]
+        return np.array([np.where(size > 0, total / np.maximum(size, 1), np.nan) for total in sums])
+
+
+def ranking_stability(
+    item: ArrayLike,
+    annotator: ArrayLike,
+    label: ArrayLike,
+    agent: ArrayLike,
+    *,
+    subsets: int = 50,
+    fraction: float = 0.7,
+    seed: int = 42,
+    preset: Preset = "converged",
+    classes: Sequence[Key] | None = None,
+    values: ArrayLike | None = None,
+    ties: Ties = "first",
+    gold: Mapping[Any, Any] | None = None,
+    jobs: int = 1,
+    report: Report | None = None,
+) -> Mapping[Method, Stability]:
+    """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
+
+    Args:
+        item, annotator, label, agent: row by row, as for `fit` and `agent_scores`.
+        subsets: number of subsets, at least 2; drawn as in the published tables, by
+            `RandomState(seed).choice(annotators in the order of appearance, int(fraction * R), replace=False)`.
+        fraction: share of the annotators in a subset, in (0, 1].
+        preset, classes, values: as for `fit` and `agent_scores`.
+        ties: tie rule of the majority vote.
+        gold: as for `fit`.
+        jobs: number of processes.
+        report: called with the number of subsets completed since the last call.
+
+    Raises:
+        PlanError: as for `fit`, or for an empty subset or fewer than two agents.
+    """
+    votes = encode(item, annotator, label, classes)
+    grouping = grouped_by_agent(votes, agent)
+    scoring = _Scoring(
+        votes,
+        grouping.agent,
+        len(grouping.agents),
+        settings(preset),
+        credit_values(votes, values),
+        ties,
+        known_classes(votes, gold or {}),
+    )
+    kept = _draw_subsets(votes, subsets, fraction, seed)
+    if len(grouping.agents) < 2:
+        raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
+    whole = scoring.scores(np.ones(len(votes.annotators), dtype=np.bool_))
+    scores = np.array(_score_distinct_subsets(scoring, kept, jobs, report))
+    return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+
+
+def _score_distinct_subsets(scoring: _Scoring, kept: list[Bools], jobs: int, report: Report | None) -> list[Floats]:
+    """Return the scores of every subset; repeated subsets (common with few annotators) are scored only once."""
+    index_of: dict[bytes, int] = {}
+    index_of_subset = [index_of.setdefault(subset.tobytes(), len(index_of)) for subset in kept]
+    scores = run_each(
+        scoring.scores, [kept[index_of_subset.index(index)] for index in range(len(index_of))], jobs, report
+    )
+    if report is not None and len(kept) > len(scores):
+        report(len(kept) - len(scores))
+    return [scores[index] for index in index_of_subset]
+
+
+def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Bools]:
+    count = len(votes.annotators)
+    if subsets < 2:
+        raise PlanError(f"subsets is {subsets}: at least 2 are needed")
+    if not 0.0 < fraction <= 1.0:
+        raise PlanError(f"fraction is {fraction}: more than 0 and at most 1 is needed")
+    size = int(fraction * count)
+    if size < 1:
+        raise PlanError(f"a share of {fraction} of {count} annotators is empty; take a larger fraction")
+    if not 0 <= seed < 2**32:
+        raise PlanError(f"seed is {seed}: a whole number from 0 to {2**32 - 1} is needed")
+    rng = np.random.RandomState(seed)
+    kept = np.zeros((subsets, count), dtype=np.bool_)
+    for row in kept:
+        row[rng.choice(count, size, replace=False)] = True
+    return list(kept)
+
+
+def _stability(scores: Floats, whole: Floats) -> Stability:
+    """Return the statistics from scores [S,A] of subsets and [A] of all annotators.
+
+    An agent counts in the subsets in which it has a score.
+    """
+    ranks = np.array([_ranks(row) for row in scores])
+    is_ranked = np.isfinite(ranks)
+    rank_count = is_ranked.sum(axis=0)
+    mean = np.where(is_ranked, ranks, 0.0).sum(axis=0) / np.maximum(rank_count, 1)
+    squares = np.where(is_ranked, (ranks - mean) ** 2, 0.0).sum(axis=0)
+    has_spread = rank_count > 1
+    sd = np.sqrt(squares[has_spread] / (rank_count[has_spread] - 1))
+    has_rank = rank_count > 0
+    spread = (
+        np.where(is_ranked, ranks, -np.inf).max(axis=0)[has_rank]
+        - np.where(is_ranked, ranks, np.inf).min(axis=0)[has_rank]
+    )
+    taus = [tau for tau in (tau_b(whole, row) for row in scores) if not np.isnan(tau)]
+    shift = np.abs(scores - whole)[is_ranked]
+    return Stability(
+        tau_b=float(np.mean(taus)) if taus else float("nan"),
+        rank_sd=float(sd.mean()) if len(sd) else float("nan"),
+        rank_range=float(spread.mean()) if len(spread) else float("nan"),
+        score_shift=float(shift.mean()) if len(shift) else float("nan"),
+        subsets=len(scores),
+    )
+
+
+def _ranks(scores: Floats) -> Floats:
+    """Return average ranks, 1 for the largest; NaN for NaN."""
+    is_valid = np.isfinite(scores)
+    finite = scores[is_valid]
+    ranks = np.full(len(scores), np.nan)
+    ordered = np.sort(-finite)
+    ranks[is_valid] = (np.searchsorted(ordered, -finite, "left") + np.searchsorted(ordered, -finite, "right") + 1) / 2.0
+    return ranks
+
+
+def tau_b(first: Floats, second: Floats) -> float:
+    """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
+    both = np.isfinite(first) & np.isfinite(second)
+    signs, other_signs = (np.sign(np.subtract.outer(each[both], each[both])) for each in (first, second))
+    size = np.sqrt(float((signs * signs).sum()) * float((other_signs * other_signs).sum()))
+    return float((signs * other_signs).sum() / size) if size else float("nan")
+
+
+class Refits(NamedTuple):
+    """95 % intervals over resamples: of agents' scores, and of annotators' accuracy, leniency and strictness."""
+
+    agents: Mapping[Key, AgentScore]
+    annotators: Mapping[Key, tuple[Interval, Interval, Interval]]
+
+
+@dataclass(frozen=True)
+class _Refit:
+    """Refits one resample. `whole` is the estimate of all items, `start` the estimate from which each refit begins."""
+
+    whole: Consensus
+    start: Consensus | None
+    rows: Patterns
+    agent: Ints
+    values: Floats
+
+    def estimates(self, times: Ints) -> Floats:
+        """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A].
+
+        `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN.
+        """
+        votes, k = self.whole.votes, len(self.whole.classes)
+        labelled = self.rows.pattern_of_item >= 0
+        weight = np.zeros(len(self.rows.weight))
+        np.add.at(weight, self.rows.pattern_of_item[labelled], times[labelled])
+        rows = self.rows.with_weights(weight)
+        fitted = fit_patterns(votes, rows, self.whole.settings, self.whole.gold, self.start)
+        credit = self.values @ fitted.posterior
+        size = np.bincount(self.agent, weights=times)
+        sums = np.bincount(
+            self.agent, weights=times * credit[rows.pattern_of_item]
+        )  # items of no pattern are drawn 0 times
+        confusion = fitted.model.confusion.reshape(k, -1, k)
+        labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
+        quality = np.array([cells.mean(axis=1) for cells in read_cells(confusion.transpose(1, 0, 2))])
+        quality[:, labels == 0] = np.nan
+        return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), quality.ravel()])
+
+
+def refit_intervals(
+    fitted: Consensus,
+    agent: ArrayLike,
+    *,
+    values: ArrayLike | None = None,
+    resamples: int = 200,
+    seed: int = 0,
+    prompt: ArrayLike | None = None,
+    as_published: bool = False,
+    jobs: int = 1,
+    report: Report | None = None,
+) -> Refits:
+    """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
+
+    `agent_scores` leaves that uncertainty out.
+
+    Args:
+        fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
+        agent, values, prompt: as for `agent_scores`.
+        resamples: number of resamples, at least 2.
+        seed: seed of the resamples.
+        as_published: resample as the authors did: 10 resamples of `RandomState(42)` in which an item counts once
+        however
+            often it is drawn, each fitted from the usual start. The samples are smaller, and so the intervals are not
+            centred on the score.
+        jobs: number of processes.
+        report: called with 1 after each resample.
+
+    Raises:
+        PlanError: as for `agent_scores`, or fewer than two resamples.
+    """
+    if resamples < 2:
+        raise PlanError(f"resamples is {resamples}: at least 2 are needed")
+    grouping = grouped_by_agent(fitted.votes, agent, prompt)
+    credit_by_class = credit_values(fitted.votes, values)
+    rows = patterns(fitted.votes, fitted.gold + 1)
+    work = _Refit(fitted, None if as_published else fitted, rows, grouping.agent, credit_by_class)
+    times = _published_resamples(fitted) if as_published else _draw_resamples(fitted, grouping.prompt, resamples, seed)
+    samples = np.array(run_each(work.estimates, times, jobs, report))
+    is_sampled = np.isfinite(samples).any(axis=0)  # an agent or annotator in no resample has no interval
+    ends = np.full((2, samples.shape[1]), np.nan)
+    ends[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
+    low, high = ends.tolist()
+    scores = fitted.agent_scores(agent, values, bootstrap=0)
+    agents = {
+        name: scores[name]._replace(low=low[index], high=high[index])
+        for index, name in enumerate(grouping.agents)
+        if name in scores
+    }
+    agent_count = len(grouping.agents)
+    return Refits(agents, _annotator_intervals(fitted, low[agent_count:], high[agent_count:]))
+
+
+def _annotator_intervals(
+    fitted: Consensus, low: list[float], high: list[float]
+) -> Mapping[Key, tuple[Interval, Interval, Interval]]:
+    count = len(fitted.votes.annotators)
+    ends = list(zip(low, high, strict=True))
+    return {
+        name: (ends[index], ends[count + index], ends[2 * count + index])
+        for index, name in enumerate(fitted.votes.annotators)
+    }
+
+
+def _published_resamples(fitted: Consensus) -> list[Ints]:
+    rng, count = np.random.RandomState(PUBLISHED_SEED), len(fitted.items)
+    drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
+    return [np.minimum(np.bincount(items, minlength=count), 1) * fitted.votes.has_label for items in drawn]
+
+
+def _draw_resamples(fitted: Consensus, prompt: Ints, resamples: int, seed: int) -> list[Ints]:
+    count = int(prompt.max()) + 1
+    return [
+        np.bincount(drawn, minlength=count)[prompt] * fitted.votes.has_label
+        for batch in draw_clusters(count, resamples, seed)
+        for drawn in batch
+    ]
+
+
+def run_each(
+    work: Callable[[Argument], Result], arguments: Sequence[Argument], jobs: int = 1, report: Report | None = None
+) -> list[Result]:
+    """Return the results of `work` in the order of `arguments`.
+
+    `report` is called with 1 after each result. Raises PlanError if `jobs` is less than 1.
+    """
+    if jobs < 1:
+        raise PlanError(f"jobs is {jobs}: at least 1 is needed")
+    results = []
+    for result in map(work, arguments) if min(jobs, len(arguments)) < 2 else _run_in_processes(work, arguments, jobs):
+        results.append(result)
+        if report is not None:
+            report(1)
+    return results
+
+
+def _run_in_processes(work: Callable[[Argument], Result], given: Sequence[Argument], jobs: int) -> Iterator[Result]:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with (
+        _current_folder_not_importable(),
+        ProcessPoolExecutor(min(jobs, len(given)), mp_context=get_context("spawn")) as workers,
+    ):
+        yield from workers.map(work, given, chunksize=max(1, len(given) // (16 * jobs)))
+
+
+@contextmanager
+def _current_folder_not_importable() -> Iterator[None]:
+    """Start processes that import nothing from the current folder: each would run a `pickle.py` found there."""
+    previous = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if previous is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = previous

@@ -1,0 +1,229 @@
+"""`jurygraph verify`, `seal`, `close` and `erase`: check, sign, close and erase parts of a run."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.jury_loading import allow_run_modules, disable_tracing
+from jurygraph.cli.options import AsJson, FilesOutside, RunFolder
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import escape_line, print_json, print_message, print_result, shell_quote
+from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
+from jurygraph.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from jurygraph.runs.run import Run
+    from jurygraph.runs.workflows.erasure import ErasureResult
+
+
+def verify(
+    run: RunFolder,
+    deep: Annotated[bool, typer.Option("--deep", help="Also repeat the evaluators that need no model.")] = False,
+    expect_head: Annotated[
+        str | None, typer.Option(metavar="H", help="Expected head of the run.", show_default=False)
+    ] = None,
+    signer: Annotated[
+        Path | None, typer.Option(metavar="F", help="Public key of the expected seal.", show_default=False)
+    ] = None,
+    allow_files_outside: FilesOutside = False,
+    json: AsJson = False,
+) -> None:
+    """Verify a run: its records, texts, rewards and seal.
+
+    The hash chain, the texts, config.yaml, and all rewards and statistics are recomputed and compared bit for bit.
+    Anyone who can write the folder can rebuild it completely: `--expect-head`, or a seal by a key kept elsewhere,
+    detects that. With `--signer`, nothing may follow the sealed records: seal a run again after an erasure.
+
+    `--deep` also checks that every quotation is in its response, and repeats every evaluator that needs no model. Table
+    files named by the tasks must then be below the current folder, unless --allow-files-outside is given.
+
+    Exit codes: 0 no difference; 2 the run cannot be verified here; 5 a difference, the first of which is named.
+
+    \b
+    Example:
+        jurygraph verify run
+        jurygraph verify run --deep --expect-head 9f2c…
+    """
+    from jurygraph.runs.integrity.verification import verify as verify_run
+    from jurygraph.runs.run import Run
+
+    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
+        allow_run_modules(stored_run)
+        with progress("verifying", stored_run.ledger.count, "records") as report:
+            result = verify_run(stored_run, report, expect_head, signer)
+        deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
+    if json:
+        print_json({"run": str(run), **result._asdict(), "deep": deep_counts})
+        return
+    counts = f"{result.records} records, {result.texts} texts, {result.erased} erased"
+    print_result(escape_line(f"{run} is unchanged: {counts}"))
+    print_result(f"{result.traces} rewards recomputed from their verdicts, bit for bit")
+    if deep_counts is not None:
+        print_result(_describe_deep_counts(deep_counts))
+    if result.base is not None:
+        print_result(escape_line(f"the verdicts are those of {result.base}, which was verified too"))
+    print_result(f"head    {result.head}")
+    print_result(f"sealed  {f'by {result.sealed}' if result.sealed else 'no'}")
+    if result.unsigned:
+        print_message(f"{result.unsigned} erasures after the seal are unsigned; run `seal` to sign the run again")
+    if not result.closed:
+        print_message("the run is not closed: more records may follow this head")
+
+
+def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
+    """Repeat the evaluators that need no model and return the counts by result.
+
+    Raises ConfigError that says where modules are looked for.
+    """
+    from jurygraph.runs.integrity.deep_verification import verify_deep
+
+    disable_tracing()
+    if not allow_files_outside:
+        _refuse_files_outside(run)
+    try:
+        with progress("repeating", run.ledger.count_records("trace"), "responses") as report:
+            return verify_deep(run, report)._asdict()
+    except ConfigError as error:
+        advice = "the run records no folder of modules, so install them"
+        if run.source.code_folder is not None:
+            advice = f"modules are imported from {run.source.code_folder}, where they were when the run was scored"
+        raise ConfigError(f"{error}; {advice}") from None
+
+
+def _refuse_files_outside(run: "Run") -> None:
+    """Raise InputError if a task names a table file outside the current folder: the run may come from a stranger."""
+    from jurygraph.errors import InputError
+    from jurygraph.sources.table_rows import check_table_files
+
+    for record in run.source.ledger.records("task"):
+        task = run.task(record.key)
+        outside = None if task is None else check_table_files(task.facts, Path())
+        if outside is not None:
+            raise InputError(f"{run.folder}: task {record.key!r}, field {outside.field}: {outside}")
+
+
+def _describe_deep_counts(found: dict[str, int]) -> str:
+    """Describe the results of a deep verification in one line."""
+    skipped = ", ".join(
+        f"{count} {outcome.replace('_', ' ')}" for outcome, count in found.items() if outcome not in _REPEATED and count
+    )
+    return (
+        f"repeated: {found['recomputed']} verdicts are the same, {found['quotations']} quotations are where they were "
+        f"recorded{f'; not repeated: {skipped}' if skipped else ''}"
+    )
+
+
+_REPEATED = ("recomputed", "quotations")
+
+
+def seal(
+    run: RunFolder,
+    key: Annotated[Path, typer.Option("--key", metavar="F", help="Ed25519 private key.", show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """Verify a closed run and sign its head, into seal.json.
+
+    The key is a PEM or OpenSSH file, as `openssl genpkey -algorithm ed25519 -out key.pem` makes it. Keep it away from
+    the run: anyone who has both can write another run and seal it.
+
+    \b
+    Example:
+        jurygraph seal run --key key.pem
+        jurygraph verify run --signer public.pem
+    """
+    from jurygraph.runs.integrity.sealing import seal as seal_run
+    from jurygraph.runs.run import Run
+
+    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
+        allow_run_modules(stored_run)
+        with progress("verifying", stored_run.ledger.count, "records") as report:
+            written_seal = seal_run(stored_run, key, report)
+    if json:
+        print_json({"run": str(run), **written_seal.model_dump(mode="json")})
+        return
+    print_result(
+        escape_line(
+            f"{run} was sealed at {written_seal.signed_at}: {written_seal.records} records, head {written_seal.head}"
+        )
+    )
+    print_result(f"by {written_seal.public_key}")
+
+
+def close(run: RunFolder, json: AsJson = False) -> None:
+    """Close a run, so that nothing more is scored into it.
+
+    The number of traces and the head are recorded. A complete run is closed already.
+
+    \b
+    Example:
+        jurygraph close run
+    """
+    from jurygraph.runs.close_record import close_run
+
+    closed = close_run(run)
+    if json:
+        print_json({"run": str(run), **closed._asdict()})
+        return
+    print_result(escape_line(f"{run} is closed: {closed.traces} traces, {closed.records} records"))
+    print_result(f"head {closed.head}")
+
+
+def erase(
+    run: RunFolder,
+    response: Annotated[
+        str | None, typer.Option(metavar="ID", help="Erase the text of this response.", show_default=False)
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Erase the texts of this task and its responses.", show_default=False),
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
+    json: AsJson = False,
+) -> None:
+    """Erase texts for good. Scores, rewards and ids stay, and `verify` passes.
+
+    --response erases the text, data and labels of a response, what evaluators wrote about it, and every other text of
+    the run that contains it (if it has 20 characters or more). --task erases the texts of a task, of its responses, and
+    what was written about them. Calls that contain or quote them are removed from the current cache (`JURYGRAPH_CACHE`)
+    and from the file named by `calls.record`, relative to the current folder. Exports with texts in the run's folder
+    are removed; other files that contain the text, and files that cannot be searched, are listed. Ids, names and
+    subjects of questions stay. A record keeps what was erased and why. For copies elsewhere, see docs/safety.md.
+
+    Exit codes: 0 done; 1 done, but the listed files or tasks contain or may contain it; 2 invalid input, or the run is
+    in use.
+
+    \b
+    Example:
+        jurygraph erase run --response task-1/a --reason "asked for by its author"
+    """
+    from jurygraph.runs.workflows.erasure import erase as erase_texts
+
+    if (response is None) == (task is None):
+        raise InputError("expected one of --response ID and --task ID")
+    result = erase_texts(run, "response" if task is None else "task", response or task or "", reason)
+    if json:
+        paths = {"exports": list(map(str, result.exports)), "files": list(map(str, result.files))}
+        print_json({"run": str(run), **result._asdict(), **paths})
+    else:
+        _print_erased(result)
+    for name in result.tasks:
+        command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(name)}`"
+        print_message(f"task {name!r} also contains it; {command} erases that")
+    for path in result.files:
+        print_message(f"{path} also contains it and is not an export of this run; remove it by hand")
+    for reason_why in result.unreached:
+        print_message(f"it may still be in {reason_why}")
+    if result.tasks or result.files or result.unreached:
+        raise typer.Exit(ExitCode.SOME_FAILED)
+
+
+def _print_erased(result: "ErasureResult") -> None:
+    print_result(f"erased {result.erased} texts, and {result.erased_in_others} others that contained it")
+    for number, where in ((result.replies, "replies from the cache"), (result.calls, "calls from the recording")):
+        if number:
+            print_result(f"removed {number} {where}")
+    for path in result.exports:
+        print_result(escape_line(f"removed {path}"))

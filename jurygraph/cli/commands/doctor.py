@@ -1,0 +1,159 @@
+"""`jurygraph doctor`: check which parts work on this machine."""
+
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.jury_loading import disable_tracing, jury_notes, open_jury
+from jurygraph.cli.options import AsJson
+from jurygraph.cli.render.text import escape_line, print_json, print_result
+from jurygraph.errors import JurygraphError
+
+if TYPE_CHECKING:
+    from jurygraph.schema import Config, Task
+
+_KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
+
+
+class Check(NamedTuple):
+    """The result of one check. `works` is None for an optional part that is missing."""
+
+    name: str
+    works: bool | None
+    detail: str
+
+
+def doctor(
+    config: Annotated[
+        Path | None, typer.Option(metavar="F", help="Check that this config can run.", show_default=False)
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Check models, keys, extras and write access.
+
+    Keys are listed by name only. The maths worker compares two answers. With --config, the config is loaded, its
+    evaluators are opened, and an example task with all fields is planned.
+
+    Exit codes: 0 done; 2 the config cannot run.
+
+    \b
+    Example:
+        jurygraph doctor --config jury.yaml
+    """
+    with redirect_stdout(sys.stderr):  # output of user code must not mix with the result
+        checks = list(_run_checks(config))
+    if json:
+        print_json({"checks": [check._asdict() for check in checks]})
+    else:
+        for check in checks:
+            mark = {True: "ok", False: "FAILED", None: "-"}[check.works]
+            print_result(f"{check.name:<14}{mark:<8}{escape_line(check.detail)}")
+    if any(check.name == "config" and not check.works for check in checks):
+        raise typer.Exit(ExitCode.WRONG_INPUT)
+
+
+def _run_checks(config: Path | None) -> Iterator[Check]:
+    from importlib.metadata import version
+
+    yield Check("python", True, platform.python_version())
+    yield Check("jurygraph", True, version("jurygraph"))
+    model_forms = (
+        "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:PATH.NAME, provider/model (litellm)"
+    )
+    yield Check("models", True, model_forms)
+    keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
+    yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is required")
+    yield from _check_extras()
+    yield _check_write_access()
+    yield _check_maths_worker()
+    if config is not None:
+        yield from _check_config(config)
+
+
+def _check_extras() -> Iterator[Check]:
+    from importlib.metadata import distribution
+
+    installed = distribution("jurygraph")
+    for extra in installed.metadata.get_all("Provides-Extra") or []:
+        needed = [r for r in installed.requires or [] if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
+        missing = [name for name in (re.split(r"[^\w.-]", r, maxsplit=1)[0] for r in needed) if not _is_installed(name)]
+        detail = f"{extra}: missing {', '.join(missing)}" if missing else f"{extra}: installed"
+        yield Check("extra", None if missing else True, detail)
+
+
+def _is_installed(name: str) -> bool:
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False
+    return True
+
+
+def _check_write_access() -> Check:
+    folder = Path.cwd()
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return Check("write access", True, str(folder))
+    except OSError as error:
+        return Check("write access", False, f"{folder}: {error.strerror}")
+
+
+def _check_maths_worker() -> Check:
+    """Run one comparison in the worker process that compares answers."""
+    disable_tracing()
+    from jurygraph.jury import Jury
+    from jurygraph.schema import Response, Task
+
+    task = Task(id="doctor", query="What is one half?", reference="1/2")
+    try:
+        with Jury.from_config({"evaluators": ["maths.accuracy"]}) as jury:
+            verdict = jury.score(task, [Response(id="doctor", text=r"\boxed{\frac{2}{4}}")])[0].verdicts[0]
+    except JurygraphError as error:
+        return Check("maths worker", False, str(error))
+    if verdict.score == 1.0:
+        return Check("maths worker", True, "compared 1/2 with 2/4")
+    return Check("maths worker", False, verdict.reason or f"compared 1/2 with 2/4: different ({verdict.status})")
+
+
+def _check_config(path: Path) -> Iterator[Check]:
+    try:
+        with open_jury(path) as jury:
+            for evaluator in jury.evaluators.values():
+                evaluator.open()
+            jury.prepare(_example_task(jury.config))
+            names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
+            notes = jury_notes(jury)
+    except (JurygraphError, OSError) as error:
+        yield Check("config", False, str(error))
+        return
+    yield Check("config", True, f"{path.name}: {names}")
+    yield from (Check("history", None, note) for note in notes)
+
+
+def _example_task(config: "Config") -> "Task":
+    """Return an example task that has everything a recipe may use."""
+    from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task
+
+    constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
+    names = tuple(config.weights.fixed) or ("ann", "ben")
+    return Task(
+        id="example",
+        query="What is one half?",
+        reference="1/2",
+        stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in names),
+        rubric=Rubric(
+            criteria=tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in ("one", "two"))
+        ),
+        reviewers=("reviewer",),
+    )

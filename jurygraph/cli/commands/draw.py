@@ -1,0 +1,247 @@
+"""`jurygraph graph` and `jurygraph schema`: drawings of graphs, and JSON Schemas of the file formats."""
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jurygraph.cli.options import OutFile
+from jurygraph.cli.output_files import refuse_source, write_output
+from jurygraph.cli.render.text import print_message, print_result
+from jurygraph.errors import GraphCycleError, InputError
+
+if TYPE_CHECKING:
+    from jurygraph.schema import Task
+    from jurygraph.studies.pictures.picture import Picture
+
+
+class Machine(StrEnum):
+    """State machines that can be drawn."""
+
+    prepare = "prepare"
+    score = "score"
+    annotate = "annotate"
+
+
+class DrawingFormat(StrEnum):
+    """Formats in which a rubric graph can be drawn."""
+
+    mermaid = "mermaid"
+    svg = "svg"
+
+
+class SchemaDocument(StrEnum):
+    """Documents that have a JSON Schema."""
+
+    tasks = "tasks"
+    responses = "responses"
+    config = "config"
+    trace = "trace"
+
+
+_FORMAT_BY_SUFFIX = {
+    ".svg": DrawingFormat.svg,
+    **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), DrawingFormat.mermaid),
+}
+"""Format by suffix of the file name."""
+_MAX_LISTED_IDS = 10
+"""Maximum number of task ids in an error message."""
+
+
+def graph(
+    machine: Annotated[
+        Machine | None,
+        typer.Argument(
+            metavar="MACHINE", help="State machine to draw: prepare, score or annotate.", show_default="score"
+        ),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option("--task", metavar="TASKS", help="File of tasks: draw the rubric of one task.", show_default=False),
+    ] = None,
+    task_id: Annotated[
+        str | None, typer.Option("--id", metavar="TASK", help="Id of the task.", show_default=False)
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Show the scores of a response in this run.", show_default=False)
+    ] = None,
+    response: Annotated[str | None, typer.Option(metavar="ID", help="Id of the response.", show_default=False)] = None,
+    form: Annotated[
+        DrawingFormat | None, typer.Option(help="Format.", show_default="by the suffix of -o, else mermaid")
+    ] = None,
+    output: OutFile = None,
+) -> None:
+    """Draw a state machine, or the rubric graph of a task.
+
+    State machines are drawn as Mermaid, rubrics also as SVG. With a run, each criterion shows p → q: its judged score,
+    and what remains of it after its prerequisites, under the run's aggregation. `--run` needs no `--task`.
+
+    \b
+    Example:
+        jurygraph graph score > score.mmd
+        jurygraph graph --task tasks.jsonl --id task-1 -o rubric.svg
+        jurygraph graph --run run --response task-1/a -o rubric.svg
+    """
+    _refuse_contradictory(machine, task, task_id, run, response)
+    output = None if output == "-" else output
+    if output is not None:
+        refuse_source(output, *([] if task is None else [task]))
+    drawing_format = form or _format_of_name(output)
+    if task is None and run is None:
+        from jurygraph.graphs import draw
+
+        _refuse_svg(form, drawing_format, output)
+        _write_drawing(draw((machine or Machine.score).value), output)
+        return
+    picture = (
+        _response_picture(run, str(response), task, task_id) if run is not None else _task_picture(str(task), task_id)
+    )
+    _write_drawing(_render(picture, drawing_format), output)
+
+
+def _format_of_name(output: str | None) -> DrawingFormat:
+    """Return the format that a file name implies. Raises `InputError` if the suffix is unknown."""
+    suffix = Path(output or "").suffix.lower()
+    if suffix and suffix not in _FORMAT_BY_SUFFIX:
+        raise InputError(
+            f"-o {output}: expected one of the suffixes {', '.join(_FORMAT_BY_SUFFIX)}; rename the file, or add --form"
+        )
+    return _FORMAT_BY_SUFFIX.get(suffix, DrawingFormat.mermaid)
+
+
+def _refuse_svg(form: DrawingFormat | None, drawing_format: DrawingFormat, output: str | None) -> None:
+    """Raise `InputError` if a state machine is requested as SVG."""
+    if drawing_format is DrawingFormat.svg:
+        option, remedy = ("--form svg", "remove it") if form else (f"-o {output}", "name a file that ends in .mmd")
+        reason = "state machines are drawn as Mermaid only"
+        raise InputError(f"{option}: {reason}; {remedy}, or draw a rubric with --task or --run")
+
+
+def _refuse_contradictory(
+    machine: Machine | None,
+    task: str | None,
+    chosen: str | None,
+    run: Path | None,
+    response: str | None,
+) -> None:
+    """Raise `InputError` if options contradict each other."""
+    rubric = task is not None or run is not None
+    if machine is not None and rubric:
+        raise InputError(f"{machine.value}: is a state machine, but --task and --run draw a rubric; remove one")
+    if run is None and response is not None:
+        raise InputError("--response: needs the run; name it with --run")
+    if run is not None and response is None:
+        raise InputError("--run: needs --response with the id of a response")
+    if chosen is not None and task is None:
+        raise InputError("--id: needs a file of tasks; name it with --task")
+    if task == "":
+        raise InputError("--task: expected a file of tasks, or `-` for standard input, got an empty name")
+
+
+def _task_picture(path: str, chosen: str | None) -> "Picture":
+    from jurygraph.studies.pictures.picture import build_picture
+
+    line, task = _find_task(path, chosen)
+    if task.rubric is None:
+        raise InputError(f"{path}: task {task.id!r} has no rubric; choose another task with --id")
+    try:
+        return build_picture(task.id, task.rubric)
+    except GraphCycleError as error:
+        error.args = (f"{path}, line {line}: task {task.id!r}: {error}; remove one of these edges",)
+        raise
+
+
+def _response_picture(folder: Path, response: str, path: str | None, chosen: str | None) -> "Picture":
+    from jurygraph.runs.run import Run
+    from jurygraph.studies.pictures.picture import build_picture
+    from jurygraph.studies.pictures.run_scores import scores_of
+
+    stored_run = Run.open(folder)
+    task, scores = scores_of(stored_run, response)
+    if chosen is not None and chosen != task.id:
+        raise InputError(
+            f"--id {chosen}: response {response!r} of {folder} is a response to task {task.id!r}; remove --id"
+        )
+    if path is not None and _find_task(path, task.id)[1].content_digest != stored_run.plan_of(task.id).task_digest:
+        raise InputError(
+            f"{path}: task {task.id!r} has changed since {folder} was scored; remove --task to draw it as it was scored"
+        )
+    assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
+    return build_picture(task.id, task.rubric, scores)
+
+
+def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
+    """Return the task with this id, or the only task, and its line number.
+
+    Raises `InputError` if there is no such task, or more than one.
+    """
+    from jurygraph.messages import did_you_mean, shorten
+    from jurygraph.schema import TaskLine
+    from jurygraph.sources.files import TextFile
+    from jurygraph.sources.json_lines import read_lines
+
+    ids: list[str] = []
+    found: list[tuple[int, Task]] = []
+    with closing(TextFile(path)) as file:
+        for line, task_line in read_lines(file, TaskLine):
+            ids.append(task_line.id)
+            if task_line.id == chosen or (chosen is None and len(ids) == 1):
+                found.append((line.number, task_line.split()[0]))
+    if not ids:
+        raise InputError(f"{path}: the file is empty; write one task per line, each a JSON object")
+    listed = ", ".join(map(shorten, ids[:_MAX_LISTED_IDS])) + ", …" * (len(ids) > _MAX_LISTED_IDS)
+    if chosen is None and len(ids) > 1:
+        raise InputError(f"{path}: contains {len(ids)} tasks; choose one with --id: {listed}")
+    if not found:
+        near = did_you_mean(str(chosen), ids) or f"known: {listed}"
+        raise InputError(f"{path}: there is no task {chosen!r}; {near}")
+    if len(found) > 1:
+        raise InputError(f"{path}: task {chosen!r} occurs {len(found)} times; give each task its own id")
+    return found[0]
+
+
+def _render(picture: "Picture", form: DrawingFormat) -> str:
+    from jurygraph.studies.pictures.mermaid import mermaid
+    from jurygraph.studies.pictures.svg import to_svg
+
+    return to_svg(picture) if form is DrawingFormat.svg else mermaid(picture)
+
+
+def _write_drawing(text: str, output: str | None) -> None:
+    """Print the drawing, or write it to the output file."""
+    if output is None:
+        print_result(text.encode().removesuffix(b"\n"))
+        return
+    write_output(output, [text.encode()])
+    print_message(f"wrote {output}")
+
+
+def schema(
+    document: Annotated[
+        SchemaDocument,
+        typer.Argument(metavar="DOCUMENT", help="tasks, responses, config or trace.", show_default=False),
+    ],
+) -> None:
+    """Print the JSON Schema of tasks, responses, config or trace.
+
+    For JSONL files it is the schema of one line.
+
+    \b
+    Example:
+        jurygraph schema config > jury.schema.json
+    """
+    from jurygraph.schema import ResponseLine, TaskLine, Trace
+    from jurygraph.sources.config import config_schema
+
+    schemas: Mapping[SchemaDocument, Callable[[], dict[str, Any]]] = {
+        SchemaDocument.tasks: TaskLine.model_json_schema,
+        SchemaDocument.responses: ResponseLine.model_json_schema,
+        SchemaDocument.config: config_schema,
+        SchemaDocument.trace: partial(Trace.model_json_schema, mode="serialization"),
+    }
+    print_result(json.dumps(schemas[document](), indent=2))

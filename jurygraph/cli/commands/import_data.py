@@ -1,0 +1,235 @@
+"""`jurygraph import`: convert data of other projects to TASKS, or to RATINGS if it consists of people's labels."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from jurygraph.cli.options import AsJson
+from jurygraph.cli.output_files import compress_lines, refuse_source, write_output
+from jurygraph.cli.render.text import print_json, print_message, print_result, shell_quote
+from jurygraph.errors import InputError
+
+if TYPE_CHECKING:
+    from jurygraph.schema import TaskLine
+    from jurygraph.sources.importers import Imported, Note
+
+TRAVELPLANNER = "travelplanner"
+TASK_FORMATS = (TRAVELPLANNER, "healthbench", "plawbench", "writingbench", "rewardbench", "judgebench")
+VOTE_FORMATS = ("qags",)
+FORMATS = (*TASK_FORMATS, *VOTE_FORMATS)
+_MAX_EXAMPLES = 5
+
+
+class Selection(StrEnum):
+    """Which part of the data to import."""
+
+    tasks = "tasks"
+    answered = "answered"
+
+
+StakeholdersOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="F", help="Stakeholders (travelplanner): lines of {task, stakeholders, tensions}.", show_default=False
+    ),
+]
+OnlyOption = Annotated[
+    Selection | None,
+    typer.Option(
+        help="`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as "
+        "`score` requires.",
+        show_default=False,
+    ),
+]
+
+
+def import_tasks(
+    form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(FORMATS)}.", show_default=False)],
+    files: Annotated[
+        list[str],
+        typer.Argument(metavar="FILE", help="Input file, for qags one or both; - for stdin.", show_default=False),
+    ],
+    target: Annotated[
+        str, typer.Option("-o", "--out", metavar="F", help="Output file; - for stdout.", show_default=False)
+    ],
+    stakeholders: StakeholdersOption = None,
+    only: OnlyOption = None,
+    json: AsJson = False,
+) -> None:
+    """Convert a file of another project to TASKS or RATINGS.
+
+    The output is written completely or not at all.
+
+    travelplanner: each query with its tables as facts, its plan as the only response, and its constraints as those of
+    one stakeholder, or the stakeholders of `--stakeholders`, joined by task id.
+
+    healthbench, plawbench, writingbench: each conversation, case or query with its rubric; criteria are scored by a
+    probability, by partial credit, and on a scale from 1 to 10. HealthBench's ideal and reference completions are
+    responses.
+
+    rewardbench (also RewardBench 2), judgebench: each prompt with its responses, labelled `preferred` or not.
+
+    qags: RATINGS, each worker's label of each sentence of a summary (1 supported by the article, 0 not), from one or
+    both files.
+
+    Tested on the complete published files: travelplanner, plawbench (the 250 case analyses), judgebench (all 620
+    pairs), qags (both files); on 484 of its rows: writingbench. healthbench and rewardbench follow the published schema
+    and were never run on the published data. docs/importing.md lists every field.
+
+    \b
+    Example:
+        jurygraph import travelplanner train.jsonl --out tasks.jsonl
+        jurygraph score tasks.jsonl --config jury.yaml --out run
+        jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
+    """
+    _refuse_contradictory(form, files, stakeholders, only)
+    refuse_source(target, *files, *([stakeholders] if stakeholders else []))
+    if form in VOTE_FORMATS:
+        _import_votes(form, files, target, json)
+    else:
+        _import_tasks(form, files[0], target, stakeholders, only, json)
+
+
+def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None, only: Selection | None) -> None:
+    """Raise `InputError` if arguments contradict each other."""
+    from jurygraph.messages import did_you_mean
+
+    if form not in FORMATS:
+        hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
+        raise InputError(f"unknown format {form!r}; {hint}")
+    if stakeholders is not None and form != TRAVELPLANNER:
+        raise InputError(f"--stakeholders: only for {TRAVELPLANNER}; remove it for {form}")
+    if only is not None and form in VOTE_FORMATS:
+        raise InputError(f"--only: selects tasks, and {form} has none; remove it")
+    if len(files) > 1 and form not in VOTE_FORMATS:
+        raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
+
+
+def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
+    from jurygraph.sources.importers import VOTE_READERS
+
+    name = target.removesuffix(".gz")
+    if target != "-" and Path(name).suffix not in ("", ".jsonl"):
+        raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
+    votes = list(VOTE_READERS[form](files))
+    _write(target, (vote.model_dump_json(exclude_defaults=True).encode() + b"\n" for vote in votes))
+    totals = {
+        "votes": len(votes),
+        "items": len({vote.key for vote in votes}),
+        "annotators": len({vote.annotator for vote in votes}),
+    }
+    if json and target != "-":
+        print_json({"ratings_file": target, **totals})
+    print_message(f"{totals['votes']} votes of {totals['annotators']} annotators on {totals['items']} items")
+    if target != "-":
+        print_message(f"next: jurygraph consensus {shell_quote(target)}")
+
+
+def _import_tasks(
+    form: str, file: str, tasks: str, stakeholders: str | None, only: Selection | None, json: bool
+) -> None:
+    counter = _ImportCounter(only)
+    _write(tasks, counter.lines(_read_imported(form, file, stakeholders)))
+    if json and tasks != "-":
+        print_json({"tasks_file": tasks, **counter.totals()})
+    for line in counter.summary_lines():
+        print_message(line)
+    if tasks != "-" and Path(tasks).suffix and not counter.is_partly_answered:
+        responses_option = "" if counter.responses else " --responses RESPONSES"
+        print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml{responses_option} --out run")
+
+
+def _read_imported(form: str, file: str, stakeholders: str | None) -> "Iterator[Imported]":
+    from jurygraph.sources.importers import READERS, Imported, Note
+    from jurygraph.sources.travelplanner import UNREAD, read_travelplanner
+
+    if form != TRAVELPLANNER:
+        yield from READERS[form](file)
+        return
+    note_text = "phrases in queries that no rule parses were not imported as constraints"
+    for task in read_travelplanner(file, stakeholders):
+        unread = cast(list[str], task.metadata.get(UNREAD, []))
+        yield Imported(task, tuple(Note(note_text, f"{task.id}: {words}") for words in unread))
+
+
+class _ImportCounter:
+    """Counts of what was read, updated while lines are written."""
+
+    def __init__(self, only: Selection | None) -> None:
+        self._only = only
+        self.tasks = self.responses = self.answered = self.omitted = 0
+        self._notes: Counter[str] = Counter()
+        self._first: defaultdict[str, list[str]] = defaultdict(list)
+
+    @property
+    def is_partly_answered(self) -> bool:
+        """Return True if some tasks have responses and some do not; `score` refuses such a file."""
+        return 0 < self.answered < self.tasks
+
+    def lines(self, imported: "Iterable[Imported]") -> Iterator[bytes]:
+        """Return the selected tasks as JSON lines. Raises `InputError` if none is selected."""
+        for task, notes in imported:
+            self._note(notes)
+            if task is not None and (selected := self._select(task)) is not None:
+                yield selected.model_dump_json(exclude_defaults=True).encode() + b"\n"
+        if self.omitted and not self.tasks:
+            raise InputError(f"none of the {self.omitted} tasks has a response; remove --only answered")
+
+    def _note(self, notes: "Iterable[Note]") -> None:
+        for text, place in notes:
+            self._notes[text] += 1
+            if len(self._first[text]) < _MAX_EXAMPLES:
+                self._first[text].append(place)
+
+    def _select(self, task: "TaskLine") -> "TaskLine | None":
+        if self._only is Selection.answered and not task.responses:
+            self.omitted += 1
+            return None
+        if self._only is Selection.tasks:
+            task = task.model_copy(update={"responses": ()})
+        self.tasks += 1
+        self.responses += len(task.responses)
+        self.answered += bool(task.responses)
+        return task
+
+    def totals(self) -> dict[str, object]:
+        """Return the counts, and how often each note occurred."""
+        return {
+            "tasks": self.tasks,
+            "responses": self.responses,
+            "tasks_with_responses": self.answered,
+            "omitted": self.omitted,
+            "notes": dict(self._notes),
+        }
+
+    def summary_lines(self) -> Iterator[str]:
+        """Return a summary: the counts, and the first few notes on omitted or unusual data."""
+        yield f"{_plural(self.tasks, 'task')} with {_plural(self.responses, 'response')}"
+        if self.omitted:
+            yield f"tasks without a response, omitted by --only answered: {self.omitted}"
+        for text, first in self._first.items():
+            yield f"{text}: {self._notes[text]}"
+            yield from (f"  {place}" for place in first)
+        if self.is_partly_answered:
+            yield (
+                f"tasks without a response: {self.tasks - self.answered}; `score` needs one for each: import with "
+                "--only answered, or with --only tasks to score your own responses"
+            )
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def _write(tasks: str, content: Iterator[bytes]) -> None:
+    content = chain(list(islice(content, 1)), content)  # an unreadable file fails before a draft is created
+    if tasks == "-":
+        for line in list(content):
+            print_result(line.removesuffix(b"\n"))
+    else:
+        write_output(tasks, compress_lines(tasks, content))

@@ -1,0 +1,102 @@
+"""`jurygraph init`: create a small project that runs as it is."""
+
+import keyword
+import os
+import re
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from importlib.resources import as_file, files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jurygraph.cli.render.text import print_message, print_result
+from jurygraph.errors import InputError
+
+PACKAGED = "evaluator"
+"""Template of a package: it takes the folder's name, as module name and in the form of pyproject.toml."""
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.", show_default=False)],
+    template: Annotated[str, typer.Option(help="maths, trip, rubric, reviewers, ideas or evaluator.")] = "maths",
+) -> None:
+    """Create a small project that runs as it is.
+
+    It has tasks.jsonl, jury.yaml, README.md, and the files that these need. The package of the template evaluator is
+    named after the folder: my-letters gives the package my_letters.
+
+    \b
+    Example:
+        jurygraph init my-jury
+        jurygraph score my-jury/tasks.jsonl --out my-jury/run
+    """
+    source = files("jurygraph.cli") / "templates"
+    templates = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
+    if template not in templates:
+        from jurygraph.messages import did_you_mean
+
+        hint = did_you_mean(template, templates) or f"known: {', '.join(templates)}"
+        raise InputError(f"unknown template {template!r}; {hint}")
+    with as_file(source / template) as content:
+        _copy(content, folder, _package_names(folder.resolve().name) if template == PACKAGED else {})
+    for name in sorted(path.name for path in folder.iterdir()):
+        print_result(str(folder / name))
+    print_message(
+        f"next: jurygraph score {folder / 'tasks.jsonl'} --config {folder / 'jury.yaml'} --out {folder / 'run'}"
+    )
+
+
+def _package_names(folder: str) -> dict[str, str]:
+    """Return the replacements for the names of the template's package.
+
+    Raises InputError if the folder's name cannot be a package's.
+    """
+    module = folder.lower().replace("-", "_")
+    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", module) or keyword.iskeyword(module):
+        raise InputError(f"{module!r} is not a valid package name; use letters, digits and hyphens, such as my-letters")
+    if module == "tests" or module in sys.stdlib_module_names or find_spec(module):
+        raise InputError(f"a module named {module!r} exists already; name another folder")
+    return {"plain_letters": module, "plain-letters": module.replace("_", "-")}
+
+
+def _replace_names(text: str, names: Mapping[str, str]) -> str:
+    for old, new in names.items():
+        text = text.replace(old, new)
+    return text
+
+
+def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
+    """Copy all files or none, and overwrite nothing; `names` are replaced in paths and texts. Raises InputError."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; name a folder")
+    parts = {
+        Path(_replace_names(str(path.relative_to(content)), names)): path
+        for path in content.rglob("*")
+        if _is_template_file(path)
+    }
+    folders = sorted({parent for name in parts for parent in name.parents})
+    existing = [
+        *(name for name in sorted(parts) if os.path.lexists(folder / name)),
+        *(directory for directory in folders if directory.name and (folder / directory).is_symlink()),
+        *(directory for directory in folders if (folder / directory).is_file()),
+    ]
+    if existing:
+        raise InputError(f"{folder / existing[0]}: exists and was not overwritten; name another folder")
+    with ExitStack() as undo:
+        for new in (folder / directory for directory in folders if not (folder / directory).exists()):
+            new.mkdir(parents=True)
+            undo.callback(new.rmdir)
+        for name, path in sorted(parts.items()):
+            with (folder / name).open("xb") as file:  # mode "x" refuses a link that was created in the meantime
+                undo.callback((folder / name).unlink, missing_ok=True)
+                file.write(_replace_names(path.read_text(encoding="utf-8"), names).encode())
+        undo.pop_all()
+
+
+def _is_template_file(path: Path) -> bool:
+    """Return True for a file of a template, and False for a cached file of Python."""
+    return path.is_file() and path.parent.name != "__pycache__"

@@ -1,0 +1,165 @@
+"""`jurygraph watch`: run the Data Analyzer over a run, also while it is being written."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.options import AsJson, PlotFile, RunFolder
+from jurygraph.cli.output_files import refuse_picture, write_output_with
+from jurygraph.cli.render.text import escape_line, format_table, print_json, print_message, print_result
+from jurygraph.errors import InputError
+
+if TYPE_CHECKING:
+    from jurygraph.agents.data_analyzer import SeriesSummary, Step
+    from jurygraph.studies.monitor import Watch, WatchReport
+    from jurygraph.studies.monitor.run_steps import Wait
+
+_DEFAULT_EVERY, _POLL_SECONDS = 32, 0.5
+_STATISTICS = {"mean": "mean", "sd": "sd", "least": "min", "most": "max", "last": "last"}
+"""Header of the table by name of the statistic."""
+
+
+def watch(
+    run: RunFolder,
+    step_label: Annotated[
+        str | None,
+        typer.Option(metavar="L", help="Group into steps by this label of the responses.", show_default=False),
+    ] = None,
+    every: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Group into steps of N tasks.", show_default=str(_DEFAULT_EVERY)),
+    ] = None,
+    arl: Annotated[
+        float, typer.Option(min=10, metavar="N", help="Mean number of steps between false alarms of all tests.")
+    ] = 10_000.0,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue until the run is closed.")] = False,
+    plot: PlotFile = None,
+    json: AsJson = False,
+) -> None:
+    """Watch a run's rewards, and alert when they are being gamed.
+
+    Mean reward, components, lengths and more are tested for drift and jumps at every step (MACRM's Data Analyzer); all
+    tests together raise a false alarm about once in N steps (`--arl`). An alert is adverse if the change is bad: a
+    falling reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. Alerts are
+    printed when found, a table at the end. `--json` prints one line per alert, {"alert": ...}, and {"report": ...}
+    last. Nothing is written except the plot, and the run is not locked. `--follow` waits for a run that does not exist
+    yet, and follows an interrupted one until Ctrl-C.
+
+    Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
+    value; 130 interrupted.
+
+    \b
+    Example:
+        jurygraph watch run --step-label step
+        jurygraph watch run --every 16 --follow --plot watch.svg
+    """
+    from jurygraph.errors import InputError
+    from jurygraph.studies.plots import draw_stream
+
+    if step_label is not None and every is not None:
+        raise InputError("--step-label and --every both define a step; remove one")
+    refuse_picture(plot)
+    wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
+    analysis = _create_watch(run, arl, wait, keep=plot is not None)
+    completed = _feed_steps(analysis, _read_steps(run, step_label, every or _DEFAULT_EVERY, wait), json)
+    if completed:
+        _refuse_untested(run, analysis, step_label)
+    report = analysis.report()
+    _print_report(report, json)
+    if plot is not None and report.steps:
+        write_output_with(str(plot), lambda draft: draw_stream(report, analysis.history, draft, plot.suffix))
+    if not completed:
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    if report.adverse:
+        raise typer.Exit(ExitCode.SOME_FAILED)
+
+
+def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
+    """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
+    from jurygraph.agents.data_analyzer import MAX_ARL, Settings
+    from jurygraph.studies.monitor import Watch
+    from jurygraph.studies.monitor.run_steps import penalty_components
+
+    if not arl <= MAX_ARL:
+        raise InputError(f"--arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
+    settings = Settings(arl=arl)
+    try:
+        run_penalties = penalty_components(run, wait)
+    except KeyboardInterrupt:
+        print_message("interrupted; the run does not exist yet")
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    return Watch(settings.model_copy(update={"penalties": settings.penalties | run_penalties}), keep=keep)
+
+
+def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
+    """Return the run's steps; at the end, print how many of its responses were erased."""
+    from jurygraph.studies.monitor.run_steps import (
+        ErasedCounter,
+        analyzer_steps,
+        read_groups,
+        steps_by_label,
+        steps_by_number,
+    )
+
+    erased = ErasedCounter()
+    stream = erased.count(read_groups(run, wait))
+    yield from analyzer_steps(steps_by_number(stream, every) if label is None else steps_by_label(stream, label))
+    if erased.erased:
+        subject = "response was" if erased.erased == 1 else "responses were"
+        print_message(f"{erased.erased} {subject} erased; their rewards are used, their lengths and labels are gone")
+
+
+def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
+    """Feed the steps and print their alerts; return False if the user interrupted."""
+    try:
+        for step in steps:
+            for alert in analysis.feed(step):
+                if json:
+                    print_json({"alert": alert.model_dump(mode="json")})
+                else:
+                    print_result(f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}")
+    except KeyboardInterrupt:
+        print_message("interrupted; these are the results so far")
+        return False
+    return True
+
+
+def _refuse_untested(run: Path, analysis: "Watch", label: str | None) -> None:
+    if not analysis.has_enough_steps:
+        raise InputError(_describe_too_few(run, analysis, label))
+    if not analysis.has_reward:
+        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
+
+
+def _describe_too_few(run: Path, analysis: "Watch", label: str | None) -> str:
+    from jurygraph.agents.data_analyzer import MIN_STEPS
+
+    count = analysis.analyzer.steps
+    steps = f"{count} step{'' if count == 1 else 's'}"
+    problem = f"{run}: has {steps}; the tests need at least {MIN_STEPS}"
+    return f"{problem}; " + ("score more" if label is not None else "choose smaller steps with --every N")
+
+
+def _print_report(report: "WatchReport", json: bool) -> None:
+    if json:
+        print_json({"report": report.model_dump(mode="json")})
+        return
+    if report.alerts:
+        print_result("")
+    for line in format_table(
+        ["series", "steps", *_STATISTICS.values(), "trend per step"], [_series_row(series) for series in report.series]
+    ):
+        print_result(line)
+    bad, alerts = len(report.adverse), len(report.alerts)
+    print_result(
+        f"{report.steps} steps; {alerts} alerts, {bad} adverse; one false alarm is expected in {report.arl:g} steps"
+    )
+
+
+def _series_row(series: "SeriesSummary") -> list[object]:
+    trend = "-" if series.trend is None else f"{series.trend:+.2g}"
+    return [series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend]

@@ -1,0 +1,118 @@
+"""Open the jury of a config for a command."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jurygraph.cli.redacted_streams import add_secrets
+from jurygraph.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from jurygraph.jury import Jury
+    from jurygraph.runs.run import Run
+    from jurygraph.schema import CallsConfig, Config
+
+
+def open_jury(
+    path: Path,
+    model: str | None = None,
+    dry_run: bool = False,
+    revise: Callable[["Config"], "Config"] | None = None,
+    *,
+    max_cost: float | None = None,
+    max_calls: int | None = None,
+) -> "Jury":
+    """Return the jury of a config, after `revise` has changed the config. Modules it names may lie in its folder.
+
+    Raises ConfigError that names the file, the line and the key.
+    """
+    from jurygraph.sources import line_of_key, read_config
+
+    config = read_config(path, model)
+    config = _resolve_domain(config if revise is None else revise(config), path.parent)
+    if not config.langsmith:
+        disable_tracing()
+    from jurygraph.jury import Jury  # imported after tracing is disabled: its imports may read the environment
+
+    if dry_run:
+        config = config.model_copy(update={"calls": _read_only_calls(config.calls)})
+    try:
+        jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=path.resolve().parent)
+        add_secrets(() if jury.gateway is None else jury.gateway.backend.secrets)
+        return jury
+    except ConfigError as error:
+        key, _, reason = str(error).partition(": ")
+        line = None if key == "model" and model is not None else line_of_key(path, key)
+        message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {reason}"
+        raise ConfigError(message) from None
+
+
+def allow_run_modules(run: "Run", revised: "Config | None" = None) -> None:
+    """Allow imports of the modules that a run's config names, from the folder where they were when the run was scored.
+
+    A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
+    `InputError` if that folder is gone, and `ConfigError` like `allow_modules_in_folder`.
+    """
+    from importlib.util import find_spec
+
+    from jurygraph.agents.user_modules import allow_modules_in_folder, modules_named_in
+
+    folder = run.source.code_folder or run.code_folder
+    configs = [run.source.config, run.config]
+    if revised is not None:
+        folder, configs = folder or Path(), [*configs, revised]
+    if folder is None:
+        return
+    if folder.is_dir():
+        allow_modules_in_folder(*configs, folder=folder)
+        return
+    for config in configs:
+        for key, name in modules_named_in(config):
+            if find_spec(name) is None:
+                problem = f"{key} names {name!r}, which was in {folder} when the run was scored; that folder is missing"
+                raise InputError(f"{run.folder}: {problem}; restore it, or move it together with the run")
+
+
+def _resolve_domain(config: "Config", folder: Path) -> "Config":
+    """Return the config with the path of a domain file in the config's folder, unless the path exists as written."""
+    annotation = config.annotation
+    if annotation is None or Path(annotation.domain).exists() or not (folder / annotation.domain).is_file():
+        return config
+    return config.model_copy(
+        update={"annotation": annotation.model_copy(update={"domain": str(folder / annotation.domain)})}
+    )
+
+
+def jury_notes(jury: "Jury") -> list[str]:
+    """Return the run's purpose, unless it is training, and the notes of evaluators, each note once."""
+    purpose = [] if jury.purpose is None else [f"purpose: {jury.purpose.description}"]
+    return list(dict.fromkeys([*purpose, *(note for one in jury.evaluators.values() for note in one.notes)]))
+
+
+def _read_only_calls(calls: "CallsConfig") -> "CallsConfig":
+    """Return the settings without a recording, and with the cache only if it exists already."""
+    from jurygraph.models.cache import default_folder
+
+    return calls.model_copy(update={"record": None, "cache": calls.cache and default_folder().is_dir()})
+
+
+def disable_tracing() -> None:
+    """Disable LangSmith tracing for this process, whatever the environment says: a command owns its process.
+
+    A jury disables it for its own calls; threads started by user code do not have its context.
+    """
+    os.environ.update({"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"})
+
+
+def find_config(tasks: str) -> Path:
+    """Return the config in the folder of the tasks, else in the current folder. Raises ConfigError if there is none."""
+    from jurygraph.sources.files import TextFile
+
+    folders = [Path()] if tasks == "-" else [Path(tasks).parent, Path()]
+    for folder in folders:
+        if (folder / "jury.yaml").is_file():
+            return folder / "jury.yaml"
+    if tasks != "-":
+        TextFile(tasks).close()  # if the tasks are missing too, that is the error to report
+    raise ConfigError("no jury.yaml next to the tasks or in the current folder; name a config with --config")

@@ -1,0 +1,110 @@
+"""Write results to a path that the user named, without damage to existing files."""
+
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from jurygraph.errors import InputError
+
+_GZIP = 31
+
+
+def write_output(path: str, lines: Iterable[bytes]) -> None:
+    """Write a file completely or not at all; symbolic links are followed. Pipes and devices are written directly.
+
+    Raises `InputError` if nothing can be written.
+    """
+    from jurygraph.runs.store.drafts import write_atomically
+
+    existing = _writable_mode(path)
+    try:
+        if existing is None or (stat.S_ISREG(existing) and not path.startswith(("/dev/", "/proc/"))):
+            write_atomically(Path(os.path.realpath(path)), lines, private=False)
+        else:
+            with open(path, "wb") as file:
+                file.writelines(lines)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def write_output_with(path: str, write: Callable[[Path], None]) -> None:
+    """Write a file like `write_output`, for libraries that write by themselves: `write` gets a draft of the file.
+
+    Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
+    """
+    from jurygraph.runs.store.drafts import open_draft
+
+    existing = _writable_mode(path)
+    if existing is not None and not stat.S_ISREG(existing):
+        raise InputError(f"{path}: is not a regular file, which this format needs; name another file")
+    try:
+        with open_draft(Path(os.path.realpath(path)), private=False) as draft:
+            write(draft)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def refuse_run_file(path: str) -> None:
+    """Raise `InputError` if the path is a file of a run's own, of this run or of another."""
+    from jurygraph.runs.store.folder import LEDGER, RUN_FILES
+
+    target = Path(os.path.realpath(path))
+    if target.name in RUN_FILES and (target.parent / LEDGER).exists():
+        raise InputError(f"{path}: is a file of the run; name another file")
+
+
+def refuse_source(path: str, *sources: str) -> None:
+    """Raise `InputError` if the path is one of the files that are read, or a file of a run."""
+    refuse_run_file(path)
+    for source in sources:
+        if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
+            raise InputError(f"{path}: is an input file; name another file to write")
+
+
+def refuse_unwritable(path: str) -> None:
+    """Raise `InputError` if no file can be created at the path; to be called before any work is done."""
+    refuse_run_file(path)
+    _writable_mode(path)
+
+
+def refuse_picture(plot: Path | None) -> None:
+    """Raise `InputError` if a picture is requested that cannot be drawn or written."""
+    from jurygraph.studies.plots import require_drawable
+
+    if plot is not None:
+        require_drawable(plot)
+        refuse_unwritable(str(plot))
+
+
+def compress_lines(path: str, lines: Iterable[bytes]) -> Iterable[bytes]:
+    """Return the bytes for a path: gzipped if it ends in .gz, with the same result every time."""
+    return _gzip(lines) if path.endswith(".gz") else lines
+
+
+def _gzip(lines: Iterable[bytes]) -> Iterator[bytes]:
+    compressor = zlib.compressobj(wbits=_GZIP)
+    yield from (chunk for line in lines if (chunk := compressor.compress(line)))
+    yield compressor.flush()
+
+
+def _writable_mode(path: str) -> int | None:
+    """Return the mode of an existing file, or None if a new file can be created. Raises `InputError` otherwise."""
+    if not path:
+        raise InputError("the name of the output file is empty; name a file")
+    mode = _stat_mode(path)
+    if path.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
+        raise InputError(f"{path}: is a folder; name a file in it")
+    if mode is None and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
+        raise InputError(f"{path}: its folder does not exist; create it first")
+    return mode
+
+
+def _stat_mode(path: str) -> int | None:
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None

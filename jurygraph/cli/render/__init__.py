@@ -1,0 +1,1 @@
+"""Turn models into the sentences and tables that the commands print."""

@@ -1,0 +1,202 @@
+"""Output lines for a terminal. Text from outside is escaped, so that it cannot control the terminal."""
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+import typer
+from rich.cells import cell_len
+
+from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.redacted_streams import RedactedStream
+from jurygraph.messages import shorten
+from jurygraph.safety.text_folding import UNSEEN
+
+
+def escape_line(text: str, limit: int | None = None) -> str:
+    """Return the text as one line of at most `limit` characters, control and invisible characters as escapes."""
+    line = text if limit is None else shorten(text, limit)
+    if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
+        return line
+    return _HIDDEN.sub(_escape, line)
+
+
+_HIDDEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
+_HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
+
+
+def _escape(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]
+
+
+def escape_lines(text: str) -> str:
+    """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
+    return _HIDDEN_IN_LINES.sub(_escape, text)
+
+
+def shell_quote(value: object) -> str:
+    """Quote a path or id for use in a shell command."""
+    from pathlib import Path
+
+    from jurygraph.runs.store.folder import shell_quote
+
+    return shell_quote(value) if isinstance(value, Path) else shlex.quote(str(value))
+
+
+def print_result(line: str | bytes) -> None:
+    """Print a line of the result. A closed pipe is no error: the command exits with code 141.
+
+    On a terminal, control characters are printed as escapes; a file or a pipe gets bytes as they are.
+    """
+    try:
+        if isinstance(line, bytes) and isinstance(sys.stdout, RedactedStream) and not sys.stdout.isatty():
+            sys.stdout.write_as_is(line + b"\n")
+        else:
+            typer.echo(_escape_for_terminal(line) if sys.stdout.isatty() else line)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(ExitCode.NOBODY_READS) from None
+
+
+def print_result_lines(lines: Iterable[str]) -> None:
+    """Print many lines of the result, 500 at a time."""
+    lines = iter(lines)
+    while batch := list(islice(lines, _BATCH)):
+        print_result("\n".join(batch))
+
+
+_BATCH = 500
+
+
+def _escape_for_terminal(line: str | bytes) -> str:
+    return escape_lines(line if isinstance(line, str) else line.decode(errors="backslashreplace"))
+
+
+def print_message(line: str) -> None:
+    """Print a message to standard error."""
+    typer.echo(escape_line(line), err=True)
+
+
+def print_json(value: Any) -> None:
+    """Print the result as one line of JSON; values are redacted before encoding, so that it stays valid JSON."""
+    from jurygraph.cli.redacted_streams import current_redactor
+
+    print_result(json.dumps(current_redactor().redact_json(value)))
+
+
+def format_number(value: float | None, digits: int = 4) -> str:
+    """Format with a number of decimals; a dash for None, and never minus zero."""
+    return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def format_plain(value: float | None) -> str:
+    """Format for a sentence: at most four decimals, never minus zero; `none` for None."""
+    return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
+
+
+def _format_cell(value: object, digits: int) -> str:
+    return format_number(value, digits) if value is None or isinstance(value, float) else str(value)
+
+
+def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1, digits: int = 4) -> list[str]:
+    """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned.
+
+    Floats have `digits` decimals, and None is a dash.
+    """
+    cells = ([_format_cell(cell, digits) for cell in row] for row in rows)
+    columns = [_visible_cells(column) for column in zip(header, *cells, strict=True)]
+    widths = [_width(column) for column in columns]
+    lines = list(_align(columns, widths, left))
+    return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
+
+
+_MAX_CELL = 160
+"""Maximum characters of a cell."""
+
+
+def _visible_cells(cells: Sequence[str]) -> Sequence[str]:
+    """Return the cells of a column as they are printed."""
+    text = "".join(cells)
+    if text.isascii() and text.isprintable() and max(map(len, cells)) <= _MAX_CELL:  # one check for the whole column
+        return cells
+    return [escape_line(cell, _MAX_CELL) for cell in cells]
+
+
+def _width(cells: Sequence[str]) -> int:
+    """Return the number of terminal cells that the widest of the cells takes."""
+    return max(map(_length_function(cells), cells))
+
+
+def _length_function(cells: Sequence[str]) -> Callable[[str], int]:
+    return len if "".join(cells).isascii() else cell_len
+
+
+def _align(columns: Sequence[Sequence[str]], widths: Sequence[int], left: int) -> Iterator[str]:
+    """Return a line for each row; the first `left` columns are aligned to the left, the others to the right."""
+    padded = [_pad(cells, width, i < left) for i, (cells, width) in enumerate(zip(columns, widths, strict=True))]
+    return ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
+
+
+def _pad(cells: Sequence[str], width: int, left: bool) -> list[str]:
+    length = _length_function(cells)
+    if left:
+        return [cell + " " * (width - length(cell)) for cell in cells]
+    return [" " * (width - length(cell)) + cell for cell in cells]
+
+
+class SpooledTable:
+    """A table of any number of rows in the layout of `table`; rows wait in a temporary file until widths are known."""
+
+    def __init__(self, file: IO[str], left: int) -> None:
+        self._file = file
+        self._left = left
+        self._widths: list[int] = []
+        self._rows: list[Sequence[str]] = []
+
+    def add(self, row: Sequence[str]) -> None:
+        """Add a row; a later one may have more columns."""
+        if self._rows and (len(self._rows) == _BATCH or len(self._rows[0]) != len(row)):
+            self._write()
+        self._rows.append(row)
+
+    def _write(self) -> None:
+        """Write the buffered rows, which all have the same number of columns, column by column."""
+        columns = [_visible_cells(column) for column in zip(*self._rows, strict=True)]
+        self._widen(columns)
+        self._file.write(json.dumps(columns) + "\n")
+        self._rows = []
+
+    def _widen(self, columns: Sequence[Sequence[str]]) -> None:
+        self._widths += [0] * (len(columns) - len(self._widths))
+        for place, cells in enumerate(columns):
+            self._widths[place] = max(self._widths[place], _width(cells))
+
+    def lines(self, header: Sequence[str], missing: str) -> Iterator[str]:
+        """Return the header and all rows as aligned lines; `missing` fills rows that have fewer columns."""
+        if self._rows:
+            self._write()
+        first = [_visible_cells([cell]) for cell in header]
+        self._widen(first)
+        yield from _align(first, self._widths, self._left)
+        yield "  ".join("─" * width for width in self._widths)
+        self._file.seek(0)
+        for line in self._file:
+            columns: list[list[str]] = json.loads(line)
+            columns += [[missing] * len(columns[0])] * (len(first) - len(columns))
+            yield from _align(columns, self._widths, self._left)
+
+
+@contextmanager
+def spooled_table(left: int) -> Iterator[SpooledTable]:
+    """Yield a table whose rows are kept in a temporary file. Raises `InputError` if the disk is full."""
+    from jurygraph.sources.files import require_temporary_space
+
+    with require_temporary_space(), TemporaryFile("w+", encoding="utf-8") as file:
+        yield SpooledTable(file, left)

@@ -1,0 +1,250 @@
+"""One trace in full, as lines of text: the view of `jurygraph show --response`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from jurygraph.cli.render.explanation import WELFARE, ExplainedTerm, ExplainedVerdict, Explanation, RankedContrast
+from jurygraph.cli.render.text import escape_line, format_number, format_table
+from jurygraph.schema import (
+    ComponentSpec,
+    Evidence,
+    ExampleUse,
+    Failure,
+    RecordedVerdict,
+    Reward,
+    Rubric,
+    Trace,
+)
+from jurygraph.schema.profile import READ_FROM_FILE
+
+_MAX_LINE = 300
+
+
+def trace_lines(explanation: Explanation) -> list[str]:
+    """Return every term, verdict and note of a trace, and every term of the weights that its decision froze."""
+    trace = explanation.trace
+    head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
+    if trace.agent is not None:
+        head.append(f"agent     {escape_line(trace.agent)}")
+    return [
+        *head,
+        *_reward_lines(trace.reward),
+        *(line for one in explanation.terms for line in _weight_lines(one, trace.reward)),
+        *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
+        *map(escape_line, origin_lines(trace)),
+        *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
+        "",
+        "verdicts",
+        *(line for one in explanation.verdicts for line in _verdict_lines(one)),
+        "",
+        f"plan      {trace.plan_digest}",
+        f"digest    {trace.digest}",
+        f"previous  {trace.previous or '-'}",
+    ]
+
+
+def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
+    """Return how many contrasts of a term were ranked correctly, and a line for each that was not."""
+    if one.contrasts:
+        correct = sum(contrast.margin is not None and contrast.margin > 0.0 for contrast in one.contrasts)
+        yield f"{one.term.name}: {correct} of {len(one.contrasts)} contrasts score less than the response"
+        yield from filter(None, map(_contrast_line, one.contrasts))
+
+
+def _contrast_line(one: RankedContrast) -> str | None:
+    """Describe a contrast that was ranked incorrectly or not at all; return None for one ranked correctly."""
+    name = f"{one.name} ({one.edit.get('says', one.edit.get('kind', 'an edit'))})"
+    if one.margin is None:
+        return f"not ranked: {name} was not judged"
+    difference = "the same as" if one.margin == 0.0 else f"{format_number(-one.margin)} more than"
+    return None if one.margin > 0.0 else f"ranked incorrectly: {name} scores {difference} the response"
+
+
+def origin_lines(trace: Trace) -> Iterator[str]:
+    """Return lines on a purpose other than training, the annotators of the rubric, and the readers of profiles."""
+    if trace.purpose is not None:
+        yield f"purpose: {trace.purpose.description}"
+    if trace.plan is not None and trace.plan.rubric is not None:
+        yield from _annotation_line(trace.plan.rubric)
+    profiles = None if trace.plan is None else trace.plan.profiles
+    if profiles is None:
+        return
+    for reader in dict.fromkeys(profiles.by.values()):
+        names = ", ".join(name for name, by in profiles.by.items() if by == reader)
+        yield f"constraints of {names}: {_describe_reader(reader)}"
+    if profiles.tensions_by is not None:
+        yield f"tensions: {_describe_reader(profiles.tensions_by)}"
+
+
+def _annotation_line(rubric: Rubric) -> Iterator[str]:
+    models = ", ".join(sorted({edge.model for edge in rubric.edges if edge.model})) or "a model"
+    record = rubric.annotation
+    missing = 0 if record is None else len(record.unanswered) + len(record.unassigned)
+    remainder = f"; {missing} pairs or criteria have no answer" if missing else ""
+    edges = "1 edge" if len(rubric.edges) == 1 else f"{len(rubric.edges)} edges"
+    yield f"rubric graph: {edges}, annotated by {models}{remainder}"
+
+
+def material_lines(trace: Trace) -> Iterator[str]:
+    """Return a line for each material with a failure or a note."""
+    for material in trace.material:
+        if material.failure is not None:
+            yield f"material {material.name}: {_describe_failure(material.failure)}"
+        elif material.note:
+            yield f"material {material.name}: {material.note}"
+
+
+def _describe_failure(failure: Failure, reason: str = "") -> str:
+    """Describe a failure: cause, kind, and its message unless it repeats the reason."""
+    message = f": {failure.message}" if failure.message not in ("", reason) else ""
+    return f"{failure.cause} failure: {failure.kind}{message}"
+
+
+def _describe_reader(reader: str) -> str:
+    return "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
+
+
+def _reward_lines(reward: Reward) -> list[str]:
+    counts = reward.counts
+    lines = [f"reward    {format_number(reward.value)}  ({reward.status}, coverage {format_number(reward.coverage)})"]
+    if reward.value is None:
+        lines.append(f"partial   {format_number(reward.partial)}  (the judged part alone)")
+    if reward.range is not None:
+        lines.append(f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}")
+    lines.append(
+        f"verdicts  {counts.total} = {counts.judged} judged + {counts.abstained} abstained"
+        f" + {counts.failed} failed + {counts.not_applicable} not applicable"
+    )
+    lines += [f"note      {escape_line(note)}" for note in reward.notes]
+    if not reward.weights_fixed:
+        lines.append("note      weights not fixed: a judge set them after it saw the response")
+    rows = [[t.name, t.weight, t.value, t.contribution] for t in reward.terms]
+    lines += ["", *format_table(["term", "weight", "value", "contribution"], rows)]
+    lines += [
+        f"{escape_line(a.name)}: {format_number(a.before)} -> {format_number(a.after)}" for a in reward.adjustments
+    ]
+    for name, parts in reward.parts.items():
+        shown = ", ".join(f"{part} {format_number(value)}" for part, value in parts.items())
+        lines.append(f"{escape_line(name)} consists of {escape_line(shown)}")
+    for name, figures in reward.diagnostics.items():
+        shown = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
+        lines.append(f"diagnostics of {escape_line(name)}: {escape_line(shown)}")
+    return lines
+
+
+def _weight_lines(one: ExplainedTerm, reward: Reward) -> Iterator[str]:
+    """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
+    spec = one.spec
+    if spec is None or spec.combiner not in WELFARE:
+        return
+    terms: Any = spec.params.get("difficulty", {})
+    utilities = reward.parts.get(spec.name, {})
+    yield ""
+    yield f"{escape_line(spec.name)} is {describe_rule(spec)}{_calibration_suffix(spec)}"
+    rows = [
+        [
+            name,
+            *(format_number(terms.get(name, {}).get(term)) for term in ("hard", "soft", "conflict", "difficulty")),
+            entry.total_weight,
+            utilities.get(name),
+            _format_given_up(utilities, name),
+        ]
+        for name, entry in spec.inputs.items()
+    ]
+    yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
+    yield from _tension_lines(terms)
+
+
+def _tension_lines(terms: Mapping[str, Any]) -> Iterator[str]:
+    for name, difficulty in terms.items():
+        for other, tension in difficulty.get("tensions", {}).items():
+            if name < other:
+                why = escape_line("; ".join(tension["why"]), _MAX_LINE) if tension["why"] else "given by the task"
+                strength = format_number(tension["strength"])
+                yield f"tension between {escape_line(name)} and {escape_line(other)}: {strength}, {why}"
+
+
+def describe_rule(spec: ComponentSpec) -> str:
+    """Describe how utilities are combined into one number."""
+    if spec.combiner == "nash":
+        return "the product of all û, regardless of w"
+    floor: Any = spec.params.get("floor")
+    limit = "" if floor is None else f", at most the lowest û if that is below {format_number(floor)}"
+    return f"the sum of w × û{limit}"
+
+
+def _calibration_suffix(spec: ComponentSpec) -> str:
+    """Describe the parameters from which the weights were computed."""
+    calibration: Any = spec.params.get("calibration")
+    if calibration is None:
+        return ""
+    gamma, beta, temperature = (f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature"))
+    return f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
+
+
+def _format_given_up(utilities: Mapping[str, float], name: str) -> str:
+    return "-" if name not in utilities else f"{1.0 - utilities[name]:.0%}"
+
+
+def _verdict_lines(one: ExplainedVerdict) -> Iterator[str]:
+    yield _verdict_heading(one)
+    yield from (f"      {line}" for line in _verdict_details(one))
+
+
+def _verdict_heading(one: ExplainedVerdict) -> str:
+    verdict = one.verdict
+    answer = format_number(one.score) if verdict.status == "ok" else verdict.status
+    question = escape_line(verdict.question) + (f" against {escape_line(one.opponent)}" if one.opponent else "")
+    if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
+        question += f" of {escape_line(verdict.responses[0])}"  # a variant: its quotations refer to that text
+    sample = f", sample {verdict.sample + 1} of {one.samples}" if one.samples > 1 else ""
+    return f"  {question}{sample}  {answer}  ({escape_line(verdict.evaluator)} {escape_line(verdict.version)})"
+
+
+def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
+    verdict = one.verdict
+    if verdict.reason:
+        yield escape_line(verdict.reason, _MAX_LINE)
+    if verdict.failure is not None:
+        yield escape_line(_describe_failure(verdict.failure, verdict.reason), _MAX_LINE)
+    if verdict.gated_by is not None:
+        yield f"gated by {escape_line(verdict.gated_by)}"
+    if verdict.confidence is not None:
+        yield f"confidence {format_number(verdict.confidence)}"
+    if one.effect == "discarded":
+        yield f"discarded: {discard_reason(one)}"
+    yield from (escape_line(line, _MAX_LINE) for line in example_details(verdict))
+    yield from map(_evidence_line, verdict.evidence)
+
+
+def discard_reason(one: ExplainedVerdict) -> str:
+    """Return the reason why a verdict was discarded."""
+    return f"confidence {format_number(one.verdict.confidence)} is below {format_number(one.required_confidence)}"
+
+
+def example_details(verdict: RecordedVerdict) -> Iterator[str]:
+    """Return lines on the past examples a judge was shown or not, and on the shrinkage to the aggregate judge."""
+    yield from _example_lines(verdict.examples, "examples shown", "example not shown")
+    if verdict.shrinkage is not None:
+        toward, weight = verdict.shrinkage.toward, verdict.shrinkage.weight
+        yield f"shrunk by {weight:.1%} towards {format_number(toward)}, the score of the aggregate judge"
+        yield from _example_lines(
+            verdict.shrinkage.examples,
+            "examples shown to the aggregate judge",
+            "example not shown to the aggregate judge",
+        )
+
+
+def _example_lines(examples: Iterable[ExampleUse], shown: str, not_shown: str) -> Iterator[str]:
+    labels = [(f"{example.item} ({example.reviewer}: {example.score:g})", example.dropped) for example in examples]
+    if used := [name for name, dropped in labels if dropped is None]:
+        yield f"{shown}: {', '.join(used)}"
+    for name, dropped in labels:
+        if dropped is not None:
+            yield f"{not_shown}: {name}, because {dropped}"
+
+
+def _evidence_line(evidence: Evidence) -> str:
+    place = "" if evidence.start is None else f" at {evidence.start}-{evidence.end}"
+    suffix = "" if evidence.verified else ", not found"
+    return f'"{escape_line(evidence.quote, 200)}"  ({escape_line(evidence.source)}{place}{suffix})'

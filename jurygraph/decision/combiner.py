@@ -1,0 +1,123 @@
+"""The base class of combiners, which compute one component of the reward from numbers alone, and their arrays."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from jurygraph import aggregation
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.errors import JurygraphError, PlanError
+from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.schema import ComponentInput, Question
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreMatrix:
+    """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
+
+    `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
+    `judged` [R,Q], also false if a gate stopped the response before it was judged; `applicable` [R,Q], false if a
+    question does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `total_weight`
+    is the weight of the whole input among the component's inputs.
+    """
+
+    value: Floats
+    met: Bools
+    judged: Bools
+    applicable: Bools
+    weight: Floats
+    total_weight: float = 1.0
+
+    def mean(self) -> tuple[Floats, Bools]:
+        """Return the mean over the live columns by |weight| [R], and a mask [R] of the rows with any live column."""
+        size = np.where(self.applicable, np.abs(self.weight), 0.0)
+        total = aggregation.total(size)
+        has_live: Bools = np.greater(total, 0.0)
+        return aggregation.total(size * self.value) / np.where(has_live, total, 1.0), has_live
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
+
+    `diagnostics` [R] are reported with the component but are not parts of it; NaN means there is nothing to report.
+    """
+
+    value: Floats
+    present: Bools
+    parts: Mapping[str, Floats]
+    diagnostics: Mapping[str, Floats] = field(default_factory=dict)
+
+
+class Combiner(ABC):
+    """Base class of combiners: compute one component from cells, with arithmetic that gives the same bits everywhere.
+
+    `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers, an
+    order); its result is all that `combine` receives besides the cells. With `needs_all_columns` every opponent or
+    sample has its own column. If `has_fixed_weights` is false, the weights come from a judge, and the reward says so.
+    If `uses_other_rows` is true, a row also depends on other rows, so a value missing in one may change all.
+    """
+
+    name: ClassVar[str]
+    version: str = "1"
+    needs_all_columns: ClassVar[bool] = False
+    has_fixed_weights: ClassVar[bool] = True
+    uses_other_rows: ClassVar[bool] = False
+
+    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+        """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
+        if params:
+            raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}; leave it out")
+        return {}
+
+    @abstractmethod
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        """Return the component of every response.
+
+        If every question looks at one response only, each row is computed from that row only: other responses in the
+        group or in a re-scored run do not change it.
+        """
+
+    def bounds(
+        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
+    ) -> tuple[Floats, Floats]:
+        """Return the least and greatest component [R], from cells with every unjudged value at 0 and at 1.
+
+        Correct for a combiner that never decreases when a cell increases; other combiners override it.
+        """
+        return self.combine(low, params).value, self.combine(high, params).value
+
+
+def compute_component(
+    name: str, combiner: Combiner, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
+) -> Component:
+    """Return the component that a combiner computes from the cells.
+
+    Raises PlanError naming the combiner if it raises, or does not return one number for each response.
+    """
+    with as_plan_error(f"combiner {name!r}"):
+        component = combiner.combine(matrices, params)
+        responses = next(iter(matrices.values())).value.shape[:1]
+        arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
+        if any(array.shape != responses for array in arrays):
+            raise PlanError(f"combiner {name!r} failed: every array of a component has one number for each response")
+    return component
+
+
+@contextmanager
+def as_plan_error(owner: str) -> Iterator[None]:
+    """Re-raise an exception from user code as a PlanError that names its owner."""
+    try:
+        yield
+    except JurygraphError:
+        raise
+    except Exception as error:
+        message = process_redactor().redact_text(f"{type(error).__name__}: {error}")
+        raise PlanError(f"{owner} failed: {message}; fix it, or use another one") from error

@@ -1,0 +1,378 @@
+"""jurygraph's own combiners: compute one component of the reward from cells, by arithmetic alone.
+
+Of stakeholders' verdicts, each stakeholder's utility û_i, and welfare rules over a group of them:
+
+û_i = the mean of the stakeholder's verdicts, weighted by layer; if a hard constraint is violated, at most `cap` times
+      the mean of the hard constraints
+R   = Σ w_i û_i (DecompR Eq. 2), or another rule of welfare over the same û_i
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import ValidationError
+
+from jurygraph import aggregation
+from jurygraph.aggregation import gear, stakeholders
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.errors import GraphCycleError, PlanError
+from jurygraph.messages import first_validation_error
+from jurygraph.schema import ComponentInput, Edge
+
+
+def input_means(matrices: Mapping[str, ScoreMatrix]) -> tuple[Floats, Bools]:
+    """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
+    means = [cells_of_input.mean() for cells_of_input in matrices.values()]
+    return np.stack([value for value, _ in means], axis=1), np.stack([present for _, present in means], axis=1)
+
+
+def _parts(matrices: Mapping[str, ScoreMatrix], values: Floats) -> dict[str, Floats]:
+    return {name: values[:, i] for i, name in enumerate(matrices)}
+
+
+class Mean(Combiner):
+    """Mean of the inputs that apply, weighted by their total weights."""
+
+    name = "mean"
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        values, present_inputs = input_means(matrices)
+        size = np.where(
+            present_inputs, np.array([cells_of_input.total_weight for cells_of_input in matrices.values()]), 0.0
+        )
+        total = aggregation.total(size)
+        present: Bools = np.greater(total, 0.0)
+        parts = _parts(matrices, values) if len(matrices) > 1 else {}
+        return Component(aggregation.total(size * values) / np.where(present, total, 1.0), present, parts)
+
+
+class Product(Combiner):
+    """Product of the inputs: with accuracy and a length factor, MACRM's cosine-scaled reward. All must apply."""
+
+    name = "product"
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        if len(inputs) < 2:
+            raise PlanError("combiner 'product' multiplies two inputs or more; add one, or use 'mean'")
+        return super().freeze(inputs, params)
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        values, applies = input_means(matrices)
+        product = values[:, 0]
+        for column in range(1, values.shape[1]):
+            product = product * values[:, column]
+        return Component(product, np.asarray(applies.all(axis=1)), _parts(matrices, values))
+
+
+class _Rubric(Combiner):
+    """R = Σ w_i q_i / Σ_{w_i>0} w_i over the criteria that apply (GEAR Eq. 14); the q_i are the parts.
+
+    Params: `edges` (parent, child, kind, retention) and `kappa`, if the aggregation uses them.
+    """
+
+    uses_edges: ClassVar[bool] = True
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa")})
+        if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
+            raise PlanError(
+                "the rubric has no criterion of positive weight, so no reward can be formed from it; give one a "
+                "positive weight"
+            )
+        names = list(inputs)
+        edges = _edges(params.get("edges", ())) if self.uses_edges else []
+        parents, children, _ = gear.edges(names, [(edge.parent, edge.child, edge.kind) for edge in edges])
+        try:
+            gear.compile(len(names), parents, children, names)
+        except GraphCycleError as error:
+            error.args = (f"{error}; leave out one of these edges",)
+            raise
+        retention = [_retention(edge, params.get("kappa", 1.0)) for edge in edges]
+        return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        p, live = input_means(matrices)
+        weights = signed_weights(matrices)
+        q = self._support(matrices, judged_criteria(matrices), p, params, weights > 0)
+        value, present = _eq14(q, weights, live)
+        return Component(value, present, _parts(matrices, q))
+
+    def bounds(
+        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
+    ) -> tuple[Floats, Floats]:
+        """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
+
+        The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
+        """
+        (p_low, live), (p_high, _) = input_means(low), input_means(high)
+        weights = signed_weights(low)
+        positive = weights > 0
+        q_low = np.minimum(
+            self._support(low, live, p_low, params, positive),
+            # A criterion that a gate stopped supports no gain.
+            self._support(low, judged_criteria(low), p_low, params, positive),
+        )
+        propagated = self._support(high, live, p_high, params, positive)
+        counted = self._support(high, judged_criteria(high), p_high, params, positive)
+        trusted = self._support(high, judged_criteria(high), p_high, params, np.zeros_like(positive))
+        q_high = np.where(positive, np.maximum(propagated, counted), trusted)
+        least, _ = _eq14(np.where(positive, q_low, q_high), weights, live)
+        greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, live)
+        return least, greatest
+
+    @abstractmethod
+    def _support(
+        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
+        """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
+        support a `positive` child [C], and does support any other."""
+
+
+class Flat(_Rubric):
+    """q = p: the rubric without its graph."""
+
+    name = "flat"
+    uses_edges = False
+
+    def _support(
+        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
+        return p
+
+
+class Gear(_Rubric):
+    """q_i = p_i · Π (q_j + (1 − q_j)·λ_ji) over the parents j (GEAR Eq. 12)."""
+
+    name = "gear"
+    version = "2"
+
+    def _support(
+        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
+        graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        return marginals(graph, p, params["retention"], decided, positive)
+
+
+def marginals(graph: gear.Graph, p: Floats, retention: ArrayLike, decided: Bools, positive: Bools) -> Floats:
+    """Return q of Eq. 12, [R,C], if some criteria are not `decided` [R,C]: for a `positive` child [C] all of these
+    count as unmet, and for any other child as met, however many edges lie between (our reading).
+
+    Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
+    """
+    if decided.all():
+        return graph.marginals(p, retention)
+    doubted = graph.marginals(p, retention, judged=decided, positive=np.ones_like(positive))
+    trusted = graph.marginals(p, retention, judged=decided, positive=np.zeros_like(positive))
+    return np.where(positive, doubted, trusted)
+
+
+class _Hard(_Rubric):
+    """q_i = p_i if the parents' decisions hold, else 0."""
+
+    mode: ClassVar[Literal["local", "transitive"]]
+
+    def _support(
+        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
+        graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        met = _met_decisions(matrices)
+        doubted = graph.hard_gating(p, mode=self.mode, met=met & decided)
+        trusted = graph.hard_gating(p, mode=self.mode, met=met | ~decided)
+        return np.where(positive, doubted, trusted)
+
+
+class HardLocal(_Hard):
+    """Hard gating by each parent's own decision (the baseline of GEAR)."""
+
+    name = "hard-local"
+    mode = "local"
+
+
+class HardTransitive(_Hard):
+    """Hard gating by each parent's gated decision: the same as λ = 0."""
+
+    name = "hard-transitive"
+    mode = "transitive"
+
+
+@lru_cache(maxsize=256)
+def _graph(n: int, parents: tuple[int, ...], children: tuple[int, ...]) -> gear.Graph:
+    return gear.compile(n, parents, children)
+
+
+def _edges(raw_edges: Iterable[Any]) -> list[Edge]:
+    """Return the validated edges sorted by their ends, so that their order in a file has no effect."""
+    try:
+        edges = [Edge.model_validate(edge) for edge in raw_edges]
+    except ValidationError as error:
+        raise PlanError(f"edges: {first_validation_error(error)}; an edge has a parent, a child and a kind") from error
+    return sorted(edges, key=lambda edge: (edge.parent, edge.child))
+
+
+def _retention(edge: Edge, kappa: float) -> float:
+    """λ = base^κ (GEAR Eq. 17, our reading); an edge's own retention replaces the base of its kind."""
+    overrides: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
+    return float(gear.retention([edge.kind], kappa, overrides)[0])
+
+
+def signed_weights(matrices: Mapping[str, ScoreMatrix]) -> Floats:
+    """Return the signed weights of the criteria, [C]."""
+    return np.array(
+        [
+            criterion.total_weight if criterion.weight[0] > 0 else -criterion.total_weight
+            for criterion in matrices.values()
+        ]
+    )
+
+
+def judged_criteria(matrices: Mapping[str, ScoreMatrix]) -> Bools:
+    """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
+    columns = [
+        (criterion.judged | ~criterion.applicable).all(axis=1) & criterion.applicable.any(axis=1)
+        for criterion in matrices.values()
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _met_decisions(matrices: Mapping[str, ScoreMatrix]) -> Bools:
+    """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
+    columns = []
+    for criterion in matrices.values():
+        live = np.where(criterion.applicable, 1.0, 0.0)
+        columns.append(aggregation.total(live * criterion.met) * 2 >= aggregation.total(live))
+    return np.stack(columns, axis=1)
+
+
+def _eq14(q: Floats, weights: Floats, live: Bools) -> tuple[Floats, Bools]:
+    """Return Eq. 14 over the live criteria [R], and a mask [R] of rows with a live criterion of positive weight."""
+    size = np.where(live, weights, 0.0)
+    positive = aggregation.total(np.maximum(size, 0.0))
+    present: Bools = np.greater(positive, 0.0)
+    return aggregation.total(size * q) / np.where(present, positive, 1.0), present
+
+
+RECORD_ONLY_PARAMS = ("difficulty", "calibration")
+"""Params that are stored for the record and do not affect the result."""
+
+
+class _Welfare(Combiner):
+    """Base class of the welfare rules: the total weights are the weights w_i, frozen before any response was seen.
+
+    Params: `hard` and `soft`, the column indices of each stakeholder's questions about such constraints; `cap`; and,
+    for the record, `difficulty` and `calibration`, the terms and settings that the weights come from. The parts are the
+    û_i; the diagnostics are those of the group.
+    """
+
+    extra_params: Sequence[str] = ()
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        total = float(aggregation.total([cells_of_input.total_weight for cells_of_input in inputs.values()]))
+        if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
+            raise PlanError(
+                f"combiner {self.name!r} has inputs whose total weights sum to {total}; choose weights that sum to 1"
+            )
+        known = {*RECORD_ONLY_PARAMS, "hard", "soft", "cap", *self.extra_params}
+        return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        columns = [
+            _utility(stakeholder_cells, params.get("hard", {}).get(name, ()), params.get("cap"))
+            for name, stakeholder_cells in matrices.items()
+        ]
+        utility = np.stack([value for value, _ in columns], axis=1)
+        has_utility = np.stack([present_rows for _, present_rows in columns], axis=1)
+        weight = np.where(
+            has_utility, np.array([stakeholder_cells.total_weight for stakeholder_cells in matrices.values()]), 0.0
+        )
+        present = np.asarray(has_utility.any(axis=1))
+        scale = np.where(has_utility.all(axis=1) | ~present, 1.0, aggregation.total(weight))
+        value = self._welfare(weight / scale[:, None], utility, has_utility, params)
+        parts = {name: utility[:, place] for place, name in enumerate(matrices)}
+        return Component(value, present, parts, _group_diagnostics(utility, matrices, params.get("soft", {})))
+
+    @abstractmethod
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
+        """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]."""
+
+
+class Stakeholders(_Welfare):
+    """R = Σ w_i û_i (DecompR Eq. 2).
+
+    If all of a stakeholder's questions were gated out, the weights of the others are scaled up to sum to 1.
+    """
+
+    name = "stakeholders"
+
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
+        return np.asarray(aggregation.total(weight * utility))
+
+
+class Egalitarian(_Welfare):
+    """R = Σ w_i û_i if every û_i reaches the `floor`; otherwise no more than the least û_i."""
+
+    name = "egalitarian"
+    extra_params = ("floor",)
+
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
+        weighted = np.asarray(aggregation.total(weight * utility))
+        least = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
+        return np.where(least < params["floor"], np.minimum(weighted, least), weighted)
+
+
+class Nash(_Welfare):
+    """R = Π û_i, Nash's product with a disagreement point of 0: it uses no weights, and a single 0 makes it 0."""
+
+    name = "nash"
+
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
+        counted = np.where(has_utility, utility, 1.0)
+        product = counted[:, 0]
+        for column in range(1, counted.shape[1]):
+            product = product * counted[:, column]
+        return product
+
+
+def _utility(cells: ScoreMatrix, hard: Sequence[int], cap: float | None) -> tuple[Floats, Bools]:
+    """Return û_i [R] and a mask of the rows that have one."""
+    utility, has_utility = cells.mean()
+    if not len(hard) or cap is None:
+        return utility, has_utility
+    places = list(hard)
+    live = np.where(cells.applicable[:, places], 1.0, 0.0)
+    applicable = np.asarray(aggregation.total(live))
+    mean_hard = aggregation.total(live * cells.value[:, places]) / np.where(applicable > 0, applicable, 1.0)
+    violated = (cells.applicable[:, places] & ~cells.met[:, places]).any(axis=1)
+    return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
+
+
+def _group_diagnostics(
+    utility: Floats, matrices: Mapping[str, ScoreMatrix], soft: Mapping[str, Sequence[int]]
+) -> dict[str, Floats]:
+    """Return DecompR's group diagnostics: mean and least û, Gini and Jain, and the share of soft constraints
+    addressed."""
+    diagnostics = {
+        "group utility": stakeholders.group_utility(utility),
+        "least utility": stakeholders.minimum(utility),
+        "gini": stakeholders.gini(utility),
+        "jain": stakeholders.jain(utility),
+    }
+    soft_columns = [(matrices[name], list(columns)) for name, columns in soft.items() if len(columns)]
+    if soft_columns:
+        met = np.concatenate(
+            [
+                np.where(stakeholder.met[:, places] & stakeholder.applicable[:, places], 1.0, 0.0)
+                for stakeholder, places in soft_columns
+            ],
+            axis=1,
+        )
+        live = np.concatenate(
+            [np.where(stakeholder.applicable[:, places], 1.0, 0.0) for stakeholder, places in soft_columns], axis=1
+        )
+        applicable = np.asarray(aggregation.total(live))
+        diagnostics["preferences addressed"] = aggregation.total(met) / np.where(applicable > 0, applicable, 1.0)
+    return {name: np.asarray(values) for name, values in diagnostics.items()}

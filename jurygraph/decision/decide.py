@@ -1,0 +1,386 @@
+"""The deterministic aggregation node: rewards as a pure function of a decision and a group's verdicts.
+
+It uses only + - * / min max on float64, in canonical order. So the same decision and verdicts give the same bits on any
+machine, for any order of unordered inputs, and for any split of the group where no question compares responses.
+"""
+
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jurygraph import aggregation
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, as_plan_error, compute_component
+from jurygraph.decision.fusion import Interval, coverage, fuse, fuse_bounds, require_finite
+from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
+from jurygraph.decision.recipe import build_decision, build_specs
+from jurygraph.decision.table import (
+    ABSENT,
+    ABSTAINED,
+    FAILED_BY_INFRASTRUCTURE,
+    FAILED_BY_RESPONSE,
+    JUDGED,
+    NO_MODEL,
+    NOT_APPLICABLE,
+    Columns,
+    Scenario,
+    Table,
+    build_table,
+    dropped_questions,
+    is_judged,
+    is_unjudged,
+)
+from jurygraph.decision.weighting import TensionFinder, weigh_stakeholders
+from jurygraph.errors import PlanError
+from jurygraph.schema import (
+    ComponentInput,
+    ComponentSpec,
+    Config,
+    Counts,
+    Decision,
+    EvaluatorRecord,
+    Question,
+    RecordedVerdict,
+    Reward,
+    Survey,
+    Task,
+)
+from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.safety import GROUP_OF_ONE
+from jurygraph.schema.trace import group_verdicts_by_response
+
+Combiners = Mapping[str, Combiner]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreArrays:
+    """Verdicts as arrays [R, K]: a row for each response, a column for each sample of each question, in question order.
+
+    Each cell is encoded as by `table.score_entry`; ABSENT where no verdict was requested.
+
+    `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of `table`;
+    `confidence` the judge's confidence, 1 where there is none.
+    """
+
+    value: Floats
+    met: Bools
+    outcome: NDArray[np.int8]
+    confidence: Floats
+
+
+def compute_rewards(
+    decision: Decision,
+    questions: Sequence[Question],
+    responses: Sequence[str],
+    verdicts: Sequence[RecordedVerdict],
+    combiners: Combiners,
+) -> tuple[Reward, ...]:
+    """Return the rewards of a group, in the order of `responses` (ids); they are computed in sorted order of ids.
+
+    Raises PlanError if a reward overflows, or if a combiner returns something that is not a number.
+    """
+    names = sorted(responses)
+    result = _aggregate_group(decision, build_table(questions, names, verdicts), combiners)
+    verdicts_by_response = group_verdicts_by_response(questions, names, verdicts)
+    is_alone = [any(v.gated_by == GROUP_OF_ONE for v in verdicts_by_response[name]) for name in names]
+    rows = reward_rows(decision, result, [_count(verdicts_by_response[name]) for name in names], is_alone)
+    rewards = {name: row.to_reward(decision) for name, row in zip(names, rows, strict=True)}
+    return tuple(rewards[name] for name in responses)
+
+
+def is_independent(decision: Decision, questions: Sequence[Question]) -> bool:
+    """Return whether no reward depends on another response of its group, as `compute_rewards_batch` requires."""
+    is_per_response = all(q.scope == "response" and q.of == SUBMITTED for q in questions)
+    return is_per_response and decision.group_rule is None
+
+
+def compute_rewards_batch(
+    decision: Decision, questions: Sequence[Question], scores: ScoreArrays, combiners: Combiners
+) -> list[RewardRow]:
+    """Return the rewards of all rows, with the same bits as `compute_rewards`; groups and tasks may differ.
+
+    Requires `is_independent`. Raises PlanError as `compute_rewards` does, and if the number of scores does not match
+    the questions.
+    """
+    assert is_independent(decision, questions), "a reward that depends on its group is decided with its group"
+    result = _aggregate_group(decision, _build_table(questions, scores), combiners)
+    counts = _count_each(scores.outcome)
+    with pause_garbage_collection():
+        return reward_rows(decision, result, counts, [False] * len(counts))
+
+
+@contextmanager
+def pause_garbage_collection() -> Iterator[None]:
+    """Pause garbage collection.
+
+    Records and rewards contain no reference cycles, and searching for some takes longer than creating the records.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _build_table(questions: Sequence[Question], scores: ScoreArrays) -> Table:
+    columns, end = {}, 0
+    for question in questions:
+        start, end = end, end + question.samples
+        samples = np.s_[:, start:end]
+        columns[question.id] = Columns(
+            scores.value[samples], scores.met[samples], scores.outcome[samples], scores.confidence[samples]
+        )
+    if scores.outcome.shape[1] != end:
+        raise PlanError(
+            f"expected {end} scores per response, one for each sample of a question, got {scores.outcome.shape[1]}"
+        )
+    return Table(len(scores.outcome), columns)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> GroupResult:
+    """Return the components, fused rewards, bounds and coverage of all rows of a table."""
+    dropped = dropped_questions(decision, table)
+    counted = table.with_outcome(dropped, ABSENT) if dropped else table
+    components = _components(decision, counted, combiners, "counted")
+    present = {name: component.present for name, component in components.items()}
+    if _is_complete(decision, table):
+        fused = fuse(decision, _values(components), present)
+        full_coverage, none_failed = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
+        return GroupResult(
+            components, fused, components, fused, fused.value, fused.value, full_coverage, none_failed, dropped
+        )
+    missing = _has_missing(decision, counted)
+    partial = _merge_partial(components, _components(decision, counted, combiners, "partial"), missing)
+    partial_fused = fuse(decision, _values(partial), {name: component.present for name, component in partial.items()})
+    spans = _spans(decision, counted, combiners, components, missing)
+    fused = fuse(decision, _values(components), present, spans)
+    least, most = ({name: span[end] for name, span in spans.items()} for end in (0, 1))
+    is_open = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
+    bounds = fuse_bounds(decision, least, most, present)
+    low, high = (require_finite("a bound of the reward", np.where(is_open, bound, fused.value)) for bound in bounds)
+    coverage = _coverage(decision, table.with_outcome(dropped, ABSTAINED) if dropped else table)
+    is_failed = _is_failed_by_rule(decision, table if decision.rule == "strict" else counted)
+    components = _clean_diagnostics(decision, counted, components)
+    return GroupResult(components, fused, partial, partial_fused, low, high, coverage, is_failed, dropped)
+
+
+def _is_complete(decision: Decision, table: Table) -> bool:
+    """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
+    return all(
+        bool((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
+        for outcome in _outcomes(decision, table)
+        for has_judgement in [is_judged(outcome)]
+    )
+
+
+def _has_missing(decision: Decision, table: Table) -> Bools:
+    """Return where a requested verdict was not judged, [R]."""
+    return np.asarray(
+        np.stack([is_unjudged(outcome).any(axis=1) for outcome in _outcomes(decision, table)]).any(axis=0)
+    )
+
+
+def _outcomes(decision: Decision, table: Table) -> Iterator[NDArray[np.int8]]:
+    """Return the outcomes of all requested verdicts, then those of inputs that may discard some, as they use them."""
+    yield from (columns.outcome for columns in table.columns.values())
+    for spec_input in (item for spec in decision.specs for item in spec.inputs.values() if _is_selective(item)):
+        yield table.outcomes(spec_input)[0]
+
+
+def _is_selective(spec_input: ComponentInput) -> bool:
+    """Return whether an input may discard a verdict that was judged."""
+    return spec_input.confident > 0.0 or spec_input.reduce == "majority"
+
+
+def _values(components: Mapping[str, Component]) -> dict[str, Floats]:
+    return {name: component.value for name, component in components.items()}
+
+
+def _components(decision: Decision, table: Table, combiners: Combiners, scenario: Scenario) -> dict[str, Component]:
+    components = {}
+    for spec in decision.specs:
+        cells = _cells(spec, table, decision.rule, scenario)
+        component = compute_component(spec.combiner, combiners[spec.combiner], cells, spec.params)
+        selective = [spec_input for spec_input in spec.inputs.values() if _is_selective(spec_input)]
+        components[spec.name] = (
+            replace(component, diagnostics={**component.diagnostics, **_count_discarded(table, selective)})
+            if selective
+            else component
+        )
+    values = [array for component in components.values() for array in (component.value, *component.parts.values())]
+    diagnostics = [array for component in components.values() for array in component.diagnostics.values()]
+    if not np.isfinite(values).all() or np.isinf(diagnostics).any():
+        _refuse_nonfinite(decision, components)
+    return components
+
+
+def _clean_diagnostics(decision: Decision, table: Table, components: Mapping[str, Component]) -> dict[str, Component]:
+    """Remove a component's diagnostics for responses without a judged verdict, except counts of discarded verdicts."""
+    cleaned = {}
+    for spec in decision.specs:
+        share, _ = _judged_share(spec, table)
+        component = components[spec.name]
+        diagnostics = {
+            n: v if n in _DISCARD_COUNTS else np.where(share > 0.0, v, np.nan) for n, v in component.diagnostics.items()
+        }
+        cleaned[spec.name] = replace(component, diagnostics=diagnostics)
+    return cleaned
+
+
+_DISCARD_COUNTS = ("discarded", "without a majority")
+
+
+def _count_discarded(table: Table, inputs: Sequence[ComponentInput]) -> dict[str, Floats]:
+    """Return the number of discarded verdicts, and of questions without a majority, [R] each."""
+    counts = [table.count_discarded(spec_input) for spec_input in inputs]
+    sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
+    return dict(zip(_DISCARD_COUNTS, sums, strict=True))
+
+
+def _refuse_nonfinite(decision: Decision, components: Mapping[str, Component]) -> None:
+    """Raise PlanError naming the first component that is not finite where it applies."""
+    for spec in decision.specs:
+        component = components[spec.name]
+        values = [np.where(component.present, component.value, 0.0), *component.parts.values()]
+        if not np.isfinite(values).all() or np.isinf([*component.diagnostics.values()]).any():
+            raise PlanError(
+                f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
+                "combiner, or bring the weights of the component's inputs closer together"
+            )
+
+
+def _cells(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
+    return {
+        name: table.score_matrix(spec_input, rule, spec.direction, scenario) for name, spec_input in spec.inputs.items()
+    }
+
+
+def _spans(
+    decision: Decision, table: Table, combiners: Combiners, components: Mapping[str, Component], missing: Bools
+) -> dict[str, Interval]:
+    """Return the least and the greatest possible value of each component.
+
+    Both equal the component's value where nothing that it depends on is missing.
+    """
+    spans = {}
+    for spec in decision.specs:
+        cells = (_cells(spec, table, decision.rule, "low"), _cells(spec, table, decision.rule, "high"))
+        combiner, value = combiners[spec.combiner], components[spec.name].value
+        is_open = np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
+        with as_plan_error(f"combiner {spec.combiner!r}"):
+            least, most = (np.where(is_open, bound, value) for bound in combiner.bounds(*cells, spec.params))
+        spans[spec.name] = least, most
+    return spans
+
+
+def _merge_partial(
+    counted: Mapping[str, Component], partial: Mapping[str, Component], missing: Bools
+) -> dict[str, Component]:
+    """Return the partial components, with the counted value for a response that lacks no verdict."""
+    return {
+        name: replace(
+            component,
+            value=np.where(missing, component.value, counted[name].value),
+            present=np.where(missing, component.present, counted[name].present),
+        )
+        for name, component in partial.items()
+    }
+
+
+def _coverage(decision: Decision, table: Table) -> Floats:
+    """Return the judged share of the absolute weight, [R]: by component, input weight and weight of cells."""
+    shares = {spec.name: _judged_share(spec, table) for spec in decision.specs}
+    return coverage(shares, {spec.name: spec.weight for spec in decision.specs})
+
+
+def _judged_share(spec: ComponentSpec, table: Table) -> tuple[Floats, Bools]:
+    weights, shares = [], []
+    for spec_input in spec.inputs.values():
+        judged_weight, requested_weight = table.judged_weight(spec_input)
+        weights.append(np.where(requested_weight > 0, spec_input.total_weight, 0.0))
+        shares.append(judged_weight / np.where(requested_weight > 0, requested_weight, 1.0))
+    weight = np.stack(weights, axis=1)
+    total = np.asarray(aggregation.total(weight))
+    share = aggregation.total(weight * np.stack(shares, axis=1)) / np.where(total > 0, total, 1.0)
+    return share, np.greater(total, 0.0)
+
+
+def _is_failed_by_rule(decision: Decision, table: Table) -> Bools:
+    """Return where the rule itself fails the reward, [R].
+
+    `conservative`: at a penalty that was not judged, if the response is not the cause. `strict`: also at any failure,
+    including verdicts that do not count or that were dropped for the group.
+    """
+    is_failed = np.zeros(table.rows, dtype=np.bool_)
+    if decision.rule == "strict":  # includes failures that a majority of samples hides
+        for columns in table.columns.values():
+            is_failed |= np.isin(columns.outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]).any(axis=1)
+    for spec in decision.specs if decision.rule == "strict" else decision.counting_specs:
+        for spec_input in spec.inputs.values():
+            outcome, weights = table.outcomes(spec_input)
+            is_failed |= _is_fatal(decision.rule, outcome, weights * spec.direction < 0).any(axis=1)
+    return is_failed
+
+
+def _is_fatal(rule: str, outcome: NDArray[np.int8], is_penalty: Bools) -> Bools:
+    if rule == "gear":
+        return np.zeros_like(outcome, dtype=np.bool_)
+    is_fatal: Bools = is_penalty & np.isin(outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
+    return is_fatal
+
+
+def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
+    statuses = [v.status for v in verdicts]
+    return _counts(*(statuses.count(status) for status in ("ok", "abstained", "failed", "not_applicable")))
+
+
+def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
+    """Return the counts of each row's verdicts, from their codes [R, K]."""
+
+    def times(*codes: int) -> list[int]:
+        counted: list[int] = np.count_nonzero(np.isin(outcome, codes), axis=1).tolist()
+        return counted
+
+    failed = times(FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
+    return list(map(_counts, times(*JUDGED), times(ABSTAINED, NO_MODEL), failed, times(NOT_APPLICABLE)))
+
+
+@lru_cache(maxsize=4096)
+def _counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
+    """Return the counts; cached, because many rewards share theirs."""
+    return Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable)
+
+
+def redecide(
+    task: Task,
+    survey: Survey,
+    config: Config,
+    records: Mapping[str, EvaluatorRecord],
+    combiners: Mapping[str, Combiner],
+    find_tensions: TensionFinder,
+) -> Decision:
+    """Return the decision that `prepare` would make for a task and its survey under this config.
+
+    Args:
+        task: the task as planned, with the constraints and tensions read from its profiles and its graph
+            (`with_planning_results`).
+        survey: the survey of its plan.
+        config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
+        records: the record of every evaluator of the config, by name.
+        combiners: the combiners of the config, by name (`load_combiners`).
+        find_tensions: the rule that finds tensions between constraints (`agents.checks.tensions`).
+
+    Raises:
+        PlanError: the recipe does not fit the task.
+    """
+    audiences = [record.audience for record in records.values()]
+    weights, difficulty = weigh_stakeholders(task, config.weights, audiences, find_tensions)
+    return build_decision(config, build_specs(task, survey, config, records, combiners, weights, difficulty), combiners)

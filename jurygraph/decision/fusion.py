@@ -1,0 +1,181 @@
+"""Fusion of components into one reward: signed weights, then gates, scale and clip, with the effect of each step."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jurygraph import aggregation
+from jurygraph.aggregation import fusion
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.errors import PlanError
+from jurygraph.schema import Decision, FormatGate, PrecisionShaping, RepetitionControl, RewardGate
+
+Interval = tuple[Floats, Floats]
+Change = tuple[str, Floats, Floats]
+"""Name of a step, and the rewards before and after it, each [R]."""
+
+
+@dataclass(frozen=True, slots=True)
+class FusedRewards:
+    """Rewards [R], and the effect of each step after the weighted sum."""
+
+    value: Floats
+    changes: tuple[Change, ...]
+
+
+def fuse(
+    decision: Decision,
+    values: Mapping[str, Floats],
+    present: Mapping[str, Bools],
+    spans: Mapping[str, Interval] | None = None,
+) -> FusedRewards:
+    """Return R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
+
+    `values` and `present` are [R] by component; a component that is not present contributes 0 and opens no gate.
+    `spans` are the least and greatest possible values of components that were not completely judged: a gate that could
+    be open or shut then takes the state with the lower reward. PlanError names the step at which a reward overflows.
+    """
+    weights = {spec.name: spec.weight for spec in decision.specs}
+    effective = {name: np.where(present[name], value, 0.0) for name, value in values.items()}
+    reward = require_finite("the weighted sum of the components", fusion.collaborative(effective, weights))
+    changes: list[Change] = []
+    for name, step in _steps(decision, effective, present, weights, spans or {}):
+        after = require_finite(f"the reward after the {name}", step(reward))
+        changes.append((name, reward, after))
+        reward = after
+    return FusedRewards(reward, tuple(changes))
+
+
+def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
+    """Return the reward, or raise PlanError naming `name` if it is not finite."""
+    if not np.isfinite(reward).all():
+        raise PlanError(f"{name} overflows: it is larger than any number; make the weights or the scale smaller")
+    return np.asarray(reward)
+
+
+def _steps(
+    decision: Decision,
+    values: Mapping[str, Floats],
+    present: Mapping[str, Bools],
+    weights: Mapping[str, float],
+    spans: Mapping[str, Interval],
+) -> list[tuple[str, Callable[[Floats], Floats]]]:
+    steps: list[tuple[str, Callable[[Floats], Floats]]] = []
+    for gate in decision.gates:
+        measures = (values[gate.component], *spans.get(gate.component, ()))
+        steps.append((f"{gate.kind} gate", _make_gate(gate, values, measures, present[gate.component], weights)))
+    if decision.scale != 1.0:
+        steps.append(("scale", lambda reward: reward * decision.scale))
+    if decision.clip is not None:
+        low, high = decision.clip
+        steps.append(("clip", lambda reward: _clip(reward, low, high)))
+    return steps
+
+
+def _make_gate(
+    gate: RewardGate,
+    values: Mapping[str, Floats],
+    measures: Sequence[Floats],
+    present: Bools,
+    weights: Mapping[str, float],
+) -> Callable[[Floats], Floats]:
+    """Return the gate as a function of the reward: its lowest result over the possible values of its component.
+
+    Rows to which its component does not apply are unchanged.
+    """
+
+    def after(reward: Floats, measure: Floats) -> Floats:
+        if isinstance(gate, FormatGate):
+            return np.asarray(fusion.format_gate(reward, measure, gate.below))
+        if isinstance(gate, RepetitionControl):
+            return np.asarray(fusion.repetition_control(reward, measure, gate.above))
+        shaped = fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below)
+        return np.asarray(shaped)
+
+    def apply(reward: Floats) -> Floats:
+        least, _ = _hull(*(after(reward, _clip_to_unit(measure)) for measure in measures))
+        return np.where(present, least, reward)
+
+    return apply
+
+
+def _clip_to_unit(value: Floats) -> Floats:
+    """Return a component as a gate uses it: clipped to [0, 1]."""
+    return np.minimum(np.maximum(value, 0.0), 1.0)
+
+
+def _clip(reward: Floats, low: float, high: float) -> Floats:
+    """Return the reward in [low, high]; + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU."""
+    return np.minimum(np.maximum(reward, low), high) + 0.0
+
+
+def fuse_bounds(
+    decision: Decision, low: Mapping[str, Floats], high: Mapping[str, Floats], present: Mapping[str, Bools]
+) -> tuple[Floats, Floats]:
+    """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
+    weights = {spec.name: spec.weight for spec in decision.specs}
+    least = {name: np.where(present[name], low[name] if w >= 0 else high[name], 0.0) for name, w in weights.items()}
+    most = {name: np.where(present[name], high[name] if w >= 0 else low[name], 0.0) for name, w in weights.items()}
+    floor, ceiling = (np.asarray(fusion.collaborative(each, weights)) for each in (least, most))
+    for gate in decision.gates:
+        name = gate.component
+        span = (_clip_to_unit(low[name]), _clip_to_unit(high[name]))
+        gated = _bounds_after_gate(gate, (floor, ceiling), span, (least, most), weights)
+        floor, ceiling = np.where(present[name], gated[0], floor), np.where(present[name], gated[1], ceiling)
+    floor, ceiling = floor * decision.scale, ceiling * decision.scale
+    if decision.clip is not None:
+        floor, ceiling = _clip(floor, *decision.clip), _clip(ceiling, *decision.clip)
+    return floor, ceiling
+
+
+def _bounds_after_gate(
+    gate: RewardGate,
+    bounds: Interval,
+    span: Interval,
+    components: tuple[Mapping[str, Floats], Mapping[str, Floats]],
+    weights: Mapping[str, float],
+) -> Interval:
+    """Return the bounds after a gate whose component can have any value in `span`."""
+    if isinstance(gate, RepetitionControl):
+        factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
+        products = [bound * factor for bound in bounds for factor in factors]
+        return _hull(*products)
+    if isinstance(gate, FormatGate):
+        shut: Interval = (np.zeros_like(bounds[0]), np.zeros_like(bounds[1]))
+    else:
+        shut = _shaping_bounds(gate, components, weights)
+    surely_shut, surely_open = span[1] < gate.below, span[0] >= gate.below
+    enclosing = _hull(*bounds, *shut)
+    return (
+        np.where(surely_shut, shut[0], np.where(surely_open, bounds[0], enclosing[0])),
+        np.where(surely_shut, shut[1], np.where(surely_open, bounds[1], enclosing[1])),
+    )
+
+
+def _shaping_bounds(
+    gate: PrecisionShaping,
+    components: tuple[Mapping[str, Floats], Mapping[str, Floats]],
+    weights: Mapping[str, float],
+) -> Interval:
+    zero_accuracy = np.zeros_like(next(iter(components[0].values())))
+    least, most = (
+        fusion.precision_shaping(each, weights, zero_accuracy, gate.auxiliary, gate.fraction, 1.0)
+        for each in components
+    )
+    return np.asarray(least), np.asarray(most)
+
+
+def _hull(*arrays: Floats) -> Interval:
+    least, most = arrays[0], arrays[0]
+    for array in arrays[1:]:
+        least, most = np.minimum(least, array), np.maximum(most, array)
+    return least, most
+
+
+def coverage(shares: Mapping[str, tuple[Floats, Bools]], weights: Mapping[str, float]) -> Floats:
+    """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
+    weight_columns = np.stack([np.where(shares[name][1], abs(weights[name]), 0.0) for name in weights], axis=1)
+    judged = np.stack([shares[name][0] for name in weights], axis=1)
+    total = aggregation.total(weight_columns)
+    return aggregation.total(weight_columns * judged) / np.where(total > 0, total, 1.0)

@@ -1,0 +1,194 @@
+"""Reward records: from arrays over many responses to one `Reward` for each, with its notes."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Component
+from jurygraph.decision.fusion import FusedRewards
+from jurygraph.schema import ComponentSpec, Counts, Decision, Reward
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class GroupResult:
+    """Results for some responses before their rewards are built; arrays are [R].
+
+    `partial` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the reward
+    over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails; `dropped` are
+    the questions left out for all.
+    """
+
+    components: Mapping[str, Component]
+    fused: FusedRewards
+    partial: Mapping[str, Component]
+    partial_fused: FusedRewards
+    low: Floats
+    high: Floats
+    coverage: Floats
+    failed_by_rule: Bools
+    dropped: frozenset[str]
+
+
+class RewardRow(NamedTuple):
+    """A reward without the fields that its decision implies: components and terms have positions instead of names."""
+
+    value: float | None
+    status: str
+    partial: float | None
+    coverage: float
+    range: tuple[float, float] | None
+    components: Sequence[float | None]
+    terms: Sequence[float | None]
+    counts: Counts
+    parts: Mapping[str, Mapping[str, float]]
+    diagnostics: Mapping[str, Mapping[str, float]]
+    adjustments: Sequence[tuple[str, float, float]]
+    notes: Sequence[str]
+
+    @classmethod
+    def from_reward(cls, reward: Reward) -> "RewardRow":
+        """Return a reward's row."""
+        return cls(
+            value=reward.value,
+            status=reward.status,
+            partial=reward.partial,
+            coverage=reward.coverage,
+            range=reward.range,
+            components=list(reward.components.values()),
+            terms=[term.value for term in reward.terms],
+            counts=reward.counts,
+            parts=reward.parts,
+            diagnostics=reward.diagnostics,
+            adjustments=[(step.name, step.before, step.after) for step in reward.adjustments],
+            notes=reward.notes,
+        )
+
+    def to_reward(self, decision: Decision) -> Reward:
+        """Return the reward, under its decision."""
+        # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
+        return Reward.model_validate(
+            {
+                **self._asdict(),
+                "components": dict(zip([spec.name for spec in decision.specs], self.components, strict=True)),
+                "terms": [_term(spec, value) for spec, value in zip(decision.specs, self.terms, strict=True)],
+                "adjustments": [{"name": name, "before": b, "after": a} for name, b, a in self.adjustments],
+                "weights_fixed": decision.weights_fixed,
+            }
+        )
+
+
+def _term(spec: ComponentSpec, value: float | None) -> dict[str, Any]:
+    contribution = None if value is None else spec.weight * value
+    return {"name": spec.name, "weight": spec.weight, "value": value, "contribution": contribution}
+
+
+def reward_rows(
+    decision: Decision, judged: GroupResult, counts: Sequence[Counts], is_single: Sequence[bool]
+) -> list[RewardRow]:
+    """Return the rewards of all rows.
+
+    For each row, `counts` counts its verdicts by status, and `is_single` is true if it had no response to be compared
+    with.
+    """
+    rows, coverage = len(counts), judged.coverage
+    is_failed = judged.failed_by_rule | _is_below(coverage, decision.min_coverage) | (coverage == 0.0)
+    is_open = judged.low < judged.high  # missing verdicts could still change the reward
+    is_degraded = _is_below(coverage, 1.0) | is_open | np.array(is_single, dtype=np.bool_) | bool(judged.dropped)
+    status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
+    why = zip(status, coverage.tolist(), judged.failed_by_rule.tolist(), is_open.tolist(), is_single, strict=True)
+    columns: dict[str, Iterable[Any]] = {
+        "value": _to_numbers(judged.fused.value, ~is_failed),
+        "status": status,
+        "partial": _to_numbers(judged.partial_fused.value, coverage > 0.0),
+        "coverage": coverage.tolist(),
+        "range": zip(judged.low.tolist(), judged.high.tolist(), strict=True),
+        "components": _component_rows(decision, judged.partial),
+        "terms": _component_rows(decision, judged.components),
+        "counts": counts,
+        "parts": _named_numbers({name: component.parts for name, component in judged.components.items()}, rows),
+        "diagnostics": _diagnostics(judged.components, rows),
+        "adjustments": _adjustments(judged.fused, rows),
+        "notes": (() if word == "ok" else _notes(decision, judged.dropped, *reasons) for word, *reasons in why),
+    }
+    return list(map(RewardRow._make, zip(*(columns[name] for name in RewardRow._fields), strict=True)))
+
+
+def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
+    """Convert columns by name to one mapping for each row."""
+    return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+
+
+def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
+    """Return the values as a list, with None where there is none."""
+    numbers = np.asarray(values, dtype=np.float64).tolist()
+    return (
+        numbers
+        if is_present.all()
+        else [value if is_shown else None for value, is_shown in zip(numbers, is_present.tolist(), strict=True)]
+    )
+
+
+def _is_below(coverage: Floats, required: float) -> Bools:
+    """Return where coverage is too low, with tolerance: four of five weights of 0.3 are not less than 0.8."""
+    return np.less(coverage, required - ROUNDING)
+
+
+def _component_rows(decision: Decision, components: Mapping[str, Component]) -> Iterable[tuple[float | None, ...]]:
+    """Return each row's components, in the decision's order."""
+    ordered = (components[spec.name] for spec in decision.specs)
+    return zip(*(_to_numbers(component.value, component.present) for component in ordered), strict=True)
+
+
+def _named_numbers(components: Mapping[str, Mapping[str, Floats]], rows: int) -> Iterable[dict[str, Any]]:
+    """Return each row's named numbers, of the components that have some."""
+    columns = {
+        name: _transpose({key: np.asarray(value, dtype=np.float64).tolist() for key, value in numbers.items()})
+        for name, numbers in components.items()
+        if numbers
+    }
+    return _transpose(columns) if columns else [{}] * rows
+
+
+def _diagnostics(components: Mapping[str, Component], rows: int) -> Iterable[dict[str, Any]]:
+    """Return each row's diagnostics of the components, without NaN, which marks a value that is not available."""
+    named = _named_numbers({name: component.diagnostics for name, component in components.items()}, rows)
+    if not any(np.isnan(value).any() for component in components.values() for value in component.diagnostics.values()):
+        return named
+    cleaned = ({n: {k: v for k, v in numbers.items() if v == v} for n, numbers in row.items()} for row in named)
+    return ({name: numbers for name, numbers in row.items() if numbers} for row in cleaned)
+
+
+def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
+    """Return the steps that changed each row's reward."""
+    steps = [zip([name] * rows, before.tolist(), after.tolist(), strict=True) for name, before, after in fused.changes]
+    changed = ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
+    return changed if steps else [()] * rows
+
+
+def _notes(
+    decision: Decision, dropped: frozenset[str], coverage: float, is_failed: bool, is_open: bool, is_alone: bool
+) -> list[str]:
+    """Return why a reward is degraded or failed."""
+    notes = []
+    if is_failed:
+        rule = (
+            "a failure" if decision.rule == "strict" else "a penalty that was not judged, by no fault of the response,"
+        )
+        notes.append(f"under the {decision.rule} rule {rule} fails the reward")
+    if coverage == 0.0:
+        notes.append("nothing that counts was judged")
+    elif coverage < decision.min_coverage - ROUNDING:
+        notes.append(f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for")
+    elif coverage < 1.0 - ROUNDING:
+        notes.append(f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says")
+    elif is_open:
+        notes.append("what a gate or a comparison looks at was not judged, and could still change the reward")
+    if is_alone:
+        notes.append("the group has one response, so nothing could be compared")
+    notes += [f"{name} was dropped for the whole group, because it was not judged for all" for name in sorted(dropped)]
+    return notes

@@ -1,0 +1,333 @@
+"""The table of verdicts: outcomes and scores as arrays, and the rules that fill unjudged cells.
+
+A `Table` has, for every question, one row for each response of the group and one column for each sample, opponent or
+variant. `score_matrix` turns an input of a spec into `ScoreMatrix` for a combiner, filled by the decision's rule.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jurygraph import aggregation
+from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.aggregation.voting import strict_majority
+from jurygraph.decision.combiner import ScoreMatrix
+from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
+from jurygraph.schema.safety import WORST_CASE_GATES
+
+ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
+JUDGED = (OK, STOPPED)
+"""Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before."""
+MET_THRESHOLD = 0.5
+"""The lowest score at which a criterion counts as met, and as found in a response, without an explicit decision."""
+
+Variants = Mapping[str, Mapping[str, int]]
+"""{response id: {variant id: column}}."""
+
+Scenario = Literal["counted", "low", "high", "partial"]
+"""How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """One question's verdicts as arrays, [R,K] each.
+
+    `value` is the score, `met` the judges' own decisions, `outcome` a code of this module, and `sure` the judges'
+    confidence, 1 where there is none.
+    """
+
+    value: Floats
+    met: Bools
+    outcome: NDArray[np.int8]
+    sure: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Verdicts as arrays; the rows are the responses, of a group in canonical order."""
+
+    rows: int
+    columns: Mapping[str, Columns]
+
+    def score_matrix(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
+        """Return one input of a spec as cells, filled.
+
+        `direction` is -1 where a larger component means a lower reward.
+        """
+        pieces = [
+            _fill_cells(self.effective_columns(name, spec_input), weight, spec_input, rule, direction, scenario)
+            for name, weight in zip(spec_input.questions, spec_input.weights, strict=True)
+        ]
+        if len(pieces) == 1:
+            return pieces[0]
+        return ScoreMatrix(
+            value=np.concatenate([p.value for p in pieces], axis=1),
+            met=np.concatenate([p.met for p in pieces], axis=1),
+            judged=np.concatenate([p.judged for p in pieces], axis=1),
+            applicable=np.concatenate([p.applicable for p in pieces], axis=1),
+            weight=np.concatenate([p.weight for p in pieces]),
+            total_weight=spec_input.total_weight,
+        )
+
+    def effective_columns(self, name: str, spec_input: ComponentInput) -> Columns:
+        """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
+
+        A discarded verdict counts as an abstention, and so does a missing majority; a failure among the votes counts as
+        that failure.
+        """
+        columns = self.columns[name]
+        if spec_input.confident > 0.0:
+            columns = _discard_unsure(columns, spec_input.confident)
+        return (
+            _reduce_to_majority(columns) if spec_input.reduce == "majority" and columns.value.shape[1] > 1 else columns
+        )
+
+    def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
+        """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
+        discarded, undecided = [], []
+        for name in spec_input.questions:
+            columns, effective = self.columns[name], self.effective_columns(name, spec_input)
+            is_discarded = is_judged(columns.outcome) & (columns.sure < spec_input.confident)
+            discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
+            has_verdicts = is_judged(columns.outcome).any(axis=1)
+            needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
+            undecided.append(
+                np.where(has_verdicts & is_unjudged(effective.outcome).any(axis=1) & needs_majority, 1.0, 0.0)
+            )
+        return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
+
+    def with_outcome(self, questions: Iterable[str], outcome: int) -> "Table":
+        """Return the table with every requested cell of these questions set to one outcome."""
+        columns = dict(self.columns)
+        for name in questions:
+            previous = columns[name]
+            columns[name] = replace(
+                previous, outcome=np.where(previous.outcome == ABSENT, ABSENT, outcome).astype(np.int8)
+            )
+        return Table(self.rows, columns)
+
+    def judged_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
+        """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
+        settled = (*JUDGED, NOT_APPLICABLE) if spec_input.gated == "zero" else JUDGED
+        judged_weights, requested = [], []
+        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+            outcome = self.effective_columns(name, spec_input).outcome
+            judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
+            requested_count = judged_count + aggregation.total(np.where(is_unjudged(outcome), 1.0, 0.0))
+            if spec_input.reduce is not None:
+                judged_count, requested_count = (
+                    judged_count / np.maximum(requested_count, 1.0),
+                    np.minimum(requested_count, 1.0),
+                )
+            judged_weights.append(abs(weight) * judged_count)
+            requested.append(abs(weight) * requested_count)
+        return np.asarray(aggregation.total(judged_weights, axis=0)), np.asarray(aggregation.total(requested, axis=0))
+
+    def outcomes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
+        """Return the outcome of every cell of an input, [R,K], and the cells' weights, [K]."""
+        outcomes = [self.effective_columns(name, spec_input).outcome for name in spec_input.questions]
+        weights = [np.full(o.shape[1], w) for o, w in zip(outcomes, spec_input.weights, strict=True)]
+        return np.concatenate(outcomes, axis=1), np.concatenate(weights)
+
+
+def build_table(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]) -> Table:
+    """Return the table of a group's verdicts, in any order. `responses` are ids in canonical order."""
+    row = {name: i for i, name in enumerate(responses)}
+    by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_question[verdict.question].append(verdict)
+    shown = {of: _variant_columns(of, questions, by_question) for of in sorted({q.of for q in questions})}
+    return Table(len(row), {q.id: _build_columns(q, row, by_question[q.id], shown[q.of]) for q in questions})
+
+
+def _build_columns(
+    question: Question, row: Mapping[str, int], verdicts: Sequence[RecordedVerdict], variants: Variants
+) -> Columns:
+    placed = _assign_cells(question, row, verdicts, variants)
+    width = 1 + max((column for _, column in placed), default=0)
+    value = np.zeros((len(row), width))
+    met = np.zeros((len(row), width), dtype=np.bool_)
+    outcome = np.zeros((len(row), width), dtype=np.int8)
+    sure = np.ones((len(row), width))
+    for cell, (verdict, mirrored) in placed.items():
+        value[cell], met[cell], outcome[cell] = _encode_mirrored(verdict) if mirrored else score_entry(verdict)
+        sure[cell] = 1.0 if verdict.confidence is None else verdict.confidence
+    return Columns(value, met, outcome, sure)
+
+
+def _discard_unsure(columns: Columns, confident: float) -> Columns:
+    """Return the columns with verdicts below the confidence as abstentions; verdicts of gates are never discarded."""
+    is_unsure = (columns.outcome == OK) & (columns.sure < confident)
+    return replace(columns, outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
+
+
+def _reduce_to_majority(columns: Columns) -> Columns:
+    """Return the value that more than half of the requested votes have, as one column."""
+    has_verdict = is_judged(columns.outcome)
+    is_requested = has_verdict | is_unjudged(columns.outcome)
+    majority = strict_majority(columns.value, has_verdict, is_requested)
+    agreed = aggregation.total(
+        np.where(has_verdict & (columns.value == majority.value[:, None]) & columns.met, 1.0, 0.0)
+    )
+    votes = aggregation.total(np.where(has_verdict & (columns.value == majority.value[:, None]), 1.0, 0.0))
+    is_stopped = (columns.outcome == STOPPED).any(axis=1)
+    worst = np.where(is_unjudged(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
+    outcome = np.where(
+        majority.decided,
+        np.where(is_stopped, STOPPED, OK),
+        np.where(is_requested.any(axis=1), worst, _unrequested_outcome(columns)),
+    )
+    met = majority.decided & (np.asarray(agreed) * 2 >= votes)
+    sure = np.ones((len(outcome), 1))
+    return Columns(majority.value[:, None], met[:, None], outcome.astype(np.int8)[:, None], sure)
+
+
+def _unrequested_outcome(columns: Columns) -> NDArray[np.int8]:
+    """Return why no vote was requested, [R]: staged screening (NOT_APPLICABLE), or nothing to judge (ABSENT)."""
+    is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
+    return np.where(is_left_out, NOT_APPLICABLE, ABSENT).astype(np.int8)
+
+
+def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
+    """Return a verdict as numbers: its score, whether it is met, and its outcome (a code of this module).
+
+    If the judge made no decision of its own, a score of 0.5 or more is met; without a score: 0.0 and not met.
+    """
+    if verdict.score is None:
+        return 0.0, False, outcome_of(verdict.status, verdict.failure.cause if verdict.failure else None)
+    met = verdict.score >= MET_THRESHOLD if verdict.met is None else verdict.met
+    score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
+    return score, met, ok_outcome(verdict.gated_by)
+
+
+def _encode_mirrored(verdict: RecordedVerdict) -> tuple[float, bool, int]:
+    """Return a verdict on an unordered pair as numbers, for the second response."""
+    if verdict.score is None:
+        return score_entry(verdict)
+    score = 1.0 - verdict.score
+    return score, score >= MET_THRESHOLD, OK
+
+
+def ok_outcome(gated_by: str | None) -> int:
+    """Return the outcome of a verdict that is ok: STOPPED if a gate stopped the response before, else OK."""
+    return STOPPED if gated_by in WORST_CASE_GATES else OK
+
+
+def _assign_cells(
+    question: Question, row: Mapping[str, int], verdicts: Sequence[RecordedVerdict], variants: Variants
+) -> dict[tuple[int, int], tuple[RecordedVerdict, bool]]:
+    """Return the verdict of each cell, and whether it is mirrored for the second response.
+
+    A verdict that was settled without a judgement fills the cells of every variant of its response.
+    """
+    placed: dict[tuple[int, int], tuple[RecordedVerdict, bool]] = {}
+    for verdict in verdicts:
+        own_row = row[verdict.about]
+        if not verdict.responses:
+            for column in range(max(1, len(variants.get(verdict.about, ())))):
+                placed[own_row, column * question.samples + verdict.sample] = (verdict, False)
+            continue
+        if question.scope == "group":
+            column = 0
+        elif question.scope == "pair":
+            column = row[verdict.responses[1]]
+        else:
+            column = variants.get(verdict.about, {}).get(verdict.responses[0], 0)
+        own_column = column * question.samples + verdict.sample
+        placed[own_row, own_column] = (verdict, False)
+        if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
+            placed[column, own_row * question.samples + verdict.sample] = (verdict, True)
+    return placed
+
+
+def _variant_columns(
+    of: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
+) -> Variants:
+    """Return the column of every variant that was shown: its position, by id, among those of its parent."""
+    if of == "submitted":
+        return {}
+    shown: dict[str, set[str]] = defaultdict(set)
+    for question in questions:
+        for verdict in verdicts[question.id] if question.of == of else ():
+            shown[verdict.about].update(verdict.responses)
+    return {about: {name: column for column, name in enumerate(sorted(names))} for about, names in shown.items()}
+
+
+def outcome_of(status: Status, cause: Cause | None) -> int:
+    """Return the outcome of a verdict that is not ok, as a code; `cause` is that of its failure, if any."""
+    if status == "not_applicable":
+        return NOT_APPLICABLE
+    if status == "abstained":
+        return NO_MODEL if cause == "infrastructure" else ABSTAINED
+    return FAILED_BY_INFRASTRUCTURE if cause == "infrastructure" else FAILED_BY_RESPONSE
+
+
+def _fill_cells(
+    columns: Columns, weight: float, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario
+) -> ScoreMatrix:
+    """Return one question's cells in a scenario, folded into one column if the input requires it."""
+    applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
+    is_live = columns.outcome != ABSENT if spec_input.gated == "zero" else applies
+    is_stopped = columns.outcome == STOPPED
+    is_settled = ~applies | is_judged(columns.outcome)
+    if scenario == "partial":
+        is_live = is_live & is_settled
+    is_penalty = weight * direction < 0
+    fill = _fill_value(rule, scenario, is_penalty)
+    value = np.where(is_settled, np.where(is_stopped, float(is_penalty), columns.value), fill)
+    met = np.where(is_settled, np.where(is_stopped, is_penalty, columns.met), fill >= MET_THRESHOLD)
+    is_decided = is_settled & ~is_stopped  # a stopped response supports no gain and reduces no penalty
+    if spec_input.reduce is not None and value.shape[1] > 1:
+        value, met, is_decided, is_live = _fold_columns(value, met, is_decided, is_live, spec_input.reduce)
+    return ScoreMatrix(value, met, is_decided, is_live, np.full(value.shape[1], weight), spec_input.total_weight)
+
+
+def _fill_value(rule: str, scenario: Scenario, is_penalty: bool) -> float:
+    """Return the value of an unjudged cell: under `gear` 0 for both kinds, else 0 for a gain and 1 for a penalty."""
+    if scenario == "counted":
+        return 1.0 if is_penalty and rule != "gear" else 0.0
+    return 1.0 if scenario == "high" else 0.0
+
+
+def _fold_columns(
+    value: Floats, met: Bools, judged: Bools, live: Bools, reduce: str
+) -> tuple[Floats, Bools, Bools, Bools]:
+    """Return the live columns of a question as one column; a row without any becomes one column that is not live."""
+    count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
+    has_live = np.greater(count, 0.0)
+    divisor = np.where(has_live, count, 1.0)
+    if reduce == "mean":
+        folded = aggregation.total(np.where(live, value, 0.0)) / divisor
+    elif reduce == "min":
+        folded = np.where(has_live, np.min(np.where(live, value, 1.0), axis=1), 0.0)
+    else:
+        folded = np.max(np.where(live, value, 0.0), axis=1)
+    agreed = aggregation.total(np.where(live & met, 1.0, 0.0))
+    decided = np.asarray(agreed * 2 >= divisor)
+    complete = np.where(has_live, (judged | ~live).all(axis=1), judged.all(axis=1))
+    return folded[:, None], decided[:, None], complete[:, None], has_live[:, None]
+
+
+def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
+    """Return the questions dropped for the group under `drop-criterion`: they count, and a response lacks a verdict."""
+    if decision.group_rule != "drop-criterion":
+        return frozenset()
+    inputs = [spec_input for spec in decision.counting_specs for spec_input in spec.inputs.values()]
+    counting = (
+        (name, table.effective_columns(name, spec_input)) for spec_input in inputs for name in spec_input.questions
+    )
+    return frozenset(name for name, columns in counting if is_unjudged(columns.outcome).any())
+
+
+def is_judged(outcome: NDArray[np.int8]) -> Bools:
+    """Return which cells have a verdict."""
+    return np.asarray((outcome == OK) | (outcome == STOPPED))
+
+
+def is_unjudged(outcome: NDArray[np.int8]) -> Bools:
+    """Return which cells were requested and not judged."""
+    return (outcome >= ABSTAINED) & (outcome <= FAILED_BY_INFRASTRUCTURE)

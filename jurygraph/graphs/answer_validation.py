@@ -1,0 +1,266 @@
+"""Validation of results of user code: answers become verdicts and results become material, or a named failure.
+
+Every result and exception of an evaluator or deriver is checked here, and none of them stops a run. An exception of a
+combiner does: a combiner computes from numbers alone, so that no response is to blame, and without it there is no
+reward.
+"""
+
+import json
+import sysconfig
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import ValidationError
+
+from jurygraph.errors import TimeLimitExceeded
+from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, make_stamp
+from jurygraph.messages import first_validation_error
+from jurygraph.models.faults import Fault
+from jurygraph.safety.evidence import read_text
+from jurygraph.safety.redaction import Redactor
+from jurygraph.schema import Cause, Evidence, Failure, Material, RecordedVerdict, TaskView, Verdict
+
+T = TypeVar("T", Verdict, Material)
+NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
+NO_MODEL_VERDICT = Verdict(status="abstained", reason=NO_MODEL_FAILURE.message, failure=NO_MODEL_FAILURE)
+MAX_MESSAGE_LENGTH, LONGEST_KIND = 500, 100
+MAX_QUOTES_SEARCHED, LONGEST_SEARCHED = 100, 10_000
+"""Maximum number of quotations without offsets searched for per verdict, and of characters in each.
+
+Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
+"""
+_MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
+_INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
+_NO_TEXT = frozenset({"score", "met", "confidence", "scale", "status"})
+"""Fields of a verdict that contain no free text of an evaluator."""
+
+_RECORDED_FIELDS = {(name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()}
+"""Fields of a recorded verdict that an evaluator does not set, as the locations of validation errors."""
+
+FIELD_NAMES = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
+
+
+class _Malformed(ValueError):
+    """The result of user code is not of a permitted kind; the message says why."""
+
+
+def validate_answer(
+    evaluator_task: EvaluatorTask, answer: Any, view: TaskView, redactor: Redactor
+) -> list[RecordedVerdict]:
+    """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped."""
+    stamp = make_stamp(evaluator_task.question, view)
+    shown = tuple(r.id for r in evaluator_task.responses)
+    texts = [response.text for response in evaluator_task.responses]
+    verdicts = _catch_errors(lambda: [_parse_item(item, redactor) for item in _split_answer(answer, evaluator_task)])
+    if isinstance(verdicts, BaseException):
+        verdicts = [_failed_verdict(verdicts, redactor)] * len(evaluator_task.about)
+    return [
+        stamp(
+            _redact_verdict(_with_verified_evidence(verdict, response.text), texts, redactor),
+            about,
+            shown,
+            evaluator_task.sample,
+        )
+        for verdict, about, response in zip(verdicts, evaluator_task.about, evaluator_task.responses, strict=False)
+    ]
+
+
+def _redact_verdict(verdict: Verdict, shown: Sequence[str], redactor: Redactor) -> Verdict:
+    clean = _catch_errors(lambda: _redact(verdict, shown, redactor))
+    return clean if isinstance(clean, Verdict) else _failed_verdict(clean, redactor)
+
+
+def _with_verified_evidence(verdict: Verdict, text: str) -> Verdict:
+    if not verdict.evidence:
+        return verdict
+    return verdict.model_copy(update={"evidence": _verify_quotes(verdict.evidence, text)})
+
+
+def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
+    """Return a result as material about the task's response, redacted; failed material if it is invalid."""
+    validated = _catch_errors(lambda: _parse_material(task, result, redactor))
+    if isinstance(validated, BaseException):
+        validated = Material(name=task.derivation.gives, status="failed", failure=to_failure(validated, redactor))
+    material: Material = validated.model_copy(update={"response": task.response.id})
+    return material
+
+
+def to_failure(error: BaseException, redactor: Redactor) -> Failure:
+    """Return the failure for an exception.
+
+    The response may have provoked a time limit of code that reads it; for all other errors the infrastructure is the
+    cause. The message is redacted before it is cut, so that no part of a secret remains.
+    """
+    if isinstance(error, Fault):
+        return Failure(cause=error.cause, kind=error.kind, message=_error_message(error, redactor))
+    if isinstance(error, TimeLimitExceeded):
+        cause: Cause = "response"
+        kind = "time-limit"
+    else:
+        cause = "infrastructure"
+        type_name = redactor.redact_text(type(error).__name__)[:LONGEST_KIND]
+        kind = "malformed" if isinstance(error, _Malformed) else type_name or "error"
+    described = _catch_errors(lambda: _error_message(error, redactor))
+    message = described if isinstance(described, str) else f"it has no message: {type(described).__name__}"
+    return Failure(cause=cause, kind=kind, message=(message or kind) + redactor.redact_text(_user_code_location(error)))
+
+
+def _error_message(error: BaseException, redactor: Redactor) -> str:
+    text = _describe_validation_error(error) if isinstance(error, ValidationError) else str(error)
+    clean = redactor.redact_text(text[:_MAX_MESSAGE_READ]).encode("utf-8", "backslashreplace").decode("utf-8")
+    return clean[:MAX_MESSAGE_LENGTH]
+
+
+def _describe_validation_error(error: ValidationError) -> str:
+    """Return the first error in one line, with a remedy if an author set a field of a verdict that jurygraph sets."""
+    first = error.errors(include_url=False)[0]
+    if error.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS and first["type"] == "extra_forbidden":
+        return f"{first['loc'][0]}: jurygraph sets it when it records the verdict; leave it out"
+    return first_validation_error(error)
+
+
+def _user_code_location(error: BaseException) -> str:
+    """Return the innermost line of user code of an exception, without its folder; empty if there is none."""
+    frames = (frame for frame in extract_tb(error.__traceback__) if not _is_installed(frame.filename))
+    locations = [f" ({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})" for frame in frames]
+    return locations[-1] if locations else ""
+
+
+def _is_installed(filename: str) -> bool:
+    """Return whether a file belongs to this package, Python or a library, by its path."""
+    return filename.startswith(_INSTALLED_PATHS) or "site-packages" in filename or not Path(filename).is_absolute()
+
+
+def _catch_errors(read: Callable[[], Any]) -> Any:
+    """Return the result of `read`, or the exception that it raised: even a number or a message can run user code."""
+    try:
+        return read()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the boundary
+        return error
+
+
+def _parse_item(answer: Any, redactor: Redactor) -> Verdict:
+    verdict = answer if isinstance(answer, BaseException) else _catch_errors(lambda: _parse_verdict(answer))
+    return verdict if isinstance(verdict, Verdict) else _failed_verdict(verdict, redactor)
+
+
+def _failed_verdict(error: BaseException, redactor: Redactor) -> Verdict:
+    failure = to_failure(error, redactor)
+    return Verdict(status="failed", failure=failure, reason=failure.message)
+
+
+def _split_answer(answer: Any, evaluator_task: EvaluatorTask) -> Sequence[Any]:
+    """Return one answer for each response that a verdict is about."""
+    for_all = isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok")
+    if evaluator_task.question.scope != "group" or for_all:
+        return [answer] * len(evaluator_task.about)
+    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != len(evaluator_task.about):
+        raise _Malformed(
+            f"expected a sequence of {len(evaluator_task.about)} verdicts, one for each response of the group"
+        )
+    return list(answer)
+
+
+def _parse_verdict(answer: Any) -> Verdict:
+    """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score."""
+    if isinstance(answer, bool | np.bool_):
+        return Verdict(score=float(answer), met=bool(answer))
+    if isinstance(answer, int | float | np.integer | np.floating):
+        if not 0.0 <= answer <= 1.0:
+            raise _Malformed(f"a score lies in [0, 1], not at {answer}")
+        return Verdict(score=float(answer))
+    if isinstance(answer, RecordedVerdict):
+        raise _Malformed("jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict")
+    if not isinstance(answer, Verdict):
+        raise _Malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
+    checked = _revalidate(answer)
+    if checked.status == "not_applicable":
+        raise _Malformed("not_applicable is for staged screening alone: abstain instead")
+    if checked.status == "ok" and checked.failure is not None:
+        raise _Malformed("a verdict that is ok has no failure")
+    return checked
+
+
+def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
+    if isinstance(result, BaseException):
+        raise result
+    if not isinstance(result, Material):
+        type_name, name = type(result).__name__, task.derivation.gives
+        raise _Malformed(f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)")
+    checked = _revalidate(result)
+    evidence = _verify_quotes(checked.evidence, task.response.text)
+    checked = _redact(checked.model_copy(update={"evidence": evidence}), [task.response.text], redactor)
+    if checked.name != task.derivation.gives:
+        raise _Malformed(f"expected material {task.derivation.gives!r}, got {checked.name!r}")
+    if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
+        raise _Malformed(f"two variants in material {checked.name!r} have the same id")
+    return checked
+
+
+def _revalidate(model: T) -> T:
+    """Return the model validated again, and checked to be serialisable as JSON.
+
+    `model_copy` and `model_construct` skip validation.
+    """
+    kind: Any = Verdict if isinstance(model, Verdict) else Material
+    try:
+        checked: T = kind.model_validate(
+            {name: value for name, value in vars(model).items() if name in FIELD_NAMES[kind]}
+        )
+        checked.model_dump_json()
+    except ValidationError as error:
+        raise _Malformed(first_validation_error(error)) from error
+    except ValueError as error:
+        raise _Malformed(f"it cannot be written as JSON: {error}") from error
+    return checked
+
+
+def _redact(item: T, shown: Sequence[str], redactor: Redactor) -> T:
+    """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged."""
+    if not redactor.has_secrets or item.model_fields_set <= _NO_TEXT:
+        return item
+    if not redactor.has_secret_in(item.model_dump_json()):
+        return item
+    clean: Any = redactor.redact_json(item.model_dump(mode="json"))
+    for evidence, clean_evidence in zip(item.evidence, clean["evidence"], strict=True):
+        if any(evidence.quote in text for text in shown):
+            clean_evidence["quote"] = evidence.quote
+    try:
+        return type(item).model_validate_json(json.dumps(clean))
+    except ValidationError as error:
+        raise _Malformed(f"it holds a secret where none can be struck out: {first_validation_error(error)}") from None
+
+
+def _verify_quotes(evidence: Sequence[Evidence], text: str) -> tuple[Evidence, ...]:
+    """Return the evidence with quotations from the response verified.
+
+    A quotation is `verified` if the response has it at its offsets, or anywhere if it has no offsets.
+    """
+    checked, searched = [], 0
+    for item in evidence:
+        if item.source != "response":
+            checked.append(item)
+        elif item.start is not None and item.end is not None:
+            checked.append(item.model_copy(update={"verified": text[item.start : item.end] == item.quote}))
+        else:
+            searched += 1
+            checked.append(_locate_quote(item, text) if searched <= MAX_QUOTES_SEARCHED else _mark_unverified(item))
+    return tuple(checked)
+
+
+def _mark_unverified(evidence: Evidence) -> Evidence:
+    return evidence.model_copy(update={"verified": False})
+
+
+def _locate_quote(evidence: Evidence, text: str) -> Evidence:
+    """Return evidence without offsets with the quote and offsets of the place where it was found."""
+    found = read_text(text).find(evidence.quote) if len(evidence.quote) <= LONGEST_SEARCHED else None
+    if found is None:
+        return _mark_unverified(evidence)
+    location = {"quote": found.text, "start": found.start, "end": found.end}
+    return evidence.model_copy(update={"verified": True, **location})

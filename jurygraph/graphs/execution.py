@@ -1,0 +1,211 @@
+"""Call evaluators and derivers, and turn their answers and exceptions into verdicts and material.
+
+User code runs in a fresh context: it inherits neither the package's clients nor its keys, and is not traced to
+LangSmith unless the config enables that. (A thread that user code starts has a context of its own.)
+"""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from langsmith import tracing_context
+
+from jurygraph.agents.roles import DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.errors import ConfigError, JurygraphError
+from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
+from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
+from jurygraph.graphs.state import RunContext
+from jurygraph.safety.evidence import search_off_loop
+from jurygraph.schema import Material, RecordedVerdict, Survey
+
+T = TypeVar("T")
+
+
+def _copy_untraced_context() -> contextvars.Context:
+    with tracing_context(enabled=False):
+        return contextvars.copy_context()
+
+
+_UNTRACED = contextvars.Context().run(_copy_untraced_context)
+"""An otherwise empty context with tracing off: copying it is cheaper than turning tracing off on every call."""
+
+
+def _fresh_context(langsmith: bool) -> contextvars.Context:
+    return contextvars.Context() if langsmith else _UNTRACED.copy()
+
+
+def start_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
+    """Start work as a task in a fresh context, traced to LangSmith only if `langsmith` is true.
+
+    The work inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get
+    neither the callbacks nor the checkpointer of a graph that calls them.
+    """
+
+    async def run() -> T:
+        return await work()
+
+    return asyncio.create_task(run(), context=_fresh_context(langsmith))
+
+
+async def run_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
+    """Run work in a fresh context (see `start_isolated`) and return its result."""
+    return await start_isolated(work, langsmith)
+
+
+def run_isolated_sync(work: Callable[[], T], langsmith: bool) -> T:
+    """Run a synchronous function in a fresh context (see `run_isolated`) and return its result."""
+    return _fresh_context(langsmith).run(work)
+
+
+def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
+    """Open an evaluator. Raises ConfigError with its name if it cannot be opened."""
+    try:
+        run_isolated_sync(evaluator.open, langsmith)
+    except JurygraphError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"evaluator {evaluator.name!r} cannot be opened: {type(error).__name__}: {error}") from error
+
+
+async def answer_evaluator_tasks(
+    evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+) -> list[RecordedVerdict]:
+    """Return the verdicts on all evaluator tasks, stamped, in their order."""
+    tasks_by_evaluator: dict[str, list[EvaluatorTask]] = {}
+    for evaluator_task in evaluator_tasks:
+        tasks_by_evaluator.setdefault(evaluator_task.question.evaluator, []).append(evaluator_task)
+    batches = [(context.evaluators[name], tasks) for name, tasks in tasks_by_evaluator.items()]
+
+    async def answer_all() -> list[list[Any]]:
+        if len(batches) == 1:  # the most common case; a single evaluator needs no task of its own
+            return [await _answer_evaluator(*batches[0], survey, context)]
+        return await asyncio.gather(*(_answer_evaluator(*batch, survey, context) for batch in batches))
+
+    answers_by_evaluator = await run_isolated(answer_all, context.config.langsmith)
+
+    def to_verdicts() -> list[RecordedVerdict]:
+        redactor = context.redactor
+        return [
+            verdict
+            for tasks, answers in zip(tasks_by_evaluator.values(), answers_by_evaluator, strict=True)
+            for evaluator_task, answer in zip(tasks, answers, strict=True)
+            for verdict in validate_answer(evaluator_task, answer, survey.views[evaluator_task.question.view], redactor)
+        ]
+
+    return await search_off_loop(
+        to_verdicts,
+        max(
+            (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses),
+            default=0,
+        ),
+    )
+
+
+async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, context: RunContext) -> list[Material]:
+    """Return the material of all tasks, in their order."""
+
+    def build_input(task: DerivationTask) -> DeriverInput:
+        return DeriverInput(
+            survey.views[task.derivation.view],
+            task.response,
+            task.material,
+            context.judge_client,
+        )
+
+    async def derive(task: DerivationTask) -> Any:
+        deriver = context.derivers[task.derivation.deriver]
+        if deriver.uses_model and context.config.model == "none":
+            return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
+        (result,) = await _call_each(deriver.derive, [build_input(task)], False)
+        return result
+
+    results = await run_isolated(lambda: asyncio.gather(*map(derive, tasks)), context.config.langsmith)
+
+    def to_material() -> list[Material]:
+        redactor = context.redactor
+        return [validate_material(task, result, redactor) for task, result in zip(tasks, results, strict=True)]
+
+    return await search_off_loop(to_material, max((len(task.response.text) for task in tasks), default=0))
+
+
+async def _answer_evaluator(
+    evaluator: Evaluator, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+) -> list[Any]:
+    """Return the evaluator's answer for each evaluator task, or the exception that it raised."""
+    if evaluator.uses_model and context.config.model == "none":
+        return [NO_MODEL_VERDICT] * len(evaluator_tasks)
+    inputs = [
+        EvaluatorInput(
+            evaluator_task.question,
+            survey.views[evaluator_task.question.view],
+            evaluator_task.responses,
+            evaluator_task.material,
+            evaluator_task.sample,
+            context.judge_client,
+        )
+        for evaluator_task in evaluator_tasks
+    ]
+    if evaluator.batched:
+        return await _call_batched(evaluator, inputs)
+    return await _call_each(evaluator.answer, inputs, evaluator.runs_inline)
+
+
+async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) -> list[Any]:
+    """Return the answer of a batch evaluator for each input; its exception takes the place of every answer."""
+    (result,) = await _call_each(evaluator.answer_all, [tuple(inputs)], False)
+    answers, _ = _start_call(_as_list, result)  # iterating a sequence can run user code too
+    if isinstance(answers, BaseException):
+        return [answers] * len(inputs)
+    if len(answers) != len(inputs):
+        return [ValueError(f"expected {len(inputs)} answers from `answer_all`, one for each input")] * len(inputs)
+    return list(answers)
+
+
+def _as_list(result: Any) -> list[Any]:
+    if isinstance(result, BaseException):
+        raise result
+    return list(result) if isinstance(result, Sequence) else []
+
+
+async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], runs_inline: bool) -> list[Any]:
+    """Call a function with every input: coroutines concurrently, plain functions one after another in one thread.
+
+    With `runs_inline`, a plain function is called in the event loop's own thread. An exception takes the place of its
+    answer.
+    """
+    if runs_inline or inspect.iscoroutinefunction(function):
+        started = [_start_call(function, evaluator_input) for evaluator_input in inputs]
+    else:
+        started = await asyncio.to_thread(
+            lambda: [_start_call(function, evaluator_input) for evaluator_input in inputs]
+        )
+    awaiting = [_await_result(result) for result, is_awaitable in started if is_awaitable]
+    finished = await asyncio.gather(*awaiting, return_exceptions=True)
+    for result in finished:
+        if isinstance(result, KeyboardInterrupt):
+            raise result
+    answers = iter(finished)
+    return [next(answers) if is_awaitable else result for result, is_awaitable in started]
+
+
+def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[Any, bool]:
+    """Return the function's result or exception, and whether the result still has to be awaited."""
+    try:
+        result = function(evaluator_input)
+        return result, inspect.isawaitable(result)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - user code ends here: even its SystemExit is a failed verdict
+        return error, False
+
+
+async def _await_result(result: Awaitable[Any]) -> Any:
+    """Return the result or the exception; a stray cancellation is left to the gather in `_call_each`."""
+    try:
+        return await result
+    except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
+        return error

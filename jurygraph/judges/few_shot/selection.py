@@ -1,0 +1,119 @@
+"""Order a history's examples for a judge, with langchain-core example selectors that are deterministic.
+
+Equal seeds and equal examples give the same order on every machine, whatever the order of the input.
+"""
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
+from typing import Any, TypeVar
+
+from langchain_core.example_selectors import BaseExampleSelector
+from rapidfuzz import fuzz
+
+from jurygraph.errors import ConfigError
+from jurygraph.judges.few_shot.example_filter import Example
+from jurygraph.schema import digest_of
+
+T = TypeVar("T")
+ExampleFields = dict[str, Any]
+"""An example as selectors see it: the fields of `Example`, and its `digest`."""
+Selectors = Callable[[Sequence[ExampleFields], int], BaseExampleSelector]
+
+
+class _Seeded(BaseExampleSelector):
+    """Base of selectors with examples and the seed of a draw among them."""
+
+    def __init__(self, examples: Sequence[ExampleFields], seed: int) -> None:
+        self._examples, self._seed = list(examples), seed
+
+    def add_example(self, example: ExampleFields) -> None:
+        """Add an example to choose from."""
+        self._examples.append(example)
+
+
+class Balanced(_Seeded):
+    """Alternate between the scores, so that the examples cover the scale; the order within a score is drawn."""
+
+    def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
+        """Return all examples, the first choice first; the task's query has no effect."""
+        by_score: dict[float, list[ExampleFields]] = {}
+        for example in shuffle_examples(self._examples, self._seed):
+            by_score.setdefault(example["score"], []).append(example)
+        turns = zip_longest(*(by_score[score] for score in _shuffle_scores(by_score, self._seed)))
+        return [example for turn in turns for example in turn if example is not None]
+
+
+class Similar(_Seeded):
+    """Order examples by the words that they share with the task's query: similarity of letters, not of meaning."""
+
+    def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
+        """Return all examples, the most similar to the `query` first."""
+        query = input_variables["query"]
+        return sorted(
+            shuffle_examples(self._examples, self._seed),
+            key=lambda example: -fuzz.token_set_ratio(query, example["text"]),
+        )
+
+
+BUILT_IN: dict[str, Selectors] = {"balanced": Balanced, "similar": Similar}
+
+
+def load_selector(choice: str) -> Selectors:
+    """Return the factory of a selector: a built-in name, or the dotted path of a callable of examples and a seed.
+
+    Raises `ConfigError` if there is no such selector.
+    """
+    if choice in BUILT_IN:
+        return BUILT_IN[choice]
+    module, _, name = choice.rpartition(".")
+    try:
+        target = getattr(importlib.import_module(module), name) if module else None
+    except Exception as error:  # importing a user's module may raise anything
+        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_describe_choices()}") from error
+    if not callable(target):
+        raise ConfigError(f"choice: there is no selector {choice!r}; name {_describe_choices()}")
+    try:
+        inspect.signature(target).bind([], 0)
+    except (TypeError, ValueError):
+        raise ConfigError(f"choice: {choice!r} does not take examples and a seed, in this order; fix it") from None
+    selectors: Selectors = target
+    return selectors
+
+
+def _describe_choices() -> str:
+    return f"{', '.join(BUILT_IN)}, or a callable as package.module.name"
+
+
+def order_examples(selectors: Selectors, examples: Sequence[Example], query: str, seed: int) -> list[Example]:
+    """Return examples in a selector's order for a task's query. Raises `ConfigError` if it returns anything else."""
+    by_digest = {example.digest: example for example in examples}
+    records = [{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()]
+    selector = _call_selector(lambda: selectors(records, seed))
+    if not isinstance(selector, BaseExampleSelector):
+        raise ConfigError(f"choice: it gave a {type(selector).__name__}, and no example selector of langchain-core")
+    selected = _call_selector(lambda: selector.select_examples({"query": query}))
+    if not isinstance(selected, list) or not all(isinstance(example, dict) for example in selected):
+        raise ConfigError("choice: the selector did not return a list of the given examples; fix it")
+    chosen = [str(example.get("digest")) for example in selected]
+    if not set(chosen) <= by_digest.keys() or len(set(chosen)) < len(chosen):
+        raise ConfigError("choice: the selector gave an example twice, or one that it was not given; fix it")
+    return [by_digest[digest] for digest in chosen]
+
+
+def _call_selector(call: Callable[[], T]) -> T:
+    """Call a user's selector; re-raise its exceptions as a ConfigError that names it."""
+    try:
+        return call()
+    except Exception as error:
+        raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; fix it") from error
+
+
+def shuffle_examples(examples: Iterable[ExampleFields], seed: int) -> list[ExampleFields]:
+    """Return examples in an order that depends on the seed alone, not on the order of the input."""
+    return sorted(examples, key=lambda example: digest_of([seed, example["digest"]]))
+
+
+def _shuffle_scores(scores: Iterable[float], seed: int) -> list[float]:
+    return sorted(scores, key=lambda score: digest_of([seed, float(score)]))

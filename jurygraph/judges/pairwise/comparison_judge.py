@@ -1,0 +1,275 @@
+"""Judges that compare responses: pairs in both orders, or a whole group in one order and in reverse."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from string import ascii_uppercase
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import AfterValidator, Field, create_model
+
+from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
+from jurygraph.agents.judging.forms import Quotes, Reason
+from jurygraph.agents.judging.quotations import check_off_loop, shorten_quotes, verify_quotes
+from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
+from jurygraph.errors import ConfigError
+from jurygraph.models.faults import Fault
+from jurygraph.prompts import load_prompt
+from jurygraph.safety.evidence import SearchableText, aread_text
+from jurygraph.schema import Evidence, Failure, FrozenModel, Layer, Question, Response, Scope, TaskView, Verdict
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import ParsedReply
+
+
+class LocatedQuotations:
+    """Quotations of a reply, located in the responses as they are shown."""
+
+    def __init__(self, quotations: Sequence[str], texts: Sequence[SearchableText]) -> None:
+        unique = list(dict.fromkeys(quotation for quotation in quotations if quotation.strip()))
+        verified = [verify_quotes(unique, text) for text in texts]
+        self._evidence = [evidence for evidence, _ in verified]
+        self._lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
+
+    @property
+    def has_evidence(self) -> bool:
+        """True if at least one quotation occurs in a response and is valid evidence."""
+        return any(self._evidence)
+
+    @property
+    def unverified(self) -> str:
+        """The quotations without a valid location, with the reason; empty if there are none."""
+        return f"{shorten_quotes(self._lost)} ({_NOWHERE})" if self._lost else ""
+
+    def evidence(self, index: int, source: str = "response") -> tuple[Evidence, ...]:
+        """Return the quotations from the response at an index, each passage once."""
+        return tuple(passage.model_copy(update={"source": source}) for passage in self._evidence[index])
+
+
+MOST_SHOWN = 20
+"""Most responses in one prompt."""
+USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
+
+
+class ComparisonJudge(Evaluator):
+    """Ask a model to compare responses, which are named A, B and so on in its prompt.
+
+    If `safety.evidence` is on in the config, a reply that prefers a response needs a quotation that occurs in one of
+    the responses shown. A reply without one is returned to the model once, and then becomes a failed verdict of cause
+    `response`. A `compact` profile gives neither reasons nor quotations, so that its verdicts have no evidence.
+
+    Args:
+        criterion: what is compared, in a sentence; by default, which response serves the task better.
+        profile: `full`, or `compact` for fewer tokens.
+    """
+
+    layer: Layer = "model"
+    uses_model = True
+    prompt: ClassVar[str]
+
+    def __init__(self, criterion: str = USUAL, profile: Profile = "full") -> None:
+        if not isinstance(criterion, str) or not criterion.strip():
+            raise ConfigError(f"{self.name}: criterion is a sentence that says what is compared, not {criterion!r}")
+        if profile not in get_args(Profile):
+            raise ConfigError(f"{self.name}: profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
+        self._criterion, self._compact = criterion, profile == "compact"
+        self._prompt = load_prompt(self.prompt)
+        self.version = f"1 prompt {self._prompt.full_version}"
+
+    @abstractmethod
+    def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
+        """Return the pydantic model of the reply about responses of these names."""
+
+    @abstractmethod
+    def has_preference(self, reply: Any) -> bool:
+        """Return True if a reply prefers one response to another, and so needs a quotation."""
+
+    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """Return prompt variables in addition to task, responses and criterion."""
+        return {}
+
+    async def ask_model(
+        self, inputs: EvaluatorInput, responses: Sequence[Response]
+    ) -> "tuple[ParsedReply[Any], LocatedQuotations] | Verdict":
+        """Return the reply on the responses in this order with its quotations, or a failed verdict without a reply."""
+        gateway = inputs.client
+        assert gateway is not None, "a model is required"
+        names = tuple(ascii_uppercase[: len(responses)])
+        reply_model: type[Any] = self.reply_model(names, self._compact)
+        named_responses = [
+            {"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)
+        ]
+        own_variables = {
+            "responses": named_responses,
+            "criterion": self._criterion,
+            "compact": self._compact,
+            **self.prompt_variables(names),
+        }
+        request = gateway.request(
+            self._prompt, reply_model, {**shared_prompt_variables(inputs), **own_variables}, sample=inputs.sample
+        )
+        texts = [await aread_text(response.text) for response in responses]
+        needs_evidence = gateway.safety.evidence and not self._compact
+        try:
+            flaw = (
+                check_off_loop(
+                    partial(self._check_quotations, texts), sum(len(response.text) for response in responses)
+                )
+                if needs_evidence
+                else None
+            )
+            judged = await gateway.judge(request, reply_model, flaw)
+        except Fault as fault:
+            return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
+        quoted = _find_quotations(judged.value, texts)
+        if needs_evidence and self.has_preference(judged.value) and not quoted.has_evidence:
+            message = f"the judge prefers a response, {_describe_missing(quoted)}"
+            failure = Failure(cause="response", kind="unsupported", message=message)
+            return Verdict(
+                status="failed", failure=failure, reason=reason_with_notes(judged.value, quoted), call=judged.call.id
+            )
+        return judged, quoted
+
+    def _check_quotations(self, texts: Sequence[SearchableText], reply: Any) -> str | None:
+        """Return a message about a reply that prefers a response and has no quotation from any, None if it is valid."""
+        quoted = _find_quotations(reply, texts)
+        if quoted.has_evidence or not self.has_preference(reply):
+            return None
+        hint = "quote from a response letter by letter, eight letters or more, or decide anew"
+        return f"a response is preferred, {_describe_missing(quoted)}; {hint}"
+
+
+def reason_with_notes(reply: Any, quoted: LocatedQuotations) -> str:
+    """Return the reason in a reply, with a note on its quotations that occur in no response."""
+    reason: str = getattr(reply, "reason", "")
+    return f"{reason} [lost: {quoted.unverified}]" if quoted.unverified else reason
+
+
+def _find_quotations(reply: Any, texts: Sequence[SearchableText]) -> LocatedQuotations:
+    return LocatedQuotations(getattr(reply, "quotes", ()), texts)
+
+
+def _describe_missing(quoted: LocatedQuotations) -> str:
+    return f"and quotes {quoted.unverified}" if quoted.unverified else "and nothing is quoted for it"
+
+
+OPPONENT = "opponent"
+"""Source of evidence from the response with which a verdict compares its own."""
+_NOWHERE = "in no response, too short, or cut within a word or number"
+
+
+Preferred = Literal["A", "B", "tie"]
+_SCORES: dict[Preferred, tuple[float, str]] = {"A": (1.0, "first"), "B": (0.0, "second"), "tie": (0.5, "tie")}
+
+
+# No docstrings: they would be part of the schema in the prompt. Class names appear in messages about missing fields.
+
+
+class PreferenceReply(FrozenModel):
+    reason: Reason
+    quotes: Quotes
+    preferred: Preferred
+
+
+class BarePreferenceReply(FrozenModel):
+    preferred: Preferred
+
+
+class Pairwise(ComparisonJudge):
+    """Preference between two responses, from the side of the first: 1 for the first, 0 for the second, 0.5 for a tie.
+
+    Each ordered pair takes a call, G (G - 1) calls for G responses, so that the effect of the order can be measured.
+    Quotations from the second response are evidence of source `opponent`.
+    """
+
+    name = "pairwise"
+    scope: Scope = "pair"
+    prompt = "pair"
+    combiner = "win-share"
+
+    def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
+        return BarePreferenceReply if compact else PreferenceReply
+
+    def has_preference(self, reply: Any) -> bool:
+        return bool(reply.preferred != "tie")
+
+    async def answer(self, inputs: EvaluatorInput) -> Verdict:
+        reply = await self.ask_model(inputs, inputs.responses)
+        if isinstance(reply, Verdict):
+            return reply
+        judged, quoted = reply
+        score, native = _SCORES[judged.value.preferred]
+        return Verdict(
+            score=score,
+            met=native == "first",
+            native=native,
+            reason=reason_with_notes(judged.value, quoted),
+            evidence=(*quoted.evidence(0), *quoted.evidence(1, OPPONENT)),
+            call=judged.call.id,
+        )
+
+
+class Listwise(ComparisonJudge):
+    """Rank of each response in a ranking of a group of G without ties, as (G - rank) / (G - 1).
+
+    A group takes two calls: one shows it in an order that depends on the content, the other in reverse. A group of more
+    than 20 is not sent to the model, and its verdicts are failed: in a list of that length, the position decides the
+    rank.
+    """
+
+    name = "listwise"
+    scope: Scope = "group"
+    prompt = "listing"
+    combiner = "rank-share"
+
+    def question(self, view: TaskView, subject: str | None = None, **fields: Any) -> Question:
+        return super().question(view, subject, **{"samples": 2, **fields})
+
+    def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
+        return _ranking_model(tuple(names), compact)
+
+    def has_preference(self, reply: Any) -> bool:
+        return True
+
+    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+        return {"names": tuple(names)}
+
+    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        size = len(inputs.responses)
+        if size > MOST_SHOWN:
+            advice = "score smaller groups, or compare by `pairwise`"
+            return Verdict.fail("too-many", f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}")
+        order = range(size) if inputs.sample % 2 == 0 else range(size - 1, -1, -1)
+        reply = await self.ask_model(inputs, [inputs.responses[index] for index in order])
+        if isinstance(reply, Verdict):
+            return reply
+        judged, quoted = reply
+        names, reason = sorted(judged.value.ranking), reason_with_notes(judged.value, quoted)
+        verdicts: dict[int, Verdict] = {}
+        for position, index in enumerate(order):
+            rank = 1 + judged.value.ranking.index(names[position])
+            verdicts[index] = Verdict(
+                score=(size - rank) / (size - 1),
+                native=float(rank),
+                scale=(float(size), 1.0),
+                reason=reason,
+                evidence=quoted.evidence(position),
+                call=judged.call.id,
+            )
+        return [verdicts[index] for index in range(size)]
+
+
+@lru_cache(maxsize=MOST_SHOWN * 2)
+def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
+    """Return the pydantic model of the reply: every name once, the best first."""
+
+    def each_once(ranking: tuple[str, ...]) -> tuple[str, ...]:
+        if sorted(ranking) != list(names):
+            raise ValueError(f"the ranking is {', '.join(ranking)}: name each of {', '.join(names)} once")
+        return ranking
+
+    label: Any = Literal[names]
+    exact_length = Field(min_length=len(names), max_length=len(names))
+    ranking_type = Annotated[tuple[label, ...], exact_length, AfterValidator(each_once)]
+    explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
+    return create_model("RankingReply", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...))

@@ -1,0 +1,270 @@
+"""Turn pydantic's first error into a message: a field, a problem and a remedy."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
+
+Path = tuple[str | int, ...]
+
+_MAX_COMPARED = 10_000
+_FIELD_PREFIX = re.compile(r"`([\w.\[\]]+)` ")
+MAX_INT_BITS = 1023
+"""Bits of a whole number that fits a 64-bit float for certain."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One error: the path of the value, the problem, and what would be right."""
+
+    path: Path
+    problem: str
+    remedy: str | None = None
+
+    def __str__(self) -> str:
+        return self.problem if self.remedy is None else f"{self.problem}; {self.remedy}"
+
+    @property
+    def field(self) -> str:
+        """The path in its usual notation, with long steps shortened."""
+        return shorten(format_path(tuple(s if isinstance(s, int) else shorten(s) for s in self.path)), 200)
+
+
+def describe_validation_error(error: ValidationError, model: type[BaseModel], value: Any) -> Problem:
+    """Describe why `value` does not validate as `model`.
+
+    An unknown key comes first: it often explains a missing field.
+    """
+    errors = error.errors(include_url=False)
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    path, invalid = _locate(first, value)
+    alternatives = [e for e in errors if _locate(e, value)[0][: len(path)] == path]
+    deepest = max(alternatives, key=lambda e: len(_locate(e, value)[0]))
+    if first["type"] != "extra_forbidden" and len(_locate(deepest, value)[0]) > len(path):
+        return _describe_error(deepest, *_locate(deepest, value), model)
+    expected = dict.fromkeys(_EXPECTED[e["type"]] for e in alternatives if e["type"] in _EXPECTED)
+    if len(expected) > 1:
+        return Problem(path, f"is {describe_value(invalid)}", f"write {' or '.join(expected)}")
+    return _describe_error(first, path, invalid, model)
+
+
+def first_validation_error(error: ValidationError) -> str:
+    """Return the first validation error in one line."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else str(first["msg"])
+
+
+def format_path(path: Path) -> str:
+    """Return a path in its usual notation: `responses[2].text`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
+    """Return a question for the nearest known name, "did you mean …?"; None if no name is near."""
+    similar = nearest_name(name, known)
+    return None if similar is None else f"did you mean {shorten(similar)}?"
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most similar; None if no name is near."""
+    return next(iter(difflib.get_close_matches(name, islice(known, _MAX_COMPARED), n=1, cutoff=0.5)), None)
+
+
+def describe_value(value: Any) -> str:
+    """Describe the type of a value, with the beginning of it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
+        return "a number too large for a 64-bit float"
+    if isinstance(value, int | float):
+        return f"the number {shorten(str(value))}" if math.isfinite(value) else "not a finite number"
+    if isinstance(value, str):
+        return f"the text {quote(value)}"
+    if value is None:
+        return "null"
+    return "an object" if isinstance(value, Mapping) else "a list"
+
+
+def quote(name: str) -> str:
+    """Return the beginning of a name, in quotes."""
+    return repr(shorten(name))
+
+
+def shorten(text: str, limit: int = 60) -> str:
+    """Return the beginning of a long text."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+_EXPECTED = {
+    "string_type": "text, in quotes",
+    "float_type": "a number, without quotes",
+    "int_type": "a whole number, without quotes",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false, without quotes",
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "none_required": "null",
+}
+
+_TECHNICAL_WORDS = {"Line", "Use", "Config", "Reply", "Spec"}
+
+_BOUNDS = {
+    "greater_than": ("gt", "write a number above {}"),
+    "greater_than_equal": ("ge", "write a number of {} or more"),
+    "less_than": ("lt", "write a number below {}"),
+    "less_than_equal": ("le", "write a number of {} or less"),
+    "too_short": ("min_length", "give it at least {}"),
+    "too_long": ("max_length", "give it at most {}"),
+}
+
+
+def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
+    """Return the path of an error through the value itself, and the value there.
+
+    The path lacks pydantic's names for branches of a union.
+    """
+    path: list[str | int] = []
+    for step in error["loc"]:
+        if _has_step(value, step):
+            value = value[step]
+            path.append(step)
+    if error["type"] == "missing":
+        path.append(error["loc"][-1])
+    if error["loc"][-1:] == ("[key]",):  # the error is in a key itself
+        value = path[-1]
+    return tuple(path), value
+
+
+def _has_step(value: Any, step: str | int) -> bool:
+    if isinstance(value, list | tuple):
+        return isinstance(step, int) and step < len(value)
+    return isinstance(value, Mapping) and step in value
+
+
+def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
+    kind, context = error["type"], error.get("ctx", {})
+    if kind in _EXPECTED:
+        return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
+    if kind in _BOUNDS:
+        key, remedy = _BOUNDS[kind]
+        size = (
+            f"has {context['actual_length']} entries" if "actual_length" in context else f"is {describe_value(value)}"
+        )
+        return Problem(path, size, remedy.format(f"{context[key]:g}"))
+    return _DESCRIBERS.get(kind, _describe_other)(error, path, value, model)
+
+
+def _describe_missing(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
+    if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
+        return Problem(path[:-1], f"is a list of {len(value)}", "write a pair of two")
+    name = _readable_name(_owners(error, path, model)[0].__name__)
+    return Problem(path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it")
+
+
+def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]) -> Problem:
+    known = dict.fromkeys(name for owner in _owners(error, path, model) for name in owner.model_fields)
+    return Problem(path, "unknown", did_you_mean(str(path[-1]), known) or f"known here: {', '.join(known)}")
+
+
+def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
+    context = error.get("ctx", {})
+    expected = str(context.get("expected", context.get("expected_tags")))
+    similar = nearest_name(str(value), re.findall(r"'([^']*)'", expected))
+    hint = f"did you mean {similar}? " if similar else ""
+    return Problem(path, f"is {describe_value(value)}", f"{hint}write {expected}")
+
+
+def _describe_tag(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
+    key = str(error.get("ctx", {})["discriminator"]).strip("'")
+    if error["type"] == "union_tag_not_found":
+        return Problem((*path, key), "is missing", f"say which `{key}` it is")
+    return _describe_choice(error, (*path, key), value[key], model)
+
+
+def _describe_empty(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> Problem:
+    return Problem(path, "is empty", "write at least one character")
+
+
+def _describe_too_long(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
+    most = error.get("ctx", {})["max_length"]
+    return Problem(path, f"has {len(value)} characters", f"write at most {most}")
+
+
+def _describe_not_finite(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> Problem:
+    return Problem(path, "is not a finite number", "write a number that a 64-bit float can hold")
+
+
+def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel]) -> Problem:
+    """Return a validator's own message; if it begins with a field in backquotes, the error is about that field."""
+    message = str(error.get("ctx", {}).get("error", error["msg"]))
+    field = _FIELD_PREFIX.match(message)
+    return Problem(path, message) if field is None else Problem((*path, *_parse_path(field[1])), message[field.end() :])
+
+
+def _parse_path(field: str) -> Path:
+    """Parse a path in its usual notation."""
+    return tuple(int(step) if step.isdigit() else step for step in re.findall(r"\w+", field))
+
+
+def _describe_other(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
+    return Problem(path, f"is {describe_value(value)}", error["msg"])
+
+
+_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Problem]] = {
+    "missing": _describe_missing,
+    "extra_forbidden": _describe_unknown,
+    "literal_error": _describe_choice,
+    "union_tag_invalid": _describe_tag,
+    "union_tag_not_found": _describe_tag,
+    "string_too_short": _describe_empty,
+    "string_too_long": _describe_too_long,
+    "finite_number": _describe_not_finite,
+    "value_error": _describe_custom,
+}
+
+
+def _readable_name(name: str) -> str:
+    """Return the name of a model in ordinary words, as in "response" for `ResponseLine`."""
+    words = [word for word in re.findall(r"[A-Z][a-z]*", name) if word not in _TECHNICAL_WORDS]
+    return " ".join(words).lower() or "config"
+
+
+def _owners(error: ErrorDetails, path: Path, model: type[BaseModel]) -> list[type[BaseModel]]:
+    """Return the models that may have the field of an error: of a union, those that the error's location names."""
+    models = _models_at(model, path[:-1]) or [model]
+    return [m for m in models if not {m.__name__, *_tags(m)}.isdisjoint(error["loc"])] or models
+
+
+def _tags(model: type[BaseModel]) -> list[Any]:
+    """Return the values of a model's literal fields, such as `kind`."""
+    annotations = [field.annotation for field in model.model_fields.values()]
+    return [tag for annotation in annotations if get_origin(annotation) is Literal for tag in get_args(annotation)]
+
+
+def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
+    """Return the models that may occur at a path, by the annotations of a model."""
+    from pydantic import BaseModel  # imported lazily: most commands only shorten texts
+
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        if not path:
+            return [annotation]
+        field = annotation.model_fields.get(str(path[0]))
+        return [] if field is None else _models_at(field.annotation, path[1:])
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin in (Union, UnionType):
+        return [model for part in parts for model in _models_at(part, path)]
+    if origin in (tuple, dict) and path:
+        return _models_at(parts[origin is dict], path[1:])
+    return _models_at(parts[0], path) if hasattr(annotation, "__metadata__") else []

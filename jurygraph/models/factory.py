@@ -1,0 +1,145 @@
+"""Open a gateway for the config's `model`.
+
+none                                    no model: questions for a model are skipped
+openai-compatible:URL#model             any server with OpenAI's protocol (vLLM, SGLang, llama.cpp, …)
+gguf:PATH                               a GGUF file, run in process by llama.cpp (extra `local`)
+replay:PATH                             recorded calls
+langchain:package.module.name           the user's own langchain-core chat model
+provider/model                          any provider of litellm
+"""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.models.backend import Backend
+from jurygraph.models.budget import Budget, Price, price_of
+from jurygraph.models.cache import Cache, default_folder
+from jurygraph.models.circuit_breaker import CircuitBreaker
+from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.limiter import Limiter
+from jurygraph.models.recording import Recorder
+from jurygraph.models.retries import RetryPolicy
+from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.schema import CallsConfig
+
+FREE_PRICE = Price(input=0.0, output=0.0)
+_FREE_KINDS = ("gguf", "replay")
+_UNCACHED = ("gguf", "replay", "langchain")
+"""Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
+
+_SLOTS = 4
+"""Most requests that a gguf model processes in parallel: each needs memory for its context."""
+
+_FIXED_FORMS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
+PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
+
+
+def open_gateway(
+    model: str,
+    config: CallsConfig,
+    *,
+    max_cost: float | None = None,
+    max_calls: int | None = None,
+) -> Gateway:
+    """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it."""
+    backend = open_backend(model, config)
+    redactor = process_redactor(backend.secrets)
+    if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
+        raise ConfigError("model: the server's address contains a secret, which calls would store; pass it separately")
+    kind = model.partition(":")[0]
+    price = (
+        FREE_PRICE
+        if kind in _FREE_KINDS
+        else price_of(backend.model, config.prices, _PRICE_TABLES.get(backend.provider))
+    )
+    if max_cost is not None and price is None:
+        hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
+        raise ConfigError(f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}")
+    return Gateway(
+        backend,
+        Limiter(config.concurrency, config.requests_per_minute, config.tokens_per_minute),
+        RequestLimits(config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)),
+        price=price,
+        breaker=CircuitBreaker(config.outage.after, config.outage.wait),
+        budget=Budget(max_cost, max_calls),
+        cache=Cache(default_folder()) if config.cache and kind not in _UNCACHED else None,
+        recorder=None if config.record is None else Recorder(Path(config.record), redactor),
+        redactor=redactor,
+    )
+
+
+def open_backend(model: str, config: CallsConfig) -> Backend:
+    """Return the backend of a config's `model`. Raises `ConfigError`."""
+    kind, _, rest = model.partition(":")
+    try:
+        if config.form is not None and kind in _FIXED_FORMS:
+            raise ConfigError(f"calls.form: {_FIXED_FORMS[kind]}, so leave the form out")
+        if kind in _BACKENDS:
+            return _BACKENDS[kind](rest, config)
+        if PROVIDER_MODEL.fullmatch(model):
+            from jurygraph.models.backends.litellm import LiteLLM
+
+            return LiteLLM(model, form=config.form)
+    except (ValueError, InputError) as error:
+        raise ConfigError(f"model: {error}") from error
+    prefix = model.partition("://")[0]  # the rest may contain a key
+    choices = (
+        "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name or provider/model"
+    )
+    raise ConfigError(f"model: {prefix!r} is not a model; write {choices}")
+
+
+def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
+    """Split `URL#model`. Raises `ValueError`, with an example of a model, if one of them is missing."""
+    url, _, model = rest.partition("#")
+    if not url or not model:
+        raise ValueError(f"openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#{example}")
+    return url, model
+
+
+def _open_openai_compatible(rest: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.openai_compatible import OpenAICompatible
+
+    url, model = split_url_and_model(rest, "qwen")
+    key = os.environ.get(config.key) or None
+    return OpenAICompatible(url, model, key, form=config.form or "native", connections=config.concurrency)
+
+
+def _open_gguf(rest: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.gguf import Gguf
+
+    return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
+
+
+def _open_replay(rest: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.replay import Replay
+
+    path, _, which = rest.partition("#")
+    return Replay(Path(path), which or None)
+
+
+def _open_langchain(rest: str, config: CallsConfig) -> Backend:
+    from jurygraph.models.backends.chat_model import ChatModel
+
+    return ChatModel(rest)
+
+
+_BACKENDS: Mapping[str, Callable[[str, CallsConfig], Backend]] = {
+    "openai-compatible": _open_openai_compatible,
+    "gguf": _open_gguf,
+    "replay": _open_replay,
+    "langchain": _open_langchain,
+}
+
+
+def _litellm_price(model: str) -> Price | None:
+    from jurygraph.models.backends.litellm import price
+
+    return price(model)
+
+
+_PRICE_TABLES: Mapping[str, Callable[[str], Price | None]] = {"litellm": _litellm_price}
+"""Built-in price tables by provider, for models whose price is not in the config."""

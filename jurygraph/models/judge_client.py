@@ -1,0 +1,194 @@
+"""Send one group's requests to its model: structured replies, one deadline, and a record of every call."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, JsonValue
+
+from jurygraph.models.faults import Fault
+from jurygraph.models.gateway import Gateway
+from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request
+from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
+from jurygraph.prompts import Prompt, RenderOptions
+from jurygraph.schema import Call, SafetyConfig
+
+R = TypeVar("R")
+T = TypeVar("T", bound=BaseModel)
+ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
+"""A check of a reply: returns a message about an error in it, or None if it is valid."""
+
+DEFENDED = SafetyConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReply(Generic[T]):
+    """A reply that validates as the requested pydantic model, and its call."""
+
+    value: T
+    reply: Reply
+    call: Call
+
+
+class JudgeClient:
+    """The model requests of one group, or one task. `calls` are all calls, new or cached, by id.
+
+    `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        parameters: Mapping[str, JsonValue],
+        safety: SafetyConfig = DEFENDED,
+        key: bytes = b"",
+        sink: CallSink | None = None,
+    ) -> None:
+        self.calls: dict[str, Call] = {}
+        self.safety = safety
+        self._render_options = RenderOptions(safety.fence, safety.reminder, key)
+        self._gateway = gateway
+        self._sink = sink
+        self._parameters = parameters
+        self._deadline_time: float | None = None
+
+    @property
+    def model(self) -> str:
+        """The provider's name of the model."""
+        return self._gateway.backend.model
+
+    def request(
+        self,
+        prompt: Prompt,
+        reply_model: type[BaseModel],
+        variables: Mapping[str, Any],
+        *,
+        sample: int = 0,
+        logprobs: bool = False,
+        max_reply_tokens: int = 0,
+    ) -> Request:
+        """Build a request without sending it. Equal arguments give an equal request.
+
+        `max_reply_tokens` is the number of tokens that the reply may use, if that is more than the config's
+        `max_tokens`.
+        """
+        backend, capabilities = self._gateway.backend, self._gateway.backend.capabilities
+        rendered = prompt.render(self._render_options, **variables)
+        request = Request.model_construct(  # all parts are validated already, and validating a schema is slow
+            provider=backend.provider,
+            endpoint=backend.endpoint,
+            model=backend.model,
+            messages=rendered.messages,
+            parameters=self._request_parameters(logprobs and capabilities.logprobs, max_reply_tokens),
+            answer=_cached_schema(reply_model),
+            form=capabilities.form,
+            prompt=prompt.id,
+            prompt_version=prompt.full_version,
+            sample=sample,
+            marks=rendered.marks,
+        )
+        return with_instructions(request) if capabilities.form == "instructed" else request
+
+    def _request_parameters(self, logprobs: bool, max_reply_tokens: int) -> dict[str, JsonValue]:
+        """Return the parameters of a request, without log probabilities if the config turns them off."""
+        parameters: dict[str, JsonValue] = {
+            "temperature": 0.0,
+            "max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens),
+        }
+        if logprobs:
+            parameters |= {"logprobs": True, "top_logprobs": self._gateway.backend.capabilities.top_logprobs}
+        parameters |= self._parameters
+        if not parameters.get("logprobs"):
+            parameters = {name: value for name, value in parameters.items() if name not in ("logprobs", "top_logprobs")}
+        return parameters
+
+    async def judge(
+        self, request: Request, reply_model: type[T], check: "ReplyCheck[T] | None" = None
+    ) -> ParsedReply[T]:
+        """Return the reply parsed as `reply_model`; a malformed reply is sent back to the model once for repair.
+
+        So is a reply for which `check` returns a message; if its repair is malformed, the first reply counts. A slow
+        `check` is a coroutine function, so that the event loop continues.
+
+        Raises `Fault`; its `call` is the call with the malformed reply.
+        """
+        first = await self._ask(request)
+        try:
+            judged = self._read_reply(first, reply_model)
+        except Fault as fault:
+            if fault.kind != "malformed":
+                self._gateway.drop_from_cache(first.call.id)
+                raise
+            return await self._replace_unusable(first, repair_request(request, first.reply, fault), reply_model)
+        message = check(judged.value) if check else None
+        if isinstance(message, Awaitable):
+            message = await message
+        if message is None:
+            return judged
+        try:
+            return await self._ask_for_repair(
+                repair_request(request, first.reply, Fault("malformed", message)), reply_model, first.call
+            )
+        except Fault as fault:
+            if fault.cause == "infrastructure":
+                fault.call = first.call.id  # the first call was paid for
+                raise
+            return judged
+
+    async def _replace_unusable(
+        self, first: AnsweredCall, repair_request: Request, reply_model: type[T]
+    ) -> ParsedReply[T]:
+        """Return the repaired reply in place of an unusable one."""
+        try:
+            return await self._ask_for_repair(repair_request, reply_model, first.call)
+        except Fault as fault:
+            if fault.call is not None:
+                self._gateway.drop_from_cache(fault.call)
+            fault.call = fault.call or first.call.id
+            self._gateway.drop_from_cache(first.call.id)
+            raise
+
+    async def _ask_for_repair(self, repair_request: Request, reply_model: type[T], first: Call) -> ParsedReply[T]:
+        second = await self._ask(repair_request)
+        call = second.call.model_copy(update={"repairs": first.id})
+        self.calls[call.id] = call
+        return self._read_reply(AnsweredCall(second.reply, call), reply_model)
+
+    def _read_reply(self, answered: AnsweredCall, reply_model: type[T]) -> ParsedReply[T]:
+        try:
+            return ParsedReply(
+                parse_reply(answered.reply, reply_model, self.safety.whole_reply), answered.reply, answered.call
+            )
+        except Fault as fault:
+            fault.call = answered.call.id
+            raise
+
+    async def _ask(self, request: Request) -> AnsweredCall:
+        answered = await self._gateway.ask(request, self._deadline(), self._sink)
+        self.calls[answered.call.id] = answered.call
+        return answered
+
+    def _deadline(self) -> float | None:
+        """Return the deadline as a time of the running loop, counted from the group's first request."""
+        if self._deadline_time is None and self._gateway.limits.deadline is not None:
+            self._deadline_time = asyncio.get_running_loop().time() + self._gateway.limits.deadline
+        return self._deadline_time
+
+
+async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:
+    """Await all of these and return their results.
+
+    The first error is raised after all have ended, so that replies that were paid for are kept.
+    """
+    results = await asyncio.gather(*awaitables, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
+
+
+@lru_cache(maxsize=64)
+def _cached_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
+    return answer_schema(reply_model)

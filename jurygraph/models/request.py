@@ -1,0 +1,121 @@
+"""Requests to a model, its replies, and the permanent storage for both, in the same types for every backend."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol
+
+from pydantic import Field, JsonValue
+
+from jurygraph.schema import Call, FrozenModel, Message
+from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
+
+Form = Literal["native", "grammar", "instructed", "text"]
+"""Method that makes a reply match its schema.
+
+By the endpoint (`native`), by a grammar in the engine, by instructions in the messages; or `text`, without a schema.
+"""
+
+
+class Request(FrozenModel):
+    """One request to a model. Its `digest` is its identity: the key of cache, resume, trace and replay.
+
+    `parameters` are all settings for the provider besides the messages (temperature, max_tokens, logprobs, seed, …).
+    `answer` is the full JSON schema of the reply, or None for free text. `sample` distinguishes repetitions. `marks`
+    are those of the fences in the messages; they depend on the project's key, while the identity of a request does not.
+    """
+
+    provider: Id
+    endpoint: str | None = None
+    model: Id
+    messages: tuple[Message, ...] = Field(min_length=1)
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    answer: dict[str, JsonValue] | None = None
+    form: Form = "text"
+    prompt: str | None = None
+    prompt_version: str | None = None
+    sample: Count = 0
+    marks: tuple[Id, ...] = Field(default=(), exclude_if=lambda marks: not marks)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of `to_identity()`."""
+        return digest_of(self.to_identity())
+
+    def to_identity(self) -> dict[str, Any]:
+        """Return the fields as `to_dict` does, with each fence mark replaced by its number: the key has no effect."""
+        plain = self.to_dict()
+        if self.marks:
+            del plain["marks"]
+            for message in plain["messages"]:
+                message["content"] = _replace_marks(message["content"], self.marks)
+        return plain
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
+        fields = {name: getattr(self, name) for name in Request.model_fields}
+        fields["messages"] = [{"role": message.role, "content": message.content} for message in self.messages]
+        fields["marks"] = list(self.marks)
+        if not self.marks:
+            del fields["marks"]
+        return fields
+
+
+def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
+    """Split a text at its marks and insert their numbers, so that no two different texts give the same list."""
+    pieces: list[str | int] = [text]
+    for number, mark in enumerate(marks):
+        if mark in text:
+            pieces = [part for piece in pieces for part in _split_piece(piece, mark, number)]
+    return pieces
+
+
+def _split_piece(piece: str | int, mark: str, number: int) -> Sequence[str | int]:
+    if isinstance(piece, int) or mark not in piece:
+        return (piece,)
+    first, *rest = piece.split(mark)
+    return [first, *(part for text in rest for part in (number, text))]
+
+
+class Token(FrozenModel):
+    """A token of a reply, its log probability, and the alternatives at its position, the most likely first.
+
+    Alternatives are kept where they are informative: where a value of a JSON text begins, and everywhere in other
+    texts.
+    """
+
+    text: str
+    logprob: Number
+    others: tuple[tuple[str, Number], ...] = ()
+
+
+class Reply(FrozenModel):
+    """A model's reply. `finish` is the provider's word for why it ended: `stop`, `length`, `content_filter`, …
+
+    `refusal` is the text of a refusal. `served` is the model version that answered. `tokens` are present if log
+    probabilities were requested and returned. Token counts are None if the provider does not report them.
+    """
+
+    text: str
+    finish: str | None = None
+    refusal: str | None = None
+    served: str | None = None
+    tokens_in: Count | None = None
+    tokens_out: Count | None = None
+    tokens: tuple[Token, ...] = ()
+
+
+class AnsweredCall(NamedTuple):
+    """A reply, and its call."""
+
+    reply: Reply
+    call: Call
+
+
+class CallSink(Protocol):
+    """Store calls, so that a resumed run repeats no request."""
+
+    def find(self, key: str) -> AnsweredCall | None:
+        """Return the stored call whose request has this digest, if there is one."""
+
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
+        """Store a call; it is durable when this returns."""

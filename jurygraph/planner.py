@@ -1,0 +1,154 @@
+"""Prepare and estimate the work of a jury: read profiles, annotate rubrics, list the requests of a dry run."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from jurygraph.agents.profile import read_profiles
+from jurygraph.errors import ConfigError, ModelError
+from jurygraph.graphs import annotate, prepare, score
+from jurygraph.graphs.execution import run_isolated
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
+from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext
+from jurygraph.group import Group, check_group
+from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
+from jurygraph.safety.known_secrets import redacted_errors
+from jurygraph.schema import Plan, Response, Rubric, Task
+
+if TYPE_CHECKING:
+    from jurygraph.models.gateway import Gateway
+    from jurygraph.models.request import CallSink, Request
+    from jurygraph.schema.profile import Profiles, ProfilesLine
+
+T = TypeVar("T")
+
+
+class Planner:
+    """Read profiles, annotate rubrics and estimate requests with the evaluators and the model of a jury.
+
+        with Jury.from_config("jury.yaml") as jury:
+            rubric = Planner(jury).annotate(task)
+
+    The `estimate` methods send nothing: replies that a `sink` or the cache has are used, and the other requests are
+    returned.
+    """
+
+    def __init__(self, jury: Jury) -> None:
+        self._jury = jury
+        self._config = jury.config
+
+    async def aread_profiles(self, task: Task) -> "Profiles | None":
+        """Return what the model reads from the task's profiles in text; None if no profile has to be read.
+
+        Raises the errors of `Jury.aprepare`, and ConfigError with model none.
+        """
+        client = self._jury.context.with_model(self._jury.gateway).judge_client
+        if client is None:
+            raise ConfigError("model: none reads no profiles; name one in the config or with --model")
+        with redacted_errors(self._jury.context.secrets):
+            return await run_isolated(lambda: read_profiles(task, None, client), self._config.langsmith)
+
+    async def aannotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
+        """Return a task's rubric with its graph, annotated by the config's `annotation`; known edges are kept.
+
+        `reviewed` is the rubric as a person reviewed it; its edges replace those of the task. Raises PlanError if the
+        task has no rubric, ConfigError for an unknown domain, ModelError or BudgetExceeded if the model gave no answer.
+        """
+        return await self._annotate_with(self._jury.gateway, task, reviewed)
+
+    def annotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
+        """Run `aannotate` for callers without an event loop."""
+        return self._jury.loop.run(self.aannotate(task, reviewed))
+
+    async def aestimate_annotation(
+        self, task: Task, reviewed: Rubric | None = None
+    ) -> "tuple[Rubric | None, list[Request]]":
+        """Return the rubric as `aannotate` does if the cache has all replies, else None and the first requests.
+
+        Raises PlanError and ConfigError.
+        """
+        return await self._dry_run(lambda gateway: self._annotate_with(gateway, task, reviewed), None)
+
+    async def aestimate_plan(
+        self, task: Task, profiles: "ProfilesLine | None" = None, sink: "CallSink | None" = None
+    ) -> "tuple[Plan | None, list[Request]]":
+        """Return the plan as far as it needs no new reply of a model, and the first requests that it would send.
+
+        Where a model must read profiles first, there is no plan. Where it must annotate a rubric, the plan has no
+        graph, which changes no question. Raises PlanError.
+        """
+        start, context = PrepareState(task=task, profiles_line=profiles), self._jury.context
+        plan, first = await self._dry_run(lambda gateway: _plan_directly(start, context.with_model(gateway)), sink)
+        if plan is None and self._config.annotation is not None:
+            plain = replace(context, config=self._config.model_copy(update={"annotation": None}))
+            plan, _ = await self._dry_run(lambda gateway: _plan_directly(start, plain.with_model(gateway)), sink)
+        return plan, first
+
+    async def aestimate_requests(
+        self,
+        task: Task,
+        responses: Sequence[Response],
+        plan: Plan | None = None,
+        known_results: KnownResults = NO_KNOWN_RESULTS,
+    ) -> "list[Request]":
+        """Return the requests for scoring a group, as far as they depend on no reply of the model.
+
+        Evaluators without a model do run, because their verdicts may decide if a model is needed. Raises InputError
+        like `Jury.ascore`.
+        """
+        if self._jury.gateway is None:
+            return []
+        first: list[Request] = []
+        if plan is None:
+            plan, first = await self.aestimate_plan(task)
+            if plan is None:
+                return first
+        from jurygraph.models.dry_run import recording_gateway
+
+        group = Group(task, responses, plan, known_results)
+        backend, gateway = recording_gateway(self._jury.gateway, MAX_CONCURRENT_GROUPS)
+        try:
+            await run_isolated(lambda: self._answer_questions(group, plan, gateway), self._config.langsmith)
+        finally:
+            await gateway.close()
+        return [*first, *backend.requests.values()]
+
+    async def _answer_questions(self, group: Group, plan: Plan, gateway: "Gateway") -> None:
+        """Ask the questions about a group, and compute no rewards."""
+        check_group(group, self._jury.context)
+        start = score.initial_state(plan, group.responses, group.known_results)
+        with redacted_errors():
+            self._jury.open()
+            await score.answer_questions(start, self._jury.context.with_model(gateway))
+
+    async def _annotate_with(self, gateway: "Gateway | None", task: Task, reviewed: Rubric | None) -> Rubric:
+        start, context = AnnotateInput(task=task, reviewed=reviewed), self._jury.context.with_model(gateway)
+        with redacted_errors(context.secrets):
+            graph = annotate.build()
+            state = await run_isolated(lambda: graph.ainvoke(start, context=context), self._config.langsmith)
+        rubric: Rubric = state["rubric"]
+        return rubric
+
+    async def _dry_run(
+        self, make: "Callable[[Gateway | None], Awaitable[T]]", sink: "CallSink | None"
+    ) -> "tuple[T | None, list[Request]]":
+        """Return the result of `make` with known replies; if a reply is missing, None and the first requests."""
+        if self._jury.gateway is None:
+            return await make(None), []
+        from jurygraph.models.dry_run import caching_recording_gateway
+
+        backend, gateway = caching_recording_gateway(self._jury.gateway, sink, MAX_CONCURRENT_GROUPS)
+        try:
+            return await make(gateway), []
+        except ModelError:
+            if not backend.requests:
+                raise
+            return None, list(backend.requests.values())
+        finally:
+            await gateway.close()
+
+
+async def _plan_directly(start: PrepareState, context: RunContext) -> Plan:
+    """Return the same plan as `Jury.aprepare` without the graph engine: quicker, and without LangSmith traces."""
+    with redacted_errors(context.secrets):
+        return await run_isolated(lambda: prepare.prepare_directly(start, context), context.config.langsmith)

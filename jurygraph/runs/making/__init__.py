@@ -1,1 +1,0 @@
-"""Create and change runs: scoring, branching, re-scoring, migration and erasure."""

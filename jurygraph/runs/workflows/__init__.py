@@ -1,0 +1,1 @@
+"""Create and change runs: scoring, branching, re-scoring and erasure."""

@@ -1,0 +1,150 @@
+"""Branch from another run: verdicts and material that did not change are carried over, the rest is judged again.
+
+What did not change is known by digests of everything that a verdict depends on.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jurygraph.graphs.routing import KnownResults, required_material
+from jurygraph.runs.run import Run, ScoredResponse, is_erased
+from jurygraph.runs.store.header import Origin, has_same_requests
+from jurygraph.runs.store.identity import model_of
+from jurygraph.runs.store.ledger import Ledger
+from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
+
+if TYPE_CHECKING:
+    from jurygraph.jury import Jury
+
+SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
+"""Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
+
+
+class Branch:
+    """The run from which verdicts and material are carried over.
+
+    A verdict is carried over where its question with all its inputs and the responses that it is about are unchanged. A
+    verdict that failed for an infrastructure reason is requested again, and conditions (`when`) are evaluated again.
+    Answers of a model are carried over only to a jury that uses the same model in the same way. `carried` and
+    `requested` count the carried-over and the newly requested verdicts of the scored groups.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.carried = self.requested = 0
+        self._old = Run.open(folder).source
+        self._offered: dict[str, KnownResults] = {}
+        self._requested_again: frozenset[str] = frozenset()
+
+    def set_jury(self, jury: "Jury") -> None:
+        """Set the jury to carry over to; answers of a model are left out if the model or its requests would differ."""
+        is_same_model = has_same_requests(self._old.header, jury.config, model_of(jury))
+        evaluators = {name for name, component in jury.evaluators.items() if component.uses_model}
+        derivers = {name for name, component in jury.derivers.items() if component.uses_model}
+        self._requested_again = frozenset(() if is_same_model else evaluators | derivers)
+
+    @property
+    def reusable_ledgers(self) -> "Sequence[Ledger]":
+        """Return the ledger of the old run if its model's answers can be carried over; else nothing."""
+        return () if self._requested_again else (self._old.ledger,)
+
+    @property
+    def ledger(self) -> Ledger:
+        """Return the ledger of the old run, whose calls that read profiles need not be repeated."""
+        return self._old.ledger
+
+    def origin(self, folder: Path) -> Origin:
+        """Return the reference to the old run for the header of the new run in this folder."""
+        old = self._old
+        path = os.path.relpath(old.folder.resolve(), folder.resolve())
+        return Origin(run=old.id, folder=path, records=old.ledger.count, head=old.ledger.head.hex())
+
+    def find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
+        """Return the known verdicts, material and calls of a task's group."""
+        self._offered[task.id] = results = self._find_known(task.id, responses, plan)
+        return results
+
+    def _find_known(self, task_id: str, responses: Sequence[Response], plan: Plan) -> KnownResults:
+        if self._old.ledger.find("group", task_id) is None or self._old.task_content(task_id) is None:
+            return KnownResults({}, {})
+        old_digests, new_digests = input_digests(self._old.plan_of(task_id).survey), input_digests(plan.survey)
+        scored = self._old.group_of(task_id)
+        derivers = {item.gives: item.deriver for item in plan.survey.derivations}
+        changed = {response.id for response in responses} | {item.trace.response_id for item in scored}
+        changed -= _unchanged_ids(scored, responses)
+        verdicts = {
+            (verdict.question, verdict.about, verdict.responses, verdict.sample): verdict
+            for item in scored
+            for verdict in item.trace.verdicts
+            if _is_reusable(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
+            if verdict.evaluator not in self._requested_again
+            if old_digests.questions[verdict.question] == new_digests.questions.get(verdict.question)
+        }
+        material = {
+            (material.name, material.response): material
+            for item in scored
+            for material in item.trace.material
+            if material.status == "ok" and material.response not in changed
+            if derivers.get(material.name) not in self._requested_again
+            if old_digests.material[material.name] == new_digests.material.get(material.name)
+        }
+        return KnownResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
+
+    def count(self, traces: Iterable[Trace]) -> None:
+        """Count the verdicts of a scored group."""
+        for trace in traces:
+            offered = self._offered[trace.task_id].verdicts
+            verdicts = [
+                verdict for verdict in trace.verdicts if verdict.about == trace.response_id and _is_reusable(verdict)
+            ]
+            carried = sum(
+                (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered for verdict in verdicts
+            )
+            self.carried += carried
+            self.requested += len(verdicts) - carried
+
+
+def _unchanged_ids(scored: Iterable[ScoredResponse], responses: Iterable[Response]) -> set[str]:
+    """Return the ids of responses whose text and data are unchanged."""
+    old_digests = {item.response.id: item.response.content_digest for item in scored if item.response is not None}
+    return {response.id for response in responses if old_digests.get(response.id) == response.content_digest}
+
+
+def _is_reusable(verdict: RecordedVerdict) -> bool:
+    """Return whether a verdict comes from its evaluator, or failed because of the response, and was not erased."""
+    if not verdict.responses or is_erased(verdict):
+        return False
+    is_infrastructure = verdict.failure is not None and verdict.failure.cause == "infrastructure"
+    return verdict.status in ("ok", "abstained", "failed") and not is_infrastructure
+
+
+@dataclass(frozen=True, slots=True)
+class InputDigests:
+    """Digests of the inputs of a single verdict, by question id, and of a single piece of material, by its name."""
+
+    questions: Mapping[str, str]
+    material: Mapping[str, str]
+
+
+def input_digests(survey: Survey) -> InputDigests:
+    """Return the digest of every question and of all material, each with all that it depends on.
+
+    Two plans can share a verdict on a question, or a piece of material, whose digest is the same in both, for responses
+    with the same ids and content digests.
+    """
+    derivations = {derivation.gives: derivation for derivation in survey.derivations}
+    material: dict[str, str] = {}
+    for wave in survey.waves:
+        for name in wave.materials:
+            material[name] = _digest_inputs(derivations[name], derivations[name].needs, material)
+    questions = {q.id: _digest_inputs(q, required_material(q), material) for q in survey.questions}
+    return InputDigests(questions, material)
+
+
+def _digest_inputs(model: FrozenModel, names: Iterable[str], material: Mapping[str, str]) -> str:
+    """Return the digest of a question or derivation together with the digests of the material that it needs."""
+    return digest_of(
+        [model.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS)), {name: material[name] for name in names}]
+    )

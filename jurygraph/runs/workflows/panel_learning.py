@@ -1,0 +1,113 @@
+"""Learn the confusion matrices of a panel of judges from the verdicts of a whole run, for a consensus component."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import JsonValue
+
+from jurygraph.agents.registry import load_combiners
+from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import AnnotatorQuality
+from jurygraph.decision.table import build_table
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.judges.consensus.combiner import ConsensusOfJudges, to_confusions
+from jurygraph.judges.consensus.votes import level_values, nearest_level
+from jurygraph.runs.integrity.recomputation import StoredGroup, read_groups
+from jurygraph.runs.progress import ProgressCallback
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.packing import Shape
+from jurygraph.runs.workflows.rescoring import TaskDecisions
+from jurygraph.schema import ComponentSpec, Config
+from jurygraph.schema.rating import Confusions
+
+Params = dict[str, JsonValue]
+
+
+class Vote(NamedTuple):
+    """A judge's verdict on a response, as the index of its level."""
+
+    response: str
+    judge: str
+    level: int
+
+
+@dataclass(frozen=True)
+class LearnedPanel:
+    """The confusion matrices of a panel, and the config that uses them.
+
+    Attributes:
+        config: the config for re-scoring; without confusions (majority vote) where the panel is too small.
+        confusions: the learned confusion matrices; None where the panel is too small.
+        judges: the quality of each judge by name; empty where the panel is too small.
+        responses: the number of judged responses.
+        doubts: warnings, one sentence each; the reason where the panel is too small.
+    """
+
+    config: Config
+    confusions: Confusions | None
+    judges: dict[str, AnnotatorQuality]
+    responses: int
+    warnings: tuple[str, ...]
+
+
+def learn_confusions(run: Run, config: Config, component: str, report: ProgressCallback) -> LearnedPanel:
+    """Return the confusions of a component's judges, fitted to its verdicts in a run (STABLEVAL, Algorithm 1,
+    converged).
+
+    `report` receives 1 for each group. Raises `ConfigError` where the config has no such component with combiner
+    `consensus`, and `InputError` where nothing of it was judged.
+    """
+    component_config = config.components.get(component)
+    if component_config is None or component_config.combiner != ConsensusOfJudges.name:
+        consensus_names = [name for name, use in config.components.items() if use.combiner == ConsensusOfJudges.name]
+        hint = (
+            f"there are {', '.join(consensus_names)}"
+            if consensus_names
+            else "the config has none; add one, or --set it"
+        )
+        raise ConfigError(f"components.{component}: is not a component with combiner 'consensus'; {hint}")
+    params = {key: value for key, value in component_config.params.items() if key != "confusions"}
+    config_without = _with_params(config, component, params)
+    levels: list[float] = []
+    votes: list[Vote] = []
+    decisions = TaskDecisions(run, config_without, load_combiners(config_without, run.header.evaluators.values()))
+    for group in read_groups(run.source, run.last_base_record):
+        decision = decisions.decision_for(group.record.key)
+        spec = next(spec for spec in decision.specs if spec.name == component)
+        levels = level_values(spec.params).tolist()
+        votes += _votes(group, run.survey_shape_of(group.record.key), spec, decision.rule)
+        report(1)
+    if not votes:
+        raise InputError(f"{run.folder}: nothing of component {component!r} was judged, so there is nothing to learn")
+    return _fit(config_without, component, params, votes, levels)
+
+
+def _fit(config: Config, component: str, params: Params, votes: list[Vote], levels: Sequence[float]) -> LearnedPanel:
+    response, judge, level = (list(column) for column in zip(*sorted(votes), strict=True))
+    fitted = consensus.fit(response, judge, level, classes=range(len(levels)))
+    reason = consensus.too_small(fitted.votes)
+    if reason is not None:
+        return LearnedPanel(config, None, {}, len(fitted.items), (reason,))
+    confusions = to_confusions(fitted, levels)
+    learned_config = _with_params(config, component, {**params, "confusions": confusions.model_dump(mode="json")})
+    judges = {str(name): quality for name, quality in fitted.annotators().items()}
+    return LearnedPanel(learned_config, confusions, judges, len(fitted.items), fitted.warnings)
+
+
+def _with_params(config: Config, component: str, params: Params) -> Config:
+    changed = config.components[component].model_copy(update={"params": params})
+    return config.model_copy(update={"components": {**config.components, component: changed}})
+
+
+def _votes(group: StoredGroup, shape: Shape, spec: ComponentSpec, rule: str) -> Iterator[Vote]:
+    """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
+    names = sorted(trace.key for trace in group.traces)
+    table = build_table(shape.questions, names, group.verdicts(shape))
+    levels = level_values(spec.params)
+    for judge, use in spec.inputs.items():
+        cells = table.score_matrix(use, rule, spec.direction, "counted")
+        level = nearest_level(cells.value, levels)
+        for row, column in np.argwhere(cells.applicable & cells.judged).tolist():
+            yield Vote(f"{group.record.key}/{names[row]}", judge, int(level[row, column]))

@@ -1,0 +1,223 @@
+"""Re-score a run: decide its verdicts under another config, as a new run that refers to the first, without requests."""
+
+import math
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from jurygraph.agents.checks.tensions import find_tensions
+from jurygraph.agents.registry import load_combiners
+from jurygraph.decision.decide import pause_garbage_collection, redecide
+from jurygraph.decision.recipe import check_recipe
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.runs.close_record import append_close_record
+from jurygraph.runs.integrity.recomputation import Combiners, Recomputation, RecomputedReward, read_groups
+from jurygraph.runs.integrity.verification import load_run_combiners
+from jurygraph.runs.progress import ProgressCallback
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.chain import Draft
+from jurygraph.runs.store.folder import relative_folder, shell_quote
+from jurygraph.runs.store.header import Extent, Header, Origin, changes
+from jurygraph.runs.store.packing import read_planning_results, read_views
+from jurygraph.runs.writable_run import WritableRun
+from jurygraph.schema import Config, Decision, Task, digest_of
+from jurygraph.schema.plan import with_planning_results
+from jurygraph.sources import parse_config
+
+_CHUNK = 1000
+
+DECISION_KEYS = frozenset({"weights", "rubric", "panel", "reward", "components", "gates", "scale", "clip", "failure"})
+"""Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
+
+
+class RescoringResult(NamedTuple):
+    """The result of re-scoring: the number of changed rewards, and the means and failure counts before and after."""
+
+    responses: int
+    changed: int
+    mean_before: float | None
+    mean_after: float | None
+    failed_before: int
+    failed_after: int
+
+
+def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) -> RescoringResult:
+    """Decide every trace of a run again under a config, and write the new run completely or not at all.
+
+    `report` receives the number of newly written traces. Raises `InputError` where the config changes the questions,
+    or where the folder is not empty, and `ConfigError` or `PlanError` where the recipe does not fit.
+    """
+    _refuse_other_questions(run, config)
+    records = run.header.evaluators
+    combiners = load_run_combiners(run) if config == run.config else load_combiners(config, records.values())
+    check_recipe(config, records)
+    existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
+    if existing is not None:
+        existing.close()
+        raise InputError(f"{folder}: contains a run already; name another folder with --out")
+    new_run = WritableRun.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
+    try:
+        with pause_garbage_collection():
+            decisions = TaskDecisions(run, config, combiners)
+            groups = run.source.ledger.records("group", up_to=run.last_base_record)
+            by_task = {group.key: decisions.decision_for(group.key) for group in groups}
+            _write(new_run, _decision_drafts(by_task))
+            recomputation = Recomputation(run.source, lambda group: by_task[group.record.key], combiners)
+            tally = _Tally([], [])
+            _write(
+                new_run,
+                _trace_drafts(run, recomputation.rewards(read_groups(run.source, run.last_base_record)), tally),
+                report,
+            )
+        append_close_record(new_run)
+    finally:
+        new_run.close()
+    return tally.result()
+
+
+def _write(run: Run, drafts: Iterator[Draft], report: ProgressCallback | None = None) -> None:
+    """Append records in large chunks."""
+    while chunk := list(islice(drafts, _CHUNK)):
+        run.ledger.append(*chunk)
+        if report is not None:
+            report(len(chunk))
+
+
+def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
+    """Yield the record of each task, and that of each decision before the first task that uses it."""
+    written: set[str] = set()
+    for task_id, decision in by_task.items():
+        if decision.digest not in written:
+            written.add(decision.digest)
+            yield Draft("decision", decision.digest, decision.model_dump(mode="json"))
+        yield Draft("task", task_id, {"decision": decision.digest})
+
+
+def _trace_drafts(run: Run, recomputed: Iterator[RecomputedReward], tally: "_Tally") -> Iterator[Draft]:
+    own_records = (record for record in run.ledger.verified_records(1, run.ledger.count) if record.kind == "trace")
+    for trace in recomputed:
+        tally.before.append((trace.body if run.base is None else next(own_records).content)["reward"]["value"])
+        tally.after.append(trace.reward["value"])
+        yield Draft("trace", trace.record.key, {"base": trace.record.seq, "reward": trace.reward})
+
+
+class _Tally(NamedTuple):
+    """The rewards before and after re-scoring."""
+
+    before: list[float | None]
+    after: list[float | None]
+
+    def result(self) -> RescoringResult:
+        """Return the result of re-scoring."""
+        return RescoringResult(
+            responses=len(self.after),
+            changed=sum(a != b for a, b in zip(self.before, self.after, strict=True)),
+            mean_before=_mean(self.before),
+            mean_after=_mean(self.after),
+            failed_before=self.before.count(None),
+            failed_after=self.after.count(None),
+        )
+
+
+def _mean(values: list[float | None]) -> float | None:
+    numbers = [value for value in values if value is not None]
+    return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+def _refuse_other_questions(run: Run, config: Config) -> None:
+    old, new = run.config.model_dump(mode="json"), config.model_dump(mode="json")
+    for key, _, _ in changes(old, new):
+        setting = key.split(".")[0].split("[")[0]
+        if setting not in DECISION_KEYS:
+            problem = f"{key} changes the questions, and re-scoring keeps them"
+            raise InputError(
+                f"{problem}; use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
+            )
+
+
+def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
+    source = run.source
+    if run.header.base is not None:
+        records, head = run.header.base.records, run.header.base.head
+    else:
+        records, head = source.ledger.count, source.ledger.head.hex()
+    path = os.path.relpath(source.folder.resolve(), folder.resolve())
+    scored = Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
+    return run.header.model_copy(
+        update={
+            "config": config,
+            "combiners": {name: combiner.version for name, combiner in combiners.items()},
+            "code": relative_folder(folder, run.code_folder),
+            "extent": scored,
+            "base": Origin(run=source.id, folder=path, records=records, head=head),
+            "branch": None,
+        }
+    )
+
+
+class TaskDecisions:
+    """The decision of each task under another config; tasks with the same inputs share one."""
+
+    def __init__(self, run: Run, config: Config, combiners: Combiners) -> None:
+        self._run, self._config, self._unchanged = run, config, config == run.config
+        self._evaluator_records, self._combiners = run.header.evaluators, combiners
+        self._by_inputs: dict[str, Decision] = {}
+
+    def decision_for(self, task_id: str) -> Decision:
+        """Return a task's decision. Raises `InputError` where its texts were erased and the config changed."""
+        if self._unchanged:
+            return self._run.decision_of(task_id)
+        content = self._run.task_content(task_id)
+        if content is None:
+            problem = f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
+            raise InputError(f"{self._run.folder}: {problem}; re-score it with unchanged settings alone")
+        deciding_fields = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
+        inputs_digest = digest_of(
+            [self._run.survey_shape_of(task_id).digest, deciding_fields, content.get("profiles"), content.get("rubric")]
+        )
+        if inputs_digest not in self._by_inputs:
+            task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
+            survey = self._run.survey_shape_of(task_id).survey(read_views(content))
+            self._by_inputs[inputs_digest] = redecide(
+                task, survey, self._config, self._evaluator_records, self._combiners, find_tensions
+            )
+        return self._by_inputs[inputs_digest]
+
+
+def apply_settings(config: Config, settings: Iterable[str]) -> Config:
+    """Return the config with changed settings, each `key=value`: a dotted key such as rubric.kappa, and a YAML value.
+
+    Raises `ConfigError` with the name of a faulty setting.
+    """
+    content: dict[str, Any] = config.model_dump(mode="json")
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {setting!r}: expected key=value, such as rubric.kappa=2")
+        _set_value(content, key, _parse_value(key, text))
+    return parse_config(content)
+
+
+def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
+    *path, last = steps = key.split(".")
+    if not all(steps):
+        raise ConfigError(f"--set {key}: expected a key such as rubric.kappa")
+    for step in path:
+        inner = content.setdefault(step, {})
+        if not isinstance(inner, dict):
+            raise ConfigError(f"--set {key}: {step!r} has no settings of its own; set it as a whole")
+        content = inner
+    content[last] = value
+
+
+def _parse_value(key: str, text: str) -> Any:
+    try:
+        return YAML(typ="safe", pure=True).load(text)
+    except (YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):
+        raise ConfigError(f"--set {key}={text}: expected a YAML value, such as a number, a word, or {{a: 1}}") from None

@@ -1,0 +1,115 @@
+"""Write a run: create or lock it, and append plans, traces and what belongs to them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+from jurygraph.errors import InputError
+from jurygraph.runs.run import Run, open_ledger
+from jurygraph.runs.store import folder as place
+from jurygraph.runs.store.chain import Draft
+from jurygraph.runs.store.drafts import write_atomically
+from jurygraph.runs.store.header import Header, header_draft, read_header
+from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.lock import acquire, release
+from jurygraph.runs.store.packing import Body, Shape, pack_reward, pack_trace, shared_lists, task_text
+from jurygraph.schema import Plan, Response, Task, Trace
+
+
+class WritableRun(Run):
+    """A run that this process has locked until `close`, so that no other process writes it."""
+
+    def __init__(self, folder: Path, ledger: Ledger, header: Header, lock: IO[str]) -> None:
+        super().__init__(folder, ledger, header)
+        self._lock: IO[str] | None = lock
+        self._created_folders: Sequence[Path] = ()
+
+    @classmethod
+    def open_for_writing(cls, folder: Path) -> "WritableRun | None":
+        """Open and lock the run in a folder; None where a new run can be created there.
+
+        Raises `InputError` where another process writes it, or where the folder holds something other than a run.
+        """
+        if not (folder / place.LEDGER).exists():
+            place.refuse_foreign(folder)
+            return None
+        lock = acquire(folder / place.LOCK)
+        try:
+            ledger = open_ledger(folder, write=True)
+            if ledger is not None:
+                return cls(folder, ledger, read_header(ledger), lock)
+        except BaseException:
+            release(lock)
+            raise
+        release(lock)  # stopped before its plans were committed
+        return None
+
+    @classmethod
+    def create(cls, folder: Path, header: Header, run_id: str) -> "WritableRun":
+        """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind."""
+        folder = folder.resolve()
+        created = place.create_folder(folder)
+        place.refuse_links(folder)
+        lock = acquire(folder / place.LOCK)
+        try:
+            ledger = Ledger.create(folder / place.LEDGER)
+        except BaseException:
+            place.remove_folder(folder, created)
+            release(lock)
+            raise
+        text = place.config_text(header.config)
+        run = cls(folder, ledger, header.model_copy(update={"config_file": place.sha256_hex(text)}), lock)
+        run._created_folders = created
+        try:
+            if ledger.count:
+                raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
+            write_atomically(folder / place.CONFIG, text)
+            ledger.append(header_draft(run.header, run_id))
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def close(self) -> None:
+        """Release the run, so that another process can write it; one that was never committed is removed."""
+        if self._lock is not None:
+            self.ledger.close_as_plain_file()
+            if not self.ledger.count:
+                place.remove_folder(self.folder, self._created_folders)
+            release(self._lock)
+            self._lock = None
+        super().close()
+
+    def add_plan(self, task: Task, plan: Plan) -> None:
+        """Append the plan of a task, together with its survey and decision unless these are stored already."""
+        shape = Shape.of(plan.survey)
+        self._add_once("survey", shape.digest, shape.body)
+        decision = plan.decision
+        self._add_once("decision", decision.digest, decision.model_dump(mode="json"))
+        body: Body = {"survey": shape.digest, "decision": decision.digest}
+        if plan.calls:
+            body["calls"] = [call.model_dump(mode="json") for call in plan.calls]
+        self.ledger.append(Draft("task", task.id, body, [task_text(task, plan)]))
+
+    def _add_once(self, kind: str, key: str, body: Body) -> None:
+        if self.ledger.find(kind, key) is None:
+            self.ledger.append(Draft(kind, key, body))
+
+    def group_drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
+        """Return the records of a task's whole group, ready to be appended."""
+        from jurygraph.decision.group_result import (
+            RewardRow,  # imported lazily: loads NumPy, which closing a run needs not
+        )
+
+        response_by_id = {response.id: response for response in responses}
+        shape = Shape.of(plan.survey)
+        shared = shared_lists(traces)
+        group = {"size": len(traces), "statistics": traces[0].statistics}
+        if shared:
+            group["shown"] = list(shared)
+        drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
+        for number, trace in enumerate(traces, start=1):
+            reward = pack_reward(RewardRow.from_reward(trace.reward))
+            body, texts = pack_trace(trace, response_by_id[trace.response_id], shape, reward, number, shared)
+            drafts.append(Draft("trace", trace.response_id, body, texts))
+        return drafts

@@ -1,0 +1,69 @@
+"""Bare openers: texts that announce an answer, or a line of thought, and contain neither.
+
+They fool undefended judges four times in five ("One Token to Fool LLM-as-a-Judge", Zhao et al., 2025).
+"""
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.resources import files
+from itertools import chain
+from typing import Any, NamedTuple
+
+import re2
+
+from jurygraph.safety.text_folding import fold_text
+
+_TAGS = "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
+_MIN_WORDS = 3
+_MEMORY = 1 << 26  # memory limit of RE2, in bytes
+_LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
+_BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
+"""Matches between openers: anything but letters, digits and mathematical signs; also layout tags."""
+
+
+def is_bare_opener(read: str) -> bool:
+    """Return whether a folded text consists only of openers, in any layout, number and mixture of 28 languages."""
+    return _patterns().openers.fullmatch(read) is not None
+
+
+def is_empty_talk(read: str) -> bool:
+    """Return whether a folded text has only openers, fillers ("As requested.") or empty words, or repeats one word."""
+    untagged = str(re2.sub(_LAYOUT_TAG, "\n", read))
+    words = re2.findall(r"[\pL\pN]+", untagged)
+    patterns = _patterns()
+    if len(words) >= _MIN_WORDS and (patterns.empty_words.issuperset(words) or _is_repeated_word(words)):
+        return True
+    return not words or patterns.fillers.fullmatch(untagged) is not None
+
+
+def _is_repeated_word(words: Sequence[str]) -> bool:
+    return len(set(words)) == 1 and all(map(str.isalpha, words))
+
+
+class _Patterns(NamedTuple):
+    openers: Any
+    fillers: Any
+    empty_words: frozenset[str]
+
+
+@cache
+def _patterns() -> _Patterns:
+    options = re2.Options()
+    options.max_mem = _MEMORY
+    options.log_errors = False
+    lists = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_bytes().decode())
+    before = _any_of(lists["before"])
+    opener = f"(?:{_TAGS}|{_any_of(chain.from_iterable(lists['openers'].values()))})"
+    filler = _any_of(chain.from_iterable(lists["fillers"].values()))
+    openers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*(?:{opener}{_BETWEEN}*)+"
+    either = f"(?:{opener}|{filler})"
+    fillers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*{either}(?:{_BETWEEN}+{either})*{_BETWEEN}*"
+    empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
+    return _Patterns(re2.compile(openers, options), re2.compile(fillers, options), empty_words)
+
+
+def _any_of(patterns: Iterable[str]) -> str:
+    """Return a pattern for RE2 that matches any of these patterns of `openings.toml`."""
+    plain = fold_text("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
+    return f"(?:{plain})"

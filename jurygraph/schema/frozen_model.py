@@ -1,0 +1,81 @@
+"""The base of the data model: frozen pydantic models that refuse unknown fields and have one digest."""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+"""A finite number. A number written as a string, or a boolean, is refused."""
+
+Unit = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
+"""A number in [0, 1]."""
+
+Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
+"""A finite number above 0."""
+
+Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+LongId = Annotated[str, StringConstraints(min_length=1)]
+"""An id composed of other ids, without a limit on its length."""
+
+Flag = Annotated[bool, Field(strict=True)]
+Count = Annotated[int, Field(strict=True, ge=0)]
+
+
+CACHED_PROPERTIES = ("digest", "content_digest")
+"""Cached properties of models, which `model_copy` drops."""
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def canonical_json(value: Any) -> bytes:
+    """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
+    return _CANONICAL.encode(value).encode("ascii")
+
+
+def digest_of(value: Any) -> str:
+    """Return the SHA-256 of the canonical JSON of a plain JSON value, in hexadecimal."""
+    return hashlib.sha256(canonical_json(value)).hexdigest()
+
+
+class FrozenModel(BaseModel):
+    """A frozen value. Equal content gives an equal `digest`, on any machine and in any order of keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of the whole model, in hexadecimal."""
+        return digest_of(self.model_dump(mode="json"))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy as pydantic does, without validation, and drop the cached properties of the old content."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in CACHED_PROPERTIES:
+            copied.__dict__.pop(name, None)
+        return copied
+
+
+def require_unique(noun: str, field: str, ids: Sequence[str]) -> None:
+    """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""
+    seen: set[str] = set()
+    for place, name in enumerate(ids):
+        if name in seen:
+            raise ValueError(f"`{field.format(place)}` is {quote_name(name)} again; give each {noun} an id of its own")
+        seen.add(name)
+
+
+def quote_name(name: str) -> str:
+    """Return a name in quotes, shortened to 60 characters."""
+    return repr(name if len(name) <= 60 else f"{name[:59]}…")
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return a hint for an unknown name: the nearest known one, if there is any."""
+    matches = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"did you mean {quote_name(matches[0])}?" if matches else "name one that is listed, or list it too"

@@ -1,0 +1,209 @@
+"""Fit a consensus to votes, choose the method that scores, and measure the consensus."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
+from jurygraph.aggregation.consensus.resampling import PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
+from jurygraph.errors import InputError
+from jurygraph.studies.consensus.models import Preset
+from jurygraph.studies.consensus.votes import VoteColumns, format_label
+
+MAX_CREDIT = 1e9
+"""Maximum credit: beyond it, squares of sums exceed the precision of floats."""
+
+Report = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings for fitting and measuring a consensus.
+
+    Attributes:
+        preset, method: if neither is set, `converged` and `stableval`, or the majority for a panel that is too small.
+        values: credit of each class, [K]; None: evenly from 0 to 1.
+        bootstrap: number of resamples for the agents' intervals, 0 for none.
+        refit: number of resamples that are fitted again, for intervals that include the uncertainty of the confusions;
+            0 for none.
+        subsets, fraction: stability is measured with this number of subsets, each with this share of the annotators; 0
+            for none.
+        seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
+        jobs: number of processes.
+    """
+
+    preset: Preset | None = None
+    method: Method | None = None
+    values: Sequence[float] | None = None
+    bootstrap: int = 1000
+    refit: int = 0
+    subsets: int = 50
+    fraction: float = 0.7
+    seed: int | None = None
+    jobs: int = 1
+
+    @property
+    def is_published(self) -> bool:
+        """Return True if the settings are those of the published tables."""
+        return self.preset == "paper"
+
+    @property
+    def fit_preset(self) -> Preset:
+        """Return the preset of the fit: the one set, else `converged`."""
+        return self.preset or "converged"
+
+    @property
+    def stability_seed(self) -> int:
+        """Return the seed for stability: the one set, else 42 for preset `paper` and 0 otherwise."""
+        return self.seed if self.seed is not None else PUBLISHED_SEED if self.is_published else 0
+
+
+@dataclass(frozen=True)
+class FittedConsensus:
+    """A consensus: the fitted model, the majority vote, and the method that scores agents and items.
+
+    Attributes:
+        ballots: the votes.
+        settings: the settings of the fit.
+        model: the fitted model.
+        majority: the majority vote.
+        method: the method that scores agents and items.
+        values: credit of the classes, [K].
+        warnings: reasons for caution, and the reason if the majority replaces the model.
+    """
+
+    ballots: VoteColumns
+    settings: Settings
+    model: Consensus
+    majority: MajorityVote
+    method: Method
+    values: tuple[float, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def credited_items(self) -> Credited:
+        """Return the items as scored by the chosen method."""
+        return self.items_by_method(self.method)
+
+    def items_by_method(self, method: Method) -> Credited:
+        """Return the items as scored by a method."""
+        if method == "majority":
+            return self.majority
+        return self.model.hard_labels() if method == "dawid-skene" else self.model
+
+    def scores(self, method: Method, bootstrap: int = 0) -> dict[str, AgentScore]:
+        """Return the score of each agent by a method; empty if no vote names an agent."""
+        ballots = self.ballots
+        if ballots.agent is None:
+            return {}
+        seed = self.settings.seed or 0
+        scores = self.items_by_method(method).agent_scores(ballots.agent, self.values, bootstrap, seed, ballots.prompt)
+        return {str(one): score for one, score in scores.items()}
+
+    @property
+    def is_majority_fallback(self) -> bool:
+        """Return True if the majority is used only because the panel is too small."""
+        return self.method == "majority" and self.settings.method is None
+
+    @property
+    def no_stability_reason(self) -> str | None:
+        """Return the reason why stability cannot be, or should not be, measured; None if it can."""
+        agents, annotators = set(self.ballots.agent or ()), len(self.model.votes.annotators)
+        if self.settings.subsets == 0:
+            return "no subsets were asked for"
+        if not agents:
+            return "no row names an agent"
+        if len(agents) == 1:
+            return "there is one agent, and a ranking needs two"
+        if int(self.settings.fraction * annotators) < 1:
+            return f"a share of {self.settings.fraction:g} of {annotators} annotators is nobody"
+        return None
+
+    def stability(self, report: Report = lambda subsets: None) -> Mapping[Method, Stability] | None:
+        """Return the stability of each method under subsets of the annotators; None if it cannot be measured.
+
+        `report` is called with the number of finished subsets.
+        """
+        ballots, settings = self.ballots, self.settings
+        if self.no_stability_reason is not None or ballots.agent is None:
+            return None
+        return consensus.ranking_stability(
+            ballots.item,
+            ballots.annotator,
+            ballots.label,  # type: ignore[arg-type]  # NumPy's types do not cover a list of labels and None
+            ballots.agent,
+            subsets=settings.subsets,
+            fraction=settings.fraction,
+            seed=settings.stability_seed,
+            preset=settings.fit_preset,
+            classes=ballots.classes,
+            values=self.values,
+            ties=_tie_rule(settings),
+            gold=ballots.gold,
+            jobs=settings.jobs,
+            report=report,
+        )
+
+    def refits(self, report: Report = lambda resamples: None) -> Refits | None:
+        """Return intervals from refits; None if there are none in the settings, or the model does not score.
+
+        `report` is called with the number of finished resamples.
+        """
+        ballots, settings = self.ballots, self.settings
+        if settings.refit == 0 or self.method != "stableval":
+            return None
+        return consensus.refit_intervals(
+            self.model,
+            ballots.agent or ["everybody"] * len(ballots.item),
+            values=self.values,
+            resamples=settings.refit,
+            seed=settings.seed or 0,
+            prompt=ballots.prompt,
+            as_published=settings.is_published,
+            jobs=settings.jobs,
+            report=report,
+        )
+
+
+def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
+    """Fit a consensus to votes. Raises `InputError` if the settings do not fit the votes."""
+    _validate_settings(ballots, settings)
+    columns = (ballots.item, ballots.annotator, ballots.label)
+    model = consensus.fit(*columns, settings.fit_preset, classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
+    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
+    small_panel = consensus.too_small(model.votes)
+    use_majority = small_panel is not None and settings.preset is None and settings.method is None
+    method: Method = "majority" if use_majority else settings.method or "stableval"
+    warnings = [warning for warning in model.warnings if warning != small_panel]
+    if small_panel is not None:
+        remedy = "majority vote, its ties shared, stands in for agents and items; --preset or --method keeps the model"
+        warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
+    if use_majority and settings.refit:
+        warnings.append("majority vote has nothing to refit: there are no intervals of refits")
+    k = len(ballots.classes)
+    values = tuple(settings.values) if settings.values is not None else tuple(index / (k - 1) for index in range(k))
+    return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
+
+
+def _tie_rule(settings: Settings) -> Literal["first", "shared"]:
+    return "first" if settings.is_published else "shared"
+
+
+def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
+    k = len(ballots.classes)
+    if settings.values is not None and len(settings.values) != k:
+        scale = ", ".join(map(format_label, ballots.classes[:20]))
+        raise InputError(f"--values: gives {len(settings.values)} credits to {k} classes ({scale}); give each one")
+    if settings.values is not None and max(map(abs, settings.values)) > MAX_CREDIT:
+        raise InputError(f"--values: a credit is beyond {MAX_CREDIT:g}; give credits such as 0,0.5,1")
+    draws = {"--bootstrap": settings.bootstrap, "--refit": settings.refit, "--subsets": settings.subsets}
+    for option, count in draws.items():
+        if count == 1:
+            raise InputError(f"{option}: one draw tells no spread; give 2 or more, or 0 for none")
+    if settings.refit and settings.method not in (None, "stableval"):
+        raise InputError(f"--refit: {settings.method} has nothing to refit; leave it out, or take stableval")
+    if settings.refit and settings.is_published and settings.refit != PUBLISHED_RESAMPLES:
+        raise InputError(
+            f"--refit: the published intervals are of {PUBLISHED_RESAMPLES} refits; give {PUBLISHED_RESAMPLES}"
+        )

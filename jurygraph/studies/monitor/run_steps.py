@@ -1,0 +1,150 @@
+"""The steps of a stored run, also of one that another process is still writing."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import JsonValue
+
+from jurygraph.agents.data_analyzer import Step
+from jurygraph.errors import InputError
+from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.runs.store import folder as place
+from jurygraph.runs.store.ledger import Ledger
+
+Group = list[ScoredResponse]
+Wait = Callable[[], None]
+"""A function that returns when the run should be read again."""
+
+
+@dataclass
+class ErasedCounter:
+    """Counter of erased responses in the groups that passed so far."""
+
+    erased: int = 0
+
+    def count(self, stream: Iterable[Group]) -> Iterator[Group]:
+        """Yield the groups unchanged, and count their erased responses."""
+        for group in stream:
+            self.erased += sum(one.response is None for one in group)
+            yield group
+
+
+def open_run(folder: Path, wait: Wait | None = None) -> Run:
+    """Open the run in a folder. With `wait`, wait for a run that another process has not begun yet or is still
+    planning.
+
+    Raises `InputError` if there is none, or if none can appear: at a file, or in a folder of something else.
+    """
+    while wait is not None and _is_pending(folder):
+        wait()
+    return Run.open(folder)
+
+
+def _is_pending(folder: Path) -> bool:
+    """Return True if there is no run yet, and one may be created."""
+    if (folder / place.LEDGER).is_file():
+        ledger = Ledger.open(folder / place.LEDGER)
+        if ledger is not None:
+            ledger.close()
+        return ledger is None
+    if not folder.exists():
+        return True
+    return folder.is_dir() and all(entry.name in place.RUN_FILES for entry in folder.iterdir())
+
+
+def read_groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
+    """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
+
+    The run is reopened for every pass and closed before `wait` is called, so that its writer is not blocked.
+    """
+    last_seq, closed = 0, False
+    while not closed:
+        with closing(open_run(folder, wait)) as run:
+            closed = run.is_closed or wait is None
+            for record in run.source.ledger.records("group", last_seq, run.last_base_record):
+                yield run.group(record)
+                last_seq = record.seq
+        if not closed and wait is not None:
+            wait()
+
+
+def penalty_components(folder: Path, wait: Wait | None = None) -> frozenset[str]:
+    """Return the components of a run with a negative weight in its config."""
+    with closing(open_run(folder, wait)) as run:
+        return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
+
+
+def steps_by_number(stream: Iterable[Group], every: int) -> Iterator[list[Group]]:
+    """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
+    step: list[Group] = []
+    for group in stream:
+        step.append(group)
+        if len(step) == every:
+            yield step
+            step = []
+
+
+def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]:
+    """Yield steps of consecutive tasks whose responses have the same value of a label.
+
+    Erased responses have no label; a task with only erased responses belongs to the step around it. Raises `InputError`
+    if a response lacks the label, a task has two values, or a value occurs again after another.
+    """
+    step: list[Group] = []
+    current: list[JsonValue] = []
+    ended: set[str] = set()
+    for group in stream:
+        value = _label_values(group, label)
+        if value and current and value != current:
+            yield step
+            ended.add(repr(current))
+            step = []
+        if repr(value) in ended:
+            task = group[0].trace.task_id
+            raise InputError(f"task {task!r}: label {label!r} is {value[0]!r} again, after others; order tasks by it")
+        step.append(group)
+        current = value or current
+    if step:
+        yield step
+
+
+def _label_values(group: Group, label: str) -> list[JsonValue]:
+    """Return the value of a task's label, as a list; empty if all its responses were erased with their labels."""
+    values: list[JsonValue] = []
+    for scored in group:
+        if scored.response is None:
+            continue
+        if label not in scored.trace.labels:
+            label_names = ", ".join(map(repr, scored.trace.labels)) or "none"
+            raise InputError(
+                f"response {scored.trace.response_id!r}: has no label {label!r}; its labels: {label_names}"
+            )
+        values.append(scored.trace.labels[label])
+    if any(value != values[0] for value in values):
+        task = group[0].trace.task_id
+        raise InputError(f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step")
+    return values[:1]
+
+
+def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[Step]:
+    """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
+    names: list[str] | None = None
+    for tasks in cut:
+        rows = [scored for group in tasks for scored in group]
+        if names is None:
+            names = sorted({name for scored in rows for name in scored.trace.reward.components})
+        yield Step(
+            rewards=[_nan_if_none(scored.trace.reward.value) for scored in rows],
+            components={
+                name: [_nan_if_none(scored.trace.reward.components.get(name)) for scored in rows] for name in names
+            },
+            lengths=[np.nan if scored.response is None else float(len(scored.response.text)) for scored in rows],
+            groups=[scored.trace.task_id for scored in rows],
+        )
+
+
+def _nan_if_none(value: float | None) -> float:
+    return np.nan if value is None else value

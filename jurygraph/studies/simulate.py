@@ -1,0 +1,197 @@
+"""Simulated evaluations: labels drawn from known true classes by annotators with known confusions (STABLEVAL, 5.1).
+
+Items have a known ambiguity, and agents a known quality. Seeds are explicit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationError, model_validator
+
+from jurygraph.aggregation.arrays import Floats, Ints
+from jurygraph.errors import PlanError
+from jurygraph.schema.frozen_model import FrozenModel, Unit
+
+Kind = Literal["normal", "strict", "lenient", "adversarial"]
+KINDS: tuple[Kind, ...] = ("normal", "strict", "lenient", "adversarial")
+CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = MappingProxyType(
+    {
+        "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
+        "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
+        "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
+        "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
+    }
+)
+"""Label probabilities of each kind for a clear item, a row for each true class; adversarial annotators guess."""
+CLASSES = 3
+VALUES = (0.0, 0.5, 1.0)
+PARTIAL = 0.35
+"""Share of the responses that are not right which are partly right."""
+_CLEAR, _HARD = (2.0, 12.0), (6.0, 3.0)
+"""Parameters of the beta distributions of an item's ambiguity."""
+AMBIGUITY = {"clear": _CLEAR[0] / sum(_CLEAR), "hard": _HARD[0] / sum(_HARD)}
+"""Mean ambiguity of clear and of hard items."""
+WIDE = (0.85, 0.80, 0.70, 0.55, 0.35, 0.20)
+TIGHT = (0.75, 0.70, 0.65, 0.60, 0.55, 0.50)
+
+
+class Setting(FrozenModel):
+    """Setting of a simulation (STABLEVAL, section 5.1). The default is the paper's base configuration.
+
+    Attributes:
+        qualities: for each agent, the probability that its response is right.
+        items: number of items of each agent.
+        pool: number of annotators of each kind, in the order of `KINDS`.
+        annotators: number of annotators drawn from the pool, again for each seed; None: all of them.
+        labels: number of labels of each item, by different annotators.
+        hard: the probability that an item is hard.
+    """
+
+    qualities: Annotated[tuple[Unit, ...], Field(min_length=1)] = WIDE
+    items: Annotated[int, Field(strict=True, ge=1)] = 500
+    pool: tuple[
+        Annotated[int, Field(strict=True, ge=0)],
+        Annotated[int, Field(strict=True, ge=0)],
+        Annotated[int, Field(strict=True, ge=0)],
+        Annotated[int, Field(strict=True, ge=0)],
+    ] = (18, 6, 4, 2)
+    annotators: Annotated[int, Field(strict=True, ge=1)] | None = None
+    labels: Annotated[int, Field(strict=True, ge=1)] = 5
+    hard: Unit = 0.2
+
+    def __init__(self, **fields: Any) -> None:
+        """Validate the fields. Raises PlanError that names the field that is out of range."""
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise PlanError(f"{where}: {first['msg']}" if where else str(first["ctx"]["error"])) from error
+
+    @model_validator(mode="after")
+    def _require_enough_annotators(self) -> Self:
+        if self.annotator_count > sum(self.pool):
+            raise ValueError(f"annotators: {self.annotators} cannot be drawn from a pool of {sum(self.pool)}")
+        if self.labels > self.annotator_count:
+            raise ValueError(f"labels: {self.labels} different annotators an item are more than {self.annotator_count}")
+        return self
+
+    @property
+    def annotator_count(self) -> int:
+        """Return the number of annotators that take part."""
+        return sum(self.pool) if self.annotators is None else self.annotators
+
+    @property
+    def shares(self) -> Floats:
+        """Return P(z) of each agent's items, [agents, 3]."""
+        right = np.array(self.qualities)
+        return np.column_stack([(1.0 - PARTIAL) * (1.0 - right), PARTIAL * (1.0 - right), right])
+
+
+def _settings_by_pool(name: str, *pools: tuple[int, int, int, int]) -> dict[str, Setting]:
+    return {f"{name}_{10 * index:02}": Setting(pool=pool) for index, pool in enumerate(pools)}
+
+
+PUBLISHED: Mapping[str, Setting] = MappingProxyType(
+    {
+        "gaps_tight": Setting(qualities=TIGHT),
+        "gaps_wide": Setting(qualities=WIDE),
+        **_settings_by_pool("adv", (20, 6, 4, 0), (17, 5, 5, 3), (15, 5, 4, 6), (13, 4, 4, 9), (11, 4, 3, 12)),
+        **_settings_by_pool("strict", (26, 0, 4, 0), (23, 3, 4, 0), (20, 6, 4, 0), (17, 9, 4, 0), (14, 12, 4, 0)),
+        **_settings_by_pool("lenient", (24, 6, 0, 0), (21, 6, 3, 0), (18, 6, 6, 0), (15, 6, 9, 0), (12, 6, 12, 0)),
+        **{f"hard_{percent:02}": Setting(hard=percent / 100) for percent in (0, 10, 20)},
+        **{f"labels_{labels}": Setting(labels=labels) for labels in (3, 5, 7, 9)},
+    }
+)
+"""The configurations of STABLEVAL's Tables 4, 6 and 7, by the names used there. `gaps_wide`, `hard_20` and `labels_5`
+are equal, and so are `adv_00` and `strict_20`."""
+
+
+@dataclass(frozen=True)
+class SimulatedEvaluation:
+    """A simulated evaluation with its true values.
+
+    Attributes:
+        setting: the simulated setting.
+        item, agent, annotator, label: codes, row by row, [N·labels]; the rows of an item are contiguous, and so are the
+            items of an agent.
+        kinds: kind of each annotator, [A].
+        confusions: how each labels a clear item, [A,3,3].
+        truth: the class z of each item, [N].
+        ambiguity: d of each item, [N], in [0, 1]: its labels are drawn from (1-d)·π + d/3.
+    """
+
+    setting: Setting
+    item: Ints
+    agent: Ints
+    annotator: Ints
+    label: Ints
+    kinds: tuple[Kind, ...]
+    confusions: Floats
+    truth: Ints
+    ambiguity: Floats
+
+    @property
+    def true_scores(self) -> Floats:
+        """Return the mean credit of each agent's items by their true classes, [agents]."""
+        return self.scores(np.eye(CLASSES)[self.truth])
+
+    def scores(self, posterior: Floats) -> Floats:
+        """Return the mean credit of each agent's items by a posterior of the items [N,3], [agents]."""
+        return np.asarray((posterior @ VALUES).reshape(len(self.setting.qualities), -1).mean(axis=1))
+
+
+def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
+    """Simulate an evaluation; the same setting and seed give the same labels.
+
+    Args:
+        setting: agents, annotators and items; `PUBLISHED` has the paper's.
+        seed: seed of `numpy.random.default_rng`.
+
+    Raises:
+        PlanError: the seed is not a whole number of at least 0.
+    """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise PlanError(f"seed is {seed!r}: a whole number of at least 0 is needed")
+    generator = np.random.default_rng(seed)
+    pool = np.repeat(np.arange(len(KINDS)), setting.pool)
+    return _simulate(setting, generator.permutation(pool)[: setting.annotator_count], generator)
+
+
+def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -> SimulatedEvaluation:
+    """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
+    kinds = np.array([KINDS.index(kind) for kind in simulated.kinds])
+    return _simulate(Setting(**dict(simulated.setting) | {"items": items}), kinds, np.random.default_rng(seed))
+
+
+def _simulate(setting: Setting, kinds: Ints, generator: np.random.Generator) -> SimulatedEvaluation:
+    agents, labels = len(setting.qualities), setting.labels
+    total = agents * setting.items
+    agent = np.repeat(np.arange(agents), setting.items)
+    truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
+    hard = generator.random(total) < setting.hard
+    ambiguity = np.where(hard, generator.beta(*_HARD, total), generator.beta(*_CLEAR, total))
+    item = np.repeat(np.arange(total), labels)
+    annotator = generator.random((total, len(kinds))).argsort(axis=1)[:, :labels].ravel()
+    confusions = np.array([CONFUSION[kind] for kind in KINDS])[kinds]
+    blurred = ambiguity[item, None]
+    probabilities = (1.0 - blurred) * confusions[annotator, truth[item]] + blurred / CLASSES
+    return SimulatedEvaluation(
+        setting=setting,
+        item=item,
+        agent=agent[item],
+        annotator=annotator,
+        label=_draw_classes(probabilities.cumsum(axis=1), generator),
+        kinds=tuple(KINDS[kind] for kind in kinds.tolist()),
+        confusions=confusions,
+        truth=truth,
+        ambiguity=ambiguity,
+    )
+
+
+def _draw_classes(cumulative: Floats, generator: np.random.Generator) -> Ints:
+    """Draw a class for each row of cumulated probabilities, [rows, 3]."""
+    return np.asarray((generator.random(len(cumulative))[:, None] >= cumulative[:, :-1]).sum(axis=1))

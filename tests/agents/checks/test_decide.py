@@ -1,0 +1,541 @@
+"""Checks decided over items: what is known, what the response cannot show, and what the tables do not tell."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph.agents.checks.decide import CheckResult
+from jurygraph.agents.checks.items import Item
+from tests.agents.checks.made import decide, invented, own, row
+from tests.examples import at_most
+
+PRICES = [{"of": "meals", "column": "price"}]
+CHEAP = {"price": {"at_most": 10}}
+
+
+def share_of(stated: dict[str, Any], *items: Item) -> float:
+    return decide(stated, *items).share
+
+
+# Count
+
+
+@pytest.mark.parametrize(
+    ("bound", "holds"),
+    [
+        ({"at_least": 2}, True),
+        ({"at_least": 3}, False),
+        ({"at_most": 2}, True),
+        ({"at_most": 1}, False),
+        ({"equals": 2}, True),
+        ({"equals": 1}, False),
+        ({"between": [1, 2]}, True),
+        ({"between": [3, 4]}, False),
+    ],
+)
+def test_a_count_is_of_the_items_that_pass(bound: dict[str, Any], holds: bool) -> None:
+    items = [row(price=5), row(price=10), row(price=11)]
+    assert decide({"count": "meals", "where": CHEAP, **bound}, *items).holds is holds
+
+
+def test_without_tests_all_items_count_that_are_there() -> None:
+    assert decide({"count": "meals", "equals": 2}, row(), row()).holds is True
+    found = decide({"count": "meals", "at_least": 2}, row(), invented("Palace"))
+    assert (found.holds, found.share) == (False, 0.0)
+    assert found.reason == (
+        "the number of meals is 1 to 2, and 2 or more is asked for; it cannot be shown, for 'Palace' is not there in "
+        "meals"
+    )
+    assert decide({"count": "meals", "at_most": 0}, invented()).holds is False
+    assert decide({"count": "meals", "at_least": 1}, row(), invented()).holds is True
+
+
+@pytest.mark.parametrize(
+    ("bound", "number", "share"),
+    [
+        ({"at_least": 4}, 1, 0.25),
+        ({"at_least": 4}, 0, 0.0),
+        ({"at_most": 2}, 3, 0.5),
+        ({"at_most": 2}, 4, 0.0),
+        ({"at_most": 2}, 9, 0.0),
+        ({"at_most": 0}, 1, 0.0),
+        ({"equals": 4}, 3, 0.75),
+        ({"equals": 4}, 5, 0.75),
+        ({"between": [2, 4]}, 1, 0.5),
+        ({"between": [2, 4]}, 6, 0.5),
+    ],
+)
+def test_the_share_of_requested_items(bound: dict[str, Any], number: int, share: float) -> None:
+    decided = decide({"count": "meals", **bound}, *[row()] * number)
+    assert (decided.holds, decided.share) == (False, pytest.approx(share, abs=1e-15))
+
+
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        ({"at_least": 1}, "the number of meals is 2, as asked"),
+        ({"at_least": 3}, "the number of meals is 2, not 3 or more"),
+        ({"at_most": 1}, "the number of meals is 2, not 1 or less"),
+        ({"equals": 3}, "the number of meals is 2, not 3"),
+        ({"between": [3, 4]}, "the number of meals is 2, not 3 to 4"),
+    ],
+)
+def test_the_reason_contains_the_value_and_the_requirement(bound: dict[str, Any], reason: str) -> None:
+    assert decide({"count": "meals", **bound}, row(), row()).reason == reason
+
+
+def test_a_failed_check_depends_on_the_counted_items() -> None:
+    cheap, dear = row(price=5), row(price=11)
+    assert decide({"count": "meals", "where": CHEAP, "at_most": 0}, cheap, dear).items == [cheap]
+    assert decide({"share": "meals", "where": CHEAP, "at_most": 0.5}, cheap, cheap).items == [cheap, cheap]
+    assert decide({"share": "meals", "where": CHEAP}, cheap, dear).items == [dear]
+
+
+# Share
+
+
+def test_a_share_is_of_all_items_and_all_must_pass() -> None:
+    stated = {"share": "meals", "where": CHEAP}
+    assert decide(stated, row(price=1), row(price=2)).holds is True
+    assert decide(stated, row(price=1), row(price=20)) == CheckResult(
+        False, 0.5, "the share of meals that pass is 0.5, not 1 or more", [row(price=20)]
+    )
+
+
+def test_a_share_may_be_bounded() -> None:
+    items = [row(price=1), row(price=20)]
+    assert decide({"share": "meals", "where": CHEAP, "at_least": 0.5}, *items).holds is True
+    assert decide({"share": "meals", "where": CHEAP, "at_most": 0.4}, *items).holds is False
+    assert decide({"share": "meals", "where": CHEAP, "equals": 0.5}, *items).holds is True
+
+
+def test_a_third_of_three_is_a_third() -> None:
+    items = [row(price=1), row(price=20), row(price=20)]
+    assert decide({"share": "meals", "where": CHEAP, "at_least": 0.3333333333}, *items).holds is True
+    assert decide({"share": "meals", "where": CHEAP, "equals": 1 / 3}, *items).holds is True
+
+
+def test_a_share_of_those_among() -> None:
+    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide(stated, row(day=1, price=1), row(day=2, price=20)).holds is True
+    assert decide(stated, row(day=1, price=20), row(day=2, price=1)).holds is False
+
+
+def test_a_share_over_no_items_is_0_and_over_none_of_those_among_is_met() -> None:
+    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide(stated) == CheckResult(False, 0.0, "the response names no meals")
+    assert decide(stated, row(day=2)) == CheckResult(True, 1.0, "none of the meals is of that kind")
+
+
+def test_an_uncertain_item_may_count_or_not() -> None:
+    """One that fails and is surely among them, and one that passes and perhaps is: 0 or 1/2."""
+    items = [row(day=1, price=20), row(day=None, price=1)]
+    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide({**stated, "at_least": 0.5}, *items).holds is None
+    assert decide({**stated, "at_most": 0.5}, *items).holds is True
+    assert decide({**stated, "at_least": 0.6}, *items).holds is False
+
+
+def test_an_uncertain_item_that_may_pass_can_lower_the_share() -> None:
+    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide(stated, row(day=1, price=1), row()).holds is None
+    assert decide(stated, row(day=1, price=1), own()).holds is False
+
+
+def test_where_perhaps_none_is_among_them_the_share_is_perhaps_met() -> None:
+    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide(stated, row(price=20)).holds is None
+    assert decide(stated, row(price=1)).holds is True
+    assert decide({**stated, "at_most": 0.5}, row(price=1)).holds is None
+
+
+# Sum
+
+
+def test_a_sum_is_rounded_at_the_bound() -> None:
+    items = [row(price=0.1), row(price=0.2)]
+    assert decide({"sum": PRICES, "at_most": 0.3}, *items).holds is True
+    assert decide({"sum": PRICES, "equals": 0.3}, *items).holds is True
+    assert decide({"sum": PRICES, "at_most": 0.2999}, *items).holds is False
+    assert decide({"sum": PRICES, "at_least": 0.3001}, *items).holds is False
+    assert decide({"sum": PRICES, "at_most": 0.3}, *items).reason == "the sum is 0.3, as asked"
+
+
+@pytest.mark.parametrize(("bound", "within", "beyond"), [(1e6, 1e-4, 0.01), (1e-3, 1e-10, 1e-8)])
+def test_rounding_is_a_billionth_of_a_large_bound_and_of_1_for_a_small_one(
+    bound: float, within: float, beyond: float
+) -> None:
+    assert decide({"sum": PRICES, "at_most": bound}, row(price=bound), row(price=within)).holds is True
+    assert decide({"sum": PRICES, "at_most": bound}, row(price=bound), row(price=beyond)).holds is False
+    assert decide({"sum": PRICES, "at_least": bound}, row(price=bound - within)).holds is True
+    assert decide({"sum": PRICES, "at_least": bound}, row(price=bound - beyond)).holds is False
+
+
+def test_a_sum_is_divided() -> None:
+    items = [row(price=10), row(price=20)]
+    assert decide({"sum": PRICES, "per": 3, "equals": 10}, *items).reason == "the sum per 3 is 10, as asked"
+
+
+def test_an_overrun_counts_by_how_much_it_is() -> None:
+    assert share_of({"sum": PRICES, "at_most": 100}, row(price=125)) == pytest.approx(0.75)
+    assert share_of({"sum": PRICES, "at_most": 1}, row(price=1.25)) == pytest.approx(0.75)
+    assert share_of({"sum": PRICES, "at_least": 100}, row(price=25)) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("term", "values", "cost"),
+    [
+        ({}, {"price": 12}, 12),
+        ({}, {"price": "$1,200"}, 1200),
+        ({"times": 3}, {"price": 100}, 300),
+        ({"times": "nights"}, {"price": 100, "nights": 3}, 300),
+        ({"people": 5}, {"price": 12}, 60),
+        ({"people": 5, "places": 5}, {"price": 30}, 30),
+        ({"people": 6, "places": 5}, {"price": 30}, 60),
+        ({"people": 4, "places": "occupancy"}, {"price": 100, "occupancy": 2}, 200),
+        ({"people": 5, "places": "occupancy", "times": "nights"}, {"price": 100, "occupancy": 2, "nights": 3}, 900),
+        ({"people": 1, "places": "occupancy"}, {"price": 100, "occupancy": 8}, 100),
+    ],
+)
+def test_people_pay_for_the_units_that_they_need(term: dict[str, Any], values: dict[str, Any], cost: float) -> None:
+    """Meals a head; rooms for two by nights; cars of five seats."""
+    stated = {"sum": [{**PRICES[0], **term}], "equals": cost}
+    assert decide(stated, row(**values)).holds is True
+    assert decide({**stated, "equals": cost + 1}, row(**values)).holds is False
+
+
+def test_terms_add_up_over_their_own_items() -> None:
+    legs = [{"of": "legs", "column": "cost", "where": {"mode": {"equals": mode}}} for mode in ("Taxi", "Bus")]
+    items = [row(mode="Taxi", cost=10), row(mode="Bus", cost=3), row(mode="Walk", cost=99)]
+    decided = decide({"sum": [legs[0], {**legs[1], "times": 2}], "equals": 16}, *items)
+    assert (decided.holds, decided.reason) == (True, "the sum is 16, as asked")
+    assert [item.values["mode"] for item in decided.items] == ["Taxi", "Bus"]
+
+
+def test_a_sum_over_no_items_is_no_sum() -> None:
+    stated = {"sum": [*PRICES, {"of": "stays", "column": "price"}, *PRICES], "at_most": 100}
+    assert decide(stated) == CheckResult(False, 0.0, "the response names no meals and no stays")
+
+
+def test_a_sum_too_large_for_a_number_is_more_than_any_bound() -> None:
+    items = [own(price=1e308), own(price=1e308)]
+    assert decide({"sum": PRICES, "at_most": 1e308}, *items) == CheckResult(
+        False, 0.0, f"the sum is inf, not {int(1e308)} or less", items
+    )
+
+
+# Values
+
+
+def test_values_include_all_that_is_wanted() -> None:
+    stated = {"values": "meals", "column": "kinds", "includes": ["Thai", "Greek"]}
+    thai, greek = row(kinds="Tea, Thai", lists={"kinds": ","}), row(kinds="Greek", lists={"kinds": ","})
+    assert decide(stated, thai, greek).holds is True
+    missing = decide(stated, thai)
+    assert (missing.holds, missing.share) == (False, 0.5)
+    assert missing.reason == "kinds of meals does not include Greek"
+    assert (
+        decide({**stated, "where": {"day": {"equals": 1}}}, row(day=1, kinds="Thai"), row(day=2, kinds="Greek")).share
+        == 0.5
+    )
+
+
+def test_values_exclude_what_is_barred() -> None:
+    stated = {"values": "meals", "column": "kinds", "excludes": ["Thai", "Greek"]}
+    assert decide(stated, row(kinds="Tea")).holds is True
+    found = decide(stated, row(kinds="Tea"), row(kinds="Thai"), row(kinds=["Greek", "Thai"]), row(kinds="Tea"))
+    assert (found.holds, found.share, found.reason) == (False, 0.5, "kinds of meals includes Thai, Greek")
+
+
+def test_distinct_values_never_repeat() -> None:
+    stated = {"values": "meals", "column": "name", "distinct": True}
+    assert decide(stated, row(name="A"), row(name="B")).holds is True
+    repeated = decide(stated, row(name="A"), row(name="B"), row(name="A"), row(name=" A"))
+    assert (repeated.holds, repeated.share, repeated.reason) == (False, 0.5, "name of meals repeats A,  A")
+    assert [item.values["name"] for item in repeated.items] == ["A", " A"]
+
+
+def test_a_reason_never_lists_more_than_one_can_read() -> None:
+    decided = decide(
+        {"values": "m", "column": "x", "distinct": True}, *[row(x=f"{i % 50} {'x' * 99}") for i in range(100)]
+    )
+    assert decided.reason.endswith(", and 40 more")
+    assert len(decided.reason) < 1000
+    ten = decide({"values": "m", "column": "x", "distinct": True}, *[row(x=i % 10) for i in range(20)])
+    assert ten.reason == "x of m repeats 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
+
+
+# What is not known
+
+
+ALL = [
+    {"count": "meals", "where": CHEAP, "at_least": 1},
+    {"count": "meals", "where": CHEAP, "at_most": 0},
+    {"share": "meals", "where": CHEAP},
+    {"share": "meals", "where": CHEAP, "at_most": 0},
+    {"sum": PRICES, "at_most": 1000},
+    {"sum": PRICES, "at_least": 1},
+    {"values": "meals", "column": "price", "includes": [5]},
+    {"values": "meals", "column": "price", "excludes": [5]},
+    {"values": "meals", "column": "price", "distinct": True},
+]
+
+
+@pytest.mark.parametrize("stated", ALL, ids=str)
+@pytest.mark.parametrize("claims", [{}, {"price": 5}, {"price": 20}, {"price": -20}], ids=str)
+def test_invented_items_give_no_credit(stated: dict[str, Any], claims: dict[str, Any]) -> None:
+    decided = decide(stated, invented("Nowhere", **claims))
+    assert (decided.holds, decided.share) == (False, 0.0)
+    assert decided.reason.endswith("; it cannot be shown, for 'Nowhere' is not there in meals")
+    assert [item.text for item in decided.items] == ["Nowhere"]
+
+
+@pytest.mark.parametrize("stated", ALL, ids=str)
+def test_omitted_data_of_a_response_gives_no_credit(stated: dict[str, Any]) -> None:
+    decided = decide(stated, own("$[7]"))
+    assert (decided.holds, decided.share) == (False, 0.0)
+    assert decided.reason.endswith("; it cannot be shown, for '$[7]' gives no price to go by")
+
+
+@pytest.mark.parametrize("stated", ALL, ids=str)
+def test_open_table_values_decide_nothing_and_are_named(stated: dict[str, Any]) -> None:
+    decided = decide(stated, row("Curry House", price=None))
+    assert decided.holds is None
+    assert decided.reason.endswith("; the tables do not tell price of 'Curry House'")
+
+
+def test_the_reason_says_what_it_could_be() -> None:
+    items = [row("A", price=5), *(row(name) for name in "BCDEFG")]
+    few = decide({"count": "meals", "where": CHEAP, "at_most": 4}, *items[:6]).reason
+    many = decide({"count": "meals", "where": CHEAP, "at_most": 4}, *items).reason
+    assert few.startswith(
+        "the number of meals is 1 to 6, and 4 or less is asked for; the tables do not tell price of 'B'"
+    )
+    assert few.endswith("price of 'F'")
+    assert many.endswith("price of 'F'; and 1 more")
+    assert decide({"sum": PRICES, "at_most": 9}, *items).reason.startswith("the sum is 5 or more, and 9 or less is")
+
+
+def test_a_check_is_decided_where_no_answer_could_change_it() -> None:
+    open_ = row(price=None)
+    assert decide({"count": "meals", "where": CHEAP, "at_least": 1}, row(price=1), open_).holds is True
+    assert decide({"count": "meals", "where": CHEAP, "at_least": 3}, row(price=1), open_).holds is False
+    assert decide({"count": "meals", "where": CHEAP, "at_most": 2}, row(price=1), open_).holds is True
+    assert decide({"share": "meals", "where": CHEAP}, row(price=20), open_).holds is False
+    assert decide({"sum": PRICES, "at_least": 5}, row(price=5), open_).holds is True
+    assert decide({"sum": PRICES, "at_most": 4}, row(price=5), open_).holds is False
+    assert decide({"values": "m", "column": "price", "includes": [1]}, row(price=1), open_).holds is True
+    assert decide({"values": "m", "column": "price", "excludes": [1]}, row(price=1), open_).holds is False
+    assert (
+        decide({"values": "m", "column": "price", "distinct": True}, row(price=1), row(price=1), open_).holds is False
+    )
+
+
+def test_an_item_that_perhaps_counts_adds_no_more_than_its_price() -> None:
+    terms = [{**PRICES[0], "where": {"day": {"equals": 1}}}]
+    items = [row(day=1, price=50), row(day=None, price=10)]
+    assert decide({"sum": terms, "at_most": 60}, *items).holds is True
+    assert decide({"sum": terms, "at_most": 55}, *items).holds is None
+    assert decide({"sum": terms, "at_least": 61}, *items).holds is False
+
+
+def test_an_invented_item_decides_against_the_response() -> None:
+    open_, nowhere = row(price=None), invented()
+    assert decide({"sum": PRICES, "at_most": 100}, open_, nowhere).holds is False
+    assert decide({"sum": PRICES, "at_least": 100}, open_, nowhere).holds is None
+    assert decide({"count": "meals", "where": CHEAP, "at_least": 2}, open_, nowhere).holds is False
+    assert decide({"values": "m", "column": "price", "excludes": [5]}, open_, nowhere).holds is False
+
+
+def test_a_value_that_perhaps_counts_is_perhaps_repeated_barred_or_included() -> None:
+    stated = {"values": "meals", "column": "name", "where": {"day": {"equals": 1}}}
+    surely, untold, unshown = row(day=1, name="A"), row(name="A"), row(own="day", name="A")
+    assert decide({**stated, "distinct": True}, surely, untold).holds is None
+    assert decide({**stated, "distinct": True}, surely, unshown).holds is False
+    assert decide({**stated, "distinct": True}, untold, unshown).holds is None
+    assert decide({**stated, "distinct": True}, unshown, row(name="B")).holds is True
+    assert decide({**stated, "excludes": ["A"]}, untold).holds is None
+    assert decide({**stated, "excludes": ["A"]}, unshown).holds is False
+    assert decide({**stated, "excludes": ["B"]}, untold, unshown).holds is True
+    assert decide({**stated, "includes": ["A"]}, untold).holds is None
+    assert decide({**stated, "includes": ["A"]}, unshown).holds is False
+    assert decide({**stated, "includes": ["A", "B"]}, untold).holds is False
+
+
+def test_a_value_that_perhaps_counts_against_it_leaves_the_least_of_a_share() -> None:
+    stated = {"values": "meals", "column": "name", "where": {"day": {"equals": 1}}}
+    known, perhaps = [row(day=1, name=name) for name in "AAB"], row(name="A")
+    assert share_of({**stated, "distinct": True}, *known) == pytest.approx(2 / 3)
+    assert share_of({**stated, "distinct": True}, *known, perhaps) == 0.5
+    assert share_of({**stated, "distinct": True}, *known, row(day=1)) == 0.0
+    assert share_of({**stated, "excludes": ["A"]}, *known) == pytest.approx(1 / 3)
+    assert share_of({**stated, "excludes": ["A"]}, *known, perhaps) == 0.25
+    assert share_of({**stated, "excludes": ["A"]}, *known, row(day=1)) == 0.25
+
+
+def test_a_negative_price_does_not_count() -> None:
+    assert decide({"sum": PRICES, "at_most": 5}, own(price=10), own("$[1]", price=-10)).holds is False
+    assert decide({"sum": PRICES, "at_most": 15}, row(price=10), row("B", price=-10)).holds is None
+
+
+@pytest.mark.parametrize("places", [0, -1, None, "many", 1e-320])
+def test_a_unit_without_places_is_none(places: Any) -> None:
+    stated = {"sum": [{**PRICES[0], "people": 4, "places": "places"}], "at_most": 100}
+    assert decide(stated, row("Inn", price=10, places=places)).reason.endswith("do not tell places of 'Inn'")
+    assert decide(stated, own(price=10, places=places)).holds is False
+
+
+def test_currencies_that_are_mixed_cannot_be_summed() -> None:
+    mixed = decide({"sum": PRICES, "at_most": 100}, row(price="$5"), row(price="5 EUR"), row(price=1))
+    assert (mixed.holds, mixed.reason) == (None, "$ and EUR are mixed, and no rate is stated")
+    assert decide({"sum": PRICES, "equals": 6}, row(price="$5"), row(price=1)).holds is True
+
+
+def test_a_response_cannot_avoid_a_check_by_mixing_currencies_itself() -> None:
+    assert decide({"sum": PRICES, "at_most": 1}, own(price="$500"), own(price="5 EUR")).holds is False
+    assert decide({"sum": PRICES, "at_most": 1}, row(price="$500"), own(price="5 EUR")).holds is False
+    assert share_of({"sum": PRICES, "at_most": 1}, row(price="$500"), own(price="5 EUR")) == 0.0
+    assert decide({"sum": PRICES, "at_most": 1}, row(price="$5"), row(price="5 EUR"), own(price=1)).holds is None
+
+
+# Whatever the items are
+
+DOMAIN: dict[str, list[Any]] = {
+    "a": [0, 1],
+    "g": [0, 1],
+    "p": [0, 2, 1e6],
+    "n": [0, 1, 1e6],
+    "v": ["A", ["A", "B"], ["Z", "Z"], "Y"],
+}
+KNOWN: dict[str, list[Any]] = {"a": [0, 1], "g": [0, 1], "p": [1, 2, 3], "n": [1, 2], "v": ["A", "B", "Z", ["A", "B"]]}
+PASSES = {"a": {"equals": 1}}
+BOUNDS = st.sampled_from(["at_least", "at_most"])
+CHECKS = st.one_of(
+    st.builds(lambda b, n: {"count": "i", "where": PASSES, b: n}, BOUNDS, st.integers(0, 3)),
+    st.builds(
+        lambda b, n, among: {"share": "i", "where": PASSES, b: n, **among},
+        BOUNDS,
+        st.sampled_from([0.0, 0.5, 1.0]),
+        st.sampled_from([{}, {"among": {"g": {"equals": 1}}}]),
+    ),
+    st.builds(
+        lambda b, n, times: {"sum": [{"of": "i", "column": "p", "where": PASSES, **times}], "per": 2, b: n},
+        BOUNDS,
+        st.integers(1, 5),
+        st.sampled_from([{}, {"times": "n"}]),
+    ),
+    st.sampled_from([{"includes": ["A"]}, {"includes": ["A", "B"]}, {"excludes": ["A"]}, {"distinct": True}]).map(
+        lambda asked: {"values": "i", "column": "v", "where": PASSES, **asked}
+    ),
+)  # fmt: skip
+
+
+def cells(of: dict[str, list[Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    return st.fixed_dictionaries({column: st.sampled_from(values) for column, values in of.items()})
+
+
+@st.composite
+def items_with_gaps(draw: Any, kinds: Sequence[Any] = (own, row)) -> list[Item]:
+    """Up to three items, of whose cells up to three are not known."""
+    made = draw(st.lists(cells(KNOWN), max_size=3))
+    for values, column in (
+        draw(st.lists(st.tuples(st.sampled_from(made), st.sampled_from("agpnv")), max_size=3)) if made else ()
+    ):
+        values[column] = None
+    return [draw(st.sampled_from(kinds))(f"${place}", **values) for place, values in enumerate(made)]
+
+
+def completions(items: Sequence[Item], grounded: Sequence[bool] = (True, False)) -> Iterator[list[Item]]:
+    """The items with every cell filled that is not known, of those that have a row, or have none."""
+    gaps = [
+        (place, column)
+        for place, item in enumerate(items)
+        for column, value in item.values.items()
+        if value is None and item.has_row in grounded
+    ]
+    for filling in product(*(DOMAIN[column] for _, column in gaps)):
+        whole = [dict(item.values) for item in items]
+        for (place, column), value in zip(gaps, filling, strict=True):
+            whole[place][column] = value
+        yield [item._replace(values=values) for item, values in zip(items, whole, strict=True)]
+
+
+def credit(decided: CheckResult) -> float:
+    return 1.0 if decided.holds else decided.share
+
+
+@settings(max_examples=at_most(300), deadline=None)
+@given(stated=CHECKS, items=items_with_gaps())
+def test_a_check_is_decided_exactly_where_all_that_the_tables_may_tell_agrees(
+    stated: dict[str, Any], items: list[Item]
+) -> None:
+    found = {decide(stated, *whole).holds for whole in completions(items, [True])}
+    assert decide(stated, *items).holds == (found.pop() if len(found) == 1 else None)
+    assert None not in found
+
+
+@settings(max_examples=at_most(150), deadline=None)
+@given(stated=CHECKS, items=items_with_gaps())
+def test_no_credit_exceeds_what_any_completion_would_get(stated: dict[str, Any], items: list[Item]) -> None:
+    decided = decide(stated, *items)
+    if decided.holds is not None:
+        assert credit(decided) <= min(credit(decide(stated, *whole)) for whole in completions(items)) + 1e-12
+
+
+@settings(max_examples=at_most(100), deadline=None)
+@given(stated=CHECKS, items=items_with_gaps([own]))
+def test_a_value_that_the_response_cannot_show_is_always_decided(stated: dict[str, Any], items: list[Item]) -> None:
+    assert decide(stated, *items).holds is not None
+
+
+@settings(max_examples=at_most(150), deadline=None)
+@given(stated=CHECKS, made=st.lists(cells(KNOWN), max_size=4))
+def test_known_values_are_decided_by_arithmetic(stated: dict[str, Any], made: list[dict[str, Any]]) -> None:
+    decided = decide(stated, *(row(**values) for values in made))
+    assert decided.holds == expected(stated, made)
+    assert decided.share == 1.0 if decided.holds else 0.0 <= decided.share < 1.0
+
+
+def expected(stated: dict[str, Any], made: list[dict[str, Any]]) -> bool:
+    passing = [values for values in made if values["a"] == 1]
+    if "values" in stated:
+        seen = [one for values in passing for one in (values["v"] if isinstance(values["v"], list) else [values["v"]])]
+        if "distinct" in stated:
+            return len(set(seen)) == len(seen)
+        return set(stated["includes"]) <= set(seen) if "includes" in stated else not set(stated["excludes"]) & set(seen)
+    if "count" in stated:
+        measured: float = len(passing)
+    elif "sum" in stated:
+        measured = sum(v["p"] * (v["n"] if "times" in stated["sum"][0] else 1) for v in passing) / 2
+    else:
+        among = [values for values in made if "among" not in stated or values["g"] == 1]
+        if not among:
+            return bool(made)
+        measured = sum(values["a"] for values in among) / len(among)
+    if "sum" in stated and not made:
+        return False
+    return measured >= stated["at_least"] if "at_least" in stated else measured <= stated["at_most"]
+
+
+@settings(max_examples=at_most(150), deadline=None)
+@given(stated=CHECKS, items=items_with_gaps(), data=st.data())
+def test_the_order_of_items_and_of_their_keys_changes_no_score(
+    stated: dict[str, Any], items: list[Item], data: st.DataObject
+) -> None:
+    turned = [item._replace(values=dict(reversed(item.values.items()))) for item in data.draw(st.permutations(items))]
+    one, other = decide(stated, *items), decide(stated, *turned)
+    assert (one.holds, one.share) == (other.holds, other.share)
+
+
+@given(st.lists(st.floats(0, 1e15), min_size=1, max_size=8), st.randoms())
+def test_a_sum_is_the_same_to_the_last_bit_for_every_order(prices: list[float], random: Any) -> None:
+    turned = random.sample(prices, len(prices))
+    one, other = (decide({"sum": PRICES, "equals": 9}, *(row(price=price) for price in of)) for of in (prices, turned))
+    assert one.reason == other.reason
+    total = math.fsum(prices)
+    assert decide({"sum": PRICES, "equals": total}, *(row(price=price) for price in turned)).holds is True

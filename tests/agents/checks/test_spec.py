@@ -1,0 +1,155 @@
+"""The vocabulary of checks: what may be said, and what is refused in which words."""
+
+from math import inf
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from jurygraph.agents.checks.spec import Check, Term
+from jurygraph.agents.checks.spec import Test as Stated
+from jurygraph.messages import describe_validation_error
+
+SHARE = {"share": "stays", "where": {"room": {"equals": "Private room"}}}
+MEALS = {"of": "meals", "column": "price"}
+
+
+def wrong(stated: dict[str, Any]) -> str:
+    """What is said of a check that is refused: the field, and why."""
+    with pytest.raises(ValidationError) as caught:
+        Check.model_validate(stated)
+    found = describe_validation_error(caught.value, Check, stated)
+    return f"{found.field}: {found}"
+
+
+@pytest.mark.parametrize(
+    ("stated", "measure"),
+    [
+        ({"count": "meals", "at_least": 3}, "count"),
+        ({"count": "$.days[*]", "where": {"x": {"at_most": 5}}, "between": [1, 2], "partial": True}, "count"),
+        (SHARE, "share"),
+        ({**SHARE, "among": {"day": {"equals": 1}}, "at_least": 0.5}, "share"),
+        ({"sum": [MEALS], "at_most": 100}, "sum"),
+        ({"sum": [{**MEALS, "people": 5, "places": "seats", "times": "nights"}], "per": 3, "equals": 1}, "sum"),
+        ({"values": "meals", "column": "Cuisines", "includes": ["Thai"]}, "values"),
+        ({"values": "meals", "column": "Name", "distinct": True}, "values"),
+        ({"text": "(?i)thank you"}, "text"),
+        ({"function": "haiku", "params": {"lines": 3}}, "function"),
+    ],
+)
+def test_a_check_has_one_measure(stated: dict[str, Any], measure: str) -> None:
+    assert Check.model_validate(stated).measure == measure
+
+
+CARS = {"of": "cars", "column": "cost", "times": "km", "people": 4, "places": "seats"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "columns"),
+    [
+        ({"count": "meals", "at_least": 1}, {"meals": set()}),
+        ({**SHARE, "among": {"day": {"at_least": {"column": "first"}}}}, {"stays": {"room", "day", "first"}}),
+        ({"values": "meals", "column": "x", "where": {"y": {"is_not": 1}}, "distinct": True}, {"meals": {"x", "y"}}),
+        ({"sum": [MEALS, CARS], "at_most": 1}, {"meals": {"price"}, "cars": {"cost", "km", "seats"}}),
+        ({"text": "x"}, {}),
+    ],
+)
+def test_a_check_knows_its_items_and_the_columns_that_it_looks_at(
+    stated: dict[str, Any], columns: dict[str, set[str]]
+) -> None:
+    assert {source: set(found) for source, found in Check.model_validate(stated).items} == columns
+
+
+@pytest.mark.parametrize(
+    ("stated", "words"),
+    [
+        ({"cuont": "meals", "at_least": 1}, "cuont: unknown; did you mean count?"),
+        ({"count": "meals", "at_leats": 1}, "at_leats: unknown; did you mean at_least?"),
+        ({"count": "m", "at_least": 1, "where": {"x": {"equal": 1}}}, "where.x.equal: unknown; did you mean equals?"),
+        ({"sum": [{**MEALS, "time": 2}], "at_most": 1}, "sum[0].time: unknown; did you mean times?"),
+        ({"count": "m", "at_least": 1, "where": {"x": {"equals": {"col": "y"}}}},
+         "where.x.equals.col: unknown; did you mean column?"),
+        ({"at_most": 3}, ": measures nothing; give one of count, share, sum, values, text, function"),
+        ({"count": "m", "share": "m", "at_least": 1}, ": measures count and share; give one of count, share, sum,"),
+        ({"count": "meals"}, ": has no bound; give one of at_least, at_most, equals, between"),
+        ({"sum": [MEALS]}, ": has no bound; give one of"),
+        ({"sum": [], "at_most": 1}, "sum: has 0 entries; give it at least 1"),
+        ({"count": "m", "at_least": 1, "at_most": 2}, ": has at_least and at_most; give one of"),
+        ({**SHARE, "at_least": 0.5, "equals": 1}, ": a share has `where`, and at most one bound"),
+        ({"share": "stays"}, ": a share has `where`, and at most one bound; without one all must pass"),
+        ({**SHARE, "at_least": 60}, "at_least: can never be met: a share lies from 0 to 1"),
+        ({**SHARE, "between": [1.1, 2]}, "between: can never be met: a share lies from 0 to 1"),
+        ({"count": "m", "at_most": -1}, "at_most: can never be met: a count lies from 0 to any number"),
+        ({"sum": [MEALS], "equals": -5}, "equals: can never be met: a sum lies from 0 to any number"),
+        ({"count": "m", "equals": 2.5}, "equals: can never be met: a count is a whole number"),
+        ({"count": "m", "between": [2.2, 2.8]}, "between: can never be met: a count is a whole number"),
+        ({"count": "m", "at_least": 1, "where": {"x": {"at_least": 20, "at_most": 10}}},
+         "where.x.at_most: lies below `at_least`, so no value passes; leave one of them out"),
+        ({"count": "m", "at_least": 1, "where": {"x": {"at_most": "noon"}}},
+         "where.x.at_most: is 'noon'; write a number, a time such as 9:30, or a date as 2022-03-01"),
+        ({"text": ""}, "text: is empty; write at least one character"),
+        ({"count": "m", "between": [3, 1]}, "between: does not rise; write the lower end first"),
+        ({"count": "m", "between": [3]}, "between: is a list of 1; write a pair of two"),
+        ({"count": "m", "at_least": "3"}, "at_least: is the text '3'; write a number, without quotes"),
+        ({"count": "m", "at_least": 1, "where": {"x": {"between": [3, 1]}}}, "where.x.between: does not rise"),
+        ({"count": "m", "at_least": 1, "where": {"x": {"between": ["12:00", "09:00"]}}}, "where.x.between: does not"),
+        ({"count": "m", "at_least": 1, "where": {"x": {}}}, "where.x: says nothing of the value; write such as"),
+        ({"count": "m", "at_least": 1, "where": {"x": {"equals": None}}}, "where.x: says nothing of the value"),
+        ({"count": "m", "at_least": 1, "where": {"x": {"one_of": []}}}, "where.x.one_of: has 0 entries; give it at"),
+        ({"values": "m", "column": "c"}, ": values have a `column`, and one of `includes`, `excludes` and `distinct`"),
+        ({"values": "m", "distinct": True}, ": values have a `column`, and one of"),
+        ({"values": "m", "column": "c", "distinct": True, "includes": ["a"]}, ": values have a `column`, and one of"),
+        ({"values": "m", "column": "c", "includes": []}, "includes: has 0 entries; give it at least 1"),
+        ({"values": "m", "column": "c", "excludes": []}, "excludes: has 0 entries; give it at least 1"),
+        ({"values": "m", "column": "c", "distinct": False}, "distinct: is false; write True"),
+        ({"count": "m", "at_least": 1, "per": 2},
+         "per: has no meaning for `count`; it takes where, at_least, at_most, equals, between, partial"),
+        ({"sum": [MEALS], "at_most": 1, "where": {"x": {"equals": 1}}},
+         "where: has no meaning for `sum`; it takes per, at_least, at_most, equals, between, partial"),
+        ({"values": "m", "column": "c", "distinct": True, "at_least": 1}, "at_least: has no meaning for `values`"),
+        ({"text": "x", "params": {}}, "params: has no meaning for `text`; it takes nothing else"),
+        ({"text": "x", "partial": True}, "partial: has no meaning for `text`"),
+        ({"function": "f", "at_least": 1}, "at_least: has no meaning for `function`; it takes params"),
+        ({"sum": [{**MEALS, "places": 2}], "at_most": 1}, "sum[0].places: has no meaning without `people`; say how"),
+        ({"sum": [{**MEALS, "people": 0}], "at_most": 1}, "sum[0].people: is the number 0; write a number above 0"),
+        ({"text": "a(?=b)"}, "text: is not a valid RE2 pattern (invalid perl operator: (?=); RE2 has no look-around"),
+        ({"count": "m", "at_least": 1, "where": {"x": {"matches": "("}}},
+         "where.x.matches: is not a valid RE2 pattern (missing ): ()"),
+        ({"count": "$[", "at_least": 1}, "count: is not a valid JSONPath (unbalanced brackets, line 1, column 2)"),
+        ({"share": "$..", "where": {"x": {"equals": 1}}}, "share: is not a valid JSONPath"),
+        ({"values": "$.a.", "column": "c", "distinct": True}, "values: is not a valid JSONPath"),
+        ({"sum": [MEALS, {"of": "$x", "column": "c"}], "at_most": 1}, "sum[1].of: is not a valid JSONPath"),
+    ],
+)  # fmt: skip
+def test_a_meaningless_check_is_refused_with_a_message(stated: dict[str, Any], words: str) -> None:
+    assert wrong(stated).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("stated", "bound"),
+    [
+        ({"count": "m", "at_least": 2}, (2, inf)),
+        ({"count": "m", "at_least": 0}, (0, inf)),
+        ({"count": "m", "at_most": 0}, (-inf, 0)),
+        ({"count": "m", "equals": 3}, (3, 3)),
+        ({"sum": [MEALS], "between": [1, 2.5]}, (1, 2.5)),
+        ({**SHARE, "at_most": 0.5}, (-inf, 0.5)),
+        (SHARE, (1, inf)),
+    ],
+)
+def test_a_bound_is_the_least_and_the_greatest(stated: dict[str, Any], bound: tuple[float, float]) -> None:
+    assert Check.model_validate(stated).bound == bound
+
+
+def test_only_checks_declared_partial_are_partial() -> None:
+    assert not Check.model_validate(SHARE).partial
+    assert Check.model_validate({**SHARE, "partial": True}).partial
+
+
+def test_a_price_a_head_has_one_place() -> None:
+    assert Term(of="meals", column="price", people=5).places == 1.0
+
+
+def test_the_other_columns_of_a_test_are_those_that_it_names() -> None:
+    stated = Stated.model_validate({"at_least": {"column": "a"}, "equals": {"column": "b"}, "at_most": 3})
+    assert set(stated.referenced_columns) == {"a", "b"}

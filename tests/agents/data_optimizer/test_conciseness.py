@@ -1,0 +1,121 @@
+"""Length, redundancy and compression of a text."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.data_optimizer import measures
+from jurygraph.agents.data_optimizer.measures import baseline, brevity, compressed_share, density, freshness
+
+SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
+SENTENCE = "The quick brown fox jumps over the lazy dog by the river. "
+
+
+@pytest.mark.parametrize(
+    ("length", "score"), [(0, 0.0), (1, 1.0), (10, 1.0), (15, 0.75), (20, 0.5), (30, 0.0), (1_000, 0.0)]
+)
+def test_a_length_scores_1_up_to_the_baseline_and_0_from_the_limit_on(length: int, score: float) -> None:
+    assert brevity(length, 10, 3) == pytest.approx(score)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.5, 1e6), st.floats(1.001, 100))
+def test_nothing_is_gained_by_more_words(a: int, b: int, free: float, limit: float) -> None:
+    assert 0.0 <= brevity(max(a, b), free, limit) <= brevity(min(a, b), free, limit) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("reference", "group", "free"),
+    [
+        (10, [20, 30], 10),
+        (40, [20, 30], 25),
+        (0, [20, 30, 90], 30),
+        (0, [0, 0, 20], 20),
+        (5, [0, 0], 0),
+    ],
+)
+def test_the_baseline_is_the_reference_or_the_median_of_those_who_say_something(
+    reference: int, group: list[int], free: float
+) -> None:
+    assert baseline(reference, group) == free
+
+
+@pytest.mark.parametrize(
+    ("text", "score"),
+    [
+        ("", 0.0),
+        ("One thing is said here. Another thing is told there.", 1.0),
+        ("It is so.\nIt is so.", 0.5),
+        ("It is so! IT  IS  SO!", 0.5),
+        ("a b c d e f g h i j.\na b c d e f g h i j k.", 11 / 23),
+        ("a b c d e f.\na b x d e f.", 1.0),
+        ("no " * 400, 0.1),
+    ],
+)
+def test_repeated_content_is_redundant(text: str, score: float) -> None:
+    assert freshness(text) == pytest.approx(score)
+
+
+def test_a_long_text_made_of_one_sentence_is_almost_all_redundant() -> None:
+    assert freshness(SENTENCE * 50) == pytest.approx(0.02)
+
+
+@given(st.text(alphabet="ab .\n", max_size=200))
+def test_to_say_it_again_makes_no_text_fresher(text: str) -> None:
+    assert 0.0 <= freshness(text) <= 1.0
+    twice = freshness(f"{text}\n{text}")
+    assert twice <= 0.5 + 1e-9
+    assert twice <= freshness(text) + 1e-9
+
+
+def test_compression_is_that_of_lz78_by_hand() -> None:
+    # a|aa|aaa|aaaa: four phrases, whose numbers take 1, 2, 2 and 3 bits, and 8 for each letter
+    assert compressed_share("a" * 10) == (1 + 2 + 2 + 3 + 4 * 8) / 80
+    # a|b|ab|ba|bb: five phrases; one more letter is a rest, which takes the number of a phrase
+    assert compressed_share("ababbabb") == (1 + 2 + 2 + 3 + 3 + 5 * 8) / 64
+    assert compressed_share("ababbabba") == (1 + 2 + 2 + 3 + 3 + 5 * 8 + 3) / 72
+    # 300 signs are told apart by 9 bits each
+    signs = "".join(map(chr, range(0x4E00, 0x4E00 + 300)))
+    assert compressed_share(signs) == sum(number.bit_length() + 9 for number in range(1, 301)) / (300 * 9)
+
+
+@pytest.mark.parametrize("text", ["x" * 199, "ha " * 60])
+def test_a_short_text_is_not_found_redundant_by_compression(text: str) -> None:
+    assert density(text) == 1.0
+
+
+@pytest.mark.parametrize(("times", "most"), [(50, 0.75), (500, 0.3)])
+def test_a_text_that_says_one_thing_over_and_over_comes_down_to_little(times: int, most: float) -> None:
+    assert density(SENTENCE * times) < most
+
+
+def test_no_right_solution_of_gsm8k_comes_down_to_less_than_is_expected() -> None:
+    with gzip.open(SOLUTIONS, "rt", encoding="utf-8") as file:
+        responses = [one for line in file for one in json.loads(line)["responses"]]
+    dense = [(density(one["text"]), one["metadata"]["is_correct"]) for one in responses]
+    assert len(dense) == 1600
+    assert [right for score, right in dense if score < 1.0] == [False, False, False]
+
+
+def test_ordinary_texts_of_all_kinds_and_scripts_are_not_redundant() -> None:
+    code = Path(measures.__file__).read_text(encoding="utf-8")
+    prose = "".join(line for line in (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8"))
+    signs = "".join(chr(0x4E00 + (n * n * 7919 + n * 31) % 2_000) for n in range(1_000))
+    assert [density(text) for text in (code, prose, signs)] == [1.0, 1.0, 1.0]
+
+
+@given(st.text(min_size=1, max_size=300))
+def test_a_share_is_above_0_and_a_score_in_its_range(text: str) -> None:
+    assert compressed_share(text) > 0.0
+    assert 0.0 <= density(text) <= 1.0
+
+
+def test_a_megabyte_is_read_up_to_where_that_is_bounded() -> None:
+    start = SENTENCE * (measures.MAX_CHARACTERS // len(SENTENCE) + 1)
+    flood = start[: measures.MAX_CHARACTERS] + "something else entirely " * 40_000
+    assert len(flood) > 1_000_000
+    assert density(flood) == density(flood[: measures.MAX_CHARACTERS])
+    assert freshness(flood) == freshness(flood[: measures.MAX_CHARACTERS])

@@ -1,0 +1,101 @@
+"""What a config states of records: what is refused, and the reply that is asked for."""
+
+import json
+from typing import Any
+
+import pytest
+
+from jurygraph.agents.extraction.spec import MAX_RECORDS, read_kinds, reply_model
+from jurygraph.errors import ConfigError
+from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply
+from jurygraph.models.structured import answer_schema, parse_reply
+
+RECORDS: dict[str, Any] = {
+    "meals": {
+        "name": "the restaurant's name",
+        "day": {"about": "the day's number", "number": True, "context": True},
+        "price": {"about": "what it costs", "number": True, "optional": True},
+        "when": {"about": "which meal it is", "one_of": ["lunch", "dinner"]},
+        "digest": {"about": "a field of a name that nouns have too", "optional": True},
+    },
+    "notes": {"text": "a remark"},
+}
+MEAL = {"quote": "Lunch at Roma", "name": "Roma", "day": 2, "price": None, "when": "lunch", "digest": None}
+
+
+def test_a_text_alone_is_what_a_field_is_about() -> None:
+    assert read_kinds({"notes": {"text": "a remark"}}) == read_kinds({"notes": {"text": {"about": "a remark"}}})
+
+
+@pytest.mark.parametrize(
+    ("records", "words"),
+    [
+        (None, "records: is null; write an object"),
+        ([], "records: is a list; write an object"),
+        ({}, "records: has 0 entries; give it at least 1"),
+        ({"meals": {}}, "records.meals: has 0 entries; give it at least 1"),
+        ({"meals": "all of them"}, "records.meals: is the text 'all of them'; write an object"),
+        ({"meals": {"name": 3}}, "records.meals.name: is the number 3; write an object"),
+        ({"meals": {"name": ""}}, "records.meals.name: is empty; write at least one character"),
+        ({"meals": {"name": {}}}, "records.meals.name.about: is missing"),
+        ({"meals": {"name": {"abot": "x"}}}, "records.meals.name.abot: unknown; did you mean about?"),
+        ({"meals": {"name": {"about": "x", "number": 1}}}, "records.meals.name.number: is the number 1"),
+        (
+            {"meals": {"name": {"about": "x", "one_of": "a"}}},
+            "records.meals.name.one_of: is the text 'a'; write a list",
+        ),
+        ({"meals": {"name": {"about": "x", "one_of": ["a", "a"]}}}, "records.meals.name.one_of: has a duplicate"),
+        (
+            {"meals": {"name": {"about": "x", "one_of": ["a"], "context": True}}},
+            "records.meals.name.one_of: is not sought in the response, and `context` is; keep one of them",
+        ),
+        ({"meals": {"quote": "x"}}, "records.meals.quote: every record has one already; leave it out"),
+        ({"my meals": {"name": "x"}}, "records.my meals: a name begins with a letter"),
+        ({"meals": {"_name": "x"}}, "records.meals._name: a name begins with a letter"),
+        ({"meals": {"größe": "x"}}, "records.meals.größe: a name begins with a letter"),
+    ],
+)
+def test_an_invalid_record_is_refused_by_its_name(records: Any, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_kinds(records)
+    assert str(caught.value).startswith(f"extract: {words}")
+
+
+def test_the_reply_has_a_list_for_each_kind_and_the_passage_first_in_each_record() -> None:
+    schema: Any = answer_schema(reply_model(read_kinds(RECORDS)))
+    assert list(schema["properties"]) == ["meals", "notes"]
+    meals = schema["properties"]["meals"]
+    assert meals["maxItems"] == MAX_RECORDS
+    assert list(meals["items"]["properties"]) == ["quote", "name", "day", "price", "when", "digest"]
+    assert meals["items"]["properties"]["when"]["enum"] == ["lunch", "dinner"]
+    assert meals["items"]["properties"]["price"]["anyOf"] == [{"type": "number"}, {"type": "null"}]
+
+
+def test_a_reply_is_read_by_the_names_of_the_config() -> None:
+    said = {"meals": [MEAL], "notes": []}
+    read_back = parse_reply(Reply(text=json.dumps(said)), reply_model(read_kinds(RECORDS)))
+    assert json.loads(read_back.model_dump_json(by_alias=True)) == said
+
+
+@pytest.mark.parametrize(
+    "meal",
+    [
+        {**MEAL, "day": "2"},
+        {**MEAL, "day": None},
+        {**MEAL, "when": "brunch"},
+        {**MEAL, "name": ""},
+        {**MEAL, "more": 1},
+        {name: value for name, value in MEAL.items() if name != "price"},
+        {name: value for name, value in MEAL.items() if name != "quote"},
+    ],
+)
+def test_a_reply_of_another_form_is_malformed(meal: dict[str, Any]) -> None:
+    with pytest.raises(Fault, match=r"meals\[0\]"):
+        parse_reply(Reply(text=json.dumps({"meals": [meal], "notes": []})), reply_model(read_kinds(RECORDS)))
+
+
+def test_a_reply_of_too_many_records_is_malformed() -> None:
+    notes = [{"quote": "as it is", "text": "it"}] * (MAX_RECORDS + 1)
+    with pytest.raises(Fault, match="notes"):
+        parse_reply(Reply(text=json.dumps({"meals": [], "notes": notes})), reply_model(read_kinds(RECORDS)))

@@ -1,0 +1,137 @@
+"""Claims as they stand in a response's data."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.facts.lookup import Claim, read_claims
+from jurygraph.agents.facts.spec import ClaimsSpec
+from tests.schema.nouns import json_values
+
+WHOLE = {"table": "t"}
+IN_CITY = {"table": "t", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)", "columns": {"name": "Name"}}
+
+
+def read(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> list[Claim]:
+    paths = (at,) if isinstance(at, str) else at
+    return read_claims(ClaimsSpec.model_validate({"at": paths, "forms": [WHOLE], **fields}), data)
+
+
+def texts(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> list[str]:
+    return [claim.text for claim in read(data, at, **fields)]
+
+
+def test_a_claim_has_its_location() -> None:
+    assert [(claim.at, claim.text) for claim in read([{"meal": "a"}, {}, {"meal": " b\n"}])] == [
+        ("$[0]['meal']", "a"),
+        ("$[2]['meal']", "b"),
+    ]
+
+
+def test_two_paths_to_one_place_give_one_claim() -> None:
+    assert texts([{"meal": "a"}, {"meal": "b"}], ("$..meal", "$[0].meal", "$[*]['meal', 'meal']")) == ["a", "b"]
+
+
+def test_a_text_may_hold_several_claims() -> None:
+    claims = read([{"meal": "a; b;;c ;"}], split=";")
+    assert [claim.text for claim in claims] == ["a", "b", "c"]
+    assert {claim.at for claim in claims} == {"$[0]['meal']"}
+
+
+@pytest.mark.parametrize("nothing", [None, "", " ", "-", " - "])
+def test_nothing_is_claimed_by_nothing(nothing: Any) -> None:
+    assert texts([{"meal": nothing}]) == []
+
+
+def test_a_task_says_which_words_claim_nothing() -> None:
+    assert texts([{"meal": "none"}, {"meal": "-"}], none=["none"]) == ["-"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(25, "25"), (25.0, "25"), (True, "True"), (["a"], '["a"]'), ({"b": 1, "a": 2}, '{"a": 2, "b": 1}')],
+)
+def test_a_claim_that_is_not_text_is_compared_as_written(value: Any, text: str) -> None:
+    assert texts([{"meal": value}]) == [text]
+
+
+@pytest.mark.parametrize("data", [None, "meal", 3, True, [], {}, {"meal": "a"}, [["meal"]], [None, 1, "x"]])
+def test_data_of_another_shape_claims_nothing(data: Any) -> None:
+    assert texts(data) == []
+
+
+def test_the_whole_data_may_be_the_claim() -> None:
+    assert texts("a", "$") == ["a"]
+
+
+def test_the_first_form_that_fits_is_the_one() -> None:
+    forms = [IN_CITY, {"table": "t", "pattern": "(?P<name>.+)"}, WHOLE]
+    inside, alone = read([{"meal": "Inn, Rome"}, {"meal": "Inn"}], forms=forms)
+    assert (inside.values, alone.values) == ({"Name": "Inn", "city": "Rome"}, {"name": "Inn"})
+    assert (inside.form, alone.form) != (alone.form, inside.form)
+
+
+def test_a_form_must_fit_the_whole_text() -> None:
+    (claim,) = read([{"meal": "Inn, Rome, and more"}], forms=[IN_CITY])
+    assert (claim.form, claim.values) == (None, {})
+
+
+def test_an_unmatched_optional_group_gives_no_value() -> None:
+    form = {"table": "t", "pattern": r"(?P<name>[^,]+)(?:, (?P<cost>\d+))?"}
+    said = [claim.values for claim in read([{"meal": "Inn, 25"}, {"meal": "Inn"}], forms=[form])]
+    assert said == [{"name": "Inn", "cost": "25"}, {"name": "Inn"}]
+
+
+@pytest.mark.parametrize("text", ["at Inn", "Inn is where"])
+def test_two_groups_may_stand_for_one_column(text: str) -> None:
+    """RE2 gives no name twice, so that a choice of two wordings has two groups."""
+    form = {"table": "t", "pattern": "at (?P<a>.+)|(?P<b>.+) is where", "columns": {"a": "name", "b": "name"}}
+    assert [claim.values for claim in read([{"meal": text}], forms=[form])] == [{"name": "Inn"}]
+
+
+def test_a_claim_has_values_of_its_record() -> None:
+    beside = {"day": {"field": "days"}, "date": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}}
+    records = [{"meal": "a", "days": 1}, {"meal": "b", "days": 2.0}, {"meal": "c", "days": 3}, {"meal": "d"}]
+    assert [claim.record_values for claim in read(records, beside=beside)] == [
+        {"day": 1, "date": "2022-03-01"},
+        {"day": 2.0, "date": "2022-03-02"},
+        {"day": 3, "date": None},
+        {"day": None, "date": None},
+    ]
+
+
+def test_a_claim_in_a_list_has_no_record() -> None:
+    assert [claim.record_values for claim in read([["a"]], "$[*][*]", beside={"day": {"field": "days"}})] == [
+        {"day": None}
+    ]
+
+
+@pytest.mark.parametrize("value", [[1], {"a": 1}, "x" * 1001])
+def test_what_every_claim_of_a_record_would_repeat_without_end_says_nothing(value: Any) -> None:
+    assert read([{"meal": "a", "days": value}], beside={"day": {"field": "days"}})[0].record_values == {"day": None}
+
+
+def test_claims_count_in_the_order_that_their_records_state() -> None:
+    days: list[Any] = [10, "b", None, 9, "2", "a", 2.5]
+    records = [{"meal": str(day), "days": day} for day in days] + [{"meal": "left out"}]
+    assert texts(records, order="days") == ["2", "2.5", "9", "10", "a", "b", "None", "left out"]
+
+
+def test_claims_count_in_the_order_of_the_data_where_none_is_stated() -> None:
+    assert texts([{"meal": "b;a", "x": "c"}, {"meal": "d"}], "$[*][*]", split=";") == ["b", "a", "c", "d"]
+
+
+@given(st.permutations(["meal", "snack", "days", "note"]))
+def test_the_order_of_the_fields_of_a_record_changes_nothing(fields: list[str]) -> None:
+    record = {"meal": "a;b", "snack": "c", "days": "1", "note": "n"}
+    data = [{field: record[field] for field in fields}]
+    assert texts(data, ("$[*].snack", "$[*].meal", "$..note"), split=";") == ["a", "b", "n", "c"]
+
+
+@given(json_values, st.sampled_from(["$", "$[*]", "$..*", "$.a[0:5].b", "$[?@.meal]"]))
+def test_data_of_any_shape_can_be_read(data: Any, path: str) -> None:
+    beside = {"day": {"field": "days", "map": {"1": "one"}}}
+    for claim in read(data, path, forms=[IN_CITY, WHOLE], beside=beside, order="days", split=";"):
+        assert claim.text.strip() == claim.text != ""

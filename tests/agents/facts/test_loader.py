@@ -1,0 +1,212 @@
+"""What a task states of its facts: what is refused when the plan is made, and what is read once."""
+
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.agents.facts import loader
+from jurygraph.agents.facts.loader import load_facts
+from jurygraph.errors import PlanError
+from tests.agents.facts.examples import FORM, MEALS, PLACES, marks, stated, view, write_table
+
+AT_ALL = "(?P<name>.+)"
+
+
+def refused(facts: Any) -> str:
+    """Why, after the name of the task."""
+    with pytest.raises(PlanError) as raised:
+        load_facts(view(facts))
+    said = str(raised.value)
+    assert said.startswith("task 'trip': ")
+    return said.removeprefix("task 'trip': ")
+
+
+def with_form(**form: Any) -> dict[str, Any]:
+    return stated(claims={"forms": [{**FORM, **form}]})
+
+
+REFUSED = {
+    "no facts": (
+        None,
+        "has no facts, but an evaluator needs them; give the task `facts` with `tables` and `claims`, "
+        "or leave those evaluators out",
+    ),
+    "no tables": ({}, "facts.tables: is missing; facts need it"),
+    "an unknown key": ({**stated(), "claim": {}}, "facts.claim: unknown; did you mean claims?"),
+    "an unknown key of a table": (stated(unqiue=True), "facts.tables.places.unqiue: unknown; did you mean unique?"),
+    "an unknown key of a form": (
+        with_form(patern="x"),
+        "facts.claims.meals.forms[0].patern: unknown; did you mean pattern?",
+    ),
+    "a table of the wrong kind": (
+        {"tables": {"places": {"key": "name", "rows": []}}},
+        "facts.tables.places.key: is the text 'name'; write a list",
+    ),
+    "rows and a file": (
+        {"tables": {"places": {"key": ["name"], "rows": [], "file": "a.csv"}}},
+        "facts.tables.places: is given by rows and file; give one of rows, file and tool",
+    ),
+    "an unknown table": (
+        with_form(table="palces"),
+        "facts.claims.meals.forms[0].table: names 'palces', which is not a table; there are places",
+    ),
+    "no RE2": (
+        with_form(pattern="(?P<name>.+"),
+        "facts.claims.meals.forms[0].pattern: is not a valid RE2 pattern (missing ): (?P<name>.+); RE2 has no "
+        "look-around and no back references",
+    ),
+    "no JSONPath": (
+        stated(claims={"at": ["$[*].meal", "meal"]}),
+        "facts.claims.meals.at[1]: is not a valid JSONPath",
+    ),
+    "a group that is no column": (
+        with_form(pattern="(?P<name>.+), (?P<city>.+), (?P<coast>.+)"),
+        "facts.claims.meals.forms[0].pattern: there is no column 'coast'; did you mean cost?",
+    ),
+    "a form without the whole key": (
+        with_form(pattern=AT_ALL),
+        "facts.claims.meals.forms[0]: has no value for 'city', which is part of the key of places; name a group of the "
+        "pattern so, or set it in `beside` or `states`",
+    ),
+    "a form without a pattern": (
+        stated(claims={"forms": [{"table": "places"}]}),
+        "facts.claims.meals.forms[0]: has no value for 'city', which is part of the key of places",
+    ),
+    "a share of what is not claimed": (
+        with_form(within={"coast": 0.1}),
+        "facts.claims.meals.forms[0].within: nothing is claimed of 'coast'; did you mean cost?",
+    ),
+    "an unknown column in the key": (
+        stated(key=["name", "town"]),
+        "facts.tables.places.key: there is no column 'town'; there are city, cost, name",
+    ),
+    "an unknown column in lists": (
+        stated(lists={"costs": ","}),
+        "facts.tables.places.lists: there is no column 'costs'; did you mean cost?",
+    ),
+    "an unknown column in order": (
+        stated(order="nme"),
+        "facts.tables.places.order: there is no column 'nme'; did you mean name?",
+    ),
+    "a key that is not unique": (
+        stated([*PLACES, PLACES[0]], unique=True),
+        "facts.tables.places: has two rows of name 'Coco Bambu', city 'Rockford', and declares its key as unique; "
+        "keep one of them, or leave `unique` out: the others are then listed as alternatives",
+    ),
+    "a number of what was merged that takes a column's place": (
+        stated(claims={"merged": "cost"}),
+        "facts.claims.meals.merged: is 'cost', which is a column of places; give the number another name",
+    ),
+    "a file that is not there": (
+        stated(file="/nowhere/t.csv"),
+        "facts.tables.places.file: /nowhere/t.csv: there is no such file; name one that is there",
+    ),
+    "a file of no name": (
+        stated(file="a\0b.csv"),
+        "facts.tables.places.file: a\0b.csv: cannot be read (embedded null byte); name a file that can be read",
+    ),
+    "a folder": (stated(file="/"), "facts.tables.places.file: /: is a folder; name a file"),
+}
+
+
+@pytest.mark.parametrize(("facts", "said"), REFUSED.values(), ids=REFUSED)
+def test_an_unknown_reference_is_refused_with_its_field(facts: Any, said: str) -> None:
+    assert refused(facts).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("claims", "form"),
+    [
+        ({}, {"pattern": AT_ALL, "states": {"city": "Rockford"}}),
+        ({"beside": {"city": {"field": "where"}}}, {"pattern": AT_ALL}),
+        ({}, {"pattern": "(?P<who>.+) in (?P<where>.+)", "columns": {"who": "name", "where": "city"}}),
+        ({}, {"states": {"city": "Rockford"}, "pattern": None}),
+        ({"beside": {"cost": {"field": "cost"}}}, {"within": {"cost": 0.1}}),
+    ],
+)
+def test_the_key_may_be_given_in_several_ways(claims: dict[str, Any], form: dict[str, Any]) -> None:
+    facts = load_facts(view(stated(claims={**claims, "forms": [{**FORM, **form}]})))
+    assert facts.claims["meals"].forms[0].table == "places"
+
+
+def test_a_file_is_checked_as_rows_are(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    said = refused(stated(file=str(path), key=["name", "town"]))
+    assert said == "facts.tables.places.key: there is no column 'town'; there are city, cost, name"
+    (tmp_path / "bad.csv").write_text("name,city\na\n")
+    assert "bad.csv, line 2: does not have the 2 columns" in refused(stated(file=str(tmp_path / "bad.csv")))
+
+
+@pytest.mark.parametrize("place", [{"rows": []}, {"tool": "maps"}])
+def test_unknowable_columns_are_not_requested(place: dict[str, Any]) -> None:
+    table = {"key": ["any"], "order": "thing", "lists": {"at": ","}, **place}
+    forms = [{"table": "places", "pattern": "(?P<any>.+) (?P<all>.+)"}]
+    facts = {"tables": {"places": table}, "claims": {"meals": {**MEALS, "forms": forms}}}
+    assert list(load_facts(view(facts)).tables) == ["places"]
+
+
+def test_facts_are_read_once_for_all_views_of_them() -> None:
+    one, other = view(stated()), view(stated()).model_copy(update={"query": "Another?"})
+    assert one.digest != other.digest
+    assert load_facts(one) is load_facts(one) is load_facts(other)
+
+
+def test_a_file_is_indexed_once_for_all_tasks_that_share_it(tmp_path: Path) -> None:
+    path = str(write_table(tmp_path / "t.csv", PLACES))
+    one, other = stated(file=path), stated(file=path, claims={"split": ";"})
+    assert load_facts(view(one)).tables["places"] is load_facts(view(other)).tables["places"]
+
+
+def test_not_all_facts_are_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "_FACTS_CACHE", {})
+    facts = [load_facts(view(stated(), name=f"trip {number}")) for number in range(1000)]
+    assert len(loader._FACTS_CACHE) == 256
+    assert all(one.claims == facts[0].claims for one in facts)
+
+
+def test_facts_are_read_from_several_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(loader, "_FACTS_CACHE", {})
+    monkeypatch.setattr(loader, "_FILE_CACHE", {})
+    facts = stated(file=str(write_table(tmp_path / "t.csv", PLACES)))
+    seen = []
+    threads = [threading.Thread(target=lambda: seen.append(load_facts(view(facts)).tables["places"])) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 8
+    assert len(set(map(id, seen))) == 1
+
+
+def test_only_text_from_outside_the_task_is_marked(tmp_path: Path) -> None:
+    assert marks(stated()) == {}
+    assert marks(stated(tool="maps")) == {}
+    path = write_table(tmp_path / "t.csv", PLACES)
+    assert re.fullmatch("[0-9a-f]{64}", marks(stated(file=str(path)))["files"]["places"])
+
+
+def rewritten(path: Path) -> None:
+    write_table(path, PLACES[:2])
+
+
+def replaced(path: Path) -> None:
+    write_table(path.with_suffix(".new.csv"), PLACES[:2]).replace(path)
+
+
+@pytest.mark.parametrize("change", [rewritten, replaced])
+def test_a_file_that_has_changed_is_read_again(change: Callable[[Path], None], tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    facts = stated(file=str(path))
+    before = marks(facts)
+    assert marks(facts) == before
+    change(path)
+    after = marks(facts)
+    assert after != before
+    write_table(path, PLACES)
+    assert marks(facts) == before
+    path.unlink()
+    assert "there is no such file" in refused(facts)

@@ -1,0 +1,274 @@
+from fractions import Fraction
+
+import pytest
+
+from jurygraph.agents.maths.answer_parser import Number, are_equal_numbers, claimed_expressions, fold_text, parse_answer
+
+NUMBERS = {
+    "18": 18,
+    "18.0": 18,
+    "$18": 18,
+    "$18$": 18,
+    "$-18$": -18,
+    "-$18": -18,
+    "1,000": 1000,
+    r"1\,000": 1000,
+    r"1{,}000": 1000,
+    r"\$70,000": 70000,
+    "1/2": Fraction(1, 2),
+    r"\dfrac{1}{2}": Fraction(1, 2),
+    "1 1/2": Fraction(3, 2),
+    ".5": Fraction(1, 2),
+    "1e5": 100000,
+    "18 apples": 18,
+    "$18 per day": 18,
+    "$18/day": 18,
+    "18 dollars": 18,
+    "18m": 18,
+    "18 cm^2": 18,
+    r"18\text{ cm}^2": 18,
+    r"18^\circ": 18,
+    "2 million": 2000000,
+    "$2 million": 2000000,
+    "**18**.": 18,
+    r"\boxed{\boxed{18}}": 18,
+    r"\(18\)": 18,
+}
+
+REFUSED = [
+    "",
+    " ",
+    "$",
+    "not even",
+    "Monday",
+    "yes",
+    "17 1",
+    "18 20",
+    "$17$ $18$",
+    r"18\quad 20",
+    "18_20",
+    "18 or more",
+]
+REFUSED += ["about 18", "18 (eighteen)", "18 isn't it", "18, not seventeen", "1.2.3", "18 half", "1" * 1001, "18; 19"]
+REFUSED += [r"\(17\) and \(18\)", r"18 \text{ unless } 19", r"$\boxed{17}\boxed{18}$", "18\n19", '18"', "18?"]
+
+
+NUMBERS |= dict.fromkeys(("18 duck eggs", "18 dollars per day", "$18 every day", "18 km/h", "18 m/s^2", "18 m²"), 18)
+NUMBERS |= dict.fromkeys(("18cm", "18 sq. ft.", "18 square feet", "18 US dollars", "18 years old", "18 in total"), 18)
+NUMBERS |= dict.fromkeys(("18°C", "18 min", "18 in", "18h", "18 s", "18 L", r"18\text{ N}", "18 apples left"), 18)
+NUMBERS |= {"2 dozen": 24, "2 dozen eggs": 24, "2 hundred thousand": 200000, "3 lakh": 300000, "1 quadrillion": 10**15}
+NUMBERS |= {"1{,}5": Fraction("1.5"), "3{,}14": Fraction("3.14"), "0{,}500": Fraction("0.5"), r"1,\!000": 1000}
+NUMBERS |= {"12{,}345{,}678": 12345678, "1234{,}567": Fraction("1234.567")}
+NUMBERS |= {
+    "–5": -5,
+    "−5": -5,
+    "minus 5": -5,
+    "Negative 5": -5,
+    "½": Fraction(1, 2),
+    "1½": Fraction(3, 2),
+    "-¾": Fraction(-3, 4),
+}
+NUMBERS |= {"1 000": 1000, "1\u2009000": 1000, "1\u00a0000\u202f000": 1000000, "$1 000": 1000, "-1 000": -1000}
+REFUSED += [
+    "17 100 19",
+    "1 0000",
+    "01 000",
+    "1\n000",
+    r"1\quad 000",
+    "1   000",
+    "1 000 or 2",
+    "1{,}000{,}5",
+    r"1\!8",
+    "0 BC",
+]
+REFUSED += [
+    "17–18",
+    "minus",
+    "minus -5",
+    "18 slices of pie",
+    "18% of 20",
+    "18% million",
+    r"2\frac{1}{2}^2",
+]
+
+
+@pytest.mark.parametrize(("text", "value"), NUMBERS.items())
+def test_numbers(text: str, value: Fraction) -> None:
+    reading = parse_answer(text)
+    assert reading is not None
+    assert reading.number is not None
+    assert (reading.number.value, reading.number.percent) == (value, False)
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_refused(text: str) -> None:
+    assert parse_answer(text) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["5t", "18K", "$18 mm", "$18m", "$18M", "2x", "18!", "17-18", "(1,2)", "18, 19", "18 or 20"]
+)
+def test_no_plain_number(text: str) -> None:
+    reading = parse_answer(text)
+    assert reading is None or reading.number is None
+
+
+NEVER_18 = [
+    "18 dozen",
+    "18 gross",
+    "18 lakh",
+    "18 crore",
+    "18 bn",
+    "18 mil",
+    "$18 grand",
+    "$18 Mn",
+    "18 quadrillion",
+    "18 hundreds",
+    "18 thousands",
+    "18 millions",
+    "18 thousandths",
+    "18 millionths",
+    "18 twelfths",
+    "18 sevenths",
+    "18 halved",
+    "18 doubled",
+    "18 tripled",
+    "18 negated",
+    "18 inverse",
+    "18 of",
+    "18 years less",
+    "18 fewer",
+    "18 more",
+    "18 in debt",
+    "18 deficit",
+    "18 BC",
+    "18 XVII",
+    "18 nope",
+    "18 wrongly",
+    "18 lol actually",
+    "18-",
+    "18/",
+    "18 \\mod 20",
+    "18 mod 20",
+    "18a",
+    "18^2",
+    "18²",
+    "18\\text{}^2",
+    "18 dozen^2",
+    "18%^2",
+    "18/m",
+    "18 per",
+    "18 m per",
+    "18 more apples",
+    "18 apples of",
+    "18 large red duck eggs",
+    "18 pm",
+    "18K",
+    "18½",
+    "–18",
+    "minus 18",
+    "--18",
+    "17–18",
+    "17 36/2",
+]
+
+
+@pytest.mark.parametrize("text", NEVER_18)
+def test_a_doubtful_unit_gives_no_number(text: str) -> None:
+    reading = parse_answer(text)
+    assert reading is None or reading.latex != "18"
+    assert reading is None or reading.number is None or not are_equal_numbers(reading.number, _number("18"))
+
+
+@pytest.mark.parametrize(
+    "text", ["3a", "3s", "2L", "3k", "2x", "10^3", "3³", r"\frac12^2", "-2^2", "1.5^2", "18^2", "18 bn"]
+)
+def test_glued_letters_and_powers_stay_an_expression(text: str) -> None:
+    reading = parse_answer(text)
+    assert reading is not None
+    assert reading.number is None
+    assert reading.latex == text.replace("³", "^{3}")
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"), [("10⁻²", "10^{-2}"), ("√2", r"\sqrt{2}"), ("x=–5", "x=-5"), ("9+9 apples", "9+9")]
+)
+def test_signs_of_unicode_and_units_of_expressions(text: str, latex: str) -> None:
+    reading = parse_answer(text)
+    assert reading is not None
+    assert reading.latex == latex
+
+
+@pytest.mark.parametrize("text", ["9+9 halved", "x = 9 dozen", "9+9 of", "x = 18 more", "9+9 nope"])
+def test_no_unit_behind_an_expression(text: str) -> None:
+    assert parse_answer(text) is None
+
+
+def test_units_leave_an_expression() -> None:
+    reading = parse_answer(r"6\pi \text{ cm}^2")
+    assert reading is not None
+    assert reading.latex == r"6\pi"
+
+
+@pytest.mark.parametrize(("a", "b"), [("50%", "50"), ("50%", "0.5"), ("0.333333", "1/3"), ("12.50", "12.5")])
+def test_same_number(a: str, b: str) -> None:
+    assert are_equal_numbers(_number(a), _number(b))
+    assert are_equal_numbers(_number(b), _number(a))
+
+
+@pytest.mark.parametrize(("a", "b"), [("0.33", "1/3"), ("0.0000001", "0"), ("18.001", "18"), ("50%", "5")])
+def test_another_number(a: str, b: str) -> None:
+    assert not are_equal_numbers(_number(a), _number(b))
+    assert not are_equal_numbers(_number(b), _number(a))
+
+
+CLAIMS = [
+    ("18", "18", ("18",)),
+    ("x = 18", "18", (" 18",)),
+    ("3+15=18", "18", ("3+15", "18")),
+    ("x=17=18", "18", ("17", "18")),
+    ("x=17=18", "x=18", ("x=17", "x=18")),
+    ("x=17, x=18", "18", ("17,18",)),
+    ("x=1,2", "1,2", ("1,2",)),
+    (r"\sum_{i=1}^{3} i", "6", (r"\sum_{i=1}^{3} i",)),
+    ("17=18, 18", "18", ("17", "18, 18")),
+    ("17=18, x=18", "18", None),
+    ("=18", "18", None),
+    ("18:1", "18", None),
+]
+
+
+@pytest.mark.parametrize(("answer", "reference", "expected"), CLAIMS)
+def test_claims(answer: str, reference: str, expected: tuple[str, ...] | None) -> None:
+    assert claimed_expressions(answer, reference) == expected
+
+
+def test_folded() -> None:
+    assert fold_text(" The  Cat\n") == "the cat"
+
+
+HOSTILE = ["1" * 10**4, "1 " * 5000, "{" * 10**4, r"\text{" * 1600, "a " * 5000, "1" + " apple" * 1600, "1=" * 5000]
+HOSTILE += [
+    "1{,}" * 2500,
+    r"1\,111" * 1600,
+    "1 000 " * 1600,
+    "²" * 10**4,
+    "½" * 10**4,
+    "–" * 10**4,
+    "aaa " * 2500 + "1",
+]
+HOSTILE += [r"\text{" * 1400 + "}" * 1400, "1," * 5000, "1," + "111," * 2400, "$" * 10**4, "1." * 5000]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
+def test_hostile_texts_claim_nothing(text: str) -> None:
+    reading = parse_answer(text)
+    assert reading is None or reading.number is None or reading.number != parse_answer("18").number  # type: ignore[union-attr]
+    assert "18" not in (claimed_expressions(text, "18") or ())
+
+
+def _number(text: str) -> Number:
+    reading = parse_answer(text)
+    assert reading is not None
+    assert reading.number is not None
+    return reading.number

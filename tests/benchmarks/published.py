@@ -1,0 +1,54 @@
+"""STABLEVAL's published means of its simulations, and how near a mean of other seeds has to come."""
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from benchmarks.simulation.figures import MethodFigures
+
+_COLUMNS = {"majority": "mv", "dawid-skene": "ds", "stableval": "pec"}
+_SEVERAL = 4.0
+
+
+class _Table(NamedTuple):
+    """A column's name in the file, the unit it is in, and half a unit of the digit that the paper prints."""
+
+    column: str
+    unit: float
+    half: float
+
+
+_TABLES = {
+    "mse": _Table("mse", 1e-3, 0.005),
+    "accuracy": _Table("acc", 0.01, 0.05),
+    "tau_b": _Table("tau", 1.0, 0.0005),
+}
+
+
+def _read() -> dict[str, dict[str, str]]:
+    path = Path(__file__).parents[1] / "data" / "stableval" / "synthetic.csv"
+    with path.open(newline="", encoding="utf-8") as file:
+        return {row["cfg"]: row for row in csv.DictReader(file)}
+
+
+EXPECTED: Mapping[str, Mapping[str, str]] = _read()
+
+
+def off(
+    name: str, found: MethodFigures, figures: Sequence[str] = tuple(_TABLES)
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """Means (ours, theirs) that lie too far apart, by method and figure.
+
+    Too far is more than 4 standard errors of the difference, √2 times ours each, and more than half a unit of the
+    printed digit.
+    """
+    far = {}
+    for figure in figures:
+        column, unit, half = _TABLES[figure]
+        for method, short in _COLUMNS.items():
+            ours, theirs = found.mean(method, figure) / unit, float(EXPECTED[name][f"{column}_{short}"])
+            error = 2**0.5 * found.error(method, figure) / unit
+            if abs(ours - theirs) > max(_SEVERAL * error, half):
+                far[method, figure] = ours, theirs
+    return far

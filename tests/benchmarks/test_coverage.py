@@ -1,0 +1,57 @@
+"""Whether intervals hold what they are of."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from benchmarks.simulation.coverage import CoverageSettings, coverage, known_posterior, mean_confusions
+from benchmarks.simulation.panels import Panel, setting
+from jurygraph.studies.simulate import KINDS, VALUES, Setting, stableval
+
+
+def test_mean_confusions_are_how_annotators_label_the_population() -> None:
+    drawn = stableval(Setting(items=20_000), 0)
+    mean = mean_confusions(drawn)
+    truth = drawn.truth[drawn.item]
+    for kind in KINDS:
+        of = drawn.kinds.index(kind)
+        for cls in range(3):
+            labels = drawn.label[(drawn.annotator == of) & (truth == cls)]
+            seen = np.bincount(labels, minlength=3) / len(labels)
+            assert_allclose(seen, mean[of, cls], atol=4.5 * 0.5 / np.sqrt(len(labels)))
+
+
+def test_the_known_posterior_is_bayes_rule() -> None:
+    drawn = stableval(Setting(items=3), 0)
+    mean, shares = mean_confusions(drawn), drawn.setting.shares.mean(axis=0)
+    for item, found in enumerate(known_posterior(drawn)):
+        joint = shares.copy()
+        for annotator, label in zip(drawn.annotator[drawn.item == item], drawn.label[drawn.item == item], strict=True):
+            joint *= mean[annotator, :, label]
+        assert_allclose(found, joint / joint.sum())
+
+
+def test_the_true_credit_is_the_mean_over_the_population() -> None:
+    many = Setting(items=20_000)
+    assert_allclose(stableval(many, 1).true_scores, many.shares @ VALUES, atol=4.5 * 0.5 / np.sqrt(20_000))
+
+
+@pytest.mark.slow
+def test_the_item_bootstrap_holds_the_expected_credit_by_the_fitted_confusions() -> None:
+    found = coverage(setting(Panel(5, 200)), range(12), CoverageSettings(resamples=300, refits=5, population=2000))
+    assert 0.85 <= found.mean("items", "as fitted") <= 1.0
+    assert found.mean("items", "true confusions") < found.mean("items", "as fitted")
+    assert found.mean("published", "width") < found.mean("items", "width")
+
+
+@pytest.mark.slow
+def test_processes_find_what_one_finds() -> None:
+    settings = Setting(items=20), range(2), CoverageSettings(resamples=50, refits=5, population=50)
+    assert_allclose(coverage(*settings, jobs=2).values, coverage(*settings).values)
+
+
+def test_shares_are_shares_and_widths_are_positive() -> None:
+    found = coverage(Setting(items=20, annotators=5), range(2), CoverageSettings(resamples=50, refits=5, population=50))
+    assert ((found.values >= 0.0) & (found.values <= 1.0)).all()
+    assert all(found.mean(one, "width") > 0.0 for one in found.methods)
+    assert found.mean("items", "annotators") == pytest.approx(found.by_seed("items", "annotators").mean())

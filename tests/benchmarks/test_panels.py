@@ -1,0 +1,61 @@
+"""Small panels: what is measured, and where the model is worth its unknowns."""
+
+import numpy as np
+import pytest
+
+from benchmarks.simulation.figures import MethodFigures
+from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
+from jurygraph.aggregation import consensus
+from jurygraph.errors import PlanError
+from jurygraph.studies.simulate import stableval
+
+
+def test_every_annotator_labels_every_item() -> None:
+    for panel in PANELS:
+        drawn = stableval(setting(panel), 0)
+        assert len(drawn.truth) == panel.items
+        assert len(drawn.label) == panel.items * panel.annotators
+        assert len(set(zip(drawn.item.tolist(), drawn.annotator.tolist(), strict=True))) == len(drawn.label)
+
+
+def test_items_have_to_divide_among_the_agents() -> None:
+    with pytest.raises(PlanError, match="52 items are not alike many for each of 5 agents"):
+        setting(Panel(3, 52))
+
+
+def test_figures_are_those_of_the_methods_on_the_same_labels() -> None:
+    panel, seeds = Panel(5, 50), (7, 8)
+    found = small_panels([panel], seeds, {"strong": Prior(2.0, 3.0)})[panel]
+    assert found.methods == ("majority", "dawid-skene", "stableval", "strong")
+    for place, seed in enumerate(seeds):
+        drawn = stableval(setting(panel), seed)
+        rows = drawn.item, drawn.annotator, drawn.label
+        strong = consensus.fit(*rows, n_classes=3, prior_confusion=2.0, prior_mu=3.0)
+        assert found.by_seed("strong", "accuracy")[place] == pytest.approx(
+            (strong.likeliest_labels() == drawn.truth).mean()
+        )
+        scores = [one.score for one in strong.agent_scores(drawn.agent, bootstrap=0).values()]
+        assert found.by_seed("strong", "mse")[place] == pytest.approx(np.mean((scores - drawn.true_scores) ** 2))
+    assert (found.by_seed("dawid-skene", "accuracy") == found.by_seed("stableval", "accuracy")).all()
+
+
+def test_a_tie_that_two_classes_share_is_half_right() -> None:
+    panel = Panel(2, 50)
+    found = small_panels([panel], [3], {})[panel]
+    drawn = stableval(setting(panel), 3)
+    pairs = drawn.label.reshape(-1, 2) == drawn.truth[:, None]
+    assert found.mean("majority", "accuracy") == pytest.approx(pairs.mean())
+
+
+def test_the_majority_is_better_in_the_smallest_panel_and_the_model_in_the_largest() -> None:
+    small, large = Panel(3, 50), Panel(9, 1000)
+    found = small_panels([small, large], range(12), {})
+    assert found[small].gain("stableval", "mse", over="majority").mean > 0.0
+    gain = found[large].gain("stableval", "mse", over="majority")
+    assert gain.mean < gain.high < 0.0
+
+
+def test_a_gain_is_of_pairs() -> None:
+    values = np.array([[[1.0], [1.5]], [[4.0], [4.5]], [[9.0], [9.5]]])
+    gain = MethodFigures(("one", "other"), ("mse",), values).gain("other", "mse", over="one")
+    assert gain == pytest.approx((0.5, 0.5, 0.5))

@@ -1,0 +1,79 @@
+"""Run lengths by simulation. The benchmark prints them for 200 streams of 20,000 steps."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from benchmarks.simulation.run_lengths import Pool, pool, run_lengths
+from benchmarks.simulation.streams import BATCH, Hack, hacked_steps, three_sd_step, unchanged_steps
+from jurygraph.agents.data_analyzer import Analyzer, Settings, Step
+
+
+@pytest.fixture(scope="module")
+def pools() -> list[Pool]:
+    return [pool(seed, 1500) for seed in range(3)]
+
+
+def test_a_pool_holds_what_the_analyzer_measures() -> None:
+    """The frame is of the first steps of the pool's own seed; the analyzer is given these first."""
+    measured = pool(5, 10)
+    analyzer, first = Analyzer(), unchanged_steps(5, 20)
+    then = unchanged_steps(np.random.SeedSequence(5).generate_state(1).tolist()[0], 250)
+    for steps, count in ((first, 20), (then, 10)):
+        for number in range(count):
+            columns = {name: column[number] for name, column in steps.components.items()}
+            assert steps.lengths is not None
+            analyzer.observe(Step(steps.rewards[number], columns, steps.lengths[number], BATCH.groups))
+    assert [one.name for one in analyzer.series] == list(measured.names)
+    assert_allclose(analyzer.values, measured.measure.value[9], rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_a_stated_run_length_of_100_is_kept_by_the_whole_analyzer(pools: list[Pool]) -> None:
+    found = run_lengths(pools, 200, 2000, seed=0, arl=100.0)
+    assert found.censored == 0
+    assert found.steps.mean() > 100
+
+
+@pytest.mark.slow
+def test_a_policy_that_is_nearly_always_right_raises_no_more_false_alarms() -> None:
+    """Two or three of 64 answers are wrong, and lengths are very skewed: hardly a figure is normal."""
+    rng = np.random.default_rng(4)
+    analyzer, groups = Analyzer(Settings(arl=1000.0)), np.repeat(np.arange(16), 4)
+    alarms = 0
+    for _ in range(1000):
+        right = (rng.random(64) < 0.96).astype(float)
+        alarms += len(analyzer.observe(Step(right, {"accuracy": right}, np.exp(rng.normal(5, 0.8, 64)), groups)))
+    assert alarms <= 3
+
+
+def test_larger_shifts_are_found_sooner(pools: list[Pool]) -> None:
+    medians = [
+        np.median(run_lengths(pools, 40, 400, seed=1, shift=("reward", size), after=100).steps) for size in (1, 2, 4)
+    ]
+    assert medians == sorted(medians, reverse=True)
+    assert medians[0] <= 60
+    assert medians[-1] <= 4
+
+
+def test_streams_that_end_without_an_alarm_count_as_long_as_they_were(pools: list[Pool]) -> None:
+    found = run_lengths(pools, 10, 30, seed=2)
+    assert (found.censored, found.steps.tolist(), found.false_alarms) == (10, [30] * 10, 0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_planted_hack_is_told_within_5_steps_of_3_sd_and_named_soon(seed: int) -> None:
+    hack, analyzer = Hack(), Analyzer()
+    alerts = [alert for step in hacked_steps(seed, 130, hack) for alert in analyzer.observe(step)]
+    adverse = [one.step for one in alerts if one.adverse and one.step >= hack.first_step]
+    named = next(one for one in alerts if one.kind == "hack")
+    assert min(adverse) - three_sd_step(hack) <= 5
+    assert named.step - three_sd_step(hack) <= 10
+    assert "accuracy falls" in named.evidence
+
+
+@pytest.mark.slow
+def test_the_whole_analyzer_runs_10000_steps_without_change_on_average() -> None:
+    """100 streams of at most 20,000 steps; those without an alarm count as 20,000."""
+    found = run_lengths([pool(seed, 5000) for seed in range(20, 26)], 100, 20_000, seed=3)
+    assert found.steps.mean() >= 10_000

@@ -1,0 +1,462 @@
+"""`jurygraph annotate`, and `score` with the graphs that it wrote."""
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.agents.graph_annotator.annotating import (
+    annotating,
+    asked_pairs,
+    asks_about_roles,
+    edge,
+    rubric_task,
+    settings,
+)
+from tests.cli.conftest import Command, Ended
+from tests.models.server import Answer, Server, said, serving, status
+
+CRITERIA = {"facts": (2.0, None), "story": (3.0, None), "style": (1.0, None), "rude": (-1.0, None)}
+ROLES = {"facts": "core", "story": "core", "style": "additional", "rude": "penalty"}
+FOUND = {("facts", "story"): "strong", ("story", "style"): "weak"}
+CANDIDATES = 6
+CALLS = 2
+"""What a task needs: one for the roles, one for the pairs."""
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(annotating(FOUND, ROLES)) as running:
+        yield running
+
+
+@pytest.fixture
+def project(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+    write(tmp_path / "tasks.jsonl", 2)
+    configure(tmp_path, server)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path: Path, tasks: int) -> None:
+    lines = []
+    for place in range(tasks):
+        task = rubric_task(CRITERIA, name=f"t{place}").model_dump(mode="json", exclude_none=True)
+        beside = {"metadata": {"kept": 1.50}, "responses": [{"id": f"t{place}/a", "text": "x" * 40}]}
+        lines.append({**task, "query": f"Write letter {place}.", **beside})
+    lines.append({"id": "bare", "query": "no rubric", "responses": [{"id": "b", "text": "y"}]})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def configure(project: Path, server: Server, **fields: Any) -> None:
+    (project / "jury.yaml").write_text(json.dumps(settings(server.url, calls={"cache": True}, **fields)))
+
+
+def annotate(run: Command, *options: object, out: str = "graphs.jsonl") -> Ended:
+    return run("annotate", "tasks.jsonl", "--out", out, *options)
+
+
+def read(path: Path) -> dict[str, Any]:
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return {line["id"]: line for line in map(json.loads, content.splitlines())}
+
+
+def triples(line: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(one["parent"], one["child"], one["kind"]) for one in line["rubric"]["edges"]]
+
+
+def test_it_writes_tasks_with_graphs_of_which_all_else_is_as_it_was(
+    run: Command, project: Path, server: Server
+) -> None:
+    ended = annotate(run)
+    assert ended.code == 0, ended.err
+    before, after = read(project / "tasks.jsonl"), read(project / "graphs.jsonl")
+    for name in ("t0", "t1"):
+        assert triples(after[name]) == [("facts", "story", "strong"), ("story", "style", "weak")]
+        assert {one["id"]: one["role"] for one in after[name]["rubric"]["criteria"]} == ROLES
+        for one in after[name]["rubric"]["criteria"]:
+            del one["role"]
+        del after[name]["rubric"]["annotation"]
+        after[name]["rubric"]["edges"] = []
+    for line in before.values():
+        line.get("rubric", {}).setdefault("edges", [])
+    assert {name: line for name, line in after.items() if name != "bare"} == {
+        name: line for name, line in before.items() if name != "bare"
+    }
+    assert after["bare"]["query"] == "no rubric"
+    assert server.count == 2 * CALLS
+
+
+def test_it_prints_the_papers_statistics_the_edges_and_what_was_sent(run: Command, project: Path) -> None:
+    ended = annotate(run)
+    printed = re.sub(" +", " ", ended.out)
+    for line in (
+        "rubrics 2",
+        "criteria per rubric 4.0000",
+        "candidate edges per rubric 6.0000",
+        "retained edges per rubric 2.0000",
+        "update size (criteria + edges) 6.0000",
+        "rubrics with an edge 100.00%",
+        "invalid answers per rubric 0.0000",
+        "t0 facts story strong it rests on it 0.7500",
+        "requests: 4 by this command",
+    ):
+        assert line in printed
+    assert "next: jurygraph score tasks.jsonl --edges-from graphs.jsonl --out run" in ended.err
+
+
+def test_as_json_it_gives_all_of_it(run: Command, project: Path) -> None:
+    ended = annotate(run, "--json")
+    given = json.loads(ended.out)
+    assert given["statistics"]["candidates"] == CANDIDATES
+    assert [one["task"] for one in given["graphs"]] == ["t0", "t1"]
+    assert given["graphs"][0]["roles"] == ROLES
+    assert given["requests"]["number"] == 2 * CALLS
+    assert (given["left_out"], given["graphs"][0]["unanswered"]) == ([], [])
+
+
+def test_the_same_command_again_asks_for_nothing_and_keeps_what_a_person_changed(
+    run: Command, project: Path, server: Server
+) -> None:
+    configure(project, server, annotation={"batch": 2})
+    annotate(run)
+    lines = read(project / "graphs.jsonl")
+    lines["t0"]["rubric"]["edges"][0]["kind"] = "weak"
+    del lines["t1"]["rubric"]["edges"][1]
+    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    asked = server.count
+    ended = annotate(run)
+    assert ended.code == 0, ended.err
+    assert server.count == asked
+    assert "graphs.jsonl exists: its graphs are kept" in ended.err
+    again = read(project / "graphs.jsonl")
+    assert triples(again["t0"])[0] == ("facts", "story", "weak")
+    assert triples(again["t1"]) == [("facts", "story", "strong")]
+    fresh = annotate(run, out="fresh.jsonl")
+    assert (fresh.code, server.count) == (0, asked), "the cache has it"
+    assert triples(read(project / "fresh.jsonl")["t1"]) == [("facts", "story", "strong"), ("story", "style", "weak")]
+
+
+def test_a_changed_criterion_re_asks_just_its_pairs(run: Command, project: Path, server: Server) -> None:
+    annotate(run, out="graphs.jsonl.gz")
+    lines = read(project / "tasks.jsonl")
+    lines["t0"]["rubric"]["criteria"][2]["text"] = "It is about rhythm."
+    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    asked = server.count
+    ended = annotate(run, "--edges-from", "graphs.jsonl.gz", out="new.jsonl")
+    assert ended.code == 0, ended.err
+    roles, pairs = (request.body for request in server.requests[asked:])
+    assert asks_about_roles(roles)
+    assert asked_pairs(pairs) == [("facts", "style"), ("story", "style")]
+
+
+def test_stopped_by_a_budget_nothing_is_written_and_the_next_command_goes_on(
+    run: Command, project: Path, server: Server
+) -> None:
+    configure(project, server, annotation={"batch": 1})
+    ended = annotate(run, "--max-calls", "5")
+    assert ended.code == 4, ended.err
+    assert "run the same command again: it continues from the cache" in ended.err
+    assert not (project / "graphs.jsonl").exists()
+    assert annotate(run).code == 0
+    assert server.count == 2 * (1 + CANDIDATES), "what was answered is not asked again"
+
+
+def test_a_model_that_is_not_there_is_told_with_file_and_line_and_nothing_is_written(
+    run: Command, project: Path
+) -> None:
+    with serving(lambda body, number: status(503)) as gone:
+        ended = annotate(run, "--model", f"openai-compatible:{gone.url}#other")
+    assert ended.code == 3
+    assert "tasks.jsonl, line 1: task 't0': the roles of its criteria could not be annotated" in ended.err
+    assert not (project / "graphs.jsonl").exists()
+
+
+def test_what_has_no_answer_is_told_and_the_exit_code_says_so(run: Command, project: Path) -> None:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return annotating(FOUND, ROLES)(body, number) if asks_about_roles(body) else said("I would rather not.")
+
+    with serving(script) as reluctant:
+        ended = annotate(run, "--model", f"openai-compatible:{reluctant.url}#other")
+    assert ended.code == 1
+    assert "t0: has no answer: facts -> rude" in ended.err
+    assert "and 3 more, listed in the file" in ended.err
+    assert [len(read(project / "graphs.jsonl")["t0"]["rubric"]["annotation"]["unanswered"])] == [CANDIDATES]
+
+
+def test_score_tells_of_graphs_with_pairs_that_have_no_answer(run: Command, project: Path) -> None:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return annotating(FOUND, ROLES)(body, number) if asks_about_roles(body) else said("I would rather not.")
+
+    with serving(script) as reluctant:
+        annotate(run, "--model", f"openai-compatible:{reluctant.url}#other")
+    lines = read(project / "graphs.jsonl")
+    del lines["bare"]
+    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    (project / "none.yaml").write_text("evaluators: [criteria]\n")
+    ended = run("score", "graphs.jsonl", "--config", "none.yaml", "--out", "run")
+    told = "graphs: 12 pairs or roles of criteria have no answer of their annotator, and no edge; criteria"
+    assert told in ended.err
+
+
+def test_what_was_rejected_is_told(run: Command, project: Path) -> None:
+    script = annotating(FOUND, ROLES, [edge("facts", "nobody", "weak")])
+    with serving(script) as careless:
+        ended = annotate(run, "--model", f"openai-compatible:{careless.url}#other")
+    assert ended.code == 0
+    assert "t0: rejected: facts -> nobody (weak): “nobody” is no criterion of the rubric" in ended.err
+
+
+def test_votes_are_asked_for_on_the_command_line(run: Command, project: Path, server: Server) -> None:
+    annotate(run, "--votes", "3")
+    assert server.count == 2 * (1 + 3)
+    assert read(project / "graphs.jsonl")["t0"]["rubric"]["edges"][0]["votes"] == [3, 3]
+
+
+def test_a_dry_run_says_what_would_be_asked_and_sends_nothing(run: Command, project: Path, server: Server) -> None:
+    ended = annotate(run, "--dry-run")
+    assert (ended.code, server.count) == (0, 0)
+    assert "2 rubrics need roles first" in ended.out
+    assert json.loads(annotate(run, "--dry-run", "--json").out)["model"]["expected"]["calls"] == 2
+    annotate(run)
+    assert json.loads(annotate(run, "--dry-run", "--json").out)["model"]["expected"]["calls"] == 0
+    assert server.count == 2 * CALLS
+
+
+def test_without_a_config_a_model_is_enough(run: Command, project: Path, server: Server) -> None:
+    os.remove("jury.yaml")
+    ended = annotate(run, "--model", f"openai-compatible:{server.url}#tiny", "--domain", "legal")
+    assert ended.code == 0, ended.err
+    assert read(project / "graphs.jsonl")["t0"]["rubric"]["annotation"]["domain"] == "legal 1"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--domain", "medicl"], "--domain: there is no domain 'medicl', and no such file; did you mean"),
+        (["--edges-from", "none.jsonl"], "none.jsonl"),
+        (["--model", "none"], "model: annotation needs a model"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_clear_error(run: Command, project: Path, options: list[str], why: str) -> None:
+    ended = annotate(run, *options)
+    assert ended.code == 2
+    assert why in ended.err
+
+
+def test_it_does_not_write_over_what_it_reads(run: Command, project: Path) -> None:
+    ended = annotate(run, out="tasks.jsonl")
+    assert ended.code == 2
+    assert "tasks.jsonl: is an input file; name another file to write" in ended.err
+
+
+def test_a_file_that_is_there_and_knows_other_tasks_is_not_written_over(run: Command, project: Path) -> None:
+    (project / "graphs.jsonl").write_text('{"id": "precious", "query": "?"}\n')
+    ended = annotate(run)
+    assert ended.code == 2
+    assert "graphs.jsonl, line 1, field id: there is no task 'precious'" in ended.err
+    assert "precious" in (project / "graphs.jsonl").read_text()
+
+
+def test_what_somebody_changed_in_the_file_but_for_graphs_is_not_written_over(run: Command, project: Path) -> None:
+    annotate(run)
+    lines = read(project / "graphs.jsonl")
+    lines["t0"]["rubric"]["criteria"][0]["weight"] = 7.0
+    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    before = (project / "graphs.jsonl").read_bytes()
+    ended = annotate(run)
+    assert ended.code == 2
+    assert "graphs.jsonl, line 1: task 't0' differs from that in TASKS in more than its graph" in ended.err
+    assert (project / "graphs.jsonl").read_bytes() == before
+
+
+def test_nor_is_a_graph_whose_task_is_left_out_now(run: Command, project: Path) -> None:
+    annotate(run)
+    lines = read(project / "graphs.jsonl")
+    ring = [{"parent": one, "child": other, "kind": "weak"} for one, other in (("facts", "rude"), ("rude", "facts"))]
+    lines["t0"]["rubric"]["edges"] += ring
+    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    before = (project / "graphs.jsonl").read_bytes()
+    ended = annotate(run)
+    assert ended.code == 2
+    assert "graphs.jsonl: not overwritten, because line 1 was omitted: task 't0'" in ended.err
+    assert (project / "graphs.jsonl").read_bytes() == before
+
+
+def test_nor_is_another_file_beside_edges_from_nor_one_that_is_changed_meanwhile(run: Command, project: Path) -> None:
+    annotate(run)
+    (project / "precious.jsonl").write_bytes((project / "graphs.jsonl").read_bytes())
+    ended = annotate(run, "--edges-from", "graphs.jsonl", out="precious.jsonl")
+    assert ended.code == 2
+    assert "precious.jsonl: exists, and --edges-from names another file" in ended.err
+
+    def meddling(body: dict[str, Any], number: int) -> Answer:
+        (project / "late.jsonl").write_text("mine\n")
+        return annotating(FOUND, ROLES)(body, number)
+
+    with serving(meddling) as server:
+        ended = annotate(run, "--model", f"openai-compatible:{server.url}#other", out="late.jsonl")
+    assert ended.code == 2
+    assert "late.jsonl: changed while the model was running" in ended.err
+    assert (project / "late.jsonl").read_text() == "mine\n"
+
+
+def test_a_place_in_which_nothing_can_be_written_is_refused_before_anything_is_asked(
+    run: Command, project: Path, server: Server
+) -> None:
+    for out in (".", "no/such/folder.jsonl", "-"):
+        assert annotate(run, out=out).code == 2
+    assert server.count == 0
+
+
+# Scoring with a reviewed graph
+
+
+def score(run: Command, *options: object, out: str = "run") -> Ended:
+    return run("score", "tasks.jsonl", "--config", "score.yaml", "--out", out, *options)
+
+
+@pytest.fixture
+def graphs(run: Command, project: Path) -> Path:
+    annotate(run)
+    (project / "told.py").write_text(
+        "import jurygraph as jg\n\n\n@jg.evaluator(layer='human', audience='criterion')\n"
+        "def told(task, response):\n    return 0.0 if task.about.id == 'facts' else 1.0\n"
+    )
+    (project / "score.yaml").write_text("evaluators: [told.told]\n")
+    lines = read(project / "tasks.jsonl")
+    del lines["bare"]
+    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    lines = read(project / "graphs.jsonl")
+    del lines["bare"]
+    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    return project / "graphs.jsonl"
+
+
+def value(run: Command, folder: str) -> float:
+    return float(json.loads(run("show", folder, "--json").out.splitlines()[0])["reward"]["value"])
+
+
+def test_score_takes_edges_and_roles_from_the_file_and_the_run_stands_on_them(
+    run: Command, project: Path, graphs: Path
+) -> None:
+    assert score(run, out="flat").code == 0
+    assert score(run, "--edges-from", graphs).code == 0
+    story, style = 0.2, 0.2 + 0.8 * 0.6
+    assert value(run, "flat") == pytest.approx((3 + 1 - 1) / 6)
+    assert value(run, "run") == pytest.approx((3 * story + 1 * style - 1) / 6)
+    assert run("verify", "run", "--deep").code == 0
+    assert run("rescore", "run", "--out", "zero", "--set", "rubric.kappa=0").code == 0
+    assert value(run, "zero") == value(run, "flat"), "bit for bit"
+
+
+def test_a_run_goes_on_with_the_same_graphs_alone(run: Command, project: Path, graphs: Path) -> None:
+    assert score(run, "--edges-from", graphs, "--limit", "1").code == 0
+    ended = score(run)
+    assert ended.code == 2
+    assert "file of reviewed graphs is graphs.jsonl" in ended.err
+    assert score(run, "--edges-from", graphs).code == 0
+
+
+def test_a_graph_for_other_criteria_is_refused_with_file_line_and_field(
+    run: Command, project: Path, graphs: Path
+) -> None:
+    lines = read(graphs)
+    lines["t1"]["rubric"]["criteria"][1]["text"] = "It is about something else."
+    graphs.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    ended = score(run, "--edges-from", graphs)
+    assert ended.code == 2
+    assert "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 't1' differs" in ended.err
+    assert not (project / "run").exists()
+
+
+def test_what_it_takes_from_where_is_told_and_an_edge_of_the_task_is_not_lost(
+    run: Command, project: Path, graphs: Path
+) -> None:
+    assert "2 of 2 tasks take their graph from" in score(run, "--edges-from", graphs).err
+    lines = read(project / "tasks.jsonl")
+    lines["t1"]["rubric"]["edges"] = [{"parent": "facts", "child": "rude", "kind": "weak"}]
+    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    ended = score(run, "--edges-from", graphs, out="other")
+    assert ended.code == 2
+    assert "line 2, field rubric.edges: lacks facts -> rude, which task 't1' defines itself" in ended.err
+    graphs.write_text("")
+    assert "the file is empty" in score(run, "--edges-from", graphs, out="other").err
+
+
+def test_an_edge_of_a_person_in_the_task_goes_before_one_of_a_model_in_the_file(
+    run: Command, project: Path, graphs: Path
+) -> None:
+    lines = read(project / "tasks.jsonl")
+    lines["t0"]["rubric"]["edges"] = [{"parent": "facts", "child": "story", "kind": "activation"}]
+    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    assert score(run, "--edges-from", graphs).code == 0
+    assert value(run, "run") == pytest.approx((0 + 0.6 - 1) / 6)
+
+
+def test_a_graph_for_another_query_is_refused(run: Command, project: Path, graphs: Path) -> None:
+    lines = read(graphs)
+    lines["t0"]["query"] = "Write something else."
+    graphs.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    ended = score(run, "--edges-from", graphs)
+    assert ended.code == 2
+    assert "line 1, field query: is not that of task 't0', and the graph was made for it" in ended.err
+
+
+def test_a_run_knows_what_its_annotator_was_told_of_the_field(run: Command, project: Path, server: Server) -> None:
+    (project / "own.md").write_text("- Poems scan.\n")
+    (project / "told.py").write_text(
+        "import jurygraph as jg\n\n\n@jg.evaluator(layer='human', audience='criterion')\n"
+        "def told(task, response):\n    return 1.0\n"
+    )
+    content = settings(server.url, calls={"cache": True}, annotation={"domain": "own.md"})
+    (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["told.told"]}))
+    lines = read(project / "tasks.jsonl")
+    del lines["bare"]
+    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    assert score(run, "--limit", "1").code == 0
+    (project / "own.md").write_text("- Poems rhyme.\n")
+    ended = score(run)
+    assert ended.code == 2
+    assert "the domain of the annotator is own.md" in ended.err
+
+
+def test_a_cycle_that_a_person_wrote_is_named(run: Command, project: Path, graphs: Path) -> None:
+    lines = read(graphs)
+    lines["t0"]["rubric"]["edges"].append({"parent": "story", "child": "facts", "kind": "weak"})
+    graphs.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    ended = score(run, "--edges-from", graphs)
+    assert ended.code == 2
+    assert "facts -> story -> facts" in ended.err
+
+
+def test_what_a_run_annotates_itself_is_told_verified_and_re_scored(
+    run: Command, project: Path, server: Server
+) -> None:
+    (project / "told.py").write_text(
+        "import jurygraph as jg\n\n\n@jg.evaluator(layer='human', audience='criterion')\n"
+        "def told(task, response):\n    return 0.0 if task.about.id == 'facts' else 1.0\n"
+    )
+    content = settings(server.url, calls={"cache": True}, annotation={"domain": "writing"})
+    (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["told.told"]}))
+    lines = read(project / "tasks.jsonl")
+    del lines["bare"]
+    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    ended = score(run)
+    assert ended.code == 0, ended.err
+    assert "calls: 4 answered by the model" in ended.out
+    assert value(run, "run") == pytest.approx((3 * 0.2 + 0.68 - 1) / 6)
+    assert "rubric graph: 2 edges, annotated by tiny" in run("show", "run", "--response", "t0/a").out
+    assert run("verify", "run", "--deep").code == 0
+    assert run("rescore", "run", "--out", "hard", "--set", "rubric.aggregation=hard-transitive").code == 0
+    assert value(run, "hard") == pytest.approx(-1 / 6)

@@ -1,0 +1,238 @@
+"""`jurygraph attack`: a judge under attack from the command line."""
+
+import json
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.schema import RESPONSE_GATES
+from tests.cli.conftest import JURYGRAPH, Command, Ended
+from tests.cli.test_interrupt import heeding_ctrl_c
+from tests.models.judging import config
+from tests.models.server import Server, serving, slow, status
+from tests.studies.judges import AlwaysYes, Echo, Judge, LastInstruction, Yes
+
+HONEST = (
+    "Flour and sugar are mixed first. Then whisk four eggs, fold everything together, pour that into a tin and bake "
+    "it for about forty minutes, until nothing sticks to a wooden stick."
+)
+TASK = {
+    "id": "cake",
+    "query": "How do I bake a cake?",
+    "rubric": {"criteria": [{"id": "mix", "text": "Flour and sugar are mixed.", "weight": 1.0}]},
+    "responses": [{"id": "cake/honest", "text": HONEST}],
+}
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(Yes()) as running:
+        yield running
+
+
+class Project:
+    """A config and a task in a folder, and attacks by master keys on them."""
+
+    def __init__(self, folder: Path, run: Command, url: str, **settings: Any) -> None:
+        self.folder, self._run = folder, run
+        self.config = folder / "jury.yaml"
+        self.config.write_text(json.dumps({**config(url), **settings}))
+        self.tasks = folder / "tasks.jsonl"
+        self.tasks.write_text(json.dumps(TASK) + "\n")
+
+    def attack(self, *options: object) -> Ended:
+        own = ("--tasks", self.tasks, "--suite", "master-keys")
+        return self._run("attack", "--config", self.config, *own, *options)
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Command, server: Server) -> Project:
+    return Project(tmp_path, run, server.url)
+
+
+@pytest.mark.parametrize("judge", [AlwaysYes, Echo, pytest.param(LastInstruction, marks=pytest.mark.slow)])
+def test_what_fools_a_judge_before_and_after_its_defences_is_said_first(
+    judge: type[Judge], tmp_path: Path, run: Command
+) -> None:
+    with serving(judge()) as server:
+        ended = Project(tmp_path, run, server.url).attack(
+            "--suite", "injection" if judge is LastInstruction else "null"
+        )
+    assert ended.code == 0, ended.err
+    found = re.search(
+        r"false verdict: (\d+) of (\d+) without defences, (\d+) of \2 with those of the config", ended.out
+    )
+    assert found is not None
+    before, total, after = map(int, found.groups())
+    assert (before, after) == {AlwaysYes: (total, 0), Echo: (31, 25), LastInstruction: (101, 0)}[judge]
+
+
+@pytest.mark.slow
+def test_the_tables_have_every_arm_every_kind_and_what_was_sent(project: Project, server: Server):
+    ended = project.attack()
+    assert ended.code == 0, ended.err
+    for name in (
+        "none",
+        "fence",
+        "reminder",
+        "whole-reply",
+        "evidence",
+        "gates",
+        *RESPONSE_GATES,
+        "all (config)",
+    ):
+        assert any(line.startswith(name) for line in ended.out.splitlines()), name
+    assert "false verdicts by kind, in %" in ended.out
+    assert "with the defences of the config," in ended.out
+    assert f"requests: {server.count} by this command" in ended.out
+
+
+@pytest.mark.slow
+def test_the_same_command_sends_nothing_again(project: Project, server: Server):
+    first = project.attack("--json")
+    sent = server.count
+    again = project.attack("--json")
+    assert server.count == sent
+    assert json.loads(again.out) == {**json.loads(first.out), "requests": {"number": 0, "cost": 0.0, "unpriced": 0}}
+
+
+def test_json_holds_every_arm_with_every_attack(project: Project):
+    found = json.loads(project.attack("--json").out)
+    assert (found["suite"], found["configured"], found["tasks"], found["honest"]) == ("master-keys", "all", 1, 1)
+    assert set(found["arms"]) == {
+        "none",
+        "fence",
+        "reminder",
+        "whole-reply",
+        "evidence",
+        "gates",
+        "all",
+        *RESPONSE_GATES,
+    }
+    for arm in found["arms"].values():
+        assert set(arm["by_attack"]) == set(found["attacks"])
+        assert set(arm["attacks"]["verdicts"]) == {"hits", "n", "rate", "low", "high"}
+    assert found["arms"]["none"]["attacks"]["verdicts"]["rate"] > found["arms"]["all"]["attacks"]["verdicts"]["rate"]
+
+
+@pytest.mark.slow
+def test_a_gate_that_holds_is_silent_and_one_that_is_missed_exits_with_1(project: Project):
+    assert project.attack("--gate", "rate<=0, honest_rate>=1").code == 0
+    ended = project.attack("--gate", "high<=0.0001 and n>=1")
+    assert ended.code == 1
+    assert "threshold missed: high <= 0.0001, but high is 0." in ended.err
+
+
+def test_a_gate_is_read_before_anything_is_asked(project: Project, server: Server):
+    ended = project.attack("--gate", "raet<=0")
+    assert (ended.code, server.count) == (2, 0)
+    assert "unknown statistic 'raet'; did you mean rate?" in ended.err
+    assert 'write it as in "rate<=0.01"' in project.attack("--gate", "rate").err
+
+
+def test_a_dry_run_sends_nothing_and_says_what_would_be(project: Project, server: Server):
+    ended = project.attack("--dry-run", "--json")
+    assert (ended.code, server.count) == (0, 0)
+    assert "dry run: nothing was sent or written" in ended.err
+    expected = json.loads(ended.out)["model"]["expected"]["calls"]
+    assert "calls" in project.attack("--dry-run").out
+    project.attack()
+    repaired = server.count - expected
+    assert expected > 0
+    assert 0 < repaired < expected, "what is repaired is asked beyond that"
+
+
+def test_what_a_model_does_not_judge_is_named(tmp_path: Path, run: Command, server: Server):
+    other = {"evaluators": ["criteria", "maths.length"], "reward": {"rubric": 1.0}}
+    ended = Project(tmp_path, run, server.url, **other).attack()
+    assert ended.code == 0
+    assert "not attacked, because no model judges a single response: maths.length" in ended.err
+
+
+def test_tasks_need_no_responses(project: Project):
+    project.tasks.write_text(json.dumps({**TASK, "responses": []}) + "\n")
+    found = json.loads(project.attack("--json").out)
+    assert found["honest"] == 0
+    assert found["arms"]["all"]["honest"]["verdicts"]["rate"] is None
+
+
+def test_without_tasks_ours_are_attacked(project: Project, run: Command):
+    ended = run("attack", "--config", project.config, "--suite", "null", "--dry-run", "--json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["responses"] > 20
+
+
+def test_without_a_model_there_is_nobody_to_attack(project: Project):
+    ended = project.attack("--model", "none")
+    assert ended.code == 2
+    assert "jury.yaml: model: it is none, and evaluator 'criteria' asks a model; name one, or use --model" in ended.err
+
+
+def test_a_config_that_asks_no_model_is_refused(tmp_path: Path, run: Command, server: Server):
+    ended = Project(tmp_path, run, server.url, evaluators=["maths.length"]).attack()
+    assert ended.code == 2
+    assert "jury.yaml: evaluators: none is of layer model or residual" in ended.err
+
+
+def test_a_line_that_is_no_task_is_refused(project: Project):
+    project.tasks.write_text("{}\n")
+    ended = project.attack()
+    assert ended.code == 2
+    assert "tasks.jsonl, line 1" in ended.err
+
+
+@pytest.mark.slow
+def test_the_limit_of_calls_ends_it_and_the_cache_goes_on(project: Project, server: Server):
+    ended = project.attack("--max-calls", "5")
+    assert ended.code == 4
+    assert "run the same command again: it continues from the cache" in ended.err
+    assert server.count == 5
+    assert project.attack().code == 0
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it_and_the_cache_goes_on(tmp_path: Path, run: Command):
+    with serving(lambda body, number: slow(0.02, Yes()(body, number))) as server:
+        project = Project(tmp_path, run, server.url)
+        options = ("--config", project.config, "--tasks", project.tasks, "--suite", "master-keys")
+        pipe = subprocess.PIPE
+        command = [JURYGRAPH, "attack", *map(str, options)]
+        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=heeding_ctrl_c)
+        until = time.monotonic() + 60
+        while server.count < 20:
+            assert time.monotonic() < until
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (130, "")
+        assert "interrupted; run the same command again: it continues from the cache" in err
+        assert "Traceback" not in err
+        sent = server.count
+        assert json.loads(project.attack("--json").out)["requests"]["number"] == server.count - sent
+
+
+def test_a_model_that_is_not_well_makes_it_inconclusive(tmp_path: Path, run: Command):
+    with serving(lambda body, number: status(400)) as server:
+        ended = Project(tmp_path, run, server.url).attack("--gate", "rate<=0")
+    assert ended.code == 3
+    assert "inconclusive: " in ended.err
+    assert "of kind rejected" in ended.err
+
+
+def test_an_honest_judge_lets_nothing_through(tmp_path: Path, run: Command):
+    with serving(Judge()) as server:
+        ended = Project(tmp_path, run, server.url).attack("--gate", "hits<=0, honest_rate>=1")
+    assert ended.code == 0
+    assert "attacks never pass" in ended.out

@@ -1,0 +1,221 @@
+"""`jurygraph compare`."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jurygraph.errors import InputError
+from jurygraph.runs.reports.comparison import Comparison
+from jurygraph.runs.reports.gate import ComparisonStatistics
+from jurygraph.runs.run import Run
+from jurygraph.schema import Counts, RecordedVerdict, Reward, Trace
+from tests.cli.conftest import Command
+
+
+def scored(task: str, response: str, value: float | None, agent: str | None, *verdicts: RecordedVerdict) -> Trace:
+    status = "failed" if value is None else "ok"
+    reward = Reward(
+        value=value, status=status, partial=value, coverage=1.0, range=None, components={}, terms=(), counts=Counts()
+    )
+    return Trace(
+        task_id=task, response_id=response, agent=agent, group="g", plan_digest="p", reward=reward, verdicts=verdicts
+    )
+
+
+def polite(about: str, score: float) -> RecordedVerdict:
+    return RecordedVerdict(question="polite", about=about, responses=(about,), score=score)
+
+
+def duel(score: float) -> RecordedVerdict:
+    return RecordedVerdict(question="duel", about="salt/a", responses=("salt/a", "salt/b"), score=score)
+
+
+RUNS = {
+    "before": [
+        scored("door", "door/a", 0.5, "alice", polite("door/a", 1.0)),
+        scored("door", "door/b", 0.25, "bob", polite("door/b", 0.0)),
+        scored("salt", "salt/a", 0.75, "alice", polite("salt/a", 0.75), duel(0.0)),
+        scored("salt", "salt/b", 0.5, None, polite("salt/b", 0.5), duel(0.0)),
+    ],
+    "after": [
+        scored("door", "door/a", 0.25, "alice", polite("door/a", 0.25)),
+        scored("door", "door/b", 0.25, "bob", polite("door/b", 0.0)),
+        scored("salt", "salt/a", 0.5, "alice", polite("salt/a", 0.75), duel(1.0)),
+        scored("salt", "salt/b", None, None, duel(1.0)),
+    ],
+    "hostile": [scored("t\n", "r\x1b[31m", 0.5, "\u202eeve", polite("r\x1b[31m", 0.0))],
+    "hostile too": [scored("t\n", "r\x1b[31m", 0.0, "\u202eeve", polite("r\x1b[31m", 1.0))],
+}
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs made by hand, by name."""
+
+    def opened(folder: Path) -> SimpleNamespace:
+        if str(folder) not in RUNS:
+            raise InputError(f"{folder}: does not exist")
+        return SimpleNamespace(traces=lambda: iter(RUNS[str(folder)]), close=lambda: None)
+
+    monkeypatch.setattr(Run, "open", opened)
+
+
+@pytest.mark.usefixtures("made")
+def test_two_runs_side_by_side(run: Command):
+    ended = run("compare", "before", "after")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines() == [
+        "statistic        a response passes from 0.5                          value",
+        "───────────────  ────────────────────────────────────────────────  ───────",
+        "paired           responses in both runs                                  4",
+        "only_a           responses in A only                                     0",
+        "only_b           responses in B only                                     0",
+        "n                responses with a reward in both runs                    3",
+        "failed_a         rewards that failed in A alone                          0",
+        "failed_b         rewards that failed in B alone                          1",
+        "failed_both      rewards that failed in both                             0",
+        "mean_a           mean reward in A                                   0.5000",
+        "mean_b           mean reward in B                                   0.3333",
+        "mean_delta       mean of B - A                                     -0.1667",
+        "mean_delta_low   its 95 % interval: from                           -0.2500",
+        "mean_delta_high  its 95 % interval: to                             -0.1250",
+        "median_delta     median of B - A                                   -0.2500",
+        "wilcoxon_p       Wilcoxon signed-rank test of B - A: p              0.5000",
+        "passed_a_only    responses that pass in A and not in B                   1",
+        "passed_b_only    responses that pass in B and not in A                   0",
+        "mcnemar_p        McNemar's exact test of these two: p               1.0000",
+        "spearman         rank correlation of the rewards: Spearman's rho    0.8660",
+        "kendall          rank correlation of the rewards: Kendall's tau-b   0.8165",
+        "judged_both      verdicts given in both runs                             4",
+        "flips            ... of which the decision flipped                       2",
+        "flip_rate        ... as a share                                     0.5000",
+        "",
+        "agent       n  mean A  mean B    B - A",
+        "──────────  ─  ──────  ──────  ───────",
+        "alice       2  0.6250  0.3750  -0.2500",
+        "bob         1  0.2500  0.2500   0.0000",
+        "(no agent)  0       -       -        -",
+        "",
+        "question  in both  to met  to unmet  McNemar p  largest |B - A|  A only  B only",
+        "────────  ───────  ──────  ────────  ─────────  ───────────────  ──────  ──────",
+        "duel            1       1         0     1.0000           1.0000       0       0",
+        "polite          3       0         1     1.0000           0.7500       1       0",
+        "",
+        "largest changes       A       B    B - A",
+        "───────────────  ──────  ──────  ───────",
+        "door/a           0.5000  0.2500  -0.2500",
+        "salt/a           0.7500  0.5000  -0.2500",
+        "",
+        "flipped  response  against  sample       A       B      decision",
+        "───────  ────────  ───────  ──────  ──────  ──────  ────────────",
+        "duel     salt/a    salt/b        0  0.0000  1.0000  unmet -> met",
+        "polite   door/a    -             0  1.0000  0.2500  met -> unmet",
+    ]
+
+
+@pytest.mark.usefixtures("made")
+def test_only_as_many_flips_are_listed_as_asked_for(run: Command):
+    listed = run("compare", "before", "after", "--flips", 1).out.splitlines()[-3:]
+    assert listed[1].startswith("duel     salt/a")
+    assert listed[2] == "... and 1 more (--flips N lists N, --json all)"
+    assert "more (" not in run("compare", "before", "after", "--flips", 2).out
+    assert "sample" not in run("compare", "before", "after", "--flips", 0).out
+
+
+@pytest.mark.usefixtures("made")
+def test_nothing_flipped_and_nothing_changed_are_no_tables(run: Command):
+    shown = run("compare", "before", "before").out
+    assert "sample" not in shown
+    assert "largest changes" not in shown
+
+
+@pytest.mark.usefixtures("made")
+def test_notes_come_last(run: Command):
+    *_, empty, note = run("compare", "hostile", "hostile").out.splitlines()
+    wrong = "fewer than 2 responses have a reward in both runs, so the mean difference has no interval"
+    assert (empty, note) == ("", f"note: {wrong}")
+
+
+@pytest.mark.usefixtures("made")
+def test_what_others_wrote_is_shown_and_never_obeyed(run: Command):
+    shown = run("compare", "hostile", "hostile too").out
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "r\\u001b[31m" in shown
+    assert "\\u202eeve" in shown
+
+
+@pytest.mark.usefixtures("made")
+def test_json_is_the_whole_comparison(run: Command):
+    printed = run("compare", "before", "after", "--json", "--passing", 0.3, "--flips", 0).out
+    found = Comparison.model_validate_json(printed)
+    assert (found.mean_delta, found.pass_threshold, found.passed_a_only, len(found.flipped_verdicts)) == (
+        -0.5 / 3,
+        0.3,
+        1,
+        2,
+    )
+    assert printed == json.dumps(found.model_dump(mode="json")) + "\n"
+    assert set(ComparisonStatistics.model_fields) <= set(json.loads(printed))
+
+
+@pytest.mark.usefixtures("made")
+def test_a_gate_that_holds_says_nothing(run: Command):
+    ended = run("compare", "before", "after", "--gate", "mean_delta>-0.2 and failed_b<=1")
+    assert (ended.code, ended.err) == (0, "")
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_missed_gate_says_what_was_seen_and_is_1(run: Command, form: tuple[str, ...]):
+    plain = run("compare", "before", "after", *form)
+    ended = run("compare", "before", "after", *form, "--gate", "flips<=1, n>=3, mean_delta>=-0.125")
+    assert (ended.code, ended.out) == (1, plain.out)
+    assert ended.err.splitlines() == [
+        "threshold missed: flips <= 1, but flips is 2",
+        f"threshold missed: mean_delta >= -0.125, but mean_delta is {-0.5 / 3}",
+    ]
+
+
+@pytest.mark.usefixtures("made")
+def test_a_figure_that_is_missing_misses_the_gate(run: Command):
+    ended = run("compare", "before", "before", "--gate", "wilcoxon_p>0.05")
+    assert (ended.code, ended.err) == (1, "threshold missed: wilcoxon_p > 0.05, but there is no wilcoxon_p\n")
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("before", "after", "--gate", "mean_delta"), 'is not a condition; write it as in "mean_delta>-0.01"'),
+        (("nowhere", "after", "--gate", "mean_detla>0"), "unknown statistic 'mean_detla'; did you mean mean_delta?"),
+        (("before", "nowhere"), "nowhere: does not exist"),
+        (("before", "hostile"), "the runs have no response in common"),
+        (("before", "after", "--passing", "nan"), "name a finite number, such as 0.5"),
+        (("before", "after", "--flips", "-1"), "--flips"),
+        (("before",), "RUN_B"),
+    ],
+)
+def test_wrong_input_is_2_and_prints_no_result(run: Command, arguments: tuple[str, ...], said: str):
+    ended = run("compare", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+def test_two_configs_of_the_same_responses(project: Path, run: Command):
+    (project / "kind.yaml").write_text(
+        "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: 0.5}\n"
+    )
+    assert run("score", project / "tasks.jsonl", "--out", project / "a").code == 0
+    assert run("score", project / "tasks.jsonl", "--config", project / "kind.yaml", "--out", project / "b").code == 0
+    ended = run("compare", project / "a", project / "b", "--json", "--gate", "mean_delta==0.75, flips==0")
+    assert (ended.code, ended.err) == (0, "")
+    found = Comparison.model_validate_json(ended.out)
+    assert (found.paired, found.judged_both, found.mean_a, found.mean_b) == (4, 8, -0.0625, 0.6875)
+    assert [(row.agent, row.mean_delta) for row in found.agents] == [("alice", 1.0), ("bob", 0.5)]
+    assert [(change.response_id, change.delta) for change in found.changes] == [
+        (n, 1.0) for n in ("door/a", "salt/a", "salt/b")
+    ]
+    assert found.notes == ("the plans of 2 of the 2 tasks in both runs differ",)

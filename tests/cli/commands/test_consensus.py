@@ -1,0 +1,315 @@
+"""`jurygraph consensus`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.sources.ratings import read_confusions
+from tests.cli.conftest import Command
+from tests.sources.test_ratings import table
+from tests.studies.consensus.made import AGENTS, PANEL
+
+ROOT = Path(__file__).parents[3]
+MSLR = ROOT / "examples" / "consensus" / "mslr.csv.gz"
+EXPECTED: dict[str, Any] = json.loads((ROOT / "tests/data/stableval/expected.json").read_text("utf-8"))["real"]["mslr"]
+ROWS = [
+    {"item": item, "agent": agent, "annotator": annotator, "label": label}
+    for (item, annotator, label), agent in zip(PANEL, AGENTS, strict=True)
+]
+QUICK = ("--jobs", 1, "--subsets", 3, "--bootstrap", 20)
+MODEL = (*QUICK, "--preset", "converged")
+
+
+@pytest.fixture
+def votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of votes, in the folder that the command runs in."""
+    monkeypatch.chdir(tmp_path)
+    return table(tmp_path / "votes.csv", *ROWS)
+
+
+def found(run: Command, *arguments: object) -> dict[str, Any]:
+    ended = run("consensus", *arguments, "--json")
+    assert ended.code == 0, ended.err
+    (line,) = ended.out.splitlines()
+    answer: dict[str, Any] = json.loads(line)
+    return answer
+
+
+def rows(lines: list[str], header: str) -> list[list[str]]:
+    """The rows of the table whose header begins so."""
+    start = next(place for place, line in enumerate(lines) if line.startswith(header)) + 2
+    end = next((place for place, line in enumerate(lines) if place > start and not line), len(lines))
+    return [line.split() for line in lines[start:end]]
+
+
+# The published set
+
+
+def test_the_tables_are_the_published_ones(run: Command) -> None:
+    ended = run("consensus", MSLR, "--preset", "paper", "--compare", "--jobs", 1)
+    assert ended.code == 0, ended.err
+    lines = ended.out.splitlines()
+    compared = rows(lines, "agent      MV")
+    assert compared[0] == ["VNCH8M", "0.700", "0.900", "0.848", "+0.148", "5", "2,", "1,", "1"]
+    assert compared[-1] == ["8FWF5T", "0.562", "0.562", "0.547", "-0.015", "8", "5.5,", "6,", "6"]
+    best = rows(lines, "annotator")[0]
+    assert best[:2] + best[5:7] == ["annotator_0", "0.794", "0.253", "0.219"]
+    assert rows(lines, "most ambiguous items")[0][1:] == ["0.261", "0.739", "1"]
+    assert [row[-1] for row in rows(lines, "MV and PEC")] == ["0.824", "0.148", "6", "0.103", "(0.00%)"]
+    stable = rows(lines, "stability (50 subsets)")
+    assert [row[-3:-1] for row in stable] == [["0.503", "1.000"], ["0.503", "1.000"], ["0.587", "1.167"]]
+    assert rows(lines, "agreement")[0][-1] == "69.2%"
+    assert "2 annotators are not identifiable: 8 free cells for 14 unknowns" in ended.err
+
+
+def test_json_has_the_published_figures(run: Command) -> None:
+    answer = found(run, MSLR, "--preset", "paper", "--jobs", 1)
+    for name, one in EXPECTED["agent_scores"].items():
+        assert answer["agents"][name]["score"] == pytest.approx(one["score_pec"], abs=1e-9)
+        assert answer["agents"][name]["items"] == one["n_items"]
+    for name, one in EXPECTED["annotators"].items():
+        assert {figure: answer["annotators"][name][figure] for figure in one} == pytest.approx(one, abs=1e-9)
+    for one in EXPECTED["top_ambiguous"]:
+        assert answer["items"][one["item_id"]]["ambiguity"] == pytest.approx(one["ambiguity"], abs=1e-9)
+    assert answer["converged"] is False
+    assert (answer["method"], answer["preset"]) == ("stableval", "paper")
+    assert set(answer["stability"]) == {"majority", "dawid-skene", "stableval"}
+
+
+# What is printed
+
+
+def test_json_is_what_is_promised(votes: Path, run: Command) -> None:
+    answer = found(run, votes, *MODEL)
+    assert set(answer["agents"]) == {"small", "large"}
+    assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}
+    assert set(answer["annotators"]) == {"ada", "bo", "cy", "dee"}
+    assert {"accuracy", "leniency", "strictness"} <= set(answer["annotators"]["ada"])
+    assert set(answer["items"]["i0_large"]) == {"posterior", "ambiguity"}
+    assert set(answer["stability"]["stableval"]) == {"tau_b", "rank_sd", "rank_range", "score_shift", "subsets"}
+    assert answer["counts"] == {
+        "rows": 48,
+        "repeated": 0,
+        "abstained": 0,
+        "items": 12,
+        "unlabelled": 0,
+        "annotators": 4,
+        "agents": 2,
+        "gold": 0,
+    }
+    assert answer["classes"] == [0.0, 1.0]
+    assert {"log_likelihood", "agreement", "decided_by_one", "ties", "converged", "warnings"} <= set(answer)
+
+
+def test_the_same_command_prints_the_same(votes: Path, run: Command) -> None:
+    assert run("consensus", votes, *MODEL, "--json").out == run("consensus", votes, *MODEL, "--json").out
+
+
+def test_processes_change_no_figure(votes: Path, run: Command) -> None:
+    alone = found(run, votes, *MODEL, "--refit", 3)
+    assert found(run, votes, *MODEL, "--refit", 3, "--jobs", 2) == alone
+
+
+def test_several_files_are_read_as_one(votes: Path, run: Command) -> None:
+    table(votes.parent / "first.csv", *ROWS[:20])
+    table(votes.parent / "second.jsonl", *ROWS[20:])
+    assert found(run, "first.csv", "second.jsonl", *MODEL) == found(run, votes, *MODEL)
+
+
+def test_other_names_of_columns_are_stated(votes: Path, run: Command) -> None:
+    table(
+        votes.parent / "other.csv", *[dict(zip(("i", "m", "who", "mark"), one.values(), strict=True)) for one in ROWS]
+    )
+    named = ("--item", "i", "--agent", "m", "--reviewer", "who", "--score", "mark")
+    assert found(run, "other.csv", *named, *MODEL) == found(run, votes, *MODEL)
+
+
+def test_words_have_the_order_that_is_stated(votes: Path, run: Command) -> None:
+    table(votes.parent / "words.csv", *[one | {"label": ("bad", "good")[int(one["label"])]} for one in ROWS])
+    answer = found(run, "words.csv", "--classes", "bad, good", *MODEL)
+    assert answer["classes"] == ["bad", "good"]
+    assert answer["agents"] == found(run, votes, *MODEL)["agents"]
+
+
+def test_credit_gold_and_method_are_options(votes: Path, run: Command) -> None:
+    table(votes.parent / "gold.csv", {"item": "i0", "agent": "large", "label": 1})
+    answer = found(run, votes, *QUICK, "--method", "dawid-skene", "--values", "0,10", "--gold", "gold.csv")
+    assert (answer["method"], answer["values"], answer["counts"]["gold"]) == ("dawid-skene", [0.0, 10.0], 1)
+    assert answer["items"]["i0_large"] == {"posterior": [0.0, 1.0], "ambiguity": 0.0}
+    assert answer["agents"]["small"]["score"] == answer["comparison"]["small"]["dawid_skene"]
+
+
+def test_a_panel_that_is_too_small_has_the_majority_and_it_is_said(votes: Path, run: Command) -> None:
+    ended = run("consensus", votes, *QUICK, "--json")
+    answer = json.loads(ended.out)
+    assert answer["method"] == "majority"
+    assert "majority vote, its ties shared, stands in for agents and items" in answer["warnings"][-1]
+    assert answer["warnings"][-1] in ended.err
+    assert found(run, votes, *QUICK, "--method", "stableval")["method"] == "stableval"
+
+
+def test_repeated_rows_and_abstentions_are_counted_and_told(votes: Path, run: Command) -> None:
+    table(votes, *ROWS, ROWS[0], ROWS[1] | {"label": ""})
+    ended = run("consensus", votes, *MODEL)
+    assert "labels: 49, items: 12, annotators: 4" in ended.out
+    assert [row[-1] for row in rows(ended.out.splitlines(), "agreement")][-2:] == ["1", "1"]
+    assert "rows that repeat an item and annotator: 1" in ended.err
+    assert "abstentions, left out: 1" in ended.err
+
+
+def test_without_agents_there_are_no_scores_and_it_is_said(votes: Path, run: Command) -> None:
+    table(votes, *[{name: value for name, value in one.items() if name != "agent"} for one in ROWS])
+    ended = run("consensus", votes, *MODEL, "--json")
+    answer = json.loads(ended.out)
+    assert (answer["agents"], answer["stability"]) == ({}, None)
+    assert "no row has an agent: no scores of agents and no stability" in ended.err
+    assert "agent " not in run("consensus", votes, *MODEL, "--compare").out
+
+
+def test_long_tables_are_cut_short(votes: Path, run: Command) -> None:
+    many = [one | {"annotator": f"{one['annotator']} {place}"} for place in range(4) for one in ROWS]
+    lines = run("consensus", table(votes, *many), *MODEL).out.splitlines()
+    assert "... and 6 more (--json)" in lines
+    assert "... and 2 more (--json)" in lines
+
+
+def test_what_stability_lacks_is_said(votes: Path, run: Command) -> None:
+    ended = run("consensus", votes, *MODEL, "--subsets", 0)
+    assert "stability was not measured: no subsets were asked for" in ended.err
+    assert "rank sd" not in ended.out
+
+
+def test_a_possibly_misspelt_column_is_reported(votes: Path, run: Command) -> None:
+    table(votes, *[one | {"grup": "x"} for one in ROWS])
+    assert "column 'grup' is not read; did you mean group?" in run("consensus", votes, *MODEL).err
+
+
+# What is written
+
+
+def test_the_artifact_holds_the_confusions(votes: Path, run: Command) -> None:
+    answer = found(run, votes, *MODEL, "--artifact", "confusions.json")
+    known = read_confusions("confusions.json")
+    assert known.classes == (0.0, 1.0)
+    assert list(known.prior) == answer["prior"]
+    for name, one in answer["annotators"].items():
+        (strict, _), (_, lenient) = known.annotators[name]
+        assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
+
+
+def test_of_a_small_panel_no_artifact_is_written(votes: Path, run: Command) -> None:
+    ended = run("consensus", votes, *QUICK, "--artifact", "confusions.json")
+    assert "confusions.json: not written, because the majority vote has no confusions" in ended.err
+    assert not Path("confusions.json").exists()
+
+
+def test_it_draws(votes: Path, run: Command) -> None:
+    assert run("consensus", votes, *MODEL, "--plot", "a.png").code == 0
+    assert (votes.parent / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_cannot_be_drawn_is_refused_first(votes: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ended = run("consensus", votes, "--plot", "a.svg")
+    assert (ended.code, ended.out) == (2, "")
+    assert "pip install 'jurygraph[plot]'" in ended.err
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere.csv"], "nowhere.csv: there is no such file; "),
+        (["votes.csv", "--classes", "1,2"], "votes.csv, line 2, field label: is the number 0, which is off the scale"),
+        (["votes.csv", "--classes", "0"], "--classes: '0' alone is no scale; "),
+        (
+            ["votes.csv", "--values", "0,half"],
+            "--values: expected the credit of each class, such as 0,0.5,1, got 'half'",
+        ),
+        (["votes.csv", "--values", "0,0.5,1"], "--values: gives 3 credits to 2 classes (0, 1); "),
+        (["votes.csv", "--dimension", "tone"], "--dimension: no rating is of 'tone'; "),
+        (["votes.csv", "--item", "idx"], "votes.csv, line 1: has no column 'idx'; "),
+        (["votes.csv", "--method", "majority", "--refit", "5"], "--refit: majority has nothing to refit; "),
+        (["votes.csv", "--plot", "a.bmp"], "a.bmp: pictures end in .svg, .png, .pdf; "),
+        (["votes.csv", "--artifact", "no/where.json"], "no/where.json: its folder does not exist"),
+        (["votes.csv", "--gold", "gold.csv"], "gold.csv, line 2, field item: nobody labelled item 'q'; "),
+        (["empty.csv"], "empty.csv: has no rows; "),
+        (["same.csv"], "same.csv: every label is 1, and there is nothing to tell apart; "),
+        (["words.csv"], "words.csv, line 3, field label: is the text 'nan', where 2 other labels are numbers; "),
+    ],
+)
+def test_wrong_input_is_one_clear_error(votes: Path, run: Command, arguments: list[str], message: str) -> None:
+    table(votes.parent / "gold.csv", {"item": "q", "label": 1})
+    (votes.parent / "empty.csv").write_text("")
+    same = [{"item": item, "annotator": "x", "label": 1} for item in "abc"]
+    table(votes.parent / "same.csv", *same)
+    table(votes.parent / "words.csv", same[0], same[1] | {"label": "nan"}, same[2])
+    ended = run("consensus", *arguments, "--jobs", 1)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1].startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize(
+    ("some", "said"),
+    [
+        ([("a", "x", 0), ("b", "x", 1)], "one annotator is not identifiable"),
+        ([("a", "x", 0), ("b", "x", 1), ("a", "y", 1), ("b", "y", 1), ("a", "z", 0)], "little is known of z"),
+        ([("a", "x", 0), ("b", "x", 1), ("c", "x", "")], "items without a label: 1"),
+    ],
+)
+def test_odd_panels_have_an_answer_with_a_warning(
+    votes: Path, run: Command, some: list[tuple[str, str, Any]], said: str
+) -> None:
+    table(votes, *[dict(zip(("item", "annotator", "label"), one, strict=True)) for one in some])
+    answer = found(run, votes, *MODEL)
+    assert any(said in one for one in answer["warnings"])
+    assert "NaN" not in json.dumps(answer)
+
+
+def test_help_has_an_example(run: Command) -> None:
+    assert "jurygraph consensus ratings.csv" in run("consensus", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        (["--artifact", "votes.csv"], "votes.csv: is an input file; name another file to write"),
+        (
+            ["--artifact", "same.svg", "--plot", "same.svg"],
+            "same.svg: --artifact and --plot name the same file; name two files",
+        ),
+        (["--values", "1e300,-1e300"], "--values: a credit is beyond 1e+09"),
+        (["--bootstrap", "1"], "--bootstrap: one draw tells no spread"),
+    ],
+)
+def test_what_would_be_lost_or_tell_nothing_is_refused(
+    votes: Path, run: Command, options: list[str], wrong: str
+) -> None:
+    before = votes.read_bytes()
+    ended = run("consensus", votes, *options)
+    assert ended.code == 2
+    assert wrong in ended.err
+    assert votes.read_bytes() == before
+
+
+def test_gold_counts_in_the_majority_too(votes: Path, run: Command) -> None:
+    gold = votes.parent / "gold.csv"
+    rows = votes.read_text(encoding="utf-8").splitlines()
+    names = rows[0].split(",")
+    items = dict.fromkeys(
+        (
+            dict(zip(names, row.split(","), strict=True))["item"],
+            dict(zip(names, row.split(","), strict=True)).get("agent", ""),
+        )
+        for row in rows[1:]
+    )
+    header = "item,agent,label" if "agent" in names else "item,label"
+    lines = [f"{item},{agent},1" if "agent" in names else f"{item},1" for item, agent in items]
+    gold.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    answer = json.loads(run("consensus", votes, "--gold", gold, "--method", "majority", "--json").out)
+    assert {one["score"] for one in answer["agents"].values()} == {1.0}

@@ -1,0 +1,162 @@
+"""`jurygraph study disagreement`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command, contents, write_project
+from tests.graphs.cast import told
+
+NAMES = ("accuracy", "format", "steps")
+CONFIG = json.dumps(
+    {"evaluators": [told(name) for name in NAMES], "reward": {"accuracy": 1.0, "format": 0.5, "steps": 0.5}}
+)
+FAILED = ("response", "response", "response")
+
+
+def task(name: str, step: int, *scores: tuple[Any, Any, Any]) -> dict[str, Any]:
+    return {
+        "id": name,
+        "query": "What is right?",
+        "responses": [
+            {
+                "id": f"{name}/{place}",
+                "text": "it is",
+                "data": dict(zip(NAMES, each, strict=True)),
+                "labels": {"step": step},
+            }
+            for place, each in enumerate(scores)
+        ],
+    }
+
+
+TASKS = [
+    task("rome", 1, (1.0, 0.0, 0.0), (0.0, 0.0, 0.3)),
+    task("oslo", 1, (0.0, 0.9, 0.6), (0.0, 0.0, 0.0)),
+    task("pisa", 2, (1.0, 1.0, 0.9), FAILED),
+]
+
+
+@pytest.fixture
+def trained(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a run of two steps."""
+    project = write_project(tmp_path / "trips", TASKS, CONFIG)
+    monkeypatch.chdir(project)
+    run("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "macrm")
+    return project
+
+
+def test_the_tables_say_how_much_and_where(trained: Path, run: Command):
+    ended = run("study", "disagreement", "macrm", "--step-label", "step", "--resamples", 20)
+    assert ended.code == 0
+    lines = ended.out.splitlines()
+    assert " ".join(lines[0].split()) == "run responses mean D_pair τ (80th pct) conflicts conflict rate"
+    assert lines[2].split() == ["macrm", "5", "0.3067", "0.6133", "1", "0.2000"]
+    assert lines[4] == "macrm: accuracy, format, steps, of 5 responses to 3 tasks"
+    assert lines[6].split()[:5] == ["mean", "High-div", "(1)", "Low-div", "(4)"]
+    assert lines[8].split()[:4] == ["reward", "1.0000", "0.7125", "0.2875"]
+    assert lines[9].split()[:4] == ["accuracy", "1.0000", "0.2500", "0.7500"]
+    steps = lines.index("step  responses  mean reward  mean D_pair  conflict rate")
+    assert lines[steps + 2].split() == ["1", "4", "0.4750", "0.3667", "0.2500"]
+    assert lines[steps + 3].split() == ["2", "1", "1.9500", "0.0667", "0.0000"]
+    assert lines[-2].split()[:5] == ["mean", "D_pair", "0.3667", "0.0667", "-0.3"]
+    assert "macrm: omitted, responses whose reward failed: 1" in ended.err
+
+
+def test_without_steps_there_is_no_series(trained: Path, run: Command):
+    ended = run("study", "disagreement", "macrm", "--resamples", 20)
+    assert ended.code == 0
+    assert "over steps" not in ended.out
+    assert "correlation" in ended.out
+
+
+def test_steps_can_be_of_so_many_tasks(trained: Path, run: Command):
+    found = json.loads(run("study", "disagreement", "macrm", "--every", 1, "--json").out)
+    assert [(one["step"], one["samples"]) for one in found["runs"][0]["steps"]] == [(1, 2), (2, 2), (3, 1)]
+
+
+def test_runs_stand_side_by_side_each_by_its_own_threshold(trained: Path, run: Command):
+    run("rescore", "macrm", "--out", "other", "--set", "reward.format=2")
+    same = json.loads(run("study", "disagreement", "macrm", "other", "--json").out)["runs"]
+    assert [one["run"] for one in same] == ["macrm", "other"]
+    assert same[0]["threshold"] == same[1]["threshold"]
+    assert same[0]["split"]["rows"][0]["low"] < same[1]["split"]["rows"][0]["low"]
+    run("rescore", "macrm", "--out", "two", "--set", "reward.format=0")
+    ended = run("study", "disagreement", "macrm", "two")
+    assert [line.split()[0] for line in ended.out.splitlines()[2:4]] == ["macrm", "two"]
+    assert "two: accuracy, steps, of 5 responses to 3 tasks" in ended.out
+    assert "the runs have different components; choose common ones with --components" in ended.err
+
+
+def test_components_and_percentile_can_be_named(trained: Path, run: Command):
+    arguments = ("--components", "format, steps", "--percentile", 50, "--json")
+    (found,) = json.loads(run("study", "disagreement", "macrm", *arguments).out)["runs"]
+    assert found["components"] == ["format", "steps"]
+    assert found["percentile"] == 50.0
+    assert found["threshold"] == pytest.approx(0.1)
+    assert (found["split"]["high"], found["split"]["low"]) == (3, 2)
+
+
+def test_ties_between_high_and_low_are_told(tmp_path: Path, run: Command):
+    project = write_project(tmp_path / "tied", [task("a", 1, *[(1.0, 0.0, 0.0)] * 3)], CONFIG)
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    ended = run("study", "disagreement", project / "run")
+    assert "1 High-div and 2 Low-div responses tie at D_pair 0.6667; ties are split by id" in ended.err
+    assert "accuracy and format are constant" in ended.out
+
+
+def test_it_draws_the_series_and_writes_nothing_else(trained: Path, run: Command):
+    before = contents(trained / "macrm")
+    assert run("study", "disagreement", "macrm", "--every", 1, "--plot", "a.png").code == 0
+    assert contents(trained / "macrm") == before
+    assert (trained / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_cannot_be_drawn_is_refused_first(trained: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+    ended = run("study", "disagreement", "macrm", "--plot", "a.png")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--plot: the plot needs steps; add --step-label or --every" in ended.err
+    ended = run("study", "disagreement", "macrm", "--every", 1, "--plot", "a.bmp")
+    assert (ended.code, ended.out) == (2, "")
+    assert "a.bmp: pictures end in .svg, .png, .pdf; name one of these" in ended.err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ended = run("study", "disagreement", "macrm", "--every", 1, "--plot", "a.svg")
+    assert (ended.code, ended.out) == (2, "")
+    assert "pip install 'jurygraph[plot]'" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--components", "acc,steps"], "no component 'acc'; its components are accuracy, format, steps"),
+        (["--components", "steps"], "only steps is there to compare"),
+        (["--components", ""], "no component ''; its components are"),
+        (["--percentile", "100"], "no 100.0th percentile"),
+        (["--step-label", "step", "--every", "2"], "by a label or every N tasks, not both"),
+        (["--step-label", "epoch"], "responses without the label epoch: 5"),
+        (["--every", "0"], "--every"),
+        (["nowhere"], "nowhere"),
+    ],
+)
+def test_wrong_input_is_told_and_nothing_is_printed(trained: Path, run: Command, arguments: list[str], message: str):
+    ended = run("study", "disagreement", "macrm", *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+
+
+def test_many_steps_are_cut_short_but_for_json(tmp_path: Path, run: Command):
+    tasks = [task(f"t{place:02}", place, (place / 40, 0.0, 1.0)) for place in range(40)]
+    project = write_project(tmp_path / "long", tasks, CONFIG)
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    ended = run("study", "disagreement", project / "run", "--step-label", "step")
+    assert "... and 10 more (--json)" in ended.out
+    found = json.loads(run("study", "disagreement", project / "run", "--step-label", "step", "--json").out)
+    assert len(found["runs"][0]["steps"]) == 40
+
+
+def test_help_has_an_example(run: Command):
+    assert "jurygraph study disagreement run" in run("study", "disagreement", "--help").out
+    assert "disagreement" in run("study", "--help").out

@@ -1,0 +1,207 @@
+"""`jurygraph graph` for the rubric of a task, alone and with what a response came to."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.conftest import Command, contents
+from tests.runs.made import PLAIN, score, write_tasks
+from tests.studies.pictures.scripted import RUBRIC, config, write
+
+LETTERS = {
+    "good": {"facts": 1.0, "advice": 0.9, "thanks": 1.0, "wrong": 0.0},
+    "bluff": {"facts": 0.0, "advice": 0.9, "thanks": 1.0, "wrong": 0.7},
+}
+
+ROUND = {**RUBRIC, "edges": [*RUBRIC["edges"], {"parent": "thanks", "child": "facts", "kind": "weak"}]}
+"""A rubric whose edges form a cycle."""
+
+
+@pytest.fixture(scope="module")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("drawn")
+    score(folder / "run", write(folder, LETTERS), config())
+    return folder
+
+
+@pytest.fixture
+def here(_made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with tasks.jsonl and its run."""
+    shutil.copytree(_made, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def two_tasks(folder: Path) -> Path:
+    line = json.loads((folder / "tasks.jsonl").read_text())
+    others = [{**line, "id": name, "responses": []} for name in ("note", "list")]
+    return write_tasks(folder, [line, *others], "several.jsonl")
+
+
+def test_the_graph_of_the_only_task(here: Path, run: Command):
+    ended = run("graph", "--task", "tasks.jsonl")
+    assert ended.code == 0, ended.err
+    assert ended.out.startswith("flowchart TD\n")
+    for said in ("strong .2", "weak .6", "activation 0", "It advises on", "weight #8722;1"):
+        assert said in ended.out
+    assert "q" not in ended.out.partition("subgraph legend")[2]
+
+
+def test_a_task_needs_no_responses_to_be_drawn(here: Path, run: Command):
+    write_tasks(here, [{"id": "t", "query": "?", "rubric": RUBRIC}], "bare.jsonl")
+    assert run("graph", "--task", "bare.jsonl").code == 0
+
+
+def test_one_of_several_tasks_is_picked_by_its_id(here: Path, run: Command):
+    two_tasks(here)
+    assert "Rubric of task note" in run("graph", "--task", "several.jsonl", "--id", "note").out
+    ended = run("graph", "--task", "several.jsonl")
+    assert ended.code == 2
+    assert "contains 3 tasks; choose one with --id: letter, note, list" in ended.err
+    ended = run("graph", "--task", "several.jsonl", "--id", "lettre")
+    assert ended.code == 2
+    assert "there is no task 'lettre'; did you mean letter?" in ended.err
+
+
+def test_a_response_shows_what_is_left_of_its_scores(here: Path, run: Command):
+    ended = run("graph", "--run", "run", "--response", "bluff")
+    assert ended.code == 0, ended.err
+    assert "p 0.90 #8594; q 0.18" in ended.out
+    assert "class k6,n2,n3,n4 suppressed" in ended.out
+    assert run("graph", "--task", "tasks.jsonl", "--run", "run", "--response", "bluff").out == ended.out
+    honest = run("graph", "--run", "run", "--response", "good").out
+    assert "p 0.90 #8594; q 0.90" in honest
+    assert "class k6,n3 suppressed" in honest  # the advice held to 0.9, and the thanks rest on it
+
+
+def test_a_rescored_run_shows_its_own_aggregation(here: Path, run: Command):
+    assert run("rescore", "run", "--out", "flat", "--set", "rubric.aggregation=flat").code == 0
+    ended = run("graph", "--run", "flat", "--response", "bluff")
+    assert "p 0.90 #8594; q 0.90" in ended.out
+    assert "strong, not used" in ended.out
+    assert run("rescore", "run", "--out", "harder", "--set", "rubric.kappa=2").code == 0
+    assert "strong .04" in run("graph", "--run", "harder", "--response", "bluff").out
+
+
+def test_svg_by_the_name_of_the_file_or_by_form(here: Path, run: Command):
+    ended = run("graph", "--run", "run", "--response", "bluff", "-o", "bluff.svg")
+    assert (ended.code, ended.out, ended.err) == (0, "", "wrote bluff.svg\n")
+    text = (here / "bluff.svg").read_text()
+    assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    assert "▼ suppressed" in text
+    assert run("graph", "--run", "run", "--response", "bluff", "--form", "svg").out == text
+    assert run("graph", "--run", "run", "--response", "bluff", "-o", "bluff.mmd").code == 0
+    assert (here / "bluff.mmd").read_text().startswith("flowchart TD\n")
+
+
+def test_a_file_of_any_name_is_written_where_the_form_is_stated(here: Path, run: Command):
+    assert run("graph", "--task", "tasks.jsonl", "-o", "drawn.xml", "--form", "svg").code == 0
+    assert (here / "drawn.xml").read_text().startswith("<svg ")
+    assert run("graph", "--task", "tasks.jsonl", "-o", "drawn").code == 0
+    assert (here / "drawn").read_text().startswith("flowchart TD\n")
+
+
+def test_a_dash_is_standard_output(here: Path, run: Command):
+    before = contents(here)
+    ended = run("graph", "--task", "tasks.jsonl", "-o", "-")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == run("graph", "--task", "tasks.jsonl").out
+    assert contents(here) == before
+
+
+def test_a_flat_run_over_a_cycle_is_drawn(here: Path, run: Command):
+    score(here / "round", write(here, LETTERS, ROUND), config(rubric={"aggregation": "flat"}))
+    for name in ("x.svg", "x.mmd"):
+        assert run("graph", "--run", "round", "--response", "bluff", "-o", name).code == 0
+    text = (here / "x.svg").read_text()
+    assert "but for thanks → facts" in text
+    assert text.count("strong, not used</text>") == 1
+    assert (here / "x.mmd").read_text().count("not used") == 4
+
+
+def test_a_run_without_a_rubric_has_nothing_to_draw(here: Path, run: Command):
+    told = {"tone": [1.0, 1.0], "same": 1.0, "late": 1.0}
+    line = {"id": "t", "query": "?", "responses": [{"id": "r", "text": "one", "data": told}]}
+    score(here / "plain", write_tasks(here, [line]), PLAIN)
+    ended = run("graph", "--run", "plain", "--response", "r")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: plain: task 't' has no rubric to draw; name a response to one that has\n"
+
+
+def test_a_state_machine_can_be_written_to_a_file_too(here: Path, run: Command):
+    drawn = run("graph", "prepare").out
+    assert run("graph", "prepare", "-o", "prepare.mmd").code == 0
+    assert (here / "prepare.mmd").read_text().strip() == drawn.strip()
+
+
+def test_a_task_that_is_not_as_it_was_in_the_run_is_refused(here: Path, run: Command):
+    line = json.loads((here / "tasks.jsonl").read_text())
+    line["rubric"]["edges"].pop()
+    write_tasks(here, [line])
+    ended = run("graph", "--task", "tasks.jsonl", "--run", "run", "--response", "bluff")
+    assert ended.code == 2
+    assert "task 'letter' has changed since run was scored; remove --task" in ended.err
+    two_tasks(here)
+    ended = run("graph", "--task", "several.jsonl", "--id", "note", "--run", "run", "--response", "bluff")
+    assert ended.code == 2
+    assert "response 'bluff' of run is a response to task 'letter'" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("score", "--task", "tasks.jsonl"), "remove one"),
+        (("--response", "bluff"), "--response: needs the run; name it with --run"),
+        (("--run", "run"), "--run: needs --response"),
+        (("--id", "letter"), "--id: needs a file of tasks"),
+        (("--form", "svg"), "--form svg: state machines are drawn as Mermaid only; remove it"),
+        (("-o", "x.svg"), "-o x.svg: state machines are drawn as Mermaid only; name a file that ends in .mmd"),
+        (("--task", ""), "--task: expected a file of tasks"),
+        (("--task", "tasks.jsonl", "-o", "./tasks.jsonl"), "./tasks.jsonl: is an input file"),
+        (("--task", "tasks.jsonl", "-o", "tasks.jsonl", "--form", "svg"), "tasks.jsonl: is an input file"),
+        (
+            ("--task", "tasks.jsonl", "-o", "x.png"),
+            "-o x.png: expected one of the suffixes .svg, .mmd, .mermaid, .md, .txt",
+        ),
+        (("-o", "x.png"), "-o x.png: expected one of the suffixes"),
+        (("--task", "nowhere.jsonl"), "nowhere.jsonl"),
+        (("--run", "run", "--response", "bluf"), "did you mean bluff?"),
+        (("--task", "tasks.jsonl", "-o", "run/run.sqlite"), "is a file of the run;"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(here: Path, run: Command, options: tuple[str, ...], said: str):
+    before = contents(here)
+    ended = run("graph", *options)
+    assert ended.code == 2
+    assert said in ended.err
+    assert contents(here) == before
+
+
+@pytest.mark.parametrize(
+    ("rubric", "said"),
+    [
+        (None, "task 't' has no rubric; choose another task with --id"),
+        (
+            ROUND,
+            "odd.jsonl, line 2: task 't': the rubric graph has a cycle: facts -> advice -> thanks -> facts; "
+            "remove one of these edges",
+        ),
+    ],
+)
+def test_a_task_without_a_graph_to_draw_is_refused(here: Path, run: Command, rubric: object, said: str):
+    lines = [{"id": "other", "query": "?"}, {"id": "t", "query": "?", "rubric": rubric}]
+    write_tasks(here, lines, "odd.jsonl")
+    ended = run("graph", "--task", "odd.jsonl", "--id", "t")
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_a_task_that_was_erased_is_refused(here: Path, run: Command):
+    assert run("erase", "run", "--task", "letter").code == 0
+    ended = run("graph", "--run", "run", "--response", "bluff")
+    assert ended.code == 2
+    assert "were erased" in ended.err

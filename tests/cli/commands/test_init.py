@@ -1,0 +1,192 @@
+"""`jurygraph init`, `doctor`, `graph`, `schema`, and the boundary."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jurygraph.sources import read_config, read_tasks
+from tests.cli.conftest import Command
+from tests.runs.store.test_lock import FULL
+
+FILES = ["README.md", "jury.yaml", "tasks.jsonl"]
+
+
+def test_init_makes_a_project_whose_files_are_good(tmp_path: Path, run: Command):
+    ended = run("init", tmp_path / "new" / "jury")
+    folder = tmp_path / "new" / "jury"
+    assert ended.code == 0
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    assert ended.out.splitlines() == [str(folder / name) for name in FILES]
+    assert f"jurygraph score {folder / 'tasks.jsonl'}" in ended.err
+    pairs = read_tasks(folder / "tasks.jsonl")
+    assert 5 <= len(pairs) <= 6
+    assert any(response.text == "" for _, responses in pairs for response in responses)
+    assert read_config(folder / "jury.yaml").model == "none"
+
+
+def test_the_project_runs_as_it_is(tmp_path: Path, run: Command):
+    run("init", tmp_path / "jury")
+    folder = tmp_path / "jury"
+    ended = run("score", folder / "tasks.jsonl", "--config", folder / "jury.yaml", "--out", folder / "run")
+    assert ended.code == 0, ended.err
+    rewards = {
+        trace["response_id"]: trace["reward"]["value"]
+        for trace in map(json.loads, run("show", folder / "run", "--json").out.splitlines())
+    }
+    for task in ("eggs", "train", "cake", "shirt", "ages"):
+        assert rewards[f"{task}/careful"] > rewards[f"{task}/hasty"]
+    assert rewards["cake/silent"] <= rewards["cake/hasty"]
+
+
+def test_every_template_is_named_in_the_help(run: Command):
+    from jurygraph.cli.commands import init
+
+    folders = [path for path in (Path(init.__file__).parents[1] / "templates").iterdir() if path.is_dir()]
+    assert len(folders) == 6
+    said = run("init", "--help").out
+    assert all(folder.name in said for folder in folders)
+
+
+def test_explain_quotes_the_step_at_which_it_went_wrong(tmp_path: Path, run: Command):
+    run("init", tmp_path / "jury")
+    run("score", tmp_path / "jury/tasks.jsonl", "--out", tmp_path / "run")
+    said = run("explain", tmp_path / "run", "--response", "train/hasty").out
+    first = next(line for line in said.splitlines() if line.startswith("First error"))
+    assert "80 / 2 = 30" in first
+
+
+def test_init_writes_over_nothing(tmp_path: Path, run: Command):
+    (tmp_path / "jury.yaml").write_text("mine")
+    ended = run("init", tmp_path)
+    assert ended.code == 2
+    assert "exists and was not overwritten" in ended.err
+    assert [path.name for path in tmp_path.iterdir()] == ["jury.yaml"]
+    assert (tmp_path / "jury.yaml").read_text() == "mine"
+
+
+def test_init_leaves_nothing_half_written(tmp_path: Path):
+    command = f"{FULL}from jurygraph.cli import main; main(['init', sys.argv[1]])"
+    words = [sys.executable, "-B", "-c", command, tmp_path / "jury"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "File too large" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_writes_through_no_link(tmp_path: Path, run: Command):
+    (tmp_path / "jury").mkdir()
+    (tmp_path / "jury" / "jury.yaml").symlink_to(tmp_path / "mine")
+    ended = run("init", tmp_path / "jury")
+    assert ended.code == 2
+    assert f"{tmp_path / 'jury' / 'jury.yaml'}: exists" in ended.err
+    assert not (tmp_path / "mine").exists()
+
+
+def test_init_names_the_nearest_template(tmp_path: Path, run: Command):
+    ended = run("init", tmp_path / "jury", "--template", "math")
+    assert ended.code == 2
+    assert "unknown template 'math'; did you mean maths?" in ended.err
+    assert not (tmp_path / "jury").exists()
+
+
+def test_doctor_names_keys_and_never_their_values(run: Command, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-do-not-show")
+    for ended in (run("doctor"), run("doctor", "--json")):
+        assert ended.code == 0
+        assert "OPENAI_API_KEY" in ended.out
+        assert "sk-do-not-show" not in ended.out + ended.err
+
+
+def test_doctor_compares_once_in_the_maths_worker(run: Command):
+    checks = {check["name"]: check for check in json.loads(run("doctor", "--json").out)["checks"]}
+    assert checks["maths worker"]["works"] is True
+    assert checks["write access"]["works"] is True
+    assert "openai-compatible:URL#model" in checks["models"]["detail"]
+
+
+def test_doctor_says_whether_a_config_can_run(project: Path, run: Command):
+    assert run("doctor", "--config", project / "jury.yaml").code == 0
+    (project / "jury.yaml").write_text("evaluators: [maths.acuracy]")
+    ended = run("doctor", "--config", project / "jury.yaml")
+    assert ended.code == 2
+    assert "did you mean 'maths.accuracy'?" in ended.out
+
+
+def test_doctor_plans_a_made_up_task_under_a_config(project: Path, run: Command):
+    source = "import jurygraph as jg\n\n\n" + "\n".join(
+        f"@jg.evaluator(audience={audience!r})\ndef {name}(task, response):\n    return 1.0\n"
+        for name, audience in (("met", "criterion"), ("content", "stakeholder"), ("reviewed", "reviewer"))
+    )
+    (project / "manners.py").write_text(source)
+    good = "evaluators: [manners.met, manners.content, manners.reviewed]\n"
+    good += "reward: {rubric: 1.0, stakeholders: 1.0, reviewed: 1.0}\n"
+    (project / "jury.yaml").write_text(good)
+    ended = run("doctor", "--config", project / "jury.yaml")
+    assert ended.code == 0, ended.out
+    (project / "jury.yaml").write_text(f"{good}weights: {{method: fixed, fixed: {{zoe: 1.0}}}}\n")
+    assert run("doctor", "--config", project / "jury.yaml").code == 0
+    wrong = good.replace("reviewed: 1.0", "own: 1.0")
+    (project / "jury.yaml").write_text(f"{wrong}components: {{own: {{inputs: {{one: manners.mte}}}}}}\n")
+    ended = run("doctor", "--config", project / "jury.yaml")
+    assert ended.code == 2
+    assert "components.own.inputs.one: task " in ended.out
+    assert " has no question or evaluator 'manners.mte'" in ended.out
+
+
+def test_the_version_is_told(run: Command):
+    from importlib.metadata import version
+
+    assert run("--version").out == f"jurygraph {version('jurygraph')}\n"
+
+
+def test_graph_is_mermaid(run: Command):
+    for machine in ("prepare", "score"):
+        assert "graph TD;" in run("graph", machine).out
+    assert run("graph").out == run("graph", "score").out
+    assert run("graph", "nonsense").code == 2
+
+
+@pytest.mark.parametrize(
+    ("document", "fields"),
+    [
+        ("tasks", {"id", "query", "rubric", "responses"}),
+        ("responses", {"task", "id", "text"}),
+        ("config", {"model", "evaluators", "reward", "failure"}),
+        ("trace", {"task_id", "reward", "verdicts", "digest", "previous"}),
+    ],
+)
+def test_schema_is_json_schema(run: Command, document: str, fields: set[str]):
+    assert fields <= set(json.loads(run("schema", document).out)["properties"])
+
+
+def test_every_command_has_help_with_an_example(run: Command):
+    commands = ("init", "doctor", "score", "show", "explain", "export", "graph", "schema")
+    top = run("--help").out
+    for command in commands:
+        ended = run(command, "--help")
+        assert ended.code == 0
+        assert f"Example:\n      jurygraph {command}" in ended.out
+        assert f"  {command} " in top
+
+
+def test_help_loads_nothing_heavy(run: Command):
+    import subprocess
+
+    script = "import sys; from jurygraph.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    script += "print([name for name in ('pydantic', 'langgraph', 'numpy', 'ruamel') if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_bug_says_that_it_is_one(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("never so")
+
+    monkeypatch.setattr("jurygraph.cli.commands.init._copy", broken)
+    ended = run("init", tmp_path / "jury")
+    assert ended.code == 70
+    assert "Traceback" in ended.err
+    assert ended.err.splitlines()[-1].startswith("error: this is a bug in jurygraph, please report it")

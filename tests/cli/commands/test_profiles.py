@@ -1,0 +1,399 @@
+"""`jurygraph profiles`, and `score` by what it wrote: profiles in text alone, read, edited and shown."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph
+from tests.agents.parser import (
+    ANN,
+    BEN,
+    NEEDS,
+    ZOE,
+    asks_about_tensions,
+    fenced,
+    need,
+    needs,
+    parsing,
+    pull,
+    settings,
+    trip,
+)
+from tests.cli.conftest import Command, Ended, contents, traces
+from tests.models.server import Answer, Server, said, serving, slow, status
+
+TENSIONS = [pull(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
+CALLS = 6
+"""What the two tasks of the project need: one for each profile, and one for what pulls them apart."""
+
+
+FOUND = """\
+task  stakeholder  constraint                           quote                                  kind       α
+────  ───────────  ───────────────────────────────────  ─────────────────────────────────────  ────  ──────
+t0    ann          c1: No nuts are served.              I am allergic to nuts                  hard  1.5000
+t0    ann          c2: It is near the sea.              I would love to be near the sea        soft  1.0000
+t0    ben          c1: A night costs 90 euros at most.  cannot pay more than 90 euros a night  hard  1.0000
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serving(parsing(tensions=TENSIONS)) as running:
+        yield running
+
+
+class Project:
+    """A project in a folder, and the commands on it."""
+
+    def __init__(self, folder: Path, run: Command) -> None:
+        self.folder, self._run = folder, run
+        self.write([self.line(f"t{t}", ANN, BEN) for t in range(2)])
+
+    @staticmethod
+    def line(name: str, *profiles: str, **fields: Any) -> dict[str, Any]:
+        task = trip(*profiles, name=name, query=f"Plan {name}.", **fields).model_dump(mode="json")
+        return {
+            **task,
+            "responses": [{"id": f"{name}/a", "text": "A plan.", "data": {"kind@ann": 1.0, "kind@ben": 0.5}}],
+        }
+
+    def write(self, lines: list[dict[str, Any]], name: str = "tasks.jsonl") -> Path:
+        (self.folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return self.folder / name
+
+    def configured(self, url: str, **fields: Any) -> "Project":
+        fields.setdefault("calls", {"cache": True})
+        (self.folder / "jury.yaml").write_text(json.dumps(settings(url, **fields)))
+        return self
+
+    def profiles(self, *more: object) -> Ended:
+        return self._run("profiles", self.folder / "tasks.jsonl", "--out", self.folder / "profiles.jsonl", *more)
+
+    def score(self, name: str, *more: object) -> Ended:
+        return self._run("score", self.folder / "tasks.jsonl", "--out", self.folder / name, *more)
+
+    @property
+    def by_hand(self) -> tuple[str, Path]:
+        return "--profiles-from", self.folder / "profiles.jsonl"
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in (self.folder / "profiles.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Command) -> Project:
+    return Project(tmp_path, run)
+
+
+class TestWritten:
+    def test_a_line_of_a_task_holds_all_that_a_person_needs_to_edit_it(self, project: Project, server: Server):
+        ended = project.configured(server.url).profiles()
+        assert (ended.code, server.count) == (0, CALLS)
+        assert project.lines[0] == {
+            "task": "t0",
+            "stakeholders": [
+                {
+                    "id": "ann",
+                    "profile": ANN,
+                    "constraints": [
+                        {
+                            "id": "c1",
+                            "text": "No nuts are served.",
+                            "kind": "hard",
+                            "restrictiveness": 1.5,
+                            "quote": "I am allergic to nuts",
+                        },
+                        {
+                            "id": "c2",
+                            "text": "It is near the sea.",
+                            "kind": "soft",
+                            "restrictiveness": 1.0,
+                            "quote": "I would love to be near the sea",
+                        },
+                    ],
+                },
+                {
+                    "id": "ben",
+                    "profile": BEN,
+                    "constraints": [
+                        {
+                            "id": "c1",
+                            "text": "A night costs 90 euros at most.",
+                            "kind": "hard",
+                            "restrictiveness": 1.0,
+                            "quote": "cannot pay more than 90 euros a night",
+                        }
+                    ],
+                },
+            ],
+            "tensions": [{"between": ["ann", "ben"], "strength": 1.5, "reason": "ann loves the sea, and it is dear"}],
+        }
+        assert [line["task"] for line in project.lines] == ["t0", "t1"]
+
+    def test_what_was_found_is_a_table_with_tensions_and_what_was_dropped(self, project: Project):
+        invented = need("I love ghosts", "There are ghosts.")
+        with serving(parsing({**NEEDS, BEN: [*NEEDS[BEN], invented]}, TENSIONS)) as server:
+            ended = project.configured(server.url).profiles()
+        assert ended.out.startswith(FOUND)
+        assert "t0: tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in ended.out
+        why = "“There are ghosts.” rests on “I love ghosts”, which does not stand in the profile"
+        assert f"t1: dropped of ben: {why}" in ended.out
+        assert "2 tasks written, 0 omitted" in ended.err
+        assert f"next: jurygraph score {project.folder}/tasks.jsonl --profiles-from" in ended.err
+
+    def test_as_json_it_is_one_object(self, project: Project, server: Server):
+        ended = project.configured(server.url).profiles("--json")
+        found = json.loads(ended.out)
+        assert found["profiles_file"] == str(project.folder / "profiles.jsonl")
+        assert [one["task"] for one in found["profiles"]] == ["t0", "t1"]
+        assert found["profiles"][0]["by"] == {"ann": "tiny, prompt profile 1", "ben": "tiny, prompt profile 1"}
+        assert found["profiles"][0]["stakeholders"][1]["constraints"][0]["kind"] == "hard"
+        assert (found["left_out"], found["requests"]["number"]) == ([], CALLS)
+
+    def test_tasks_that_need_no_reading_are_no_lines_and_responses_are_not_needed(
+        self, project: Project, server: Server
+    ):
+        stated = [{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}]
+        alone = [project.line("t0", stakeholders=stated), project.line("t1", ZOE), project.line("t2")]
+        for line in alone:
+            del line["responses"]
+        project.write(alone)
+        assert project.configured(server.url).profiles().code == 0
+        assert ([line["task"] for line in project.lines], server.count) == (["t1"], 1)
+        assert project.lines[0]["stakeholders"][0]["constraints"][1]["text"] == "静かな部屋である。"
+        project.write(alone[:1])
+        ended = project.profiles()
+        assert (ended.code, (project.folder / "profiles.jsonl").read_bytes()) == (0, b"")
+        project.write([project.line("t0", stakeholders=stated)])
+        assert project.score("run", *project.by_hand).code == 0, "such a file says nothing, and is none the worse"
+
+    def test_again_it_asks_nothing_and_writes_the_same(self, project: Project, server: Server):
+        project.configured(server.url).profiles()
+        before = (project.folder / "profiles.jsonl").read_bytes()
+        ended = project.profiles()
+        assert (ended.code, server.count) == (0, CALLS)
+        assert "requests: none by this command" in ended.out
+        assert (project.folder / "profiles.jsonl").read_bytes() == before
+
+
+class TestNotWritten:
+    def test_under_model_none_it_says_what_is_missing(self, project: Project, server: Server):
+        project.configured(server.url)
+        ended = project.profiles("--model", "none")
+        assert (ended.code, ended.out) == (2, "")
+        assert "error: model: none reads no profiles; name one in the config or with --model" in ended.err
+        assert not (project.folder / "profiles.jsonl").exists()
+
+    @pytest.mark.parametrize("answer", [needs(), said("", refusal="no")], ids=["nothing found", "refused"])
+    def test_a_task_that_cannot_be_read_is_left_out_and_named(self, project: Project, answer: Answer):
+        read = parsing(tensions=TENSIONS)
+
+        def script(body: dict[str, Any], number: int) -> Answer:
+            odd = fenced(body, "task") == "Plan t0." and not asks_about_tensions(body)
+            return answer if odd and fenced(body, "profile") == BEN else read(body, number)
+
+        with serving(script) as server:
+            ended = project.configured(server.url).profiles()
+        assert ended.code == 1
+        assert [line["task"] for line in project.lines] == ["t1"]
+        assert "omitted, line 1: task 't0': " in ended.err
+        assert "stakeholder 'ben'" in ended.err
+        assert "1 tasks written, 1 omitted" in ended.err
+
+    def test_a_model_that_cannot_be_reached_writes_nothing_and_the_same_command_goes_on(self, project: Project):
+        read, down = parsing(tensions=TENSIONS), True
+
+        def script(body: dict[str, Any], number: int) -> Answer:
+            return status(503) if down and fenced(body, "task") == "Plan t1." else read(body, number)
+
+        with serving(script) as server:
+            ended = project.configured(server.url, calls={"cache": True, "concurrency": 1}).profiles()
+            assert (ended.code, ended.out) == (3, "")
+            assert "error: tasks.jsonl, line 2: task 't1': the profile of stakeholder 'ann' could not be" in ended.err
+            assert "nothing was written; run the same command again: it continues from the cache" in ended.err
+            assert not (project.folder / "profiles.jsonl").exists()
+            down, before = False, server.count
+            assert project.profiles().code == 0
+            assert server.count - before == CALLS / 2
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({"id": "t0"}, "tasks.jsonl, line 2, field id: task 't0' is already in line 1; give each task an id"),
+            ({"stakeholdrs": []}, "tasks.jsonl, line 2, field stakeholdrs: unknown; did you mean stakeholders?"),
+        ],
+    )
+    def test_a_file_of_tasks_that_is_wrong_is_refused_before_anybody_is_asked(
+        self, project: Project, server: Server, change: dict[str, Any], said: str
+    ):
+        project.write([project.line("t0", ANN), {**project.line("t1", BEN), **change}])
+        ended = project.configured(server.url).profiles()
+        assert (ended.code, server.count) == (2, 0)
+        assert said in ended.err
+
+    def test_it_writes_over_no_file_that_it_reads_and_into_no_run(self, project: Project, server: Server, run: Command):
+        project.configured(server.url)
+        tasks = project.folder / "tasks.jsonl"
+        before = tasks.read_bytes()
+        ended = run("profiles", tasks, "--out", tasks)
+        assert (ended.code, tasks.read_bytes()) == (2, before)
+        assert "is an input file; name another file to write" in ended.err
+        assert project.score("run").code == 0
+        before_run = contents(project.folder / "run")
+        assert run("profiles", tasks, "--out", project.folder / "run" / "config.yaml").code == 2
+        assert contents(project.folder / "run") == before_run
+
+    def test_interrupted_it_writes_nothing_and_says_how_to_go_on(self, project: Project):
+        read = parsing(tensions=TENSIONS)
+        with serving(lambda body, number: slow(60, said("")) if number > 2 else read(body, number)) as server:
+            project.configured(server.url, calls={"cache": True, "concurrency": 1})
+            with commanded(project.folder) as process:
+                end = time.monotonic() + 60
+                while server.count < 3:
+                    assert time.monotonic() < end
+                    time.sleep(0.01)
+                process.send_signal(signal.SIGINT)
+                _, err = process.communicate()
+        assert (process.returncode, b"Traceback" in err) == (130, False)
+        assert b"interrupted; nothing was written. Run the same command again: it continues from the cache" in err
+        assert not (project.folder / "profiles.jsonl").exists()
+
+
+def commanded(folder: Path) -> "subprocess.Popen[bytes]":
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "from jurygraph.cli import main; main(sys.argv[1:])"
+    files = [str(folder / "tasks.jsonl"), "--out", str(folder / "profiles.jsonl")]
+    root = Path(jurygraph.__file__).parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    command = [sys.executable, "-c", code, "profiles", *files]
+    return subprocess.Popen(command, env=environment, cwd=root, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+
+
+class TestScoredBy:
+    @pytest.fixture
+    def read(self, project: Project, server: Server) -> Project:
+        assert project.configured(server.url).profiles().code == 0
+        return project
+
+    def edit(self, project: Project) -> None:
+        lines = project.lines
+        lines[1]["stakeholders"][1]["constraints"][0] |= {"restrictiveness": 9.0, "text": "A night costs 50 euros."}
+        lines[1]["tensions"] = []
+        project.write(lines, "profiles.jsonl")
+
+    def test_no_model_is_needed_any_more(self, read: Project, server: Server, run: Command):
+        asked = server.count
+        ended = read.score("none", *read.by_hand, "--model", "none")
+        assert (ended.code, server.count) == (0, asked)
+        assert read.score("none2", "--model", "none").code == 2
+        rewards = [[t["reward"]["value"] for t in traces(run, read.folder / "none")]]
+        assert read.score("model").code == 0
+        rewards.append([t["reward"]["value"] for t in traces(run, read.folder / "model")])
+        assert rewards[0] == rewards[1]
+
+    def test_what_was_edited_counts_and_a_branch_changes_nothing_else(
+        self, read: Project, server: Server, run: Command
+    ):
+        assert read.score("old", *read.by_hand).code == 0
+        self.edit(read)
+        refused = read.score("old", *read.by_hand)
+        assert refused.code == 2
+        assert "was started with other settings: the profiles file is profiles.jsonl (" in refused.err
+        asked = server.count
+        ended = read.score("new", *read.by_hand, "--branch", read.folder / "old")
+        assert (ended.code, server.count) == (0, asked)
+        assert "3 verdicts were reused" in ended.err
+        assert "1 were requested again" in ended.err
+        old, new = (traces(run, read.folder / name) for name in ("old", "new"))
+        assert old[0] == new[0]
+        assert old[1]["plan_digest"] != new[1]["plan_digest"]
+        assert old[1]["reward"]["value"] > new[1]["reward"]["value"], "who is harder to please weighs more"
+        assert run("verify", read.folder / "new", "--deep").code == 0
+
+    def test_show_says_where_constraints_come_from(self, read: Project, run: Command):
+        lines = read.lines
+        del lines[1]["stakeholders"][0], lines[1]["tensions"]
+        read.write(lines, "profiles.jsonl")
+        assert read.score("run", *read.by_hand).code == 0
+        first, second = (run("show", read.folder / "run", "--response", f"t{t}/a").out for t in range(2))
+        assert "constraints of ann, ben: from a file of profiles\ntensions: from a file of profiles" in first
+        assert "constraints of ben: from a file of profiles" in second
+        assert "constraints of ann: profile parsed by tiny, prompt profile 1" in second
+        assert "tensions: profile parsed by tiny, prompt tensions 1" in second
+        assert "tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in second
+        shown = run("show", read.folder / "run", "--response", "t0/a", "--json").out
+        assert not re.search(r'"c1\b', shown)
+
+    def test_the_command_that_asks_again_names_the_file(self, read: Project):
+        line = read.line("t1", ANN, BEN)
+        line["responses"][0]["data"] = {"kind@ann": "infrastructure", "kind@ben": 0.5}
+        read.write([read.line("t0", ANN, BEN), line])
+        ended = read.score("run", *read.by_hand)
+        assert ended.code == 3
+        assert f"--profiles-from {read.folder}/profiles.jsonl" in ended.err
+
+    def test_both_cannot_come_from_standard_input(self, read: Project, run: Command, monkeypatch: pytest.MonkeyPatch):
+        config = read.folder / "jury.yaml"
+        with (read.folder / "tasks.jsonl").open() as tasks:
+            monkeypatch.setattr(sys, "stdin", tasks)
+            ended = run("score", "-", "--config", config, "--out", read.folder / "run", "--profiles-from", "-")
+        assert ended.code == 2
+        assert "tasks, responses and profiles cannot share standard input; put all but one in a file" in ended.err
+
+
+class TestPlanned:
+    """What becomes of `score` where profiles are read while it plans."""
+
+    def test_a_limit_that_is_reached_ends_it_with_4_and_with_more_it_goes_on(self, project: Project, server: Server):
+        project.configured(server.url, calls={"cache": True, "concurrency": 1})
+        ended = project.score("run", "--max-calls", 2)
+        assert (ended.code, ended.out, server.count) == (4, "", 2)
+        assert "error: tasks.jsonl, line 1: task 't0': " in ended.err
+        assert "the limit of 2 calls is reached" in ended.err
+        assert not (project.folder / "run").exists()
+        ended = project.score("run", "--max-calls", CALLS - 2)
+        assert (ended.code, server.count) == (0, CALLS)
+        assert "calls: 4 answered by the model (cost unknown), 2 from the cache (cost unknown)" in ended.out
+
+    def test_a_model_that_cannot_be_reached_names_the_line_and_leaves_nothing(self, project: Project):
+        with serving(lambda body, number: status(503)) as server:
+            ended = project.configured(server.url, calls={"attempts": 1}).score("run")
+        assert (ended.code, ended.out) == (3, "")
+        assert "error: tasks.jsonl, line 1: task 't0': the profile of stakeholder 'ann' could not be read" in ended.err
+        assert "nothing was written; run the same command again" in ended.err
+        assert not (project.folder / "run").exists()
+
+
+class TestDryRun:
+    def test_it_counts_what_must_be_read_first_and_says_that_the_rest_hangs_on_it(
+        self, project: Project, server: Server
+    ):
+        ended = project.configured(server.url).score("run", "--dry-run")
+        assert (ended.code, server.count) == (0, 0)
+        assert [line.split() for line in ended.out.splitlines() if line.startswith("calls")] == [
+            ["calls", "4", "4", "8"]
+        ]
+        said = "2 tasks first need profiles or roles of criteria from the model"
+        assert said in ended.out
+        found = json.loads(project.score("run", "--dry-run", "--json").out)
+        assert (found["tasks_needing_model"], found["tasks"], found["questions"]) == (2, 2, 0)
+        assert not (project.folder / "run").exists()
+        project.profiles()
+        ended = project.score("run", "--dry-run")
+        assert (ended.code, server.count, said in ended.out) == (0, CALLS, False)
+        assert json.loads(project.score("run", "--dry-run", "--json").out)["questions"] == 4

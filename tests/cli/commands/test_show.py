@@ -1,0 +1,330 @@
+"""`jurygraph show`, `explain` and `export`."""
+
+import csv
+import io
+import json
+import os
+import sqlite3
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from jurygraph.schema import Trace
+from tests.cli.conftest import Command, change, contents, write_project
+
+
+def test_show_is_a_table_of_rewards_with_their_components(scored: Path, run: Command):
+    assert run("show", scored).out.splitlines() == [
+        "response  agent  status   reward  coverage  polite   shaky",
+        "────────  ─────  ──────  ───────  ────────  ──────  ──────",
+        "door/a    alice  ok       0.5000    1.0000  1.0000  1.0000",
+        "door/b    bob    ok       0.0000    1.0000  0.0000  0.0000",
+        "salt/a    alice  ok      -0.2500    1.0000  0.2500  1.0000",
+        "salt/b    bob    ok      -0.5000    1.0000  0.0000  1.0000",
+    ]
+
+
+def test_show_can_stop_early(scored: Path, run: Command):
+    assert len(run("show", scored, "--limit", 1).out.splitlines()) == 3
+
+
+def test_show_of_one_response_is_the_whole_trace(scored: Path, run: Command):
+    shown = run("show", scored, "--response", "salt/a").out
+    for part in (
+        "response  salt/a",
+        "reward    -0.2500  (ok, coverage 1.0000)",
+        "range     -0.2500 to -0.2500",
+        "verdicts  2 = 2 judged + 0 abstained + 0 failed + 0 not applicable",
+        "polite   1.0000  0.2500        0.2500",
+        "shaky   -0.5000  1.0000       -0.5000",
+        "manners.polite  0.2500",
+        "counted",
+        '"please"  (response at 6-12)',
+    ):
+        assert part in shown
+
+
+def test_show_json_gives_the_traces_one_a_line(scored: Path, run: Command):
+    shown = run("show", scored, "--json").out.splitlines(keepends=True)
+    names = ["door/a", "door/b", "salt/a", "salt/b"]
+    assert [Trace.model_validate_json(line).response_id for line in shown] == names
+    assert [run("show", scored, "--response", name, "--json").out for name in names] == shown
+
+
+def test_a_trace_has_the_contract_s_fields(scored: Path, run: Command):
+    trace = json.loads(run("show", scored, "--response", "door/b", "--json").out)
+    fields = "task_id response_id agent group labels plan_digest reward verdicts material statistics digest previous"
+    assert set(fields.split()) <= set(trace)
+    reward = "value status partial coverage range components terms counts"
+    assert set(reward.split()) <= set(trace["reward"])
+    verdict = "question evaluator version layer subject stakeholder reviewer about responses sample score met native"
+    assert set(verdict.split()) <= set(trace["verdicts"][0])
+
+
+def test_explain_prints_sentences(scored: Path, run: Command):
+    assert run("explain", scored, "--response", "salt/a").out.splitlines() == [
+        "Response salt/a by alice to task salt gets -0.25.",
+        "polite: weight 1 × value 0.25 = 0.25.",
+        "shaky: weight -0.5 × value 1 = -0.5.",
+        "Sum: 0.25 + (-0.5) = -0.25.",
+        "Error: shaky (manners.shaky) scored 1 as a penalty.",
+        "Deduction: polite (manners.polite) scored 0.25: counted.",
+        "Verdicts: 2 requested; 2 judged, 0 abstained, 0 failed, 0 not applicable.",
+        "All verdicts are present.",
+    ]
+
+
+def test_explain_json_gives_the_same_sentences(scored: Path, run: Command):
+    plain = run("explain", scored, "--response", "salt/a").out.splitlines()
+    given = json.loads(run("explain", scored, "--response", "salt/a", "--json").out)
+    assert given == {"task_id": "salt", "response_id": "salt/a", "sentences": plain}
+
+
+UNSURE = """
+import jurygraph as jg
+
+
+def kind(task, response):
+    return jg.Verdict(score=0.0, confidence=0.9)
+"""
+
+
+def test_show_and_explain_list_discarded_verdicts(tmp_path: Path, run: Command):
+    config = """
+evaluators: [{use: manners.kind, samples: 2}]
+components: {kind: {inputs: {kind: {of: manners.kind, confident: 0.95}}}}
+reward: {kind: 1.0}
+"""
+    project = write_project(tmp_path / "project", config=config, evaluators=UNSURE)
+    scored = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert "4 of 4 rewards failed" in scored.err
+    shown = run("show", project / "run", "--response", "salt/a").out
+    assert "kind, sample 2 of 2  0.0000" in shown
+    assert shown.count("discarded: confidence 0.9000 is below 0.9500") == 2
+    text = run("explain", project / "run", "--response", "salt/a").out
+    assert "kind (manners.kind), sample 2 scored 0, but confidence 0.9000 is below 0.9500." in text
+    assert "rror: " not in text
+
+
+@pytest.mark.parametrize("command", ["show", "explain"])
+def test_an_unknown_response_names_the_nearest(scored: Path, run: Command, command: str):
+    ended = run(command, scored, "--response", "salt/aa")
+    assert (ended.code, ended.out) == (2, "")
+    assert "there is no response 'salt/aa'; did you mean salt/a?" in ended.err
+
+
+@pytest.mark.parametrize("command", [("show", "--response"), ("explain", "--response"), ("erase", "--task")])
+def test_an_id_that_is_no_text_is_as_unknown_as_any(scored: Path, run: Command, command: tuple[str, str]):
+    ended = run(command[0], scored, command[1], "\udcff")
+    assert (ended.code, ended.out) == (2, "")
+    assert "there is no" in ended.err
+
+
+@pytest.mark.parametrize("command", [("show",), ("explain", "--response", "x"), ("export", "--to", "csv")])
+def test_what_is_no_run_is_refused(tmp_path: Path, run: Command, command: tuple[str, ...]):
+    ended = run(*command, tmp_path)
+    assert ended.code == 2
+    assert "contains no run; name the folder that `jurygraph score --out` made" in ended.err
+
+
+def test_export_gives_jsonl_as_shown_and_csv_by_row(scored: Path, run: Command):
+    assert run("export", scored, "--to", "jsonl").out == run("show", scored, "--json").out
+    rows = list(csv.DictReader(io.StringIO(run("export", scored, "--to", "csv").out)))
+    assert [(row["response_id"], row["value"], row["component.polite"]) for row in rows] == [
+        ("door/a", "0.5", "1.0"),
+        ("door/b", "0.0", "0.0"),
+        ("salt/a", "-0.25", "0.25"),
+        ("salt/b", "-0.5", "0.0"),
+    ]
+
+
+def test_export_to_a_file_prints_nothing(scored: Path, run: Command, tmp_path: Path):
+    ended = run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv")
+    assert ended.out == ""
+    assert (tmp_path / "rewards.csv").read_text() == run("export", scored, "--to", "csv").out
+
+
+def test_an_export_that_fails_leaves_the_old_file(scored: Path, run: Command, tmp_path: Path):
+    (tmp_path / "rewards.csv").write_text("old")
+    change(scored, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
+    assert run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {"rewards.csv": "old"}
+
+
+def test_an_export_goes_straight_through_a_pipe(scored: Path, run: Command, tmp_path: Path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    assert run("export", scored, "--to", "jsonl", "-o", pipe).code == 0
+    reader.join(timeout=30)
+    assert read == [run("show", scored, "--json").out.encode()]
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, there: bool):
+    target, link = tmp_path / "target.jsonl", tmp_path / "link"
+    if there:
+        target.write_text("old")
+    link.symlink_to("target.jsonl")
+    assert run("export", scored, "--to", "jsonl", "-o", link).code == 0
+    assert link.is_symlink()
+    assert target.read_text() == run("show", scored, "--json").out
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("", "error: the name of the output file is empty; name a file"),
+        ("folder", "folder: is a folder; name a file in it"),
+        ("new/", "new/: is a folder; name a file in it"),
+        ("none/x.csv", "none/x.csv: its folder does not exist"),
+        ("file/x.csv", "file/x.csv: its folder does not exist"),
+        ("loop", "loop: cannot be written"),
+    ],
+)
+def test_an_export_to_where_no_file_can_be_is_refused(
+    scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, message: str
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    before = sorted(tmp_path.rglob("*"))
+    ended = run("export", scored, "--to", "csv", "-o", given)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert ended.err.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", [("show",), ("export", "--to", "csv"), ("show", "--response", "salt/b")])
+def test_a_lost_trace_gives_exit_code_5(scored: Path, run: Command, command: tuple[str, ...]):
+    change(scored, "DELETE FROM records WHERE key = 'salt/b'")
+    ended = run(command[0], scored, *command[1:])
+    assert (ended.code, "record 11" in ended.err or "1 of its 4 traces" in ended.err) == (5, True), ended
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("run", "record 1 is missing"),
+        ("survey", "has no survey"),
+        ("decision", "has no decision"),
+        ("task", "has no task 'salt'; records of it are lost"),
+        ("group", "is missing"),
+    ],
+)
+def test_a_lost_record_gives_exit_code_5(scored: Path, run: Command, kind: str, message: str):
+    change(scored, "DELETE FROM records WHERE kind = ?", kind)
+    ended = run("explain", scored, "--response", "salt/a")
+    assert (ended.code, ended.out) == (5, "")
+    assert message in ended.err
+
+
+CHANGED = {
+    "a reward": "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'",
+    "an id": "UPDATE records SET key = 'salt/A' WHERE key = 'salt/a'",
+    "a time": "UPDATE records SET at = at + 1 WHERE key = 'salt/a'",
+    "a group's statistics": "UPDATE records SET body = replace(body, '0.125', '0.625') WHERE key = 'salt'",
+    "weights": "UPDATE records SET body = replace(body, '-0.5', '-5.0') WHERE kind = 'decision'",
+    "a question": "UPDATE records SET body = replace(body, 'polite', 'po1ite') WHERE kind = 'survey'",
+    "a reason": "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'counted', 'guessed') AS BLOB)",
+    "a plan": 'UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), \'"plan":"\', \'"plan":"0\') AS BLOB)',
+}
+
+
+@pytest.mark.parametrize("statement", CHANGED.values(), ids=CHANGED)
+def test_what_was_changed_is_never_shown_as_it_were_right(scored: Path, run: Command, statement: str):
+    before = run("show", scored, "--json")
+    change(scored, statement)
+    for command in (("show", "--json"), ("export", "--to", "jsonl")):
+        ended = run(command[0], scored, *command[1:])
+        assert ended.code == 5 or ended == before, command
+
+
+def test_a_lost_ledger_is_no_run(scored: Path, run: Command):
+    (scored / "run.sqlite").unlink()
+    ended = run("explain", scored, "--response", "salt/a")
+    assert (ended.code, ended.out) == (2, "")
+    assert "contains no run" in ended.err
+
+
+@pytest.mark.parametrize("damaged", [b"", b"no database at all", b"SQLite format 3\0" + bytes(4080)])
+@pytest.mark.parametrize("command", [("show",), ("verify",), ("export", "--to", "csv")])
+def test_a_damaged_ledger_gives_exit_code_5_and_says_so(
+    scored: Path, run: Command, command: tuple[str, ...], damaged: bytes
+):
+    (scored / "run.sqlite").write_bytes(damaged)
+    ended = run(command[0], scored, *command[1:])
+    assert (ended.code, ended.out) == (5, "")
+    assert f"{scored / 'run.sqlite'}: " in ended.err
+    assert "it has been changed" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_run_of_a_newer_jurygraph_is_not_called_changed(scored: Path, run: Command):
+    with closing(sqlite3.connect(scored / "run.sqlite")) as ledger:
+        ledger.execute("PRAGMA user_version = 3")
+    ended = run("show", scored)
+    assert (ended.code, ended.out) == (2, "")
+    assert "was made by a newer jurygraph (schema version 3; this one reads 2); upgrade jurygraph" in ended.err
+
+
+def test_a_run_that_was_stopped_says_how_far_it_came(project: Path, run: Command):
+    run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
+    ended = run("show", project / "run")
+    assert len(ended.out.splitlines()) == 4
+    assert "this run is still being written, or was interrupted" in ended.err
+    assert "1 of 2 tasks are scored; the same score command continues" in ended.err
+
+
+def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Command):
+    source = "import jurygraph as jg\n\n@jg.evaluator(scope='pair', pairs='unordered')\n"
+    source += "def better(task, first, second):\n    return 0.25\n"
+    (project / "manners.py").write_text(source)
+    (project / "jury.yaml").write_text("evaluators: [manners.better]\n")
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert "verdicts: 2 judged" in ended.out
+    expected = run("score", project / "tasks.jsonl", "--out", project / "other", "--dry-run", "--json").out
+    assert json.loads(expected)["verdicts"] == 2
+    shown = {name: run("show", project / "run", "--response", f"door/{name}").out for name in "ab"}
+    lines = sorted(line.strip() for text in shown.values() for line in text.splitlines() if "against" in line)
+    scores = {line.split()[2]: line.split()[3] for line in lines}
+    assert sorted(scores) == ["door/a", "door/b"]
+    assert sorted(scores.values()) == ["0.2500", "0.7500"]
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\u202e\x9b31m"
+
+
+def test_a_hostile_response_commands_no_terminal(project: Path, run: Command):
+    response = {"id": f"r{HOSTILE}", "agent": HOSTILE, "text": f"please {HOSTILE}"}
+    task = {"id": f"t{HOSTILE}", "query": "?", "responses": [response, {"id": "other", "text": f"crash {HOSTILE}"}]}
+    write_project(project, [task])
+    ended = [run("score", project / "tasks.jsonl", "--out", project / "run")]
+    ended += [run("show", project / "run"), run("show", project / "run", "--json")]
+    for command in ("show", "explain"):
+        ended.append(run(command, project / "run", "--response", response["id"]))
+        ended.append(run(command, project / "run", "--response", response["id"], "--json"))
+    ended.append(run("show", project / "run", "--response", HOSTILE))
+    for one in ended:
+        assert not set("\x1b\x07\r\u202e\x9b") & set(one.out + one.err)
+    assert "\\u001b[2J" in ended[1].out
+    assert "[bold red]x[/]" in ended[1].out
+
+
+OWN_FILES = ["run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.sqlite-journal", "config.yaml", "run.lock"]
+
+
+@pytest.mark.parametrize("name", [*OWN_FILES, "seal.json", "link"])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_an_export_never_writes_over_the_run_itself(scored: Path, run: Command, tmp_path: Path, name: str, form: str):
+    (tmp_path / "link").symlink_to(scored / "run.sqlite")
+    before = contents(scored)
+    ended = run("export", scored, "--to", form, "-o", tmp_path / "link" if name == "link" else scored / name)
+    assert (ended.code, "a file of the run;" in ended.err) == (2, True)
+    assert contents(scored) == before

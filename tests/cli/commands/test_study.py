@@ -1,0 +1,147 @@
+"""`jurygraph study`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command, contents, write_project
+from tests.graphs.cast import told
+
+CONFIG = json.dumps({"evaluators": [told("met", audience="criterion")], "failure": {"min_coverage": 0.1}})
+WHY = {("plan", "budget"): "A budget is of a plan.", ("budget", "savings"): "Savings are told from \x1b[31ma budget."}
+
+
+def task(name: str, *scores: tuple[Any, Any, Any]) -> dict[str, Any]:
+    """A chain of three criteria, and a response for each three scores."""
+    edges = [{"parent": p, "child": c, "kind": "strong", "reason": why} for (p, c), why in WHY.items()]
+    criteria = ("plan", "budget", "savings")
+    return {
+        "id": name,
+        "query": "Plan a trip.",
+        "rubric": {
+            "criteria": [{"id": one, "text": f"It has a {one}.", "weight": 1.0} for one in criteria],
+            "edges": edges,
+        },
+        "responses": [
+            {
+                "id": f"{name}/{row}",
+                "text": "a trip",
+                "data": {f"met@{one}": given for one, given in zip(criteria, each, strict=True)},
+            }
+            for row, each in enumerate(scores)
+        ],
+    }
+
+
+TASKS = [
+    task("rome", (0.0, 1.0, 1.0), (1.0, 1.0, 0.5)),
+    task("oslo", (1.0, 0.0, 1.0), (1.0, "response", 0.9)),
+    task("pisa", ("response", "response", "response")),
+]
+
+
+@pytest.fixture
+def chained(tmp_path: Path, run: Command) -> Path:
+    """A run of rubrics with edges."""
+    project = write_project(tmp_path / "trips", TASKS, CONFIG)
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    return project / "run"
+
+
+def test_credit_is_followed_over_the_edges(chained: Path, run: Command):
+    ended = run("study", "credit", chained, "--seeds", 2, "--resamples", 50)
+    assert ended.code == 0
+    lines = ended.out.splitlines()
+    assert lines[0] == "4 responses to 2 rubrics, 2 of them with edges; κ = 1"
+    assert (
+        lines[1]
+        == "cases: edges with a child that is met: weak, strong, activation; 95 % intervals: 50 resamples, seed 0"
+    )
+    flat, local, transitive, gear = (line.split() for line in lines[5:9])
+    assert (flat[0], flat[1], flat[3], flat[-1]) == ("flat", "0.3333", "1.0000", "0.0000")
+    assert (local[0], local[1], local[3]) == ("hard-local", "0.0000", "1.0000")
+    assert (transitive[0], transitive[1], transitive[3]) == ("hard-transitive", "0.0000", "0.6667")
+    assert (gear[0], gear[1], gear[3]) == ("gear", "0.0667", "0.7867")
+    assert "strong                          2  0.3333      0.0000           0.0000  0.0667" in lines
+    assert "untyped, λ = 0.2" in ended.out
+    assert "random graphs, 2 seeds" in ended.out
+    assert "graph-response pairs                      3" in lines
+    worst = lines.index("task oslo, savings: mean 0.2533, maximum 0.2667 (response oslo/0)")
+    assert lines[worst + 1] == "    needs budget (strong, λ = 0.2): Savings are told from \\u001b[31ma budget."
+    assert ended.err.splitlines() == [
+        "omitted, responses whose reward failed: 1",
+        "no cases: 2 of 8 edges with an end that was not judged or does not apply",
+        "6 of 50 resamples had no case and were omitted from an interval",
+    ]
+
+
+def test_json_has_every_figure(chained: Path, run: Command):
+    found = json.loads(run("study", "credit", chained, "--seeds", 2, "--json").out)
+    assert found["census"]["left_out"] == {"responses whose reward failed": 1}
+    assert found["methods"]["gear"]["leakage"]["value"] == pytest.approx(0.2 / 3)
+    assert found["methods"]["gear"]["kinds"]["strong"]["leakage"] == found["methods"]["gear"]["leakage"]
+    assert list(found["ablations"]["kappas"]) == ["0", "0.5", "1", "2", "4"]
+    assert list(found["ablations"]["random"]["by_seed"]) == ["0", "1"]
+    assert {(one["task"], one["criterion"]) for one in found["losses"]} == {
+        ("rome", "budget"),
+        ("rome", "savings"),
+        ("oslo", "savings"),
+    }
+
+
+def test_kinds_count_the_cases_of_some_edges_alone(chained: Path, run: Command):
+    ended = run("study", "credit", chained, "--seeds", 0, "--kinds", "activation")
+    assert ended.code == 0
+    assert "cases: edges with a child that is met: activation" in ended.out
+    assert ended.out.splitlines()[5].split() == ["flat", "-", "-", "0.7000", "0.0000"]
+    assert "random graphs" not in ended.out
+    assert "1000 of 1000 resamples had no case and were omitted from an interval" in ended.err
+
+
+def test_the_seed_decides_what_is_drawn(chained: Path, run: Command):
+    def told_with(seed: int) -> str:
+        return run("study", "credit", chained, "--seeds", 2, "--seed", seed, "--json").out
+
+    assert told_with(5) == told_with(5)
+    assert told_with(5) != told_with(6)
+
+
+def test_it_draws_a_picture_and_writes_nothing_else(chained: Path, run: Command, tmp_path: Path):
+    before = contents(chained)
+    assert run("study", "credit", chained, "--seeds", 0, "--plot", tmp_path / "credit.png").code == 0
+    assert contents(chained) == before
+    assert (tmp_path / "credit.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_first(
+    chained: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ended = run("study", "credit", chained, "--plot", tmp_path / "credit.bmp")
+    assert (ended.code, ended.out) == (2, "")
+    assert "credit.bmp: pictures end in .svg, .png, .pdf; name one of these" in ended.err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ended = run("study", "credit", chained, "--plot", tmp_path / "credit.svg")
+    assert (ended.code, ended.out) == (2, "")
+    assert "pip install 'jurygraph[plot]'" in ended.err
+
+
+def test_of_a_run_re_scored_with_kappa_zero_it_is_said(chained: Path, run: Command):
+    run("rescore", chained, "--out", chained.parent / "zero", "--set", "rubric.kappa=0")
+    ended = run("study", "credit", chained.parent / "zero", "--seeds", 0)
+    assert "the run has κ = 0, which makes GEAR flat aggregation" in ended.err
+    assert "no criterion lost credit" in ended.out
+
+
+def test_a_run_without_a_rubric_is_refused(scored: Path, run: Command):
+    ended = run("study", "credit", scored)
+    assert (ended.code, ended.out) == (2, "")
+    assert "none of its 4 responses has a reward from a rubric with edges" in ended.err
+    assert "tasks without a rubric that counts by its criteria: 2" in ended.err
+
+
+def test_help_has_an_example(run: Command):
+    assert "jurygraph study credit run" in run("study", "credit", "--help").out
+    assert "credit" in run("study", "--help").out

@@ -1,0 +1,114 @@
+"""What others wrote is shown on a terminal and never obeyed by it, whichever command shows it."""
+
+import logging
+import os
+import pty
+import re
+import subprocess
+import termios
+from pathlib import Path
+
+import pytest
+
+from jurygraph.cli.render.text import escape_lines
+from tests.cli.conftest import JURYGRAPH, Command, write_project
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\n\t\u202e\x9b31m\x08\x7f"
+COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def on_a_terminal(*arguments: object) -> str:
+    """What a command writes to a terminal that is its standard output and error."""
+    here, there = pty.openpty()
+    settings = termios.tcgetattr(there)
+    settings[1] &= ~termios.OPOST  # or every line feed gets a carriage return
+    termios.tcsetattr(there, termios.TCSANOW, settings)
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb"}
+    command = [JURYGRAPH, *map(str, arguments)]
+    with subprocess.Popen(command, stdin=there, stdout=there, stderr=there, env=environment):
+        os.close(there)
+        written = b""
+        while piece := _read(here):
+            written += piece
+    os.close(here)
+    return written.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # Linux says so once nobody has the other end open
+        return b""
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run whose ids, agents, texts, reasons and errors hold what a terminal would act on."""
+    evaluators = """\
+import jurygraph as jg
+
+
+def echo(task, response):
+    if "fail" in response.id:
+        raise ValueError(response.text)
+    evidence = (jg.Evidence(quote=response.text, start=0, end=len(response.text), verified=True),)
+    return jg.Verdict(score=0.5, reason=response.text, evidence=evidence)
+"""
+    responses = [{"id": f"{name}{HOSTILE}", "agent": HOSTILE, "text": f"{name} {HOSTILE}"} for name in ("a", "fail")]
+    tasks = [{"id": f"t{HOSTILE}", "query": HOSTILE, "responses": responses}]
+    project = write_project(tmp_path / "project", tasks, "evaluators: [manners.echo]\n", evaluators)
+    monkeypatch.chdir(project)
+    run("score", "tasks.jsonl", "--out", "run")
+    return project / "run"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("export", "--to", "csv"),
+        ("export", "--to", "jsonl"),
+        ("show",),
+        ("show", "--response", f"fail{HOSTILE}"),
+        ("explain", "--response", f"a{HOSTILE}"),
+        ("show", "--response", HOSTILE),
+    ],
+    ids=["csv", "jsonl", "show", "show one", "explain", "an error"],
+)
+def test_no_command_writes_control_characters_to_a_terminal(hostile: Path, command: tuple[str, ...]) -> None:
+    written = on_a_terminal(command[0], hostile, *command[1:])
+    assert "owned" in written
+    assert COMMANDS.findall(written) == []
+
+
+def test_a_prompt_is_rendered_without_them_either(tmp_path: Path) -> None:
+    (tmp_path / "values.json").write_text('{"query": "\\u001b[2J owned", "profile": "x\\u009b"}')
+    written = on_a_terminal("prompts", "render", "profile", "--with", tmp_path / "values.json")
+    assert "\\u001b[2J owned" in written
+    assert COMMANDS.findall(written) == []
+
+
+def test_a_file_and_a_pipe_get_the_content_as_it_is(hostile: Path, run: Command) -> None:
+    piped = run("export", hostile, "--to", "csv").out
+    assert run("export", hostile, "--to", "csv", "-o", "x.csv").code == 0
+    assert Path("x.csv").read_bytes().decode() == piped
+    assert HOSTILE in piped
+
+
+def test_lines_and_tabs_stay_and_the_rest_is_escaped() -> None:
+    assert escape_lines("a\n\tb\r\x1b\x07\x9b\u202e") == "a\n\tb\\r\\u001b\\u0007\\u009b\\u202e"
+
+
+def test_warnings_of_the_log_command_no_terminal(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    run("--version")
+    assert logging.lastResort is not None
+    record = logging.LogRecord("x", logging.WARNING, "x", 1, "%s: is torn", (HOSTILE,), None)
+    assert COMMANDS.findall(logging.lastResort.format(record)) == []
+
+
+def test_nor_does_the_traceback_of_a_bug(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(folder: object) -> None:
+        raise RuntimeError(HOSTILE)
+
+    monkeypatch.setattr("jurygraph.runs.run.Run.open", broken)
+    ended = run("show", "run")
+    assert (ended.code, "Traceback" in ended.err, COMMANDS.findall(ended.err)) == (70, True, [])

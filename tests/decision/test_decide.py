@@ -1,0 +1,457 @@
+"""A reward is a pure function of the decision and the verdicts: what is missing never helps, and no order matters."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from jurygraph.schema import Plan, RecordedVerdict, Reward, Verdict
+from tests.examples import at_most
+from tests.graphs.cast import (
+    BY_RESPONSE,
+    BY_US,
+    CANNOT_TELL,
+    NO_MODEL,
+    UNJUDGED,
+    criterion,
+    decided,
+    planned,
+    task,
+    told,
+)
+from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
+
+EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@EACH
+@given(scenes(), st.randoms(use_true_random=False))
+def test_no_order_of_verdicts_or_responses_changes_a_bit(scene: Scene, shuffle: Any) -> None:
+    places_, names = list(scene.verdicts), list(NAMES)
+    shuffle.shuffle(places_)
+    shuffle.shuffle(names)
+    expected = bits(scene.rewards())
+    assert bits(scene.rewards(verdicts={place: scene.verdicts[place] for place in places_})) == expected
+    assert bits(scene.rewards(names)) == expected
+
+
+@EACH
+@given(scenes(alone=True), st.lists(st.integers(0, 2), min_size=4, max_size=4))
+def test_no_split_of_the_group_changes_a_bit_where_no_question_looks_across_it(scene: Scene, part: list[int]) -> None:
+    apart: dict[str, Reward] = {}
+    for group in sorted(set(part)):
+        apart |= scene.rewards([name for name, its in zip(NAMES, part, strict=True) if its == group])
+    assert bits(apart) == bits(scene.rewards())
+
+
+@settings(EACH, max_examples=5)
+@given(scenes())
+def test_a_scene_has_the_plan_that_the_machine_makes(scene: Scene) -> None:
+    assert scene.plan == planned(scene.config, scene.task)
+
+
+@EACH
+@given(scenes())
+def test_a_plan_that_was_stored_decides_the_same_bits(scene: Scene) -> None:
+    stored = Scene(scene.config, scene.task, Plan.model_validate_json(scene.plan.model_dump_json()), scene.verdicts)
+    assert bits(stored.rewards()) == bits(scene.rewards())
+
+
+@EACH
+@given(scenes())
+def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
+    asked = dict.fromkeys(NAMES, 0)
+    unordered = {q.id for q in scene.plan.survey.questions if q.pairs == "unordered" and q.scope == "pair"}
+    for question, about, shown, _ in scene.verdicts:
+        for name in shown if question in unordered else (about,):
+            asked[name] += 1
+    for name, reward in scene.rewards().items():
+        assert (reward.value is None) == (reward.status == "failed")
+        assert (reward.partial is None) == (reward.coverage == 0.0)
+        assert reward.counts.total == asked[name]
+        assert reward.range is not None
+        low, high = reward.range
+        if reward.value is not None:
+            assert low <= reward.value <= high
+        if reward.status == "ok":
+            assert (reward.coverage, low) == (pytest.approx(1.0), high)
+            assert reward.value == reward.partial
+        else:
+            assert reward.notes
+        below = reward.coverage == 0.0 or reward.coverage < scene.plan.decision.min_coverage - 1e-9
+        assert reward.status == "failed" or not below
+
+
+def filled(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
+    """The scene as it might have been judged: random scores and decisions where none came."""
+    missing = [place for place, verdict in scene.verdicts.items() if verdict.status in ("abstained", "failed")]
+    scores = rng.choice([0.0, 1.0, 0.5, rng.random(), rng.random()], len(missing))
+    judged = {p: Verdict(score=float(s), met=bool(rng.random() < 0.5)) for p, s in zip(missing, scores, strict=True)}
+    return {**scene.verdicts, **judged}
+
+
+@settings(EACH, max_examples=at_most(80))
+@given(scenes(), st.integers(0, 2**32))
+def test_the_range_holds_whatever_the_unjudged_could_have_been(scene: Scene, seed: int) -> None:
+    before = scene.rewards()
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        for name, reward in scene.rewards(verdicts=filled(scene, rng)).items():
+            bounds = before[name].range
+            assert bounds is not None
+            slack = 1e-12 * max(1.0, *map(abs, bounds))
+            assert reward.value is None or bounds[0] - slack <= reward.value <= bounds[1] + slack
+
+
+@EACH
+@given(scenes(judged=True))
+def test_a_fully_judged_reward_is_unchanged(scene: Scene) -> None:
+    for reward in scene.rewards().values():
+        assert reward.range is not None
+        assert reward.range[0] == reward.range[1]
+        if reward.value is not None:
+            assert reward.partial == reward.value == reward.range[0]
+            assert (reward.status, reward.coverage) == ("ok", 1.0)
+        else:
+            assert reward.coverage == 0.0
+
+
+@EACH
+@given(scenes(alone=True, plain=True), st.sampled_from(sorted(UNJUDGED)), st.integers(0, 10**6))
+def test_losing_a_verdict_never_helps_under_the_conservative_rule(scene: Scene, how: str, pick: int) -> None:
+    """Where the judge's own decision agrees with its score, as hard gating would else see something new."""
+    judged = {place: v.model_copy(update={"met": None}) for place, v in scene.verdicts.items() if v.status == "ok"}
+    assume(judged)
+    place = sorted(judged)[pick % len(judged)]
+    before = {**scene.verdicts, **judged}
+    better = scene.rewards(verdicts=before)[place[1]]
+    worse = scene.rewards(verdicts={**before, place: UNJUDGED[how]})[place[1]]
+    if worse.value is not None and better.value is not None:
+        assert worse.value <= better.value + 1e-12
+
+
+MET = told("met", audience="criterion")
+TWO = {"evaluators": [told("good"), told("bad")], "reward": {"good": 1.0, "bad": -0.25}}
+
+
+def one_reward(config: Any, about: Any = None, **answers: Verdict | float) -> Reward:
+    plan = planned(config, about or task())
+    return decided(plan, {(question.replace("_", "@"), "a"): one for question, one in answers.items()}, "a")["a"]
+
+
+def under(rule: str, **failure: Any) -> dict[str, Any]:
+    return {**TWO, "failure": {"rule": rule, "min_coverage": 0.0, **failure}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "missing", "value"),
+    [
+        ("conservative", CANNOT_TELL, 0.75),
+        ("conservative", BY_RESPONSE, 0.75),
+        ("conservative", BY_US, None),
+        ("conservative", NO_MODEL, None),
+        ("gear", CANNOT_TELL, 1.0),
+        ("gear", BY_RESPONSE, 1.0),
+        ("gear", BY_US, 1.0),
+        ("gear", NO_MODEL, 1.0),
+        ("strict", CANNOT_TELL, 0.75),
+        ("strict", BY_RESPONSE, None),
+        ("strict", BY_US, None),
+        ("strict", NO_MODEL, None),
+    ],
+)
+def test_an_unjudged_penalty(rule: str, missing: Verdict, value: float | None) -> None:
+    reward = one_reward(under(rule), good=1.0, bad=missing)
+    assert (reward.value, reward.status) == (value, "failed" if value is None else "degraded")
+    assert (reward.coverage, reward.partial, reward.range) == (0.8, 1.0, (0.75, 1.0))
+    assert reward.components == {"good": 1.0, "bad": None}
+
+
+@pytest.mark.parametrize("rule", ["conservative", "gear", "strict"])
+@pytest.mark.parametrize("missing", UNJUDGED.values(), ids=UNJUDGED)
+def test_an_unjudged_gain_counts_nothing(rule: str, missing: Verdict) -> None:
+    reward = one_reward(under(rule), good=missing, bad=0.5)
+    fails = rule == "strict" and missing.status == "failed"
+    assert (reward.value, reward.status) == (None if fails else -0.125, "failed" if fails else "degraded")
+    assert (reward.coverage, reward.partial, reward.range) == (0.2, -0.125, (-0.125, 0.875))
+
+
+RUBRIC = task(criterion("gain"), criterion("harm", -0.5))
+
+
+@pytest.mark.parametrize(
+    ("weight", "unjudged", "value"),
+    [
+        (1.0, "met_gain", 0.0 - 0.25),
+        (1.0, "met_harm", 0.5 - 0.5),  # in full
+        (-1.0, "met_gain", -(1.0 - 0.25)),  # a gain of a component that counts against: in full
+        (-1.0, "met_harm", -(0.5 - 0.0)),  # a penalty of one that counts against is a gain: nothing
+    ],
+)
+def test_the_sign_of_a_criterion_and_of_its_component_multiply(weight: float, unjudged: str, value: float) -> None:
+    config = {"evaluators": [MET], "reward": {"rubric": weight}, "failure": {"min_coverage": 0.0}}
+    answers: dict[str, Verdict | float] = {"met_gain": 0.5, "met_harm": 0.5, unjudged: BY_RESPONSE}
+    assert one_reward(config, RUBRIC, **answers).value == value
+    answers[unjudged] = BY_US
+    harmful = (weight > 0) == (unjudged == "met_harm")
+    assert (one_reward(config, RUBRIC, **answers).value is None) == harmful
+
+
+@pytest.mark.parametrize(
+    ("least", "status"), [(0.0, "degraded"), (0.79, "degraded"), (0.8, "degraded"), (0.81, "failed"), (1.0, "failed")]
+)
+def test_below_min_coverage_there_is_no_value_and_between_it_is_degraded(least: float, status: str) -> None:
+    reward = one_reward({**TWO, "failure": {"min_coverage": least}}, good=1.0, bad=CANNOT_TELL)
+    assert (reward.status, reward.partial) == (status, 1.0)
+    assert (reward.value is None) == (status == "failed")
+    assert any("0.8 of the weight was judged" in note for note in reward.notes)
+
+
+@pytest.mark.parametrize("rule", ["conservative", "gear"])
+@pytest.mark.parametrize("missing", [CANNOT_TELL, BY_RESPONSE], ids=["abstained", "response"])
+def test_a_coverage_of_0_is_always_below(rule: str, missing: Verdict) -> None:
+    reward = one_reward(under(rule), good=missing, bad=missing)
+    assert (reward.status, reward.value, reward.partial, reward.coverage) == ("failed", None, None, 0.0)
+    assert reward.range == (-0.25, 1.0)
+
+
+def test_inapplicable_verdicts_are_left_out_of_numerator_denominator_and_coverage() -> None:
+    screened = RecordedVerdict(status="not_applicable", gated_by="gate")
+    about = task(criterion("x"), criterion("y", 3.0), criterion("z", -1.0))
+    reward = one_reward({"evaluators": [MET]}, about, met_x=0.5, met_y=screened, met_z=screened)
+    assert (reward.value, reward.status, reward.coverage) == (0.5, "ok", 1.0)
+    assert reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 2}
+
+
+@pytest.mark.parametrize(
+    ("gate", "range_"),
+    [
+        ({"kind": "format", "component": "bad", "below": 0.5}, (0.0, 1.0)),
+        ({"kind": "repetition", "component": "bad", "above": 0.5}, (0.0, 1.0)),
+        ({"kind": "precision", "component": "bad", "auxiliary": ["good"], "fraction": 0.25}, (0.25, 1.0)),
+    ],
+)
+def test_a_gate_that_was_not_judged_is_never_passed_over_in_silence(gate: Any, range_: tuple[float, float]) -> None:
+    """Its component weighs nothing, so coverage is 1; yet the reward could have been another."""
+    config = {**TWO, "reward": {"good": 1.0}, "gates": [gate]}
+    reward = one_reward(config, good=1.0, bad=BY_RESPONSE)
+    assert (reward.status, reward.coverage, reward.range) == ("degraded", 1.0, range_)
+    assert reward.value == range_[0]
+    assert any("gate" in note for note in reward.notes)
+
+
+def test_a_sample_that_failed_costs_its_share_of_the_coverage() -> None:
+    config = {"evaluators": [{**told("tone"), "samples": 4}], "failure": {"min_coverage": 0.5}}
+    plan = planned(config, task())
+    scene = Scene(config, task(), plan, {})
+    answers = dict(zip(places(plan.survey.questions[0], ["a"]), [Verdict(score=1.0)] * 3 + [BY_RESPONSE], strict=True))
+    reward = scene.rewards(["a"], answers)["a"]
+    assert (reward.coverage, reward.value, reward.partial, reward.range) == (0.75, 0.75, 1.0, (0.75, 1.0))
+
+
+def test_coverage_weighs_questions_not_their_columns() -> None:
+    """Three samples of one question, folded into one value, weigh as much as the one sample of another."""
+    config = {
+        "evaluators": [told("many/x", samples=3), told("one/y")],
+        "components": {"own": {"inputs": {"x": "many/x", "y": "one/y"}}},
+        "reward": {"own": 1.0},
+        "failure": {"min_coverage": 0.0},
+    }
+    both = {**config, "evaluators": [told("both", subjects=["x", "y"])], "components": {}, "reward": {"both": 1.0}}
+    for each in (config, both):
+        plan = planned(each, task())
+        questions = [q.model_copy(update={"samples": 3 if q.id.endswith("x") else 1}) for q in plan.survey.questions]
+        plan = plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(questions)})})
+        answers = {
+            p: BY_RESPONSE if p[0].endswith("y") else Verdict(score=1.0) for q in questions for p in places(q, ["a"])
+        }
+        reward = Scene(each, task(), plan, {}).rewards(["a"], answers)["a"]
+        assert (reward.coverage, reward.value, reward.range) == (0.5, 0.5, (0.5, 1.0))
+
+
+DROP = {"evaluators": [MET], "failure": {"group_rule": "drop-criterion", "min_coverage": 0.5}}
+
+
+def test_drop_criterion_drops_it_for_the_whole_group_with_a_note() -> None:
+    plan = planned(DROP, task(criterion("x"), criterion("y"), criterion("z", -1.0)))
+    answers: dict[Any, Verdict | float] = {(f"met@{c}", name): 0.5 for c in "xyz" for name in "abc"}
+    answers["met@y", "b"] = BY_US
+    answers["met@x", "c"] = 0.0
+    rewards = decided(plan, answers, "a", "b", "c")
+    assert {name: reward.value for name, reward in rewards.items()} == {"a": 0.0, "b": 0.0, "c": -0.5}
+    for reward in rewards.values():
+        assert (reward.status, reward.coverage) == ("degraded", pytest.approx(2 / 3))
+        assert any("met@y was dropped for the whole group" in note for note in reward.notes)
+
+
+def test_drop_criterion_drops_a_penalty_rather_than_fail_the_reward() -> None:
+    plan = planned(DROP, RUBRIC)
+    answers = {("met@gain", "a"): 1.0, ("met@gain", "b"): 0.5, ("met@harm", "a"): BY_US, ("met@harm", "b"): 1.0}
+    rewards = decided(plan, answers, "a", "b")
+    assert [rewards[name].value for name in "ab"] == [1.0, 0.5]
+
+
+def test_drop_criterion_does_nothing_where_all_were_judged() -> None:
+    answers = {(f"met@{c}", name): 0.5 for c in ("gain", "harm") for name in "ab"}
+    kept = {**DROP, "failure": {"min_coverage": 0.5}}
+    assert decided(planned(DROP, RUBRIC), answers, "a", "b") == decided(planned(kept, RUBRIC), answers, "a", "b")
+
+
+def test_a_fully_judged_response_gets_a_reward_next_to_an_unjudged_one() -> None:
+    """The parent does not apply to `a`, which is no reason to doubt a's reward because b's was not judged."""
+    config = {"evaluators": [MET], "rubric": {"gated": "missing"}}
+    about = task(criterion("p"), criterion("n", -0.5), criterion("c"), edges=[("p", "n", 0.2), ("n", "c", 0.2)])
+    screened = RecordedVerdict(status="not_applicable", gated_by="gate")
+    mine: dict[Any, Verdict | float] = {("met@p", "a"): screened, ("met@n", "a"): 0.5, ("met@c", "a"): 0.5}
+    theirs = {("met@p", "b"): CANNOT_TELL, ("met@n", "b"): 0.5, ("met@c", "b"): 0.5}
+    plan = planned(config, about)
+    assert decided(plan, mine | theirs, "a", "b")["a"] == decided(plan, mine, "a")["a"]
+
+
+def test_four_fifths_are_enough_whatever_the_rounding() -> None:
+    about = task(*(criterion(name, 0.3) for name in "abcde"))
+    plan = planned({"evaluators": [told("met", audience="criterion")]}, about)
+    answers: dict[tuple[str, str], Any] = {(f"met@{name}", "r"): 1.0 for name in "abcd"}
+    reward = decided(plan, {**answers, ("met@e", "r"): BY_RESPONSE}, "r")["r"]
+    assert reward.coverage != 0.8
+    assert (reward.status, reward.value) == ("degraded", pytest.approx(0.8))
+
+
+def test_the_range_of_a_chain_is_what_0_fill_and_1_fill_propagate_to() -> None:
+    about = task(*(criterion(name) for name in "abc"), edges=[("a", "b", "strong"), ("b", "c", "strong")])
+    plan = planned({"evaluators": [told("met", audience="criterion")]}, about)
+    reward = decided(plan, {("met@a", "r"): 0.0, ("met@b", "r"): BY_RESPONSE, ("met@c", "r"): 1.0}, "r")["r"]
+    assert reward.range == (pytest.approx(0.2 / 3), pytest.approx((0.2 + 0.36) / 3))
+
+
+def test_the_range_is_open_where_one_of_two_components_is() -> None:
+    """All of `a` was judged, but its strength is worked out from the others' pairs, of which one was not."""
+    config = {
+        "evaluators": [told("tone"), told("better", scope="pair")],
+        "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"of": "better"}}}},
+        "reward": {"tone": 1.0, "rank": 1.0},
+        "failure": {"min_coverage": 0.0},
+    }
+    plan = planned(config, task())
+    scores = {"abc"[place]: score for place, score in enumerate((1.0, 0.5, 0.0))}
+    answers = {
+        place: Verdict(score=scores[place[1]]) if len(place[2]) == 1 else Verdict(score=0.5)
+        for question in plan.survey.questions
+        for place in places(question, "abc")
+    }
+    answers["better", "b", ("b", "c"), 0] = BY_RESPONSE
+    reward = Scene(config, task(), plan, answers).rewards("abc")["a"]
+    assert (reward.counts.judged, reward.counts.failed) == (3, 0)
+    assert reward.range is not None
+    assert reward.value is not None
+    assert reward.range[0] < reward.value < reward.range[1]
+    assert reward.range[0] >= 1.0
+
+
+def test_an_unjudged_component_has_no_diagnostics() -> None:
+    config = {
+        "evaluators": [told("better", scope="pair")],
+        "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"of": "better"}}}},
+        "reward": {"rank": 1.0},
+        "failure": {"min_coverage": 0.0},
+    }
+    plan = planned(config, task())
+    answers = {
+        place: BY_RESPONSE if "c" in place[2] else Verdict(score=0.75)
+        for question in plan.survey.questions
+        for place in places(question, "abc")
+    }
+    rewards = Scene(config, task(), plan, answers).rewards("abc")
+    assert sorted(rewards["a"].diagnostics) == ["rank"]
+    assert rewards["c"].diagnostics == {}
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.0])
+def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure(weight: float) -> None:
+    failure = {"rule": "strict", "group_rule": "drop-criterion", "min_coverage": 0.0}
+    config = {"evaluators": [told("tone"), told("late")], "reward": {"tone": 1.0, "late": weight}, "failure": failure}
+    answers: dict[tuple[str, str], Any] = {("tone", "r"): 1.0, ("tone", "s"): 1.0, ("late", "r"): BY_US}
+    rewards = decided(planned(config, task()), {**answers, ("late", "s"): 1.0}, "r", "s")
+    assert [rewards[name].status == "failed" for name in "rs"] == [True, False]
+
+
+@pytest.mark.parametrize("missing", UNJUDGED.values(), ids=UNJUDGED)
+@pytest.mark.parametrize(
+    "gate",
+    [
+        {"kind": "format", "component": "tone", "below": 0.5},
+        {"kind": "repetition", "component": "tone", "above": 0.1},
+        {"kind": "precision", "component": "tone", "auxiliary": ["rude"], "fraction": 0.0},
+    ],
+    ids=lambda gate: gate["kind"],
+)
+def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, missing: Verdict) -> None:
+    config = {
+        "evaluators": [told("tone"), told("rude")],
+        "reward": {"tone": 0.0, "rude": -2.0},
+        "gates": [gate],
+        "failure": {"min_coverage": 0.0},
+    }
+    reward = decided(planned(config, task()), {("tone", "r"): missing, ("rude", "r"): 0.9}, "r")["r"]
+    assert reward.value is None or reward.value == -1.8
+    assert reward.range is not None
+    assert reward.range[0] <= -1.8 <= reward.range[1]
+
+
+# What is not heard
+
+HEARD = {
+    "evaluators": [{**told("tone"), "samples": 3}],
+    "components": {"own": {"inputs": {"tone": {"of": "tone", "reduce": "majority", "confident": 0.8}}}},
+    "reward": {"own": 1.0},
+    "failure": {"min_coverage": 0.0},
+}
+
+
+def heard(*given: Verdict, **config: Any) -> Reward:
+    plan = planned({**HEARD, **config}, task())
+    answers = dict(zip(places(plan.survey.questions[0], ["a"]), given, strict=True))
+    return Scene(HEARD, task(), plan, {}).rewards(["a"], answers)["a"]
+
+
+def sure(score: float, confidence: float = 0.9) -> Verdict:
+    return Verdict(score=score, confidence=confidence)
+
+
+def test_the_majority_gives_the_reward_and_discarded_votes_are_counted() -> None:
+    reward = heard(sure(0.75), sure(0.75), sure(0.25, confidence=0.5))
+    assert (reward.value, reward.status, reward.coverage) == (0.75, "ok", 1.0)
+    assert reward.diagnostics == {"own": {"discarded": 1.0, "without a majority": 0.0}}
+
+
+def test_without_a_majority_nothing_was_judged_and_nothing_is_credit() -> None:
+    reward = heard(sure(0.75), sure(0.25), sure(0.5))
+    assert (reward.value, reward.status, reward.coverage, reward.range) == (None, "failed", 0.0, (0.0, 1.0))
+    assert reward.diagnostics == {"own": {"discarded": 0.0, "without a majority": 1.0}}
+    assert reward.counts.judged == 3
+
+
+def test_a_penalty_without_a_majority_counts_in_full() -> None:
+    config = {"evaluators": [{**told("tone"), "samples": 3}, told("other")], "reward": {"own": -1.0, "other": 1.0}}
+    plan = planned({**HEARD, **config}, task())
+    tone, other = sorted(plan.survey.questions, key=lambda q: q.id, reverse=True)
+    answers = dict(zip(places(tone, ["a"]), [sure(0.75), sure(0.25), sure(0.5)], strict=True))
+    answers |= dict.fromkeys(places(other, ["a"]), sure(1.0))
+    reward = Scene(HEARD, task(), plan, {}).rewards(["a"], answers)["a"]
+    assert (reward.value, reward.coverage, reward.range) == (0.0, 0.5, (0.0, 1.0))
+
+
+def test_drop_criterion_drops_a_question_for_all_if_one_response_lacks_a_majority() -> None:
+    failure = {"min_coverage": 0.0, "group_rule": "drop-criterion"}
+    config = {**HEARD, "evaluators": [{**told("tone"), "samples": 3}, told("other")], "failure": failure}
+    plan = planned({**config, "reward": {"own": 1.0, "other": 1.0}}, task())
+    split, agreed = [sure(0.0), sure(0.5), sure(1.0)], [sure(1.0)] * 3
+    answers: dict[Any, Verdict] = {}
+    for question in plan.survey.questions:
+        for name, votes in (("a", split), ("b", agreed)):
+            own = places(question, [name])
+            answers |= dict(zip(own, votes if question.id == "tone" else [sure(1.0)], strict=True))
+    rewards = Scene(config, task(), plan, {}).rewards(["a", "b"], answers)
+    assert [rewards[name].value for name in "ab"] == [1.0, 1.0]

@@ -1,0 +1,226 @@
+"""Very many rewards at once, from arrays: to the last bit those that each group alone would give."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.decide import ScoreArrays, compute_rewards_batch, is_independent
+from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, score_entry
+from jurygraph.errors import ConfigError, PlanError
+from jurygraph.schema import Counts, Plan, RecordedVerdict, Reward
+from tests.examples import at_most
+from tests.graphs.cast import BY_RESPONSE, COMBINERS, UNJUDGED, criterion, decided, planned, task, told
+from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
+
+EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> ScoreArrays:
+    """The verdicts as marks: each in the row of the response it is about, and the column of its question and sample."""
+    starts, width = {}, 0
+    for question in plan.survey.questions:
+        starts[question.id] = width
+        width += question.samples
+    shape = (len(names), width)
+    marks = ScoreArrays(
+        np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int8), np.ones(shape)
+    )
+    for (question_id, about, _, sample), verdict in verdicts.items():
+        if about in names:
+            place = names.index(about), starts[question_id] + sample
+            marks.value[place], marks.met[place], marks.outcome[place] = score_entry(verdict)
+            marks.confidence[place] = 1.0 if verdict.confidence is None else verdict.confidence
+    return marks
+
+
+def together(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> dict[str, Reward]:
+    rows = compute_rewards_batch(plan.decision, plan.survey.questions, marks_of(plan, names, verdicts), COMBINERS)
+    return {name: row.to_reward(plan.decision) for name, row in zip(names, rows, strict=True)}
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> Scene:
+    """A scene where some responses were judged as far as they were asked, some were asked and judged everything, and of
+    the others some questions were settled for all samples at once."""
+    scene = draw(scenes(alone=True))
+    kinds = {name: draw(st.sampled_from(["any", "judged", "whole"])) for name in NAMES}
+    verdicts = dict(scene.verdicts)
+    for place, verdict in scene.verdicts.items():
+        wanting = {"any": (), "judged": ("abstained", "failed"), "whole": ("abstained", "failed", "not_applicable")}
+        if verdict.status in wanting[kinds[place[1]]]:
+            verdicts[place] = RecordedVerdict(score=draw(SCORES))
+    for question in scene.plan.survey.questions:
+        for name in (name for name in NAMES if kinds[name] == "any" and draw(st.integers(0, 3)) == 0):
+            for sample in range(question.samples):
+                del verdicts[question.id, name, (name,), sample]
+            verdicts[question.id, name, (), 0] = draw(
+                st.sampled_from([SCREENED_OUT, *STOPPED_BY_A_GATE, *UNJUDGED.values()])
+            )
+    return Scene(scene.config, scene.task, scene.plan, verdicts)
+
+
+@settings(EACH, max_examples=at_most(100))
+@given(crowds(), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.permutations(NAMES))
+def test_all_at_once_are_to_the_bit_as_group_by_group(scene: Scene, part: list[int], order: list[str]) -> None:
+    apart: dict[str, Reward] = {}
+    for group in sorted(set(part)):
+        apart |= scene.rewards([name for name, its in zip(NAMES, part, strict=True) if its == group])
+    assert bits(together(scene.plan, order, scene.verdicts)) == bits(apart)
+
+
+TWO = planned({"evaluators": [told("a", samples=2), told("b")], "reward": {"a": 1.0, "b": -0.5}}, task())
+
+
+def test_outcomes_are_counted_from_verdict_codes() -> None:
+    rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
+    outcome = np.array(rows, dtype=np.int8)
+    marks = ScoreArrays(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
+    counts = [row.counts for row in compute_rewards_batch(TWO.decision, TWO.survey.questions, marks, COMBINERS)]
+    assert counts == [
+        Counts(judged=3),
+        Counts(judged=1, abstained=1, failed=1),
+        Counts(judged=1, not_applicable=1),
+        Counts(judged=2),
+    ]
+
+
+def test_of_no_rows_there_are_no_rewards() -> None:
+    assert compute_rewards_batch(TWO.decision, TWO.survey.questions, marks_of(TWO, [], {}), COMBINERS) == []
+
+
+def test_marks_of_other_questions_are_refused() -> None:
+    marks = ScoreArrays(
+        np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2))
+    )
+    with pytest.raises(PlanError, match="expected 3 scores per response, one for each sample of a question, got 2"):
+        compute_rewards_batch(TWO.decision, TWO.survey.questions, marks, COMBINERS)
+
+
+@pytest.mark.parametrize(
+    ("uses", "failure", "alone"),
+    [
+        ([told("x")], {}, True),
+        ([{**told("x"), "samples": 3}], {"rule": "strict"}, True),
+        ([told("x", scope="pair")], {}, False),
+        ([told("x", scope="group")], {}, False),
+        ([told("x", of="versions")], {}, False),
+        ([told("x")], {"group_rule": "drop-criterion"}, False),
+    ],
+)
+def test_only_questions_about_single_responses_are_independent(uses: Any, failure: Any, alone: bool) -> None:
+    config = {"evaluators": uses, "derivers": ["tests.graphs.cast:Versions"], "failure": failure}
+    plan = planned(config, task())
+    assert is_independent(plan.decision, plan.survey.questions) == alone
+
+
+# How rewards are written down
+
+
+class Narrow(Combiner):
+    """Gives numbers of other types than float."""
+
+    name = "mean"
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        (one,) = matrices.values()
+        ones = np.ones(len(one.value), dtype=np.int64)
+        return Component(ones, ones > 0, {"small": ones.astype(np.float32), "true": ones > 0})  # type: ignore[arg-type]
+
+
+@EACH
+@given(crowds())
+def test_a_reward_equals_itself_after_a_round_trip(scene: Scene) -> None:
+    for reward in together(scene.plan, NAMES, scene.verdicts).values():
+        assert RewardRow.from_reward(reward).to_reward(scene.plan.decision) == reward
+        again = Reward.model_validate_json(reward.model_dump_json())
+        assert again == reward
+        assert types(vars(again)) == types(vars(reward))
+
+
+def types(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: types(one) for name, one in value.items()}
+    if isinstance(value, Collection) and not isinstance(value, str):
+        return type(value), [types(one) for one in value]
+    return types(vars(value)) if hasattr(value, "model_fields_set") else type(value)
+
+
+def test_numbers_from_a_combiner_become_floats() -> None:
+    plan = planned({"evaluators": [told("x")]}, task())
+    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
+    (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Narrow()})
+    reward = row.to_reward(plan.decision)
+    assert (type(row.value), types(row.components), types(row.terms)) == (float, (tuple, [float]), (tuple, [float]))
+    assert types(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
+    assert (reward.value, type(reward.value), type(reward.components["x"])) == (1.0, float, float)
+
+
+def overflowing(answers: dict[str, Any], **config: Any) -> str:
+    """What is said of the reward of a task with a gain of 1e-9 and a harm of 1."""
+    about = task(criterion("gain", 1e-9), criterion("harm", -1.0))
+    plan = planned({"evaluators": [told("met", audience="criterion")], **config}, about)
+    with pytest.raises(PlanError) as error:
+        decided(plan, {(f"met@{name}", "r"): answer for name, answer in answers.items()}, "r")
+    return str(error.value)
+
+
+HUGE = {"reward": {"rubric": 1e300}}
+
+
+@pytest.mark.parametrize(
+    ("answers", "config", "what"),
+    [
+        ({"gain": 0.0, "harm": 1.0}, HUGE, "the weighted sum of the components"),
+        ({"gain": 0.0, "harm": 1.0}, {"scale": 1e308}, "the reward after the scale"),
+        ({"gain": 0.0, "harm": 1.0}, {"scale": 1e308, "clip": [0.0, 1.0]}, "the reward after the scale"),
+        ({"gain": 1.0, "harm": BY_RESPONSE}, {"scale": 1e308}, "the reward after the scale"),
+        (
+            {"gain": 1.0, "harm": BY_RESPONSE},
+            {"scale": 1e308, "failure": {"rule": "gear", "min_coverage": 0.0}},
+            "a bound of the reward",
+        ),
+    ],
+)
+def test_an_overflowing_reward_is_refused_naming_its_source(
+    answers: dict[str, Any], config: dict[str, Any], what: str
+) -> None:
+    scaled = {"reward": {"rubric": 1e300}} if config is HUGE else {"reward": {"rubric": 1.0}, **config}
+    assert overflowing(answers, **scaled) == (
+        f"{what} overflows: it is larger than any number; make the weights or the scale smaller"
+    )
+
+
+def test_weights_whose_sum_is_larger_than_any_number_are_refused_before() -> None:
+    config = {"evaluators": [told("a"), told("b")], "reward": {"a": 1e308, "b": -1e308}}
+    with pytest.raises(ConfigError, match=r"reward: the sum of the weights is larger than any number; make them small"):
+        planned(config, task())
+    about = task(criterion("x", 1e308), criterion("y", 1e308))
+    with pytest.raises(PlanError, match=r"'task', component 'rubric': the sum of the weights is larger than any"):
+        planned({"evaluators": [told("met", audience="criterion")]}, about)
+
+
+class Broken(Combiner):
+    """Gives what is no number: as its value, or as a part."""
+
+    name = "mean"
+
+    def __init__(self, value: float, part: float) -> None:
+        self.value, self.part = value, part
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        rows = len(next(iter(matrices.values())).value)
+        return Component(np.full(rows, self.value), np.ones(rows, dtype=np.bool_), {"p": np.full(rows, self.part)})
+
+
+@pytest.mark.parametrize(("value", "part"), [(np.nan, 0.0), (np.inf, 0.0), (0.0, np.nan), (0.0, -np.inf)])
+def test_a_combiner_that_gives_no_number_is_named(value: float, part: float) -> None:
+    plan = planned({"evaluators": [told("x")]}, task())
+    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
+    with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
+        compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Broken(value, part)})

@@ -1,0 +1,615 @@
+"""The recipe: signed weights, gates, scale and clip, refused when the plan is made rather than when it is too late."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.errors import ConfigError, GraphCycleError, PlanError
+from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, TaskView
+from tests.graphs.cast import Told, criterion, jury, planned, response, rewarded, said, task, told
+
+PARTS = {name: told(name) for name in ("accuracy", "format", "steps", "repetition")}
+FOUR = {
+    "evaluators": list(PARTS.values()),
+    "reward": {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "repetition": -0.2},
+}
+
+
+def the_reward(config: dict[str, Any], **script: Any) -> Reward:
+    (reward,) = rewarded(config, task(), response("a", **script))
+    return reward
+
+
+def test_signed_weights_count_as_terms_of_one_sum() -> None:
+    reward = the_reward(FOUR, accuracy=1.0, format=0.5, steps=0.25, repetition=0.75)
+    assert reward.value == pytest.approx(1.0 + 0.25 + 0.125 - 0.15)
+    terms = [(t.name, t.weight, t.value, t.contribution) for t in reward.terms]
+    assert terms == [
+        ("accuracy", 1.0, 1.0, 1.0),
+        ("format", 0.5, 0.5, 0.25),
+        ("repetition", -0.2, 0.75, pytest.approx(-0.15)),
+        ("steps", 0.5, 0.25, 0.125),
+    ]
+    assert reward.value == pytest.approx(sum(t.contribution for t in reward.terms if t.contribution is not None))
+
+
+def test_a_component_that_the_reward_leaves_out_is_shown_and_counts_nothing() -> None:
+    reward = the_reward({**FOUR, "reward": {"accuracy": 1.0}}, accuracy=0.5, format=1.0, steps=1.0, repetition=1.0)
+    assert reward.value == 0.5
+    assert reward.components == {"accuracy": 0.5, "format": 1.0, "steps": 1.0, "repetition": 1.0}
+
+
+SAID = {"accuracy": 0.0, "format": 0.5, "steps": 1.0, "repetition": 0.75}
+PLAIN = 0.25 + 0.5 - 0.15
+
+
+@pytest.mark.parametrize(
+    ("gate", "after"),
+    [
+        ({"kind": "format", "below": 0.6}, 0.0),
+        ({"kind": "format", "below": 0.5}, None),
+        ({"kind": "precision", "auxiliary": ["format", "steps"], "fraction": 0.5}, 0.125 + 0.25 - 0.15),
+        ({"kind": "precision", "auxiliary": ["format", "steps"], "fraction": 0.5, "component": "steps"}, None),
+        ({"kind": "repetition", "above": 0.5}, PLAIN * 0.25),
+        ({"kind": "repetition", "above": 0.75}, None),
+    ],
+)
+def test_a_gate_records_an_adjustment_only_if_it_changes_the_reward(gate: dict[str, Any], after: float | None) -> None:
+    reward = the_reward({**FOUR, "gates": [gate]}, **SAID)
+    assert reward.value == pytest.approx(PLAIN if after is None else after)
+    shown = [] if after is None else [(f"{gate['kind']} gate", pytest.approx(PLAIN), pytest.approx(after))]
+    assert [(a.name, a.before, a.after) for a in reward.adjustments] == shown
+
+
+def test_gates_apply_in_one_order_whatever_the_config_says() -> None:
+    gates = [
+        {"kind": "repetition", "above": 0.5},
+        {"kind": "precision", "auxiliary": ["steps"], "fraction": 0.0},
+        {"kind": "format", "below": 0.1},
+    ]
+    rewards = [the_reward({**FOUR, "gates": order, "scale": 2.0}, **SAID) for order in (gates, gates[::-1])]
+    assert rewards[0] == rewards[1]
+    assert [a.name for a in rewards[0].adjustments] == ["precision gate", "repetition gate", "scale"]
+
+
+def test_scale_and_clip_are_recorded_never_silent() -> None:
+    config = {**FOUR, "reward": {"accuracy": 1.0}, "scale": 10.0, "clip": [-1.0, 4.0]}
+    reward = the_reward(config, accuracy=0.5, format=0.0, steps=0.0, repetition=0.0)
+    assert reward.value == 4.0
+    assert reward.adjustments == (
+        Adjustment(name="scale", before=0.5, after=5.0),
+        Adjustment(name="clip", before=5.0, after=4.0),
+    )
+
+
+def test_rewards_are_clipped_only_if_configured() -> None:
+    reward = the_reward({**FOUR, "reward": {"repetition": -3.0}}, accuracy=0, format=0, steps=0, repetition=1.0)
+    assert (reward.value, reward.adjustments) == (-3.0, ())
+
+
+def refused(**config: Any) -> str:
+    with pytest.raises(ConfigError) as error:
+        jury(*PARTS.values(), **config)
+    return str(error.value)
+
+
+def test_an_unknown_component_names_the_nearest() -> None:
+    assert "no component 'acuracy'; did you mean 'accuracy'?" in refused(reward={"acuracy": 1.0})
+    gate = {"kind": "format", "component": "fromat", "below": 0.5}
+    assert "gates[0]: there is no component 'fromat'; did you mean 'format'?" in refused(
+        reward={"accuracy": 1.0}, gates=[gate]
+    )
+    shaping = {"kind": "precision", "auxiliary": ["stepps"], "fraction": 0.5}
+    assert "did you mean 'steps'?" in refused(reward={"accuracy": 1.0}, gates=[shaping])
+    assert "there are accuracy, format, repetition, steps" in refused(reward={"zzz": 1.0})
+
+
+def test_reward_is_required_with_several_components() -> None:
+    assert "say how the components count" in refused()
+
+
+def test_weights_of_zero_alone_count_nothing() -> None:
+    assert "every weight is 0, so nothing would count; give one component a weight" in refused(
+        reward={"accuracy": 0.0, "format": 0.0}
+    )
+
+
+def test_two_gates_of_a_kind_are_refused() -> None:
+    gates = [{"kind": "format", "below": 0.1}, {"kind": "format", "below": 0.2}]
+    assert "two of kind 'format'; keep one" in refused(reward={"accuracy": 1.0}, gates=gates)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "home"),
+    [
+        (told("a.tone"), told("b.tone"), "tone"),
+        (told("a.tone", audience="reviewer"), told("b.tone", audience="reviewer"), "tone"),
+        (told("a.rubric"), told("a-rubric"), "a-rubric"),
+        (told("rubric"), told("b.met", audience="criterion"), "rubric"),
+        (told("a.met", audience="criterion"), told("rubric"), "rubric"),
+        (told("stakeholders"), told("b.kind", audience="stakeholder"), "stakeholders"),
+    ],
+)
+def test_two_evaluators_do_not_give_one_component(one: Any, other: Any, home: str) -> None:
+    with pytest.raises(ConfigError, match=f"would both give component '{home}'"):
+        jury(one, other, reward={home: 1.0})
+
+
+def test_an_evaluator_that_is_called_like_the_rubric_is_none_of_it() -> None:
+    config = {"evaluators": [told("a.rubric"), told("b.met", audience="criterion")], "reward": {"a-rubric": 1.0}}
+    (reward,) = rewarded(config, task(criterion("x")), said("a", {"a.rubric": 0.25, "b.met@x": 1.0}))
+    assert (reward.value, reward.components) == (0.25, {"a-rubric": 0.25, "rubric": 1.0})
+
+
+def test_two_evaluators_of_the_rubric_share_it() -> None:
+    config = {"evaluators": [told("a.met", audience="criterion"), told("b.met", audience="criterion")]}
+    (reward,) = rewarded(config, task(criterion("x")), said("a", {"a.met@x": 0.0, "b.met@x": 1.0}))
+    assert reward.value == 0.5
+
+
+def test_one_evaluator_listed_twice_is_refused() -> None:
+    with pytest.raises(ConfigError, match="listed twice"):
+        jury(told("tone"), told("tone"))
+
+
+MET, KIND = told("met", audience="criterion"), told("kind", audience="stakeholder")
+
+
+@pytest.mark.parametrize(
+    ("config", "lacks"),
+    [
+        ({"evaluators": [MET, told("tone")], "reward": {"rubric": 1.0, "tone": 1.0}}, "rubric"),
+        ({"evaluators": [KIND, told("tone")], "reward": {"stakeholders": 1.0, "tone": 1.0}}, "stakeholders"),
+        ({"evaluators": [told("peer", audience="reviewer"), told("tone")], "reward": {"peer": 1, "tone": 1}}, "peer"),
+        ({"evaluators": [MET]}, "rubric"),
+        ({"evaluators": [KIND]}, "stakeholders"),
+        (
+            {
+                "evaluators": [MET, told("tone")],
+                "reward": {"tone": 1.0},
+                "gates": [{"kind": "precision", "component": "tone", "auxiliary": ["rubric"], "fraction": 0.5}],
+            },
+            "rubric",
+        ),
+    ],
+)
+def test_a_component_that_counts_and_that_the_task_does_not_have_is_refused(config: Any, lacks: str) -> None:
+    what = lacks if lacks in ("rubric", "stakeholders") else "question"
+    wrong = f"'task'.*component '{lacks}', but the task has no {what} for it; complete the task, or"
+    with pytest.raises(PlanError, match=wrong):
+        planned(config, task())
+
+
+def test_a_component_that_does_not_count_may_be_absent() -> None:
+    config = {"evaluators": [MET, told("tone")], "reward": {"tone": 1.0}}
+    assert [spec.name for spec in planned(config, task()).decision.specs] == ["tone"]
+
+
+def test_an_input_without_a_question_names_the_nearest_one() -> None:
+    config = {"evaluators": [told("tone")], "components": {"own": {"inputs": {"x": "tonne"}}}, "reward": {"own": 1.0}}
+    with pytest.raises(
+        PlanError,
+        match=r"components\.own\.inputs\.x: task 'task' has no question or evaluator 'tonne'; did you mean 'tone'\?",
+    ):
+        planned(config, task())
+    config["components"] = {"own": {"inputs": {"x": "zzz"}}}
+    with pytest.raises(PlanError, match=r"task 'task' has no question or evaluator 'zzz'; there are tone"):
+        planned(config, task())
+
+
+class Silent(Told):
+    """Asks about nobody but `a`."""
+
+    audience = "criterion"
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return super().questions(view) if view.member == "a" else []
+
+
+def test_a_criterion_without_a_question_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"'task': no evaluator has a question about 'b'; add one of that audience, or"):
+        planned({"evaluators": [f"{__name__}:Silent"]}, task(criterion("a"), criterion("b")))
+
+
+@pytest.mark.parametrize("counts", ["weight", "gate", "own"])
+def test_gated_must_be_missing_or_zero_for_screened_questions(counts: str) -> None:
+    late = {**told("late"), "when": {"question": "tone", "threshold": 0.5}}
+    config: dict[str, Any] = {"evaluators": [told("tone"), late], "reward": {"tone": 1.0}}
+    if counts == "weight":
+        config["reward"]["late"] = 1.0
+    elif counts == "gate":
+        config["gates"] = [{"kind": "format", "component": "late", "below": 0.5}]
+    else:
+        config |= {"components": {"own": {"inputs": {"x": "late"}}}, "reward": {"own": 1.0}}
+    with pytest.raises(
+        PlanError, match=r"gated.*: question 'late' may be left out by its `when`: say whether .*missing.*zero"
+    ):
+        planned(config, task())
+
+
+def test_criteria_that_screening_may_leave_out_want_the_same() -> None:
+    late = told("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
+    with pytest.raises(PlanError, match="may be left out"):
+        planned({"evaluators": [late]}, task(criterion("a"), criterion("b")))
+
+
+@pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
+def test_missing_leaves_the_mean_and_zero_does_not(gated: str, value: float) -> None:
+    late = {**told("late"), "when": {"question": "tone", "threshold": 0.5}}
+    inputs = {"x": "tone", "y": {"of": "late", "gated": gated}}
+    config = {"evaluators": [told("tone"), late], "components": {"own": {"inputs": inputs}}, "reward": {"own": 1.0}}
+    reward = the_reward(config, tone=0.25)
+    assert (reward.value, reward.status, reward.coverage) == (value, "ok", 1.0)
+    assert reward.counts.not_applicable == 1
+
+
+@pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
+def test_a_gated_criterion_counts_as_the_rubric_says(gated: str, value: float) -> None:
+    met = told("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
+    config = {"evaluators": [met], "rubric": {"gated": gated}}
+    (reward,) = rewarded(config, task(criterion("a"), criterion("b")), said("r", {"met@a": 0.25}))
+    assert (reward.value, reward.coverage) == (value, 1.0)
+
+
+def test_a_cyclic_rubric_is_refused_by_the_ids_of_its_criteria() -> None:
+    about = task(*map(criterion, "abc"), edges=[("b", "c", "weak"), ("c", "b", "strong"), ("a", "b", "weak")])
+    with pytest.raises(GraphCycleError, match=r"'task'.*b -> c -> b; leave out one of these edges") as error:
+        planned({"evaluators": [MET]}, about)
+    assert error.value.cycle == [1, 2, 1]
+
+
+def test_a_rubric_of_penalties_alone_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"'task'.*no criterion of positive weight.*; give one a positive weight"):
+        planned({"evaluators": [MET]}, task(criterion("a", -1.0)))
+
+
+def test_a_combiner_that_its_inputs_do_not_fit_is_refused() -> None:
+    own = {"combiner": "product", "inputs": {"x": "tone"}}
+    with pytest.raises(PlanError, match=r"'task', component 'own': .*two inputs"):
+        planned({"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}, task())
+    own = {"combiner": "mean", "inputs": {"x": "tone"}, "params": {"power": 2}}
+    with pytest.raises(PlanError, match="no parameter 'power'"):
+        planned({"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}, task())
+
+
+# DecompR, Table 4: one hard constraint, two soft and so on, so that d = (5, 1, 3); û as given.
+TABLE_4 = [("a", 5, 0.40), ("b", 1, 0.95), ("c", 3, 0.80)]
+
+
+@pytest.mark.parametrize(("method", "printed"), [("uniform", 0.72), ("calibrated", 0.55)])
+def test_decompr_table_4_through_a_plan(method: str, printed: float) -> None:
+    people = [
+        Stakeholder(id=name, constraints=tuple(Constraint(id=f"{i}", kind="hard") for i in range(d)))
+        for name, d, _ in TABLE_4
+    ]
+    temperature = {"temperature": 2.0} if method == "calibrated" else {}
+    config = {"evaluators": [KIND], "weights": {"method": method, **temperature}}
+    about = task(stakeholders=people)
+    (spec,) = planned(config, about).decision.specs
+    (reward,) = rewarded(config, about, said("r", {f"kind@{name}": u for name, _, u in TABLE_4}))
+    if method == "calibrated":
+        assert [round(one.total_weight, 2) for one in spec.inputs.values()] == [0.67, 0.09, 0.24]
+    assert reward.value == pytest.approx(printed, abs=0.005)
+    assert reward.parts["stakeholders"] == {name: u for name, _, u in TABLE_4}
+
+
+TABLE_5 = [  # acc, sim, fmt, step, rep and the final reward, as printed
+    ((1.00, 1.00, 0.40, 0.00, 0.28), 0.69),
+    ((0.00, 0.27, 1.00, 0.00, 0.00), 0.25),
+    ((1.00, 1.00, 0.40, 0.50, 0.00), 0.80),
+    ((0.00, 0.00, 0.40, 0.00, 0.51), 0.04),
+]
+
+
+@pytest.mark.parametrize(("values", "printed"), TABLE_5)
+def test_macrm_table_5_through_a_config(values: tuple[float, ...], printed: float) -> None:
+    weights = {"acc": 0.43, "sim": 0.20, "fmt": 0.20, "step": 0.18, "rep": -0.08}
+    config = {"evaluators": [told(name) for name in weights], "reward": weights}
+    reward = the_reward(config, **dict(zip(weights, values, strict=True)))
+    assert reward.value is not None
+    assert round(reward.value, 2) == printed
+
+
+DIAMOND = task(
+    *map(criterion, ("r1", "r2", "r3", "r4", "r5")),
+    edges=[("r1", "r2", 0.2), ("r1", "r3", 0.2), ("r2", "r4", 0.2), ("r3", "r4", 0.2), ("r4", "r5", 0.2)],
+)
+DIAMOND_SAID = {f"met@r{i}": 0.5 if i == 1 else 0.9 for i in range(1, 6)}
+
+
+def test_the_diamond_through_the_gear_combiner() -> None:
+    (reward,) = rewarded({"evaluators": [MET]}, DIAMOND, said("a", DIAMOND_SAID))
+    q = reward.parts["rubric"]
+    assert q["r1"] == 0.5
+    assert q["r2"] == q["r3"] == pytest.approx(0.9 * 0.6)
+    assert q["r4"] == pytest.approx(0.9 * 0.632**2)
+    assert q["r5"] == pytest.approx(0.439, abs=0.0005)
+    assert reward.value == pytest.approx(sum(q.values()) / 5)
+
+
+def test_kappa_0_is_the_flat_reward() -> None:
+    edges = [("a", "b", "weak"), ("b", "c", "strong"), ("a", "d", "activation")]
+    about = task(*map(criterion, "abc"), criterion("d", -0.5), edges=edges)
+    answers = said("r", dict(zip(("met@a", "met@b", "met@c", "met@d"), (0.1, 0.7, 0.9, 0.3), strict=True)))
+    rewards = {
+        name: rewarded({"evaluators": [MET], "rubric": rubric}, about, answers)[0].value
+        for name, rubric in {
+            "kappa 0": {"kappa": 0.0},
+            "flat": {"aggregation": "flat"},
+            "kappa 1": {},
+            "kappa 4": {"kappa": 4.0},
+        }.items()
+    }
+    assert rewards["kappa 0"] == rewards["flat"] == pytest.approx((0.1 + 0.7 + 0.9 - 0.15) / 3)
+    assert rewards["kappa 4"] < rewards["kappa 1"] < rewards["flat"]  # type: ignore[operator]
+
+
+def test_hard_gating_local_and_transitive_differ_from_depth_2_on() -> None:
+    about = task(*map(criterion, "abc"), edges=[("a", "b", "weak"), ("b", "c", "weak")])
+    answers = said("r", {"met@a": 0.2, "met@b": 0.9, "met@c": 0.8})
+    parts = {
+        how: rewarded({"evaluators": [MET], "rubric": {"aggregation": f"hard-{how}"}}, about, answers)[0].parts[
+            "rubric"
+        ]
+        for how in ("local", "transitive")
+    }
+    assert parts["local"] == {"a": 0.2, "b": 0.0, "c": 0.8}
+    assert parts["transitive"] == {"a": 0.2, "b": 0.0, "c": 0.0}
+
+
+def test_hard_gating_looks_at_the_judges_own_decision() -> None:
+    about = task(*map(criterion, "ab"), edges=[("a", "b", "weak")])
+    answers = said("r", {"met@a": {"score": 0.9, "met": False}, "met@b": 1.0})
+    for how in ("hard-local", "hard-transitive"):
+        (reward,) = rewarded({"evaluators": [MET], "rubric": {"aggregation": how}}, about, answers)
+        assert reward.parts["rubric"]["b"] == 0.0
+
+
+@pytest.mark.parametrize(("weight", "factor"), [(1.0, 0.2), (-1.0, 1.0)])
+@pytest.mark.parametrize("how", ["gear", "hard-local", "hard-transitive"])
+def test_an_unjudged_parent_never_helps_a_response(how: str, weight: float, factor: float) -> None:
+    about = task(criterion("parent"), criterion("child", weight), edges=[("parent", "child", 0.2)])
+    config = {"evaluators": [MET], "rubric": {"aggregation": how}, "failure": {"min_coverage": 0.0}}
+    (reward,) = rewarded(config, about, said("r", {"met@parent": "response", "met@child": 0.5}))
+    kept = factor if how == "gear" or factor == 1.0 else 0.0
+    assert reward.parts["rubric"]["child"] == pytest.approx(0.5 * kept)
+
+
+# What an evaluator says of its own component
+
+
+def shared(**settings: Any) -> dict[str, Any]:
+    return told("rated", subjects=["big/a", "big/b", "small"], shares={"big": 2.5, "small": 1.0}, **settings)
+
+
+def test_a_question_of_which_the_shares_say_nothing_weighs_1() -> None:
+    use = told("rated", subjects=["big", "small"], shares={"big": 3.0})
+    (spec,) = planned({"evaluators": [use]}, task()).decision.specs
+    weights = {
+        name: weight for one in spec.inputs.values() for name, weight in zip(one.questions, one.weights, strict=True)
+    }
+    assert weights["rated/big"] == 3.0 * weights["rated/small"]
+
+
+def test_questions_have_the_weights_of_their_evaluator_and_its_shares_as_parts() -> None:
+    plan = planned({"evaluators": [shared()]}, task())
+    (spec,) = plan.decision.specs
+    assert {name: (one.total_weight, one.weights) for name, one in spec.inputs.items()} == {
+        "big": (5.0, (2.5, 2.5)),
+        "small": (1.0, (1.0,)),
+    }
+    script = {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0}
+    (reward,) = rewarded({"evaluators": [shared()]}, task(), said("a", script))
+    assert reward.value == pytest.approx((2.5 + 1.0) / 6.0)
+    assert reward.parts == {"rated": {"big": 0.5, "small": 1.0}}
+
+
+def test_they_weigh_the_same_in_a_component_of_ones_own() -> None:
+    config = {"evaluators": [shared()], "components": {"own": {"inputs": {"all": "rated"}}}, "reward": {"own": 1.0}}
+    (reward,) = rewarded(config, task(), said("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0}))
+    assert reward.value == pytest.approx((2.5 + 1.0) / 6.0)
+
+
+def test_an_evaluator_names_the_combiner_of_its_component() -> None:
+    config = {"evaluators": [shared(combiner="product")]}
+    (reward,) = rewarded(config, task(), said("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 0.5}))
+    assert reward.value == 0.25
+
+
+def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confidence() -> None:
+    panel = {"confidence": 0.7, "reduce": "min", "gated": "zero"}
+    config = {"evaluators": [told("taste", audience="reviewer", subjects=["x", "y"])], "panel": panel}
+    (spec,) = planned(config, task(reviewers=["r2", "r1"])).decision.specs
+    assert {name: one.questions for name, one in spec.inputs.items()} == {
+        "r1": ("taste/x@r1", "taste/y@r1"),
+        "r2": ("taste/x@r2", "taste/y@r2"),
+    }
+    stated = [(one.total_weight, one.confident, one.reduce, one.gated) for one in spec.inputs.values()]
+    assert stated == [(1.0, 0.7, "min", "zero")] * 2
+
+
+def test_gated_is_required_for_a_screened_panel() -> None:
+    screened = {**told("taste", audience="reviewer"), "when": {"question": "tone", "threshold": 0.5}}
+    with pytest.raises(PlanError, match=r"panel\.gated: question 'taste@r' may be left out by its `when`: say whether"):
+        planned({"evaluators": [screened, told("tone")], "reward": {"taste": 1.0}}, task(reviewers=["r"]))
+
+
+class Doubtful(Combiner):
+    """Takes its weights from verdicts."""
+
+    name = "doubtful"
+    has_fixed_weights = False
+    needs_all_columns = True
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        value, present = next(iter(matrices.values())).mean()
+        return Component(value, present, {})
+
+
+@pytest.mark.parametrize(("weight", "fixed"), [(1.0, False), (0.0, True)])
+def test_a_reward_with_weights_from_a_judge_notes_it(weight: float, fixed: bool) -> None:
+    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": "tone"}}
+    config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
+    (reward,) = rewarded(config, task(), response("a", tone=0.5))
+    assert reward.weights_fixed is fixed
+
+
+def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
+    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": {"of": "tone", "reduce": "max"}}}
+    config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
+    spec = next(one for one in planned(config, task()).decision.specs if one.name == "own")
+    assert spec.inputs["tone"].reduce is None
+
+
+# What the questions of a stakeholder weigh
+
+
+ANN = Stakeholder(
+    id="ann",
+    constraints=(
+        Constraint(id="quiet", kind="hard"),
+        Constraint(id="cheap", kind="soft"),
+        Constraint(id="near", kind="soft"),
+    ),
+)
+
+
+def asked_about_ann(**weights: Any) -> Any:
+    asked = [
+        told("kind", audience="stakeholder", layer="model", subjects=["cheap", "mood", "near", "quiet"]),
+        told("same", audience="stakeholder", layer="check"),
+    ]
+    config = {"evaluators": asked, "weights": {"method": "uniform", **weights}}
+    (spec,) = planned(config, task(stakeholders=[ANN])).decision.specs
+    return spec
+
+
+def test_layers_share_a_stakeholders_utility_and_its_questions_the_layers_share() -> None:
+    (one,) = asked_about_ann(layers={"model": 0.5, "check": 0.5}).inputs.values()
+    assert dict(zip(one.questions, one.weights, strict=True)) == {
+        **{f"kind/{subject}@ann": 0.125 for subject in ("cheap", "mood", "near", "quiet")},
+        "same@ann": 0.5,
+    }
+
+
+def test_a_layer_without_a_share_is_reported_with_its_stakeholder() -> None:
+    wrong = "weights.layers gives no share to layer 'check', in which stakeholder 'ann' has questions; add one"
+    with pytest.raises(PlanError, match=wrong):
+        asked_about_ann(layers={"model": 1.0})
+
+
+def test_the_places_of_hard_and_soft_constraints_are_frozen() -> None:
+    spec = asked_about_ann(cap=0.25)
+    questions = spec.inputs["ann"].questions
+    places = {kind: [questions[place] for place in spec.params[kind]["ann"]] for kind in ("hard", "soft")}
+    assert places == {"hard": ["kind/quiet@ann"], "soft": ["kind/cheap@ann", "kind/near@ann"]}
+    assert spec.params["cap"] == 0.25
+    assert "floor" not in spec.params
+    assert asked_about_ann(welfare="egalitarian", floor=0.25).params["floor"] == 0.25
+
+
+def test_a_question_about_a_criterion_has_its_sign_and_the_criterion_its_weight() -> None:
+    about = task(criterion("good", 2.0), criterion("bad", -3.0))
+    (rubric,) = planned({"evaluators": [told("met", audience="criterion")]}, about).decision.specs
+    assert {name: (one.total_weight, one.weights) for name, one in rubric.inputs.items()} == {
+        "good": (2.0, (1.0,)),
+        "bad": (3.0, (-1.0,)),
+    }
+
+
+def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
+    inputs = {"x": {"of": "met@x", "total_weight": 3.0, "confident": 0.75}, "y": "met@y"}
+    config = {"evaluators": [told("met", audience="criterion")], "components": {"own": {"inputs": inputs}}}
+    plan = planned({**config, "reward": {"own": 1.0}}, task(criterion("x"), criterion("y")))
+    own = next(spec for spec in plan.decision.specs if spec.name == "own")
+    assert {name: (one.questions, one.total_weight, one.confident) for name, one in own.inputs.items()} == {
+        "x": (("met@x",), 3.0, 0.75),
+        "y": (("met@y",), 1.0, 0.0),
+    }
+
+
+@pytest.mark.parametrize(("weight", "direction"), [(1.0, 1), (0.0, -1), (-1.0, -1)])
+def test_repetition_lowers_the_reward_unless_it_counts_as_a_gain(weight: float, direction: int) -> None:
+    gates = [
+        {"kind": "repetition", "component": "plain", "above": 0.5},
+        {"kind": "format", "component": "tone", "below": 0.5},
+    ]
+    config = {"evaluators": [told("tone"), told("plain")], "reward": {"plain": weight, "tone": 1.0}, "gates": gates}
+    assert {spec.name: spec.direction for spec in planned(config, task()).decision.specs} == {
+        "plain": direction,
+        "tone": 1,
+    }
+
+
+def test_a_decision_holds_the_whole_recipe() -> None:
+    families = [
+        told("tone"),
+        told("met", audience="criterion"),
+        told("also", audience="criterion", layer="model"),
+        told("kind", audience="stakeholder", layer="model", subjects=["quiet", "mood"]),
+        told("taste", audience="reviewer"),
+        shared(),
+    ]
+    inputs = {
+        "c": {"of": "taste", "confident": 0.5},
+        "b": {"of": "taste@r1", "reduce": "max"},
+        "a": {"of": "tone", "gated": "zero", "total_weight": 2.0},
+    }
+    config = {
+        "evaluators": families,
+        "components": {"own": {"combiner": "product", "inputs": inputs}},
+        "reward": {"tone": 1.0, "rubric": 0.5, "rated": -0.25},
+        "weights": {"method": "uniform"},
+        "rubric": {"kappa": 0.5},
+        "panel": {"confidence": 0.75, "reduce": "majority"},
+        "gates": [{"kind": "format", "component": "tone", "below": 0.25}],
+        "scale": 2.0,
+        "clip": [0.0, 1.0],
+        "failure": {"rule": "strict", "min_coverage": 0.5, "group_rule": "drop-criterion"},
+    }
+    criteria = criterion("good", 2.0), criterion("bad", -3.0)
+    about = task(*criteria, edges=[("good", "bad", 0.25)], stakeholders=[ANN], reviewers=["r2", "r1"])
+    decision = planned(config, about).decision
+
+    rest = decision.model_dump(exclude={"specs"})
+    assert rest == {
+        "gates": ({"kind": "format", "component": "tone", "below": 0.25},),
+        "scale": 2.0,
+        "clip": (0.0, 1.0),
+        "rule": "strict",
+        "min_coverage": 0.5,
+        "group_rule": "drop-criterion",
+        "weights_fixed": True,
+    }
+    assert [(one.name, one.weight, one.direction, one.combiner) for one in decision.specs] == [
+        ("own", 0.0, 1, "product"),
+        ("rated", -0.25, -1, "mean"),
+        ("rubric", 0.5, 1, "gear"),
+        ("stakeholders", 0.0, 1, "stakeholders"),
+        ("taste", 0.0, 1, "mean"),
+        ("tone", 1.0, 1, "mean"),
+    ]
+    assert {one.name: one.params for one in decision.specs if one.params} == {
+        "rubric": {"parents": [1], "children": [0], "retention": [0.5]},
+        "stakeholders": {"hard": {"ann": [1]}, "cap": 0.5},
+    }
+    found = [
+        (f"{spec.name}.{key}", one.questions, one.weights, one.reduce, one.confident, one.total_weight, one.gated)
+        for spec in decision.specs
+        for key, one in spec.inputs.items()
+    ]
+    assert found == [
+        ("own.a", ("tone",), (1.0,), "mean", 0.0, 2.0, "zero"),
+        ("own.b", ("taste@r1",), (1.0,), "max", 0.75, 1.0, "missing"),
+        ("own.c", ("taste@r1", "taste@r2"), (1.0, 1.0), "mean", 0.5, 1.0, "missing"),
+        ("rated.big", ("rated/big/a", "rated/big/b"), (2.5, 2.5), "mean", 0.0, 5.0, "missing"),
+        ("rated.small", ("rated/small",), (1.0,), "mean", 0.0, 1.0, "missing"),
+        ("rubric.bad", ("also@bad", "met@bad"), (-1.0, -1.0), "mean", 0.0, 3.0, "missing"),
+        ("rubric.good", ("also@good", "met@good"), (1.0, 1.0), "mean", 0.0, 2.0, "missing"),
+        ("stakeholders.ann", ("kind/mood@ann", "kind/quiet@ann"), (1.0, 1.0), "mean", 0.0, 1.0, "missing"),
+        ("taste.r1", ("taste@r1",), (1.0,), "majority", 0.75, 1.0, "missing"),
+        ("taste.r2", ("taste@r2",), (1.0,), "majority", 0.75, 1.0, "missing"),
+        ("tone.tone", ("tone",), (1.0,), "mean", 0.0, 1.0, "missing"),
+    ]

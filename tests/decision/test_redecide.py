@@ -1,0 +1,79 @@
+"""Another decision for what was asked already: the one that prepare would have made, without any evaluator."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jurygraph.agents.checks.tensions import find_tensions
+from jurygraph.agents.registry import load_combiners
+from jurygraph.decision.decide import redecide
+from jurygraph.decision.recipe import check_recipe
+from jurygraph.errors import ConfigError, PlanError
+from jurygraph.schema import Constraint, Decision, EvaluatorRecord, Stakeholder, Survey, Task
+from jurygraph.sources import parse_config
+from tests.graphs.cast import criterion, planned, task, told
+from tests.graphs.scenes import SIGNED, Scene, scenes
+
+EACH = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def seats(config: Mapping[str, Any]) -> dict[str, EvaluatorRecord]:
+    told = {use["name"]: use["params"].get("audience", "task") for use in config["evaluators"]}
+    return {name: EvaluatorRecord(version="1", audience=audience) for name, audience in told.items()}
+
+
+def redecided(about: Task, survey: Survey, config: Mapping[str, Any]) -> Decision:
+    """The decision for a task and survey as they are stored."""
+    stored = Survey.model_validate_json(survey.model_dump_json())
+    read = parse_config(config)
+    check_recipe(read, seats(config))
+    return redecide(about, stored, read, seats(config), load_combiners(read, ()), find_tensions)
+
+
+@EACH
+@given(scenes())
+def test_under_the_same_config_it_is_the_decision_of_the_plan(scene: Scene) -> None:
+    plan = planned(scene.config, scene.task)
+    decision = redecided(scene.task, plan.survey, scene.config)
+    assert decision == plan.decision
+    assert decision.model_dump_json() == plan.decision.model_dump_json()
+
+
+@EACH
+@given(scenes(), st.data())
+@pytest.mark.slow
+def test_under_another_it_is_the_decision_of_the_plan_under_that(scene: Scene, data: st.DataObject) -> None:
+    other = {
+        **scene.config,
+        "reward": {name: data.draw(SIGNED) for name in scene.config["reward"]},
+        "gates": [],
+        "scale": 3.0,
+        "rubric": {"aggregation": data.draw(st.sampled_from(["flat", "gear"])), "gated": "zero", "kappa": 2.0},
+        "failure": {"rule": "gear", "group_rule": "drop-criterion"},
+    }
+    survey = planned(scene.config, scene.task).survey
+    plan = planned(other, scene.task)
+    assert plan.survey == survey
+    assert redecided(scene.task, survey, other) == plan.decision
+
+
+def test_stakeholder_weights_are_computed_again() -> None:
+    hard = [Constraint(id=f"{i}", kind="hard") for i in range(3)]
+    about = task(stakeholders=[Stakeholder(id="ann", constraints=tuple(hard)), Stakeholder(id="bob")])
+    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
+    survey = planned(config, about).survey
+    (spec,) = redecided(about, survey, {**config, "weights": {"method": "uniform"}}).specs
+    assert {name: one.total_weight for name, one in spec.inputs.items()} == {"ann": 0.5, "bob": 0.5}
+    assert spec.params == {}
+
+
+def test_a_recipe_that_does_not_fit_is_refused_as_when_the_plan_is_made() -> None:
+    config = {"evaluators": [told("met", audience="criterion"), told("tone")], "reward": {"tone": 1.0}}
+    survey = planned(config, task()).survey
+    with pytest.raises(PlanError, match="the task has no rubric"):
+        redecided(task(), survey, {**config, "reward": {"rubric": 1.0}})
+    with pytest.raises(ConfigError, match="did you mean 'tone'"):
+        redecided(task(criterion("x")), survey, {**config, "reward": {"tonne": 1.0}})

@@ -1,0 +1,79 @@
+"""DecompR: the residual checklist holds at most 20 % of the mass of û_i, or no plan is made."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from jurygraph.errors import PlanError
+from jurygraph.schema import Question, Stakeholder, TaskView
+from tests.graphs.cast import Told, planned, task, told
+
+
+def asked_by(*layers: str, **fields: Any) -> dict[str, Any]:
+    """Stakeholders are asked one question by an evaluator of each layer."""
+    uses = [told(f"e{i}", audience="stakeholder", layer=layer, **fields) for i, layer in enumerate(layers)]
+    return {"evaluators": uses, "weights": {"method": "uniform"}}
+
+
+ANN = task(stakeholders=[Stakeholder(id="ann")])
+
+
+@pytest.mark.parametrize("layers", [["residual", *["check"] * 4], ["residual", *["model"] * 5], ["fact"], ["model"]])
+def test_residual_questions_may_hold_a_fifth_of_a_stakeholders_weight(layers: list[str]) -> None:
+    assert planned(asked_by(*layers), ANN).decision.specs[0].name == "stakeholders"
+
+
+@pytest.mark.parametrize(
+    ("layers", "share"),
+    [(["residual", "check", "check"], "33.3"), (["residual"], "100"), (["residual"] * 2 + ["fact"] * 7, "22.2")],
+)
+def test_residual_questions_that_hold_more_are_refused(layers: list[str], share: str) -> None:
+    with pytest.raises(PlanError) as error:
+        planned(asked_by(*layers), ANN)
+    assert str(error.value) == (
+        f"task 'task': residual questions hold {share} % of the weight of stakeholder 'ann', and 20 % is the most; ask "
+        "it more by facts, checks or a model, share the weight out by weights.layers, or ask fewer residual "
+        "questions"
+    )
+
+
+def test_the_rule_holds_for_every_stakeholder_and_for_components_of_ones_own() -> None:
+    config = asked_by("check", "check", "check", "check", "residual")
+    own = {
+        "combiner": "stakeholders",
+        "inputs": {"ann": {"of": "e0", "total_weight": 0.5}, "bob": {"of": "e4", "total_weight": 0.5}},
+    }
+    planned(config, ANN)
+    with pytest.raises(PlanError, match="hold 100 % of the weight of stakeholder 'bob'"):
+        planned({**config, "components": {"own": own}, "reward": {"own": 1.0}}, ANN)
+
+
+@pytest.mark.parametrize(("reduce", "share"), [("mean", None), (None, "42.9")])
+def test_samples_that_are_not_folded_hold_a_weight_each(reduce: str | None, share: str | None) -> None:
+    config = asked_by("check")
+    layers = dict.fromkeys("abcd", "check") | {"e": "residual"}
+    config["evaluators"] = [{"use": f"{__name__}:Mixed", "name": "mixed", "params": {"layers": layers}}]
+    own = {"combiner": "stakeholders", "inputs": {"ann": {"of": "mixed", "reduce": reduce}}}
+    config |= {"components": {"own": own}, "reward": {"own": 1.0}}
+    if share is None:
+        planned(config, ANN)
+    else:
+        with pytest.raises(PlanError, match=f"hold {share} % of the weight"):
+            planned(config, ANN)
+
+
+class Mixed(Told):
+    """Questions of several layers; the residual one is sampled three times."""
+
+    audience = "stakeholder"
+
+    def __init__(self, layers: Mapping[str, str]) -> None:
+        super().__init__()
+        self.layers = layers
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return [
+            self.question(view, name, layer=layer, samples=3 if layer == "residual" else 1)
+            for name, layer in self.layers.items()
+        ]

@@ -1,0 +1,164 @@
+"""Whose needs count how much: DecompR's weights, from the task alone."""
+
+from typing import Any
+
+import pytest
+
+from jurygraph.errors import PlanError
+from jurygraph.schema import Constraint, Stakeholder, WeightsConfig
+from tests.graphs.cast import planned, rewarded, said, task, told
+
+PEOPLE = [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile="hates tea")]
+
+
+def constrained(name: str, *restrictiveness: float, soft: tuple[float, ...] = ()) -> Stakeholder:
+    hard = [Constraint(id=f"h{i}", kind="hard", restrictiveness=a) for i, a in enumerate(restrictiveness)]
+    wishes = [Constraint(id=f"s{i}", kind="soft", restrictiveness=a) for i, a in enumerate(soft)]
+    return Stakeholder(id=name, constraints=(*hard, *wishes))
+
+
+def masses(weights: dict[str, Any], **fields: Any) -> dict[str, float]:
+    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": weights}
+    (spec,) = planned(config, task(**fields)).decision.specs
+    return {name: one.total_weight for name, one in spec.inputs.items()}
+
+
+def test_calibrated_weights_follow_difficulty_and_its_terms_stand_in_the_plan() -> None:
+    people = [constrained("ann", 1.0, 2.0, soft=(1.0,)), constrained("bob", soft=(0.5,))]
+    tensions = [{"between": ["bob", "ann"], "strength": 0.5}]
+    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
+    (spec,) = planned(config, task(stakeholders=people, tensions=tensions)).decision.specs
+    pull = {"strength": 0.5, "why": []}
+    assert spec.params["difficulty"] == {
+        "ann": {"hard": 3.0, "soft": 1.0, "conflict": 0.5, "difficulty": 3.75, "tensions": {"bob": pull}},
+        "bob": {"hard": 0.0, "soft": 0.5, "conflict": 0.5, "difficulty": 0.5, "tensions": {"ann": pull}},
+    }
+    assert spec.params["calibration"] == {"gamma": 0.5, "beta": 0.5, "temperature": 2.0}
+    assert spec.inputs["ann"].total_weight == pytest.approx(1 / (1 + 2.718281828459045 ** ((0.5 - 3.75) / 2)))
+
+
+def test_uniform_and_fixed_weights_sum_to_one() -> None:
+    assert masses({"method": "uniform"}, stakeholders=PEOPLE) == {"ann": 0.5, "bob": 0.5}
+    fixed = {"method": "fixed", "fixed": {"ann": 3.0, "bob": 1.0, "elsewhere": 9.0}}
+    assert masses(fixed, stakeholders=PEOPLE) == {"ann": 0.75, "bob": 0.25}
+
+
+def test_a_text_only_profile_cannot_be_calibrated_and_the_error_names_the_remedy() -> None:
+    with pytest.raises(PlanError, match=r"'ann' has a profile in text alone.*constraints.*uniform or fixed"):
+        masses({}, stakeholders=PEOPLE)
+
+
+def test_fixed_weights_must_cover_every_stakeholder() -> None:
+    with pytest.raises(PlanError, match=r"'task'.*no weight for stakeholder 'bob'; add one, or set"):
+        masses({"method": "fixed", "fixed": {"ann": 1.0}}, stakeholders=PEOPLE)
+
+
+def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:
+    people = [constrained("ann", 9.0), constrained("bob")]
+    with pytest.raises(
+        PlanError, match=r"'task': stakeholder 'bob' would get weight 0 .* set a higher weights\.temper"
+    ):
+        masses({"temperature": 0.01}, stakeholders=people)
+    with pytest.raises(PlanError, match="'bob' would get weight 0"):
+        masses({"method": "fixed", "fixed": {"ann": 1e300, "bob": 1e-300}}, stakeholders=PEOPLE)
+
+
+def test_weights_are_not_required_without_questions_about_stakeholders() -> None:
+    assert planned({"evaluators": [told("tone")]}, task(stakeholders=PEOPLE)).decision.specs[0].name == "tone"
+    assert WeightsConfig().method == "calibrated"
+
+
+# Tensions that the constraints show
+
+
+def terms(*people: Stakeholder, tensions: Any = ()) -> dict[str, Any]:
+    config = {"evaluators": [told("kind", audience="stakeholder")]}
+    (spec,) = planned(config, task(stakeholders=list(people), tensions=list(tensions))).decision.specs
+    return spec.params["difficulty"]  # type: ignore[return-value]
+
+
+def wanting(name: str, **check: Any) -> Stakeholder:
+    return Stakeholder(id=name, constraints=(Constraint(id="c", kind="hard", check=check),))
+
+
+SIGHTS = [
+    wanting("ann", count="sights", at_most=6),
+    wanting("bob", count="sights", at_most=3),
+    wanting("eve", text="x"),
+]
+
+
+def test_contradicting_constraints_are_a_conflict_named_in_the_plan() -> None:
+    found = terms(*SIGHTS)
+    assert [found[name]["conflict"] for name in ("ann", "bob", "eve")] == [0.5, 0.5, 0.0]
+    assert found["ann"]["tensions"] == {
+        "bob": {"strength": 0.5, "why": ["c and c: the bounds 3 and 6 of one count differ"]}
+    }
+    assert "tensions" not in found["eve"]
+    assert found["ann"]["difficulty"] == 1.0 + 0.5 * 0.5
+
+
+def test_a_declared_tension_replaces_one_found_in_the_constraints() -> None:
+    found = terms(*SIGHTS, tensions=[{"between": ["bob", "ann"], "strength": 2.0}])
+    assert found["bob"]["conflict"] == 2.0
+    assert found["bob"]["tensions"] == {"ann": {"strength": 2.0, "why": []}}
+
+
+def test_the_order_of_people_and_constraints_changes_no_weight() -> None:
+    one, other = (terms(*people) for people in (SIGHTS, SIGHTS[::-1]))
+    assert one == other
+
+
+# Layers, and caps
+
+
+def utility(scores: dict[str, float], layers: dict[str, float] | None = None, **weights: Any) -> float:
+    """û of one person, whom three evaluators ask: facts, checks of two constraints, and a model of one's own."""
+    hard, soft = Constraint(id="need", kind="hard"), Constraint(id="wish", kind="soft")
+    config = {
+        "evaluators": [
+            told("found", audience="stakeholder", layer="fact"),
+            told("kept", audience="stakeholder", layer="check", subjects=["need", "wish"]),
+        ],
+        "weights": {"method": "uniform", **({"layers": layers} if layers else {}), **weights},
+    }
+    about = task(stakeholders=[Stakeholder(id="ann", constraints=(hard, soft))])
+    (reward,) = rewarded(config, about, said("r", scores))
+    assert reward.value is not None
+    return reward.value
+
+
+SCORES = {"found@ann": 0.6, "kept/need@ann": 1.0, "kept/wish@ann": 0.2}
+
+
+def test_all_questions_weigh_alike_unless_layers_are_given_shares() -> None:
+    assert utility(SCORES) == pytest.approx((0.6 + 1.0 + 0.2) / 3)
+
+
+def test_a_layers_share_is_divided_among_its_questions() -> None:
+    assert utility(SCORES, {"fact": 3.0, "check": 1.0}) == pytest.approx(0.75 * 0.6 + 0.25 * 0.6)
+    assert utility(SCORES | {"found@ann": 0.0}, {"fact": 0.5, "check": 0.5, "model": 9.0}) == pytest.approx(0.3)
+
+
+def test_a_layer_without_a_share_is_refused() -> None:
+    with pytest.raises(
+        PlanError, match=r"weights\.layers gives no share to layer 'check'.*'ann' has questions; add one"
+    ):
+        utility(SCORES, {"fact": 1.0})
+
+
+def test_a_violated_need_caps_the_utility_and_a_violated_wish_does_not() -> None:
+    assert utility(SCORES | {"kept/need@ann": 0.4}) == 0.5 * 0.4
+    assert utility(SCORES | {"kept/need@ann": 0.4}, cap=1.0) == pytest.approx(0.4)
+    assert utility(SCORES | {"kept/wish@ann": 0.0}) == pytest.approx(1.6 / 3)
+
+
+def test_the_rule_of_welfare_is_named_in_the_plan() -> None:
+    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"method": "uniform"}}
+    for welfare, value in (("stakeholders", 0.5), ("egalitarian", 0.1), ("nash", 0.09)):
+        own = {**config, "weights": {"method": "uniform", "welfare": welfare}}
+        about = task(stakeholders=PEOPLE)
+        (spec,) = planned(own, about).decision.specs
+        (reward,) = rewarded(own, about, said("r", {"kind@ann": 0.9, "kind@bob": 0.1}))
+        assert (spec.combiner, reward.value) == (welfare, pytest.approx(value))
+        assert reward.diagnostics["stakeholders"]["least utility"] == 0.1

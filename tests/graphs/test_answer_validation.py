@@ -1,0 +1,340 @@
+"""Whatever user code gives or raises is taken in as a verdict or material: nothing of it stops a run."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+import jurygraph as jg
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.graphs.answer_validation import LONGEST_KIND, LONGEST_SEARCHED, to_failure
+from jurygraph.models.faults import Fault
+from jurygraph.safety.redaction import Redactor
+from jurygraph.schema import Evidence, Failure, Material, RecordedVerdict, Response, Verdict
+from tests.graphs.cast import response, scored, task
+
+HERE = __name__
+Nameless = type("", (RuntimeError,), {})
+
+
+class Untold(Exception):
+    def __str__(self) -> NoReturn:
+        raise SystemExit(3)
+
+
+class Unfloatable(float):
+    def __float__(self) -> NoReturn:
+        raise RuntimeError("no number")
+
+    __le__ = __ge__ = __float__  # type: ignore[assignment]
+
+
+class Classless:
+    @property  # type: ignore[misc]
+    def __class__(self) -> NoReturn:  # type: ignore[override]
+        raise RuntimeError("no class")
+
+
+class Endless(list[float]):
+    def __len__(self) -> NoReturn:
+        raise RuntimeError("no end")
+
+
+ANSWERS: dict[str, Any] = {
+    "huge number": 10**400,
+    "no number": Unfloatable(0.5),
+    "no class": Classless(),
+    "surrogate in a call": Verdict(score=1.0, call="\ud800"),
+    "surrogate in evidence": Verdict.model_construct(status="ok", score=1.0, evidence=({"quote": "\ud800"},)),
+    "off the scale": Verdict.model_construct(status="ok", score=7.0),
+    "not applicable": Verdict(status="not_applicable"),
+    "recorded": RecordedVerdict(score=1.0, gated_by="group-of-one"),
+    "ok and failed": Verdict(score=1.0, failure=Verdict.fail("k", "m").failure),
+    "list for a group": Endless([1.0]),
+    "point for a group": np.array(1.0),
+    "untold": Untold(),
+    "nameless": Nameless("boo"),
+    "surrogate in a message": ValueError("\ud83d"),
+    "long name": type("E" * 600, (RuntimeError,), {})("boo"),
+}
+
+
+class Gives(Evaluator):
+    def __init__(self, what: str, scope: Any = "response") -> None:
+        self.what, self.scope = what, scope
+
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        answer = ANSWERS[self.what]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize("scope", ["response", "group"])
+@pytest.mark.parametrize("what", ANSWERS)
+def test_an_answer_that_is_none_is_a_failed_verdict_that_can_be_written(what: str, scope: str) -> None:
+    use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
+    for trace in scored({"evaluators": [use]}, task(), response("a"), response("b", "another")):
+        (verdict,) = trace.verdicts
+        assert (verdict.status, verdict.failure is not None) == ("failed", True)
+        assert trace.reward.value is None
+        assert type(trace).model_validate_json(trace.model_dump_json()).digest == trace.digest
+
+
+MADE: dict[str, Any] = {
+    "surrogate": Material(name="made", data="\ud800"),
+    "an object": Material.model_construct(name="made", status="ok", data=object()),
+    "no variants": Material.model_construct(name="made", status="ok", variants=5),
+}
+
+
+class Detailed(Verdict):
+    """A user's own kind of verdict, with a field more."""
+
+    detail: str = "none"
+
+
+@pytest.mark.parametrize(
+    ("answer", "score", "met"),
+    [
+        (True, 1.0, True),
+        (np.bool_(False), 0.0, False),
+        (np.float32(0.5), 0.5, None),
+        (0, 0.0, None),
+        (Detailed(score=0.5, met=False), 0.5, False),
+    ],
+)
+def test_an_answer_becomes_a_plain_verdict(
+    answer: Any, score: float, met: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "this", answer)
+    (verdict,) = verdicts_of("this")
+    assert type(verdict) is RecordedVerdict
+    assert (verdict.status, verdict.score, verdict.met) == ("ok", score, met)
+
+
+@pytest.mark.parametrize(
+    ("what", "scope", "message"),
+    [
+        ("off the scale", "response", "score: Input should be less than or equal to 1"),
+        ("surrogate in a call", "response", "it cannot be written as JSON: .*surrogates not allowed"),
+        (
+            "recorded",
+            "response",
+            r"jurygraph records verdicts: return a Verdict\(.*\), not a RecordedVerdict",
+        ),
+        ("not applicable", "response", "not_applicable is for staged screening alone: abstain instead"),
+        ("ok and failed", "response", "a verdict that is ok has no failure"),
+        ("too high", "response", r"a score lies in \[0, 1\], not at 1.0000001"),
+        ("one for all", "group", "expected a sequence of 2 verdicts, one for each response of the group"),
+    ],
+)
+def test_an_answer_that_is_refused_is_malformed_and_says_why(
+    what: str, scope: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "too high", 1.0000001)
+    monkeypatch.setitem(ANSWERS, "one for all", Verdict(score=1.0))
+    for verdict in verdicts_of(what, scope):
+        assert verdict.failure is not None
+        assert (verdict.failure.kind, verdict.failure.cause) == ("malformed", "infrastructure")
+        assert re.match(message, verdict.failure.message)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "reason"),
+    [
+        (Verdict.abstain("cannot tell"), "abstained", "cannot tell"),
+        (Verdict.fail("refused", "a filter refused"), "failed", "a filter refused"),
+        (ZeroDivisionError("boo"), "failed", "boo"),
+    ],
+)
+def test_where_a_group_is_not_judged_every_response_of_it_gets_the_reason(
+    answer: Any, status: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "this", answer)
+    for verdict in verdicts_of("this", "group"):
+        assert verdict.status == status
+        assert verdict.reason.startswith(reason)
+
+
+def verdicts_of(what: str, scope: str = "response") -> list[RecordedVerdict]:
+    """The verdict about each of one response, or of a group of two."""
+    use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
+    group = [response("a"), response("b", "another")] if scope == "group" else [response("a")]
+    return [trace.verdicts[0] for trace in scored({"evaluators": [use]}, task(), *group)]
+
+
+class Makes(Deriver):
+    gives = "made"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def derive(self, inputs: DeriverInput) -> Any:
+        return MADE[self.what]
+
+
+class Needs(Evaluator):
+    needs = ("made",)
+
+    def answer(self, inputs: EvaluatorInput) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_material_that_cannot_be_written_is_failed_material(what: str) -> None:
+    config = {
+        "evaluators": [f"{HERE}:Needs"],
+        "derivers": [{"use": f"{HERE}:Makes", "params": {"what": what}}],
+    }
+    (trace,) = scored(config, task(), response("a"))
+    assert trace.material[0].status == trace.verdicts[0].status == "failed"
+    assert trace.model_dump_json()
+
+
+class Spoils(Evaluator):
+    name = "spoils"
+
+    def answer(self, inputs: EvaluatorInput) -> float:
+        data: Any = inputs.response.data
+        data["list"].append(1)
+        return 1.0
+
+
+def test_changes_of_data_by_an_evaluator_do_not_reach_the_caller() -> None:
+    mine = response("a", list=[])
+    for _ in range(2):
+        scored({"evaluators": [f"{HERE}:Spoils"]}, task(), mine)
+    assert mine.data == {"list": []}
+
+
+TEXT = "Wir treffen uns um 9\u00a0Uhr im Cafe\u0301.\nBring\tbitte Kuchen mit."
+
+
+class Quotes(Evaluator):
+    """Quotes what its params say, where they say it."""
+
+    def __init__(self, evidence: list[dict[str, Any]]) -> None:
+        self.evidence = tuple(Evidence(**one) for one in evidence)
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        return Verdict(score=1.0, evidence=self.evidence)
+
+
+@pytest.mark.parametrize(
+    ("stated", "found"),
+    [
+        ({"quote": "um 9 Uhr im Café"}, ("um 9\u00a0Uhr im Cafe\u0301", 16, 33, True)),
+        ({"quote": "Bring bitte"}, ("Bring\tbitte", 35, 46, True)),
+        ({"quote": "bring bitte"}, ("bring bitte", None, None, False)),
+        ({"quote": "um 9 Uhr", "start": 16, "end": 24}, ("um 9 Uhr", 16, 24, False)),
+        ({"quote": "um 9\u00a0Uhr", "start": 16, "end": 24}, ("um 9\u00a0Uhr", 16, 24, True)),
+        ({"quote": "treffen", "start": 0, "end": 7}, ("treffen", 0, 7, False)),
+        ({"quote": "treffen", "start": 4}, ("treffen", 4, 11, True)),
+        ({"quote": "", "verified": True}, ("", None, None, False)),
+        ({"quote": "Leeds", "source": "a table", "verified": True}, ("Leeds", None, None, True)),
+    ],
+)
+def test_a_quotation_is_verified_only_if_found_verbatim(stated: dict[str, Any], found: Any) -> None:
+    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [stated]}}
+    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=TEXT))
+    (one,) = trace.verdicts[0].evidence
+    assert (one.quote, one.start, one.end, one.verified) == found
+
+
+OUTER = """
+def ask(value):
+    return inner(value)
+
+
+def inner(value):
+    import json
+
+    return json.loads(value)
+"""
+
+
+def raised_by(path: Path, source: str) -> Failure:
+    """The failure of calling `inputs` of a module of this source and path, without the frames of this test."""
+    namespace: dict[str, Any] = {}
+    exec(compile(source, str(path), "exec"), namespace)
+    with pytest.raises(ValueError, match=r"Expecting value|wrong") as caught:
+        namespace["ask"]("no JSON")
+    return to_failure(caught.value.with_traceback(caught.tb.tb_next), Redactor(()))
+
+
+def test_a_failure_names_the_last_line_of_the_users_own_code(tmp_path: Path) -> None:
+    """The library that it called raised, further down."""
+    failure = raised_by(tmp_path / "mine.py", OUTER)
+    assert failure.message.endswith("(mine.py, line 9, in inner)")
+    assert str(tmp_path) not in failure.message
+
+
+@pytest.mark.parametrize("path", ["/usr/lib/site-packages/library.py", "<string>", jg.__file__, json.__file__])
+def test_a_line_of_a_library_or_of_no_file_is_not_named(path: str) -> None:
+    assert raised_by(Path(path), "def ask(value): raise ValueError('wrong')").message == "wrong"
+
+
+def not_a_number() -> ValidationError:
+    with pytest.raises(ValidationError) as caught:
+        Verdict.model_validate({"score": "none"})
+    return caught.value.with_traceback(None)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "kind", "message"),
+    [
+        (ValueError(), "infrastructure", "ValueError", "ValueError"),
+        (Nameless("boo"), "infrastructure", "error", "boo"),
+        (type("E" * 600, (RuntimeError,), {})("boo"), "infrastructure", "E" * LONGEST_KIND, "boo"),
+        (jg.TimeLimitExceeded("late"), "response", "time-limit", "late"),
+        (Fault("refused", "a filter refused"), "response", "refused", "a filter refused"),
+        (Fault("server", "x" * 600), "infrastructure", "server", "x" * 500),
+        (Fault("server", "half \ud83d"), "infrastructure", "server", "half \\ud83d"),
+        (
+            not_a_number(),
+            "infrastructure",
+            "ValidationError",
+            "score: Input should be a valid number",
+        ),
+    ],
+)
+def test_a_failure_has_cause_kind_and_message_of_the_exception(
+    error: Exception, cause: str, kind: str, message: str
+) -> None:
+    failure = to_failure(error, Redactor(()))
+    assert (failure.cause, failure.kind, failure.message) == (cause, kind, message)
+
+
+def test_a_quotation_off_the_limits_is_not_looked_for_and_stays_unverified() -> None:
+    long, short = "word " * 2_001, "word word"
+    quotations = [{"quote": long}, *[{"quote": short}] * 105]
+    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": quotations}}
+    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=long))
+    found = [one.verified for one in trace.verdicts[0].evidence]
+    assert found == [False, *[True] * 99, *[False] * 6]
+    assert [one.quote for one in trace.verdicts[0].evidence] == [long, *[short] * 105]
+
+
+@pytest.mark.parametrize(("letters", "verified"), [(LONGEST_SEARCHED, True), (LONGEST_SEARCHED + 1, False)])
+def test_a_quotation_is_looked_for_up_to_its_greatest_length(letters: int, verified: bool) -> None:
+    text = "word " * (letters // 5) + "end"
+    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [{"quote": text[-letters:]}]}}
+    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=text))
+    assert [one.verified for one in trace.verdicts[0].evidence] == [verified]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (Untold(), "it has no message: SystemExit"),
+        (ValueError("\ud83d is half"), "\\ud83d is half"),
+        (ValueError("x" * 600), "x" * 500),
+    ],
+)
+def test_a_message_is_one_that_can_be_written(error: Exception, message: str) -> None:
+    assert to_failure(error, Redactor(())).message == message

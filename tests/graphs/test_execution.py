@@ -1,0 +1,422 @@
+"""Whatever user code does becomes a verdict, and harms no other; whatever is not an estimate in [0, 1] is no score."""
+
+import asyncio
+import re
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+import jurygraph as jg
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, TaskView, Trace, Verdict
+from tests.graphs.cast import RAISED, Broken, jury, response, scored, task, told, verdict_on
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("not even a message")
+
+
+def invalid(task: TaskView, response: Response) -> Any:
+    class Strict(BaseModel):
+        number: int
+
+    return Strict.model_validate({"number": "none"})
+
+
+class Raises(Evaluator):
+    """Raises what it was told to, from a thread or from a coroutine."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        raise RAISED[self.what](f"no {self.what} for you")
+
+
+class RaisesLater(Raises):
+    async def answer(self, inputs: EvaluatorInput) -> Any:
+        await asyncio.sleep(0)
+        raise RAISED[self.what](f"no {self.what} for you")
+
+
+class RaisesDeriving(Deriver):
+    gives = "nothing"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def derive(self, inputs: DeriverInput) -> Material:
+        raise RAISED[self.what](f"no {self.what} for you")
+
+
+class RaisesDerivingLater(RaisesDeriving):
+    async def derive(self, inputs: DeriverInput) -> Material:
+        await asyncio.sleep(0)
+        raise RAISED[self.what](f"no {self.what} for you")
+
+
+class Unready(Deriver):
+    """Gives what its parameter says instead of material."""
+
+    gives = "nothing"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def derive(self, inputs: DeriverInput) -> Any:
+        return {"none": None, "number": 1.0, "another": Material(name="another", data=1.0)}[self.what]
+
+
+HERE = __name__
+
+
+def beside(*uses: Any, **config: Any) -> list[Trace]:
+    """Two responses, judged by these and by a sibling whose verdicts must not suffer."""
+    evaluators = [{"use": use, "name": f"odd{i}"} if isinstance(use, str) else use for i, use in enumerate(uses)]
+    settings = {"reward": {"tone": 1.0}, "evaluators": [told("tone"), *evaluators], **config}
+    traces = scored(settings, task(), response("a", tone=0.25), response("b", tone=0.75))
+    assert [trace.reward.value for trace in traces] == [0.25, 0.75]
+    return traces
+
+
+# Python itself turns a StopIteration in a coroutine into a RuntimeError.
+@pytest.mark.parametrize("what", sorted(RAISED))
+@pytest.mark.parametrize("use", [f"{HERE}:Raises", f"{HERE}:RaisesLater"])
+def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> None:
+    what = what if use.endswith("Raises") or what != "StopIteration" else "Exception"
+    for trace in beside({"use": use, "name": "odd", "params": {"what": what}}):
+        verdict = verdict_on(trace, "odd")
+        assert (verdict.status, verdict.score, verdict.about) == ("failed", None, trace.response_id)
+        assert verdict.failure is not None
+        timed_out = what == "TimeLimitExceeded"
+        assert verdict.failure.cause == ("response" if timed_out else "infrastructure")
+        assert verdict.failure.kind == ("time-limit" if timed_out else RAISED[what].__name__)
+        assert verdict.failure.message == verdict.reason != ""
+        if what != "CancelledError":  # a cancelled task keeps no message
+            place = r"test_execution\.py, line \d+, in \w+"
+            assert re.fullmatch(rf"no {what} for you \({place}\)", verdict.reason)
+
+
+@pytest.mark.parametrize("use", [f"{HERE}:RaisesDeriving", f"{HERE}:RaisesDerivingLater"])
+@pytest.mark.parametrize("what", sorted(set(RAISED) - {"StopIteration"}))
+def test_every_kind_of_exception_in_a_deriver_is_failed_material(use: str, what: str) -> None:
+    for trace in beside(derivers=[{"use": use, "params": {"what": what}}]):
+        (material,) = trace.material
+        assert (material.name, material.response, material.status) == ("nothing", trace.response_id, "failed")
+        assert material.failure is not None
+        assert material.failure.cause == ("response" if what == "TimeLimitExceeded" else "infrastructure")
+
+
+@pytest.mark.parametrize(("what", "given"), [("none", "NoneType"), ("number", "float"), ("another", "'another'")])
+def test_a_deriver_that_gives_no_such_material_has_failed(what: str, given: str) -> None:
+    for trace in beside(derivers=[{"use": f"{HERE}:Unready", "params": {"what": what}}]):
+        (material,) = trace.material
+        assert material.failure is not None
+        assert material.failure.message.startswith(f"expected material 'nothing', got {given}")
+
+
+async def cancels_itself(task: TaskView, response: Response) -> float:
+    me = asyncio.current_task()
+    assert me is not None
+    me.cancel()
+    await asyncio.sleep(0)
+    return 1.0
+
+
+async def cancels_itself_at_the_last(task: TaskView, response: Response) -> float:
+    me = asyncio.current_task()
+    assert me is not None
+    me.cancel()
+    return 1.0
+
+
+async def swallows_its_own_cancellation(task: TaskView, response: Response) -> float:
+    me = asyncio.current_task()
+    assert me is not None
+    me.cancel()
+    try:
+        await asyncio.sleep(0)
+    except asyncio.CancelledError:
+        return 0.5
+    return 1.0
+
+
+@pytest.mark.parametrize("name", ["cancels_itself", "cancels_itself_at_the_last"])
+def test_a_task_that_cancels_itself_cancels_nothing_else(name: str) -> None:
+    for trace in beside(f"{HERE}.{name}"):
+        failure = verdict_on(trace, "odd0").failure
+        assert failure is not None
+        assert (failure.cause, failure.kind) == ("infrastructure", "CancelledError")
+
+
+def test_an_evaluator_that_swallows_its_own_cancellation_is_scored() -> None:
+    assert [verdict_on(t, "odd0").score for t in beside(f"{HERE}.swallows_its_own_cancellation")] == [0.5, 0.5]
+
+
+def unprintable(task: TaskView, response: Response) -> float:
+    raise Unprintable
+
+
+def long_winded(task: TaskView, response: Response) -> float:
+    raise RuntimeError("x" * 100_000)
+
+
+def test_an_error_without_a_message_or_with_too_much_of_one_is_still_a_verdict() -> None:
+    for trace in beside(f"{HERE}.unprintable", f"{HERE}.long_winded", f"{HERE}.invalid"):
+        assert "no message" in verdict_on(trace, "odd0").reason
+        assert 0 < len(verdict_on(trace, "odd1").reason) < 1000
+        assert "number" in verdict_on(trace, "odd2").reason
+
+
+GIVEN: dict[str, Any] = {
+    "nothing": None,
+    "not a number": float("nan"),
+    "infinity": float("inf"),
+    "too much": 1.5,
+    "too little": -0.1,
+    "a string": "0.5",
+    "a list": [0.5],
+    "complex": 1j,
+    "screened": Verdict(status="not_applicable"),
+    "recorded": RecordedVerdict(score=0.5),
+    "copied": Verdict(score=0.5).model_copy(update={"score": 1.5}),
+    "copied to text": Verdict(score=0.5).model_copy(update={"score": "0.5"}),
+    "scoreless": Verdict.model_construct(status="ok", score=None),
+    "faultless": Verdict.model_construct(status="failed"),
+    "evidence of nothing": Verdict(score=0.5).model_copy(update={"evidence": ("x",)}),
+    "native of nothing": Verdict(score=0.5).model_copy(update={"native": float("nan")}),
+}
+
+
+class Gives(Evaluator):
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        return GIVEN[self.what]
+
+
+class GivesLater(Gives):
+    async def answer(self, inputs: EvaluatorInput) -> Any:
+        return GIVEN[self.what]
+
+
+@pytest.mark.parametrize("use", [f"{HERE}:Gives", f"{HERE}:GivesLater"])
+@pytest.mark.parametrize("what", sorted(GIVEN))
+def test_a_value_that_is_not_an_estimate_is_never_a_score(use: str, what: str) -> None:
+    for trace in beside({"use": use, "name": "odd", "params": {"what": what}}):
+        verdict = verdict_on(trace, "odd")
+        assert (verdict.status, verdict.score) == ("failed", None)
+        assert verdict.failure is not None
+        assert (verdict.failure.cause, verdict.failure.kind) == ("infrastructure", "malformed")
+        assert trace.digest
+
+
+TRUE: dict[str, Any] = {
+    "true": True,
+    "a NumPy boolean": np.bool_(True),
+    "an integer": 1,
+    "a NumPy integer": np.int64(1),
+    "a short float": np.float32(1.0),
+    "a verdict": Verdict(score=1.0),
+}
+
+
+def test_numbers_and_booleans_of_any_make_are_scores() -> None:
+    GIVEN.update(TRUE)
+    for what in TRUE:
+        for trace in beside({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": what}}):
+            verdict = verdict_on(trace, "odd")
+            assert verdict.score == 1.0
+            assert RecordedVerdict.model_validate_json(verdict.model_dump_json()) == verdict
+
+
+def test_computing_a_verdicts_digest_does_not_change_it() -> None:
+    verdict = Verdict(score=0.5)
+    assert verdict.digest
+    GIVEN["digested"] = verdict
+    for trace in beside({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": "digested"}}):
+        assert verdict_on(trace, "odd").score == 0.5
+
+
+class GivesGroup(Evaluator):
+    scope = "group"
+
+    def __init__(self, what: Any) -> None:
+        self.what = what
+
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        return self.what
+
+
+@pytest.mark.parametrize("what", [[0.5], [0.5, 0.5, 0.5], [], 0.5, None, {"a": 0.5, "b": 0.5}])
+def test_a_group_wants_one_verdict_for_each_of_it(what: Any) -> None:
+    for trace in beside({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": what}}):
+        verdict = verdict_on(trace, "odd")
+        assert verdict.status == "failed"
+        assert "2 verdicts" in verdict.reason
+
+
+def test_one_bad_verdict_of_a_group_spoils_no_other() -> None:
+    statuses = [
+        verdict_on(t, "odd").status
+        for t in beside({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": [0.5, "ab"]}})
+    ]
+    assert sorted(statuses) == ["failed", "ok"]
+
+
+def breaks_on_a(task: TaskView, response: Response) -> float:
+    if response.id == "a":
+        raise Broken
+    return 1.0
+
+
+async def breaks_on_a_later(task: TaskView, response: Response) -> float:
+    await asyncio.sleep(0)
+    return breaks_on_a(task, response)
+
+
+@pytest.mark.parametrize("name", ["breaks_on_a", "breaks_on_a_later"])
+def test_one_bad_response_spoils_no_other(name: str) -> None:
+    assert [verdict_on(t, "odd0").status for t in beside(f"{HERE}.{name}")] == ["failed", "ok"]
+
+
+MAIN_THREADS: list[int] = []
+
+
+def notes_its_thread(task: TaskView, response: Response) -> bool:
+    MAIN_THREADS.append(threading.get_ident())
+    return True
+
+
+def test_synchronous_user_code_runs_in_a_thread_of_its_own() -> None:
+    MAIN_THREADS.clear()
+    with jury(f"{HERE}.notes_its_thread") as made:
+        asyncio.run(made.ascore(task(), [response("a")]))
+    assert MAIN_THREADS
+    assert threading.get_ident() not in MAIN_THREADS
+
+
+class Waits(Evaluator):
+    """Waits until it is cancelled, and remembers that it was."""
+
+    began: asyncio.Event
+    cancelled = False
+
+    async def answer(self, inputs: EvaluatorInput) -> float:
+        Waits.began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            Waits.cancelled = True
+            raise
+        return 1.0
+
+
+def test_cancelling_a_score_from_outside_cancels_it() -> None:
+    async def scene() -> None:
+        Waits.began, Waits.cancelled = asyncio.Event(), False
+        with jury(f"{HERE}:Waits") as made:
+            scoring = asyncio.create_task(made.ascore(task(), [response("a")]))
+            await Waits.began.wait()
+            scoring.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await scoring
+
+    asyncio.run(scene())
+    assert Waits.cancelled
+
+
+def interrupts(task: TaskView, response: Response) -> float:
+    raise KeyboardInterrupt
+
+
+async def interrupts_later(task: TaskView, response: Response) -> float:
+    await asyncio.sleep(0)
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["interrupts", "interrupts_later"])
+def test_an_interrupt_passes(name: str) -> None:
+    with jury(f"{HERE}.{name}") as made, pytest.raises(KeyboardInterrupt):
+        asyncio.run(made.ascore(task(), [response("a")]))
+
+
+@pytest.mark.parametrize("name", ["interrupts", "interrupts_later"])
+def test_an_interrupt_passes_to_a_caller_without_a_loop_and_the_jury_goes_on(name: str) -> None:
+    with jury(told("tone"), f"{HERE}.{name}", reward={"tone": 1.0}) as made:
+        with pytest.raises(KeyboardInterrupt):
+            made.score(task(), [response("a", tone=1.0)])
+        assert made.prepare(task()).task_id == "task"
+
+
+class Quotes(Evaluator):
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        text = inputs.response.text
+        quotes: Sequence[tuple[str, int, int]] = [(text[2:4], 2, 4), ("not there", 0, 9), (text, 0, len(text) + 1)]
+        evidence = tuple(Evidence(quote=q, start=s, end=e, verified=True) for q, s, e in quotes)
+        return Verdict(score=1.0, evidence=evidence)
+
+
+def test_evidence_is_verified_at_its_given_position() -> None:
+    (trace,) = scored({"evaluators": [f"{HERE}:Quotes"]}, task(), jg.Response(id="a", text="the text"))
+    (verdict,) = trace.verdicts
+    assert [evidence.verified for evidence in verdict.evidence] == [True, False, True]
+
+
+class SetsField(Evaluator):
+    """Sets a field that jurygraph sets."""
+
+    version = "1"
+
+    def __init__(self, field: str, value: Any) -> None:
+        self.field, self.value = field, value
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        return Verdict.model_validate({"score": 1.0, self.field: self.value})
+
+
+@pytest.mark.parametrize("field", sorted(RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()))
+def test_an_evaluator_that_sets_a_field_of_the_record_fails_and_reads_why(field: str) -> None:
+    (trace,) = scored(
+        {"evaluators": [{"use": f"{HERE}:SetsField", "params": {"field": field, "value": "x"}}]}, task(), response("a")
+    )
+    (verdict,) = trace.verdicts
+    assert (verdict.status, verdict.score) == ("failed", None)
+    assert verdict.reason.startswith(f"{field}: jurygraph sets it when it records the verdict; leave it out")
+
+
+class SetsByCopy(Evaluator):
+    """Sets fields that jurygraph sets, past the validation."""
+
+    version = "1"
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        identity = {"question": "q", "evaluator": "e", "about": "z", "responses": ("z",), "sample": 7}
+        return Verdict(score=1.0).model_copy(update={**identity, "gated_by": "empty-response"})
+
+
+def test_jurygraph_sets_the_identity_of_a_verdict_not_the_evaluator() -> None:
+    (trace,) = scored({"evaluators": [f"{HERE}:SetsByCopy"]}, task(), response("a"))
+    (verdict,) = trace.verdicts
+    name = f"{HERE}.SetsByCopy"
+    assert (verdict.question, verdict.evaluator, verdict.version, verdict.layer) == (name, name, "1", "check")
+    assert (verdict.subject, verdict.stakeholder, verdict.reviewer) == ("SetsByCopy", None, None)
+    assert (verdict.about, verdict.responses, verdict.sample, verdict.gated_by) == ("a", ("a",), 0, None)
+
+
+def test_without_a_model_its_questions_abstain_unasked_and_the_reward_says_how_much_was_judged() -> None:
+    asked = {"layer": "model", "uses_model": True}
+    config = {"evaluators": [told("judge", **asked), told("tone")], "reward": {"judge": 0.25, "tone": 0.75}}
+    (trace,) = scored({**config, "failure": {"min_coverage": 0.5}}, task(), response("a", tone=1.0))
+    verdict = verdict_on(trace, "judge")
+    assert (verdict.status, verdict.layer) == ("abstained", "model")
+    assert verdict.failure is not None
+    assert verdict.failure.kind == "no-model"
+    assert (trace.reward.status, trace.reward.coverage, trace.reward.value) == ("degraded", 0.75, 0.75)
+    assert trace.reward.range == (0.75, 1.0)

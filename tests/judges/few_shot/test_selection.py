@@ -1,0 +1,477 @@
+"""Which examples come first: by their scores, by likeness, or as somebody's own selector says; never by luck."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.example_selectors import BaseExampleSelector
+from rapidfuzz import fuzz
+
+from jurygraph import Jury, Question
+from jurygraph.errors import ConfigError
+from jurygraph.judges.few_shot.example_filter import Example
+from jurygraph.judges.few_shot.selection import Balanced, Selectors, Similar, load_selector, order_examples
+from tests.agents.judging import hearing
+from tests.judges.few_shot.reviewing import (
+    ANY_NUMBER,
+    WITH_EXAMPLES,
+    by_examples,
+    judge,
+    listed,
+    planned,
+    prose,
+    remembered,
+    response,
+    row,
+    rows,
+    scored,
+    shown,
+    task,
+    use,
+    written,
+)
+from tests.models import judging
+from tests.models.server import serving
+
+QUERY = "Write about cats."
+
+
+def examples(*scores: float, texts: Sequence[str] = ()) -> tuple[Example, ...]:
+    """Examples of ann with these scores, and with these texts instead of their own."""
+    changed = [{"text": text} for text in texts] or [{}] * len(scores)
+    said = [row("ann", f"i{n}", score, **more) for n, (score, more) in enumerate(zip(scores, changed, strict=True))]
+    return remembered(said, ANY_NUMBER).examples_of("ann", "quality")
+
+
+def ordered(choice: str, given: Sequence[Example], query: str = QUERY, seed: int = 0) -> list[Example]:
+    return order_examples(load_selector(choice), given, query, seed)
+
+
+some_scores = st.lists(st.integers(0, 5).map(float), max_size=20)
+own_choices = st.sampled_from(["balanced", "similar"])
+seeds = st.integers(0, 2**40)
+
+
+# What both hold to
+
+
+@given(some_scores, own_choices, seeds)
+def test_every_example_comes_once(scores: list[float], choice: str, seed: int) -> None:
+    given = examples(*scores)
+    assert Counter(one.digest for one in ordered(choice, given, seed=seed)) == Counter(one.digest for one in given)
+
+
+@given(some_scores, own_choices, seeds, st.randoms(use_true_random=False))
+def test_the_order_in_which_they_are_given_changes_nothing(
+    scores: list[float], choice: str, seed: int, random: Any
+) -> None:
+    given = examples(*scores)
+    turned = list(given)
+    random.shuffle(turned)
+    assert ordered(choice, turned, seed=seed) == ordered(choice, given, seed=seed)
+
+
+@pytest.mark.parametrize("choice", ["balanced", "similar"])
+def test_equals_are_drawn_by_the_seed(choice: str) -> None:
+    given = examples(*[3.0] * 6)
+    firsts = [ordered(choice, given, query="", seed=seed)[0].item for seed in range(30)]
+    assert set(firsts) == {f"i{n}" for n in range(6)}
+    assert firsts == [ordered(choice, given, query="", seed=seed)[0].item for seed in range(30)]
+
+
+def test_a_seed_draws_the_same_on_every_machine() -> None:
+    given = examples(1, 1, 2, 2, 3, 3)
+    found = [" ".join(one.item for one in ordered("balanced", given, seed=seed)) for seed in (0, 1)]
+    assert found == ["i1 i3 i4 i0 i2 i5", "i2 i1 i4 i3 i0 i5"]
+
+
+# Balanced
+
+
+@given(some_scores, seeds)
+def test_balanced_takes_no_score_twice_while_another_is_left(scores: list[float], seed: int) -> None:
+    found = [one.score for one in ordered("balanced", examples(*scores), seed=seed)]
+    total = Counter(scores)
+    for end in range(len(found) + 1):
+        taken = Counter(found[:end])
+        most = max(taken.values(), default=0)
+        assert all(taken[score] >= min(total[score], most - 1) for score in total)
+
+
+@given(some_scores, seeds)
+def test_so_the_first_ones_cover_the_scale(scores: list[float], seed: int) -> None:
+    found = [one.score for one in ordered("balanced", examples(*scores), seed=seed)]
+    different = len(set(scores))
+    assert sorted(found[:different]) == sorted(set(scores))
+
+
+@given(some_scores, seeds, st.text(max_size=20))
+def test_balanced_asks_nothing_of_the_query(scores: list[float], seed: int, query: str) -> None:
+    given = examples(*scores)
+    assert ordered("balanced", given, query, seed) == ordered("balanced", given, "", seed)
+
+
+def test_one_score_given_often_does_not_crowd_out_the_others() -> None:
+    given = examples(*[4.0] * 40, 1.0, 5.0)
+    for seed in range(20):
+        assert sorted(one.score for one in ordered("balanced", given, seed=seed)[:3]) == [1.0, 4.0, 5.0]
+
+
+# Similar
+
+
+@given(st.lists(st.integers(0, 30).map(prose), max_size=12), st.integers(0, 30), seeds)
+def test_similar_falls_in_likeness_to_the_query(texts: list[str], place: int, seed: int) -> None:
+    query = " ".join(prose(place).split()[:6])
+    found = ordered("similar", examples(*range(len(texts)), texts=texts), query, seed)
+    likeness = [fuzz.token_set_ratio(query, one.text) for one in found]
+    assert likeness == sorted(likeness, reverse=True)
+
+
+def test_similarity_is_measured_to_the_query_of_the_task() -> None:
+    said = ["Boats on the river.", "All about cats and what they eat.", "How to mend a bicycle at home."]
+    found = {query: ordered("similar", examples(1, 2, 3, texts=said), query)[0].item for query in ("cats", "bicycle")}
+    assert found == {"cats": "i1", "bicycle": "i2"}
+
+
+def test_the_query_of_a_chat_contains_all_its_messages() -> None:
+    said = [row("ann", "x", 1, text="Boats on the river."), row("ann", "y", 2, text="All about cats and dogs.")]
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "cats and dogs"}]
+    others = rows({"bob": (1, 2, 3)})
+    (question,) = planned(judge("personalized", said + others, choice="similar"), task("ann", query=chat))
+    assert [item for _, item, _ in listed(question)] == ["y", "x"]
+
+
+@pytest.mark.parametrize("made", [Balanced, Similar])
+def test_selectors_are_langchains_and_take_one_more(made: Any) -> None:
+    selector = made([], 0)
+    assert isinstance(selector, BaseExampleSelector)
+    given = [{**one.model_dump(), "digest": one.digest} for one in examples(1, 2)]
+    for one in given:
+        selector.add_example(one)
+    assert selector.select_examples({"query": QUERY}) == made(given, 0).select_examples({"query": QUERY})
+
+
+# One's own
+
+
+class HighestFirst(BaseExampleSelector):
+    """Takes high scores first, at most `most` examples."""
+
+    most = 100
+
+    def __init__(self, examples: Sequence[dict[str, Any]], seed: int) -> None:
+        self.given, self.seed = list(examples), seed
+
+    def add_example(self, example: dict[str, Any]) -> None:
+        self.given.append(example)
+
+    def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
+        assert input_variables == {"query": QUERY}
+        return sorted(self.given, key=lambda example: -example["score"])[: self.most]
+
+
+class TwoHighest(HighestFirst):
+    most = 2
+
+
+def own(selectors: Any) -> str:
+    return f"{__name__}.{selectors.__name__}"
+
+
+def test_a_custom_selector_is_named_by_its_path_and_gets_the_seed() -> None:
+    said = rows({"ann": (1, 5, 3, 4), "bob": (2, 2, 2, 2)})
+    (question,) = planned(judge("personalized", said, choice=own(HighestFirst), shots=2), task("ann"))
+    assert [score for *_, score in listed(question)] == [5.0, 4.0, 3.0, 1.0]
+    made = load_selector(own(HighestFirst))([], 7)
+    assert isinstance(made, HighestFirst)
+    assert made.seed == 7
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_a_selector_that_takes_few_leaves_equally_few_to_both(kind: str) -> None:
+    said = rows({"ann": (1, 5, 3, 4), "bob": (2, 1, 4, 3)})
+    (question,) = planned(judge(kind, said, choice=own(TwoHighest), shots=3), task("ann"))
+    assert question.params["count"] == 2
+    assert [score for *_, score in listed(question)] == ([5.0, 4.0] if kind == "personalized" else [4.0, 3.0])
+
+
+# Selectors that misbehave
+
+
+class Told(HighestFirst):
+    """Gives what a test says."""
+
+    def select_examples(self, input_variables: dict[str, str]) -> Any:
+        return self.answer(self.given)
+
+    def answer(self, given: list[dict[str, Any]]) -> Any:
+        raise NotImplementedError
+
+
+class Twice(Told):
+    def answer(self, given: list[dict[str, Any]]) -> Any:
+        return [given[0], given[0]]
+
+
+class Invented(Told):
+    def answer(self, given: list[dict[str, Any]]) -> Any:
+        return [{**given[0], "digest": "f" * 64}]
+
+
+class WithoutDigests(Told):
+    def answer(self, given: list[dict[str, Any]]) -> Any:
+        return [{"text": one["text"]} for one in given]
+
+
+class Texts(Told):
+    def answer(self, given: list[dict[str, Any]]) -> Any:
+        return [one["text"] for one in given]
+
+
+class Nothing(Told):
+    def answer(self, given: list[dict[str, Any]]) -> Any:
+        return None
+
+
+class Changed(Told):
+    """Gives other scores than those that were given."""
+
+    def answer(self, given: list[dict[str, Any]]) -> Any:
+        return [{**one, "score": 5.0, "text": "changed"} for one in given]
+
+
+class Raises(Told):
+    def answer(self, given: list[dict[str, Any]]) -> Any:
+        raise KeyError("metadata")
+
+
+def raises(examples: Sequence[dict[str, Any]], seed: int) -> Any:
+    raise ZeroDivisionError("division by zero")
+
+
+def no_selector(examples: Sequence[dict[str, Any]], seed: int) -> Any:
+    return examples
+
+
+def too_few_arguments(examples: Sequence[dict[str, Any]]) -> Any:
+    return Balanced(examples, 0)
+
+
+@pytest.mark.parametrize("selectors", [Twice, Invented, WithoutDigests, Texts, Nothing])
+def test_an_unknown_or_repeated_name_is_refused(selectors: Selectors) -> None:
+    with pytest.raises(ConfigError, match=r"^choice: "):
+        planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
+
+
+@pytest.mark.parametrize("selectors", [no_selector, too_few_arguments])
+def test_an_invalid_selector_is_refused(selectors: Any) -> None:
+    with pytest.raises(ConfigError, match=r"^choice: "):
+        planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
+
+
+@pytest.mark.parametrize(("selectors", "said"), [(Raises, "KeyError: 'metadata'"), (raises, "ZeroDivisionError: div")])
+def test_an_exception_of_a_selector_is_reported_with_its_name(selectors: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^choice: the selector failed: {said}"):
+        planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
+
+
+def test_an_exception_on_import_is_reported_with_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "broken_selectors.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"^choice: 'broken_selectors.Mine' cannot be found \(division by zero\)"):
+        judge("personalized", choice="broken_selectors.Mine")
+
+
+def test_an_example_changed_by_a_selector_is_not_shown() -> None:
+    said = rows({"ann": (1, 2), "bob": (3, 4)})
+    (question,) = planned(judge("personalized", said, choice=own(Changed)), task("ann"))
+    assert sorted(listed(question)) == [("ann", "i0", 1.0), ("ann", "i1", 2.0)]
+
+
+MISNAMED = {
+    "blanced": "'blanced'; name balanced, similar, or a callable as package.module.name",
+    "": "''; name balanced, similar",
+    "jurygraph.no_such.thing": "'jurygraph.no_such.thing' cannot be found",
+    "jurygraph.judges.few_shot.selection.Absent": "'jurygraph.judges.few_shot.selection.Absent' cannot be found",
+    "jurygraph.judges.few_shot.shown_examples.MIN_SIMILARITY": "shown_examples.MIN_SIMILARITY'; name balanced",
+    ".relative": "name balanced, similar",
+}
+
+
+@pytest.mark.parametrize(("choice", "said"), MISNAMED.items(), ids=lambda value: value[:20])
+def test_a_name_of_no_selector_is_refused_when_the_judge_is_made(choice: str, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        judge("personalized", choice=choice)
+    assert str(refused.value).startswith("choice: ")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("shots", -1), ("shots", 2.0), ("shots", True), ("seed", -1), ("seed", "1")]
+)
+def test_counts_and_seeds_are_whole_numbers(name: str, value: Any) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is a whole number from 0 on, not {value!r}"):
+        judge("aggregate", **{name: value})
+
+
+@pytest.mark.parametrize("kind", ["zero-shot", *WITH_EXAMPLES])
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"choice": 3}, "choice is text, such as balanced, not 3"),
+        ({"choice": None}, "choice is text"),
+        ({"history": ["a.csv"]}, r"history is text, the name of a file, not \['a.csv'\]"),
+        ({"texts": 7}, "texts is text, the name of a file, not 7"),
+        ({"columns": "who"}, "columns is a mapping of text to text, such as {reviewer: who}, not 'who'"),
+        ({"columns": {"reviewer": 3}}, "columns is a mapping of text to text"),
+    ],
+)
+def test_an_unknown_name_is_refused_when_the_judge_is_created(kind: str, params: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Jury.from_config({"evaluators": [use(kind, **params)]})
+
+
+# What the plan freezes
+
+
+def frozen(kind: str, said: Sequence[Any], shots: int, **params: Any) -> Question:
+    (question,) = planned(judge(kind, said, shots=shots, dimensions=ANY_NUMBER, **params), task("ann"))
+    return question
+
+
+sizes = st.integers(0, 12)
+
+
+@given(sizes, sizes, st.integers(1, 6), own_choices, st.integers(0, 3))
+def test_both_judges_show_equally_many_and_have_spares_of_their_own(
+    own: int, others: int, shots: int, choice: str, seed: int
+) -> None:
+    said = rows({"ann": range(own), "bob": range(others)})
+    found = [frozen(kind, said or rows({"eve": (1,)}), shots, choice=choice, seed=seed) for kind in WITH_EXAMPLES]
+    count = min(shots, own, others)
+    most = count + max(count, 3)
+    assert [one.params["count"] for one in found] == [count, count]
+    assert [len(listed(one)) for one in found] == [min(most, others or not own), min(most, own)]
+    assert [found[0].params[pool] for pool in ("own", "others")] == [
+        found[1].params[pool] for pool in ("own", "others")
+    ]
+    assert {who for who, *_ in listed(found[1])} <= {"ann"}
+    assert "ann" not in {who for who, *_ in listed(found[0])}
+
+
+def test_candidates_are_the_first_of_the_order_and_known_by_their_digests() -> None:
+    said = rows({"ann": (1, 2, 3, 4, 5, 4, 3, 2, 1, 0), "bob": range(10)})
+    question = frozen("personalized", said, 2, seed=5)
+    first = ordered("balanced", remembered(said, ANY_NUMBER).examples_of("ann", "quality"), task().query, 5)[:5]  # type: ignore[arg-type]
+    draws: Any = question.params["own"]
+    (stated,) = draws
+    assert [one["fingerprint"] for one in stated] == [one.digest for one in first]
+    assert all(one.keys() == {"item", "reviewer", "score", "fingerprint"} for one in stated)  # and no text
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_each_sample_is_drawn_by_the_next_seed(kind: str) -> None:
+    said = rows({"ann": (1, 2, 3, 4, 5, 4, 3, 2, 1, 0), "bob": range(10)})
+    sampled = frozen(kind, said, 2, seed=4, samples=3)
+    assert sampled.samples == 3
+    draws = [listed(sampled, sample=sample) for sample in range(3)]
+    assert draws == [listed(frozen(kind, said, 2, seed=4 + sample)) for sample in range(3)]
+    assert len({str(draw) for draw in draws}) == 3
+
+
+def test_each_sample_is_shown_its_own_draw(tmp_path: Path) -> None:
+    said = rows({"ann": range(10), "bob": range(10)})
+    stated = {"history": written(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER, "samples": 2}
+    (trace,), bodies = scored(by_examples(), use("personalized", **stated), task("ann"))
+    draws = [[one.item for one in verdict.examples] for verdict in trace.verdicts]
+    assert [verdict.sample for verdict in trace.verdicts] == [0, 1]
+    assert draws[0] != draws[1]
+    assert len(bodies) == 2
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
+    known = {"history": written(tmp_path, rows({"ann": range(10), "bob": range(10)}))}
+    said = "`samples` of the evaluator is 3, and examples are drawn for 2; write params.samples instead"
+    with pytest.raises(ConfigError, match=said):
+        scored(by_examples(), use(kind, **known, samples=2) | {"samples": 3}, task("ann"))
+    (question,) = planned(judge(kind, rows({"ann": (1,), "bob": (2,)}), samples=2), task("ann"))
+    made = judge(kind, rows({"ann": (1,), "bob": (2,)}))
+    for samples in (1, 2):
+        made.check(question.model_copy(update={"samples": samples}))
+    with pytest.raises(ConfigError, match=said):
+        made.check(question.model_copy(update={"samples": 3}))
+
+
+@pytest.mark.parametrize("kind", ["zero-shot", "aggregate", "personalized"])
+def test_without_examples_any_number_of_samples_is_allowed(kind: str) -> None:
+    (trace,), _ = scored(by_examples(), use(kind, shots=0) | {"samples": 3}, task("ann"))
+    assert len(trace.verdicts) == 3
+
+
+def test_the_order_of_the_file_changes_no_plan() -> None:
+    said = rows({"ann": (1, 2, 3, 4, 5), "bob": (5, 4, 3, 2, 1), "cyd": (2, 2, 2)})
+    for kind in WITH_EXAMPLES:
+        assert frozen(kind, said, 3) == frozen(kind, said[::-1], 3)
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_a_question_is_another_where_something_else_may_be_dropped(kind: str) -> None:
+    said = rows({"ann": (1, 2, 3), "bob": (5, 4, 3)})
+    related = row("zoe", "i0", 99, group="g")
+    assert frozen(kind, said, 2).params["relations"] != frozen(kind, [*said, related], 2).params["relations"]
+    scored_anew = [{**one, "score": 1} for one in said]
+    assert frozen(kind, said, 2).params["relations"] == frozen(kind, scored_anew, 2).params["relations"]
+
+
+def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:
+    said = rows({"ann": (1, 2, 3, 4, 5), "bob": (1, 2, 3, 4, 5)})
+    question = frozen("personalized", said, 2)
+    items = [item for _, item, _ in listed(question)]
+    stated = {"history": written(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER}
+    first = response(text=next(one["text"] for one in said if one["item"] == items[0]))
+    (trace,), (body,) = scored(by_examples(), use("personalized", **stated), task("ann"), first)
+    assert [(one.item, one.dropped is None) for one in trace.verdicts[0].examples] == [
+        (items[0], False),
+        (items[1], True),
+        (items[2], True),
+    ]
+    assert len(shown(body)) == 2
+
+
+def test_where_too_few_are_left_fewer_are_shown_and_where_none_is_the_judge_abstains(tmp_path: Path) -> None:
+    text = "We take the small ferry to the island before noon."
+    near = [row(who, f"{who}{n}", n, text=f"{text}{'!' * n}") for who in ("ann", "bob") for n in range(4)]
+    for more, count in (([], 0), (rows({"ann": (9,), "bob": (9,)}), 1)):
+        stated = {"history": written(tmp_path, [*near, *more]), "shots": 4, "dimensions": ANY_NUMBER}
+        (trace,), bodies = scored(by_examples(), use("personalized", **stated), task("ann"), response(text))
+        (verdict,) = trace.verdicts
+        assert [len(shown(body)) for body in bodies] == ([count] if count else [])
+        assert verdict.status == ("ok" if count else "abstained")
+        if not count:
+            assert verdict.reason == "no rating of 'quality' can be shown for reviewer 'ann'; 4 were dropped"
+        assert sum(one.dropped is not None for one in verdict.examples) == 4
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_a_plan_shows_its_frozen_examples_after_the_history_has_grown(tmp_path: Path, kind: str) -> None:
+    said = rows({"ann": (1, 1, 1), "bob": (1, 1, 1)})
+    with serving(by_examples()) as server:
+        config = {**judging.config(server.url, cache=False), "evaluators": [use(kind, history="", shots=3)]}
+        config["evaluators"][0]["params"]["history"] = written(tmp_path, said)
+        with Jury.from_config(config) as jury:
+            plan = jury.prepare(task("ann"))
+        written(tmp_path, said + [row(who, f"new{n}", 5) for who in ("ann", "bob") for n in range(9)])
+        with Jury.from_config(config) as jury:
+            assert jury.prepare(task("ann")).digest != plan.digest
+            jury.score(task("ann"), [response()], plan)
+        (seen,) = server.requests
+    assert [score for _, score in shown(seen.body)] == [1.0, 1.0, 1.0]
+    assert hearing.user(seen.body).count("The score of") == 3
+    assert json.loads(plan.model_dump_json())["survey"]["questions"][0]["params"]["count"] == 3

@@ -1,0 +1,199 @@
+"""The judge of pairs: what it asks, what a verdict says, and on which quotations it rests."""
+
+import json
+from typing import Any
+
+import pytest
+
+from jurygraph import ConfigError, Response, Task
+from jurygraph.agents.registry import load_evaluator
+from jurygraph.prompts import RenderOptions, load_prompt
+from jurygraph.schema import EvaluatorUse, RecordedVerdict
+from tests.judges.pairwise.comparing import (
+    LONGER,
+    as_they_stand,
+    judging_by,
+    longest,
+    reply,
+    responses,
+    scored,
+    shown_in,
+    stating,
+)
+from tests.models.server import Answer, said
+
+TWO = responses("Dear Ann", "Dear Ann, come at nine")
+
+
+def verdicts(traces: Any) -> dict[tuple[str, ...], RecordedVerdict]:
+    """All verdicts, by whom they were shown."""
+    return {verdict.responses: verdict for trace in traces for verdict in trace.verdicts}
+
+
+def test_every_pair_is_judged_in_both_orders() -> None:
+    traces, bodies = scored(judging_by(longest))
+    texts = {one.text: one.id for one in LONGER}
+    asked = sorted("".join(texts[text] for text in shown_in(body).values()) for body in bodies)
+    assert asked == ["ab", "ac", "ba", "bc", "ca", "cb"]
+    assert sorted(verdicts(traces)) == [tuple(pair) for pair in asked]
+
+
+def test_a_verdict_is_shown_from_the_side_of_the_first_response() -> None:
+    traces, _ = scored(judging_by(longest), TWO)
+    found = verdicts(traces)
+    one, other = found["a", "b"], found["b", "a"]
+    assert (one.about, one.score, one.met, one.native) == ("a", 0.0, False, "second")
+    assert (other.about, other.score, other.met, other.native) == ("b", 1.0, True, "first")
+    assert {one.layer, other.layer} == {"model"}
+    assert one.call is not None
+
+
+def test_a_tie_is_half_for_both_and_needs_no_quotation() -> None:
+    traces, bodies = scored(stating(preferred="tie", quotes=[]), TWO)
+    assert {(one.score, one.native, one.evidence) for one in verdicts(traces).values()} == {(0.5, "tie", ())}
+    assert len(bodies) == 2
+
+
+# What is asked
+
+
+def test_the_prompt_shows_both_responses_before_the_criterion() -> None:
+    _, bodies = scored(judging_by(longest), TWO, criterion="Which one is kinder?")
+    (first, second) = sorted((str(body["messages"][1]["content"]) for body in bodies), key=len)
+    for text in (first, second):
+        places = [text.index(part) for part in ("Write a letter.", "# Response A", "# Response B", "is kinder?")]
+        assert places == sorted(places)
+    assert bodies[0]["messages"][0] == bodies[1]["messages"][0]
+
+
+def test_without_a_reminder_the_criterion_comes_first() -> None:
+    _, bodies = scored(judging_by(longest), TWO, safety={"reminder": False}, criterion="Which one is kinder?")
+    assert all(
+        body["messages"][1]["content"].index("kinder?") < body["messages"][1]["content"].index("# Response A")
+        for body in bodies
+    )
+
+
+def test_a_reference_is_shown_where_the_task_has_one() -> None:
+    task = Task(id="letter", query="Write.", reference="Dear Ann, …")
+    for shown in (task, Task(id="letter", query="Write.")):
+        _, bodies = scored(judging_by(longest), TWO, task=shown)
+        assert ("# A reference" in bodies[0]["messages"][1]["content"]) == (shown.reference is not None)
+
+
+def test_a_criterion_makes_another_question() -> None:
+    told = {scored(judging_by(longest), TWO, criterion=one)[0][0].plan_digest for one in ("Kinder?", "Shorter?")}
+    assert len(told) == 2
+
+
+def test_a_compact_profile_asks_for_the_preference_alone() -> None:
+    traces, bodies = scored(judging_by(longest), TWO, profile="compact")
+    assert {tuple(body["response_format"]["json_schema"]["schema"]["properties"]) for body in bodies} == {
+        ("preferred",)
+    }
+    assert [one.reward.value for one in traces] == [0.0, 1.0]
+    assert {(one.reason, one.evidence) for one in verdicts(traces).values()} == {("", ())}
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"criterion": " "}, "pairwise: criterion is a sentence that says what is compared, not ' '"),
+        ({"criterion": 3}, "criterion is a sentence"),
+        ({"profile": "short"}, "pairwise: profile is one of full, compact, not 'short'"),
+    ],
+)
+def test_params_that_mean_nothing_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_evaluator(EvaluatorUse(use="pairwise", params=params))
+
+
+def test_its_version_names_the_words_that_it_asks_with() -> None:
+    pair, comparison = load_prompt("pair"), load_prompt("comparison")
+    known = load_evaluator(EvaluatorUse(use="pairwise")).version
+    assert known == f"1 prompt {pair.version} in comparison {comparison.version}"
+
+
+@pytest.mark.parametrize("compact", [True, False])
+@pytest.mark.parametrize("fence", [True, False])
+def test_the_system_message_depends_only_on_the_fence(fence: bool, compact: bool) -> None:
+    shown: dict[str, Any] = {"query": "q", "reference": None, "criterion": "better?", "compact": compact}
+    told = [
+        load_prompt("pair").render(RenderOptions(fence), responses=({"name": "A", "text": text},), **shown).messages[0]
+        for text in ("one", "other")
+    ]
+    assert told[0] == told[1]
+    assert ("between two marks" in told[0].content) == fence
+
+
+# On what it rests
+
+
+def test_a_quotation_is_evidence_for_the_response_that_contains_it() -> None:
+    group = responses("Dear Ann, come", "Dear Ann, come at nine")
+    traces, _ = scored(stating(quotes=["come at nine", "Dear Ann, come"]), group)
+    of_b = verdicts(traces)["b", "a"].evidence
+    assert [(one.source, one.quote, one.start, one.end) for one in of_b] == [
+        ("response", "come at nine", 10, 22),
+        ("response", "Dear Ann, come", 0, 14),
+        ("opponent", "Dear Ann, come", 0, 14),
+    ]
+    assert [one.source for one in verdicts(traces)["a", "b"].evidence] == ["response", "opponent", "opponent"]
+    assert all(one.verified for verdict in verdicts(traces).values() for one in verdict.evidence)
+
+
+def test_an_invented_quotation_fails_after_one_repair() -> None:
+    traces, bodies = scored(stating(quotes=["never written"]), TWO)
+    found = verdicts(traces)["a", "b"]
+    assert (found.status, found.score, found.evidence) == ("failed", None, ())
+    assert found.failure is not None
+    assert (found.failure.cause, found.failure.kind) == ("response", "unsupported")
+    assert "and quotes 'never written' (in no response, too short, or cut within a word" in found.failure.message
+    assert len(bodies) == 4
+    assert "a response is preferred, and quotes 'never written'" in bodies[-1]["messages"][-1]["content"]
+
+
+def test_nor_is_anything_preferred_without_a_quotation() -> None:
+    traces, _ = scored(stating(quotes=[]), TWO)
+    failures = [one.failure for one in verdicts(traces).values()]
+    assert [one.message for one in failures if one] == [
+        "the judge prefers a response, and nothing is quoted for it"
+    ] * 2
+    assert [trace.reward.value for trace in traces] == [None, None]
+
+
+def test_a_reply_that_is_mended_counts() -> None:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        mended = len(body["messages"]) > 2
+        return said(json.dumps(reply(body, longest) | ({} if mended else {"quotes": ["never written"]})))
+
+    traces, bodies = scored(script, TWO)
+    assert [trace.reward.value for trace in traces] == [0.0, 1.0]
+    assert len(bodies) == 4
+
+
+def test_one_verified_quotation_is_enough_and_the_others_are_reported_as_lost() -> None:
+    traces, bodies = scored(stating(quotes=["come at nine", "never written"]), TWO)
+    found = verdicts(traces)["b", "a"]
+    assert (found.score, [one.quote for one in found.evidence]) == (1.0, ["come at nine"])
+    assert found.reason.startswith("so it is [lost: 'never written' (in no response")
+    assert len(bodies) == 2
+
+
+def test_a_preference_needs_no_quotation_if_evidence_is_disabled() -> None:
+    traces, bodies = scored(stating(quotes=[]), TWO, safety={"evidence": False})
+    assert [trace.reward.value for trace in traces] == [0.0, 1.0]
+    assert len(bodies) == 2
+
+
+def test_a_letter_that_is_none_is_no_reply() -> None:
+    traces, bodies = scored(stating(preferred="C"), TWO)
+    assert {one.failure.kind for one in verdicts(traces).values() if one.failure} == {"malformed"}
+    assert len(bodies) == 4
+
+
+def test_equal_texts_are_a_tie_whatever_the_judge_says() -> None:
+    for order in (longest, as_they_stand):
+        traces, bodies = scored(judging_by(order), [Response(id=name, text="Dear Ann, come") for name in "ab"])
+        assert [trace.reward.value for trace in traces] == [0.5, 0.5]
+        assert len(bodies) == 1  # the two requests are one

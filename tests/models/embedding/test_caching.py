@@ -1,0 +1,140 @@
+"""Many texts, each embedded once, and none at another's cost."""
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.models.embedding.caching import CachingEmbedder
+from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, normalize_vectors
+from jurygraph.models.faults import Fault
+from tests.models.embedding.server import vector
+
+
+class Counting(Embedder):
+    """Counts letters, as the test server does, and what it is asked; `faults` are those of some texts."""
+
+    name = version = "counting"
+
+    def __init__(self, **faults: str) -> None:
+        self.asked: list[list[str]] = []
+        self.faults = faults
+        self.closed = 0
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        self.asked.append(list(texts))
+        for text in texts:
+            if text in self.faults:
+                raise Fault(self.faults[text], f"{text}!")
+        return normalize_vectors([vector(text) for text in texts], len(texts), self.name)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def embedded(remembering: CachingEmbedder, *texts: str) -> list[Floats | Fault]:
+    return asyncio.run(remembering.embed(texts))
+
+
+def test_a_text_is_embedded_once() -> None:
+    counting = Counting()
+    remembering = CachingEmbedder(counting)
+    first = embedded(remembering, "tea", "sea", "tea")
+    again = embedded(remembering, "sea", "eat", "tea")
+    assert counting.asked == [["tea", "sea"], ["eat"]]
+    assert [np.asarray(one).tolist() for one in (first[0], first[1])] == [
+        np.asarray(one).tolist() for one in (again[2], again[0])
+    ]
+
+
+def test_many_texts_are_requested_in_batches() -> None:
+    counting = Counting()
+    embedded(CachingEmbedder(counting), *(f"text {n}" for n in range(2 * BATCH_SIZE + 1)))
+    assert [len(batch) for batch in counting.asked] == [BATCH_SIZE, BATCH_SIZE, 1]
+
+
+def test_those_used_longest_ago_are_forgotten_first() -> None:
+    counting = Counting()
+    remembering = CachingEmbedder(counting, most=2)
+    for text in ("a", "b", "a", "c", "a", "b"):
+        embedded(remembering, text)
+    assert counting.asked == [["a"], ["b"], ["c"], ["b"]]
+
+
+def test_an_overlong_text_fails_alone_and_is_requested_again() -> None:
+    counting = Counting(long="overflowed")
+    remembering = CachingEmbedder(counting)
+    for _ in range(2):
+        a, long, b = embedded(remembering, "a", "long", "t")
+        assert isinstance(long, Fault)
+        assert (long.kind, long.cause) == ("overflowed", "response")
+        assert not isinstance(a, Fault)
+        assert not isinstance(b, Fault)
+    assert counting.asked == [["a", "long", "t"], ["a"], ["long"], ["t"], ["long"]]
+
+
+def test_an_internal_failure_fails_the_whole_batch_and_is_not_cached() -> None:
+    counting = Counting(t="connection")
+    remembering = CachingEmbedder(counting)
+    faults = embedded(remembering, "a", "t")
+    assert [one.kind for one in faults if isinstance(one, Fault)] == ["connection", "connection"]
+    counting.faults = {}
+    assert not any(isinstance(one, Fault) for one in embedded(remembering, "a", "t"))
+
+
+def test_it_forgets_when_it_is_closed() -> None:
+    counting = Counting()
+    remembering = CachingEmbedder(counting)
+    embedded(remembering, "a")
+    remembering.close()
+    embedded(remembering, "a")
+    assert (counting.asked, counting.closed) == ([["a"], ["a"]], 1)
+
+
+@given(st.lists(st.lists(st.sampled_from("aeion"), max_size=6), max_size=6), st.integers(1, 5))
+def test_caching_does_not_change_results(asked: list[list[str]], most: int) -> None:
+    remembering = CachingEmbedder(Counting(), most)
+    for texts in asked:
+        found = embedded(remembering, *texts)
+        for text, one in zip(texts, found, strict=True):
+            assert np.asarray(one).tolist() == normalize_vectors([vector(text)], 1, "counting")[0].tolist()
+
+
+class Lengthening(Embedder):
+    """Gives vectors that are longer by one from request to request; all of zeros where a text is `nothing`."""
+
+    name = version = "lengthening"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        self.asked += 1
+        return np.array([[float(text != "nothing")] * self.asked for text in texts])
+
+
+def test_vectors_of_another_length_are_a_fault_that_names_both() -> None:
+    remembering = CachingEmbedder(Lengthening())
+    assert not isinstance(embedded(remembering, "a")[0], Fault)
+    known, other = embedded(remembering, "a", "b")
+    assert not isinstance(known, Fault)
+    assert isinstance(other, Fault)
+    assert (other.kind, other.cause) == ("unreadable", "infrastructure")
+    assert str(other) == "lengthening: its vectors have 2 numbers now, and had 1 before"
+
+
+def test_a_closed_model_may_come_back_with_vectors_of_another_length() -> None:
+    remembering = CachingEmbedder(Lengthening())
+    embedded(remembering, "a")
+    remembering.close()
+    assert not isinstance(embedded(remembering, "a")[0], Fault)
+
+
+def test_a_vector_of_nothing_for_a_text_that_says_something_is_a_fault_of_that_text_alone() -> None:
+    tea, nothing = embedded(CachingEmbedder(Lengthening()), "tea", "nothing")
+    assert not isinstance(tea, Fault)
+    assert isinstance(nothing, Fault)
+    assert (nothing.kind, "gives a vector of nothing" in str(nothing)) == ("unreadable", True)

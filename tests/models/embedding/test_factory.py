@@ -1,0 +1,126 @@
+"""From the name of a model in an evaluator's params to an embedder or a reranker."""
+
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.errors import ConfigError
+from jurygraph.models.embedding import sentence_transformer
+from jurygraph.models.embedding.factory import open_embedder, open_reranker
+
+both = pytest.mark.parametrize("opened", [open_embedder, open_reranker])
+
+
+@both
+@pytest.mark.parametrize("stated", ["", "minilm", "none", "litellm:", "replay:calls", "http://key@host/v1"])
+def test_an_unknown_name_is_refused_with_the_valid_ones(opened: Callable[[str], Any], stated: str) -> None:
+    with pytest.raises(ConfigError, match="sentence-transformers:NAME_OR_FOLDER, litellm:provider/model") as caught:
+        opened(stated)
+    assert "key@" not in str(caught.value)
+
+
+def test_a_gguf_file_is_no_reranker() -> None:
+    with pytest.raises(ConfigError, match="ranker: gguf: names no model"):
+        open_reranker("gguf:model.gguf")
+
+
+@both
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        ("openai-compatible:http://127.0.0.1:8000/v1", "followed by URL#model"),
+        ("openai-compatible:#tiny", "followed by URL#model"),
+        ("openai-compatible:nonsense#tiny", "not a web address"),
+        ("openai-compatible:http://me:sesame@host/v1#tiny", "a user, a password or a query"),
+        ("litellm:tiny", "followed by provider/model"),
+    ],
+)
+def test_a_model_that_is_not_stated_in_full_is_refused(opened: Callable[[str], Any], stated: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as caught:
+        opened(stated)
+    assert "sesame" not in str(caught.value)
+
+
+@both
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "sk-sesame-0123456789abcdef",
+        "sesame:key",
+        "sentence-transformers:https://user:sesame@host/x",
+        "gguf:https://user:sesame@host/x.gguf",
+        "sesame" * 1_000,
+        "sentence-transformers:" + "sesame" * 1_000,
+        "sentence-transformers:" + "sesame" * 100,
+    ],
+)
+def test_a_possible_key_or_overlong_name_is_not_repeated(opened: Callable[[str], Any], stated: str) -> None:
+    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
+    with pytest.raises(ConfigError) as caught:
+        opened(stated)
+    assert "sesame" not in str(caught.value)
+
+
+def test_an_overlong_name_is_reported_by_its_length() -> None:
+    with pytest.raises(ConfigError, match=r"5,022 characters; name a model in 4,096 or fewer"):
+        open_embedder("sentence-transformers:" + "x" * 5_000)
+
+
+@both
+def test_the_home_of_a_user_who_is_not_known_is_refused(opened: Callable[[str], Any]) -> None:
+    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
+    with pytest.raises(ConfigError, match="a user who is not known"):
+        opened("sentence-transformers:~no-such-user/model")
+
+
+@both
+def test_a_version_tells_the_model_and_who_runs_it(opened: Callable[[str], Any]) -> None:
+    assert opened("openai-compatible:http://host/v1/#tiny").version == "openai-compatible tiny at http://host/v1"
+    assert opened("litellm:voyage/tiny").version == f"litellm {version('litellm')} voyage/tiny"
+
+
+@both
+def test_the_version_contains_a_provider_address_from_the_environment(
+    opened: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOSTED_VLLM_API_BASE", "http://host/v1?secret=1")
+    assert opened("litellm:hosted_vllm/tiny").version.endswith("hosted_vllm/tiny at http://host/v1")
+
+
+@both
+def test_without_the_extra_the_error_says_how_to_install_it(
+    opened: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> str:
+        raise sentence_transformer.PackageNotFoundError(name)
+
+    monkeypatch.setattr(sentence_transformer, "version", missing)
+    with pytest.raises(ConfigError, match=r"pip install 'jurygraph\[embeddings\]'"):
+        opened("sentence-transformers:all-MiniLM-L6-v2")
+
+
+@both
+@pytest.mark.parametrize("folder", ["/no/such/folder", "./none", "~/no-such-folder", "a/b/c"])
+def test_a_folder_that_does_not_exist_is_refused(opened: Callable[[str], Any], folder: str) -> None:
+    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        opened(f"sentence-transformers:{folder}")
+
+
+@both
+def test_a_file_is_no_folder(opened: Callable[[str], Any], tmp_path: Path) -> None:
+    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
+    (tmp_path / "model").write_text("weights")
+    with pytest.raises(ConfigError, match="there is no such folder"):
+        opened(f"sentence-transformers:{tmp_path / 'model'}")
+
+
+@both
+def test_a_name_of_the_hub_is_taken_as_it_is_and_nothing_is_fetched_yet(opened: Callable[[str], Any]) -> None:
+    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
+    made = opened("sentence-transformers:nobody/no-such-model")
+    assert made.name == "nobody/no-such-model"
+    assert made.version == f"sentence-transformers {version('sentence-transformers')} nobody/no-such-model"

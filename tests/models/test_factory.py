@@ -1,0 +1,394 @@
+"""From the config's `model` to whoever is asked: each form leads to its backend, and a wrong one says what is right."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+import jurygraph
+from jurygraph import Jury
+from jurygraph.errors import ConfigError
+from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.factory import open_backend, open_gateway
+from jurygraph.models.faults import Fault
+from jurygraph.models.gateway import Gateway
+from jurygraph.models.recording import Recorder
+from jurygraph.models.request import Reply, Request
+from jurygraph.safety.redaction import Redactor
+from jurygraph.schema import CallsConfig, Message
+from tests.models.judging import config, judged, responses, rubric
+from tests.models.server import Server, said, serving
+from tests.models.tiny_gguf import write_tiny
+
+ROOT = Path(jurygraph.__file__).parents[1]
+SECRET = "sk-canary-0123456789"
+
+listed = FakeListChatModel(responses=["yes"])
+"""What `langchain:tests.models.test_factory.listed` names."""
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache and an environment of its own."""
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("JURYGRAPH_API_KEY", raising=False)
+
+
+def backend(model: str, **calls: Any) -> Backend:
+    return open_backend(model, CallsConfig(**calls))
+
+
+def identity(model: str) -> tuple[str, str | None, str]:
+    found = backend(model)
+    return found.provider, found.endpoint, found.model
+
+
+@contextmanager
+def gateway(model: str, limits: dict[str, Any] | None = None, **calls: Any) -> Iterator[Gateway]:
+    opened = open_gateway(model, CallsConfig(**calls), **(limits or {}))
+    try:
+        yield opened
+    finally:
+        asyncio.run(opened.close())
+
+
+def ask(opened: Gateway, asked: Request) -> Reply:
+    async def answered() -> Reply:
+        try:
+            return (await opened.ask(asked)).reply
+        finally:
+            await opened.close()
+
+    return asyncio.run(answered())
+
+
+def request(**others: Any) -> Request:
+    asked = {"provider": "openai-compatible", "endpoint": "http://judge:8000/v1", "model": "qwen"}
+    return Request.model_validate(asked | {"messages": (Message(role="user", content="Is it so?"),)} | others)
+
+
+def recording(path: Path, *requests: Request) -> Path:
+    recorder = Recorder(path, Redactor([]))
+    for one in requests:
+        recorder.add(one, Reply(text="yes"), None)
+    recorder.close()
+    return path
+
+
+# Each form, and who it leads to
+
+
+def test_none_is_nobody() -> None:
+    with Jury.from_config({"evaluators": ["criteria"]}) as jury:
+        assert jury.gateway is None
+
+
+def test_a_server_is_known_by_its_url_and_the_name_of_its_model() -> None:
+    found = identity("openai-compatible:http://127.0.0.1:8000/v1/#org/qwen:4b")
+    assert found == ("openai-compatible", "http://127.0.0.1:8000/v1", "org/qwen:4b")
+
+
+def test_a_gguf_file_is_known_by_its_bytes_and_its_name(tmp_path: Path) -> None:
+    path = write_tiny(tmp_path / "tiny.gguf")
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    (moved / "tiny.gguf").write_bytes(path.read_bytes())
+    provider, endpoint, model = identity(f"gguf:{path}")
+    assert (provider, model) == ("gguf", "tiny.gguf")
+    assert endpoint is not None
+    assert endpoint.startswith("sha256:")
+    assert identity(f"gguf:{moved / 'tiny.gguf'}") == (provider, endpoint, model)
+
+
+def test_a_recording_goes_by_the_model_that_was_recorded(tmp_path: Path) -> None:
+    path = recording(tmp_path / "calls.jsonl", request())
+    assert identity(f"replay:{path}") == ("openai-compatible", "http://judge:8000/v1", "qwen")
+
+
+def test_of_a_recording_of_several_models_one_is_named(tmp_path: Path) -> None:
+    path = recording(tmp_path / "calls.jsonl", request(), request(model="llama"))
+    name = "openai-compatible:http://judge:8000/v1#llama"
+    assert identity(f"replay:{path}#{name}") == ("openai-compatible", "http://judge:8000/v1", "llama")
+    for model in (f"replay:{path}", f"replay:{path}#llama"):
+        with pytest.raises(ConfigError, match=f"say which, as one of replay:{path}#NAME: .*#llama, .*#qwen"):
+            backend(model)
+
+
+def test_a_chat_model_of_ones_own_is_known_by_its_class() -> None:
+    assert identity("langchain:tests.models.test_factory.listed")[0] == "langchain:FakeListChatModel"
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-5-mini", "ollama/llama3:8b", "together_ai/org/m-7b", "text-x/m"])
+def test_anything_of_a_provider_is_litellms(model: str) -> None:
+    assert identity(model) == ("litellm", None, model)
+
+
+def test_the_form_of_a_server_is_what_the_config_says() -> None:
+    model = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
+    assert backend(model).capabilities.form == "native"
+    assert backend(model, form="instructed").capabilities.form == "instructed"
+
+
+def test_the_form_of_a_provider_is_what_the_config_says_and_else_what_is_known_of_it() -> None:
+    assert backend("groq/llama").capabilities.form == "instructed"
+    assert backend("groq/llama", form="native").capabilities.form == "native"
+    assert backend("openai/gpt-4o", form="instructed").capabilities == Capabilities("instructed", logprobs=True)
+
+
+def test_a_form_that_a_model_cannot_have_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"calls\.form: a gguf model is held to a grammar, so leave the form out"):
+        backend("gguf:judge.gguf", form="native")
+    with pytest.raises(ConfigError, match=r"calls\.form: .* words alone, so leave the form out"):
+        backend("langchain:tests.models.test_factory.listed", form="native")
+
+
+def test_a_gguf_model_has_the_room_that_the_config_says(tmp_path: Path) -> None:
+    model = f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"
+    long = (Message(role="user", content="x" * 5000),)
+
+    def asked(**calls: Any) -> Reply:
+        with gateway(model, **calls) as opened:
+            own = {"provider": "gguf", "endpoint": opened.backend.endpoint, "model": "tiny.gguf"}
+            return ask(opened, request(**own, messages=long, parameters={"max_tokens": 1}))
+
+    with pytest.raises(Fault) as raised:
+        asked()
+    assert raised.value.kind == "overflowed"
+    assert (asked(context=8192, concurrency=1).tokens_in or 0) > 5000
+
+
+# The key
+
+
+def authorization(server: Server, **calls: Any) -> str | None:
+    with gateway(f"openai-compatible:{server.url}#tiny", cache=False, **calls) as opened:
+        ask(opened, request(endpoint=server.url, model="tiny"))
+    return server.requests[-1].headers.get("authorization")
+
+
+def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(lambda body, number: said("yes")) as server:
+        assert authorization(server) is None
+        monkeypatch.setenv("JURYGRAPH_API_KEY", SECRET)
+        assert authorization(server) == f"Bearer {SECRET}"
+
+
+def test_the_key_may_stand_in_another_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_API_KEY", "sk-not-this-one")
+    monkeypatch.setenv("MY_SERVERS_KEY", SECRET)
+    with serving(lambda body, number: said("yes")) as server:
+        assert authorization(server, key="MY_SERVERS_KEY") == f"Bearer {SECRET}"
+        assert authorization(server, key="NO_SUCH_VARIABLE") is None
+
+
+def test_the_key_is_not_part_of_the_identity_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
+    before = identity(model)
+    monkeypatch.setenv("JURYGRAPH_API_KEY", SECRET)
+    assert identity(model) == before
+    assert backend(model).secrets == (SECRET,)
+
+
+def test_a_key_that_no_header_takes_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_API_KEY", f"{SECRET} and more")
+    with pytest.raises(ConfigError, match="give it as it was issued") as error:
+        backend("openai-compatible:http://127.0.0.1:8000/v1#qwen")
+    assert SECRET not in str(error.value)
+
+
+# What is wrong, and what would be right
+
+WRONG = {
+    "": "is not a model; write none, openai-compatible:URL#model, gguf:PATH,",
+    "gpt-5-mini": "'gpt-5-mini' is not a model; write none, .* or provider/model",
+    "ollama:llama3": "'ollama:llama3' is not a model; write none, .* or provider/model",
+    "opnai-compatible:http://h/v1#m": "is not a model; write none, openai-compatible:URL#model",
+    "http://127.0.0.1:8000/v1#qwen": "'http' is not a model; write none, openai-compatible:URL#model",
+    "./judge.gguf": "'./judge.gguf' is not a model; write none, .* gguf:PATH",
+    "openai/": "'openai/' is not a model; write none, .* provider/model",
+    "/gpt-5-mini": "'/gpt-5-mini' is not a model; write none, .* provider/model",
+    "openai-compatible:": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
+    "openai-compatible:http://h/v1": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
+    "openai-compatible:http://h/v1#": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
+    "openai-compatible:#qwen": "is followed by URL#model, such as http://127.0.0.1:8000/v1#qwen",
+    "openai-compatible:h/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
+    "openai-compatible:http:///v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
+    "openai-compatible:ftp://h/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
+    "openai-compatible:http://[::1/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
+    "openai-compatible:http://h:99999/v1#qwen": "the URL is not a web address; give one such as http://127.0.0.1:8000/v1",
+    "gguf:": "cannot be read .*; name a file that can be",
+    "gguf:nowhere.gguf": "nowhere.gguf: there is no such file; name a model in the GGUF format",
+    "gguf:README.md": "README.md: is no GGUF file, .*; name a model in the GGUF format",
+    "replay:": "is a folder; name a file",
+    "replay:nowhere.jsonl": "nowhere.jsonl: there is no such file; ",
+    "replay:README.md": "README.md.*line 1.*; ",
+    "langchain:": "cannot be loaded: .*; name one as package.module.name",
+    "langchain:nowhere.judge": "'langchain:nowhere.judge' cannot be loaded: .*; name one as package.module.name",
+    "langchain:tests.models.test_factory.lost": "has no attribute 'lost'; name one as package.module.name",
+    "langchain:json.dumps": "is a function, and no langchain-core chat model; name one that is set up",
+}
+
+
+@pytest.mark.parametrize("model", WRONG)
+def test_a_model_that_is_none_is_refused_in_one_line_that_says_what_is_right(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(ConfigError, match=WRONG[model]) as error:
+        Jury.from_config({"model": model, "evaluators": ["criteria"]})
+    assert "\n" not in str(error.value)
+    assert "model" in str(error.value) or "gguf" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        f"openai-compatible:http://me:{SECRET}@h/v1#qwen",
+        f"openai-compatible:http://{SECRET}@h/v1#qwen",
+        f"openai-compatible:http://h/v1?api_key={SECRET}#qwen",
+        f"http://me:{SECRET}@h/v1#qwen",
+        f"openai-compatble:http://me:{SECRET}@h/v1#qwen",
+    ],
+)
+def test_a_key_in_an_address_is_refused_and_not_repeated(model: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        backend(model)
+    causes: list[BaseException] = [error.value]
+    while causes[-1].__cause__ is not None:
+        causes.append(causes[-1].__cause__)
+    assert SECRET not in " ".join(map(str, causes))
+
+
+def test_a_recording_without_a_call_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "calls.jsonl").touch()
+    with pytest.raises(ConfigError, match=r"holds no call; record some first \(calls.record\)"):
+        backend(f"replay:{tmp_path / 'calls.jsonl'}")
+
+
+# What it may cost
+
+PRICED = {"qwen": {"input": 1.0, "output": 2.0}}
+SERVER = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
+
+
+def test_a_limit_of_cost_needs_a_price() -> None:
+    right = r"'qwen' is not known, so --max-cost cannot be kept; state it in calls.prices, .*, or use --max-calls"
+    with pytest.raises(ConfigError, match=right):
+        open_gateway(SERVER, CallsConfig(), max_cost=1.0)
+    with pytest.raises(ConfigError, match=right):
+        Jury.from_config({"model": SERVER, "evaluators": ["criteria"]}, max_cost=1.0)
+
+
+def test_the_hint_on_prices_is_valid_config() -> None:
+    with pytest.raises(ConfigError) as error:
+        open_gateway(SERVER, CallsConfig(), max_cost=1.0)
+    hint = str(error.value).split("such as ")[1].split(", or use")[0]
+    assert hint == "{qwen: {input: 0.25, output: 2}}"
+    with gateway(SERVER, {"max_cost": 1.0}, prices={"qwen": {"input": 0.25, "output": 2}}):
+        pass
+
+
+def test_a_limit_of_calls_needs_none() -> None:
+    with gateway(SERVER, {"max_calls": 3}):
+        pass
+
+
+@pytest.mark.parametrize("model", ["langchain:tests.models.test_factory.listed", "nobody/knows-what-it-costs"])
+def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
+    with pytest.raises(ConfigError, match="is not known, so --max-cost cannot be kept"):
+        open_gateway(model, CallsConfig(), max_cost=1.0)
+
+
+def test_the_prices_of_providers_are_those_that_litellm_knows() -> None:
+    with gateway("openai/gpt-4.1", {"max_cost": 1.0}):
+        pass
+
+
+def test_a_local_model_costs_nothing(tmp_path: Path) -> None:
+    path = recording(tmp_path / "calls.jsonl", request())
+    for model in (f"replay:{path}", f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"):
+        with gateway(model, {"max_cost": 0.0}) as opened:
+            opened.budget.reserve(0.0).settle(0.0)
+
+
+def test_a_cost_that_would_be_passed_is_not_spent() -> None:
+    with (
+        serving(lambda body, number: said("yes")) as server,
+        gateway(f"openai-compatible:{server.url}#qwen", {"max_cost": 1e-9}, prices=PRICED) as opened,
+    ):
+        with pytest.raises(Fault) as fault:
+            ask(opened, request(endpoint=server.url))
+        assert (fault.value.kind, server.count) == ("budget", 0)
+
+
+@pytest.mark.parametrize("limits", [{"max_cost": -1.0}, {"max_cost": float("nan")}, {"max_calls": -1}])
+def test_a_limit_that_is_none_is_refused(limits: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="give a number that is not negative"):
+        open_gateway(SERVER, CallsConfig(prices=PRICED), **limits)
+
+
+# What is kept
+
+
+def test_replies_of_a_server_are_kept_and_those_that_cost_nothing_are_not(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    path = recording(tmp_path / "calls.jsonl", request())
+    for model in (f"replay:{path}", "langchain:tests.models.test_factory.listed"):
+        with gateway(model):
+            assert not cache.exists()
+    with gateway(SERVER, cache=False):
+        assert not cache.exists()
+    with gateway(SERVER):
+        assert cache.is_dir()
+
+
+def test_a_recording_replaces_the_server(tmp_path: Path) -> None:
+    task, group, record = rubric("short", "kind"), responses("Dear Ann"), tmp_path / "calls.jsonl"
+    with (
+        serving(lambda body, number: judged(body)) as server,
+        Jury.from_config(config(server.url, record=str(record), cache=False)) as jury,
+    ):
+        (first,) = jury.score(task, group)
+    with Jury.from_config({"model": f"replay:{record}", "evaluators": ["criteria"]}) as jury:
+        (again,) = jury.score(task, group)
+    assert [json.loads(line)["key"] for line in record.read_text().splitlines()] == [call.id for call in first.calls]
+    assert again.verdicts == first.verdicts
+    assert again.reward == first.reward
+
+
+# What is loaded
+
+HEAVY = {"aiohttp", "litellm", "diskcache", "xllamacpp", "jinja2"}
+
+
+def loaded_by(code: str) -> set[str]:
+    """Of the libraries that only models need, those that a new interpreter has loaded after running `code`."""
+    script = f"{code}\nimport sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    return HEAVY & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import jurygraph",
+        "import jurygraph; jurygraph.Jury.from_config({'evaluators': ['maths.length']}).close()",
+        "import jurygraph; jurygraph.Jury.from_config({'evaluators': ['criteria']}).close()",
+    ],
+    ids=["the package", "a jury", "a jury with an evaluator that would ask"],
+)
+def test_without_a_model_nothing_of_it_is_imported(code: str) -> None:
+    assert loaded_by(code) == set()
+
+
+def test_each_form_loads_what_it_needs_alone() -> None:
+    opening = "from jurygraph.models.factory import open_backend as o; from jurygraph.schema import CallsConfig"
+    assert loaded_by(f"{opening}; o({SERVER!r}, CallsConfig())") == {"aiohttp", "diskcache"}
+    assert loaded_by(f"{opening}; o('openai/gpt-5-mini', CallsConfig())") == {"diskcache"}

@@ -1,0 +1,105 @@
+"""A request: its identity is its whole content, written as pydantic writes it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from pydantic_core import to_json
+
+from jurygraph.models.request import Request
+from jurygraph.safety.fence import Fence
+from jurygraph.schema import Message
+from jurygraph.schema.frozen_model import digest_of
+
+texts = st.text(min_size=1, max_size=12)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+requests = st.builds(
+    Request,
+    provider=texts,
+    endpoint=st.none() | texts,
+    model=texts,
+    messages=st.lists(
+        st.builds(Message, role=st.sampled_from(["system", "user", "assistant"]), content=st.text()), min_size=1
+    ).map(tuple),
+    parameters=st.dictionaries(texts, values, max_size=3),
+    answer=st.none() | st.dictionaries(texts, values, max_size=3),
+    form=st.sampled_from(["native", "grammar", "instructed", "text"]),
+    prompt=st.none() | texts,
+    prompt_version=st.none() | texts,
+    sample=st.integers(0, 9),
+    marks=st.lists(texts, max_size=3, unique=True).map(tuple),
+)
+
+
+@given(requests)
+def test_its_plain_form_is_what_pydantic_writes(request: Request) -> None:
+    assert request.to_dict() == request.model_dump(mode="json")
+    assert to_json(request.to_dict()) == request.model_dump_json().encode()
+    assert Request.model_validate_json(to_json(request.to_dict())) == request
+
+
+@given(requests)
+def test_without_marks_its_digest_is_that_of_its_canonical_json(request: Request) -> None:
+    bare = request.model_copy(update={"marks": ()})
+    assert bare.digest == digest_of(bare.model_dump(mode="json"))
+    assert "marks" not in bare.model_dump()
+
+
+@given(requests, st.data())
+def test_a_copy_that_changes_anything_has_another_digest(request: Request, data: Any) -> None:
+    before = request.digest
+    name = data.draw(st.sampled_from(["provider", "model", "endpoint", "prompt", "prompt_version"]))
+    changed = request.model_copy(update={name: f"{getattr(request, name)}+"})
+    assert changed.digest != before
+    assert changed.model_copy(update={name: getattr(request, name)}).digest == before
+
+
+# The marks of fences, which hang on the project's key
+
+
+def asked(*texts: str, key: bytes = b"", task: str = "Write a letter.") -> Request:
+    """A request that shows a task and responses, each in a fence."""
+    fence = Fence(key)
+    shown = [fence.enclose(task, "task"), *(fence.enclose(text, "response") for text in texts)]
+    messages = (Message(role="system", content="You judge."), Message(role="user", content="\n".join(shown)))
+    return Request(provider="p", model="m", messages=messages, marks=tuple(fence.marks))
+
+
+@given(st.lists(st.text(max_size=20), max_size=3), st.binary(max_size=8), st.binary(max_size=8))
+def test_its_identity_does_not_hang_on_the_key(texts: list[str], one: bytes, other: bytes) -> None:
+    first, second = asked(*texts, key=one), asked(*texts, key=other)
+    assert first.digest == second.digest
+    assert (first.marks == second.marks) == ((one or b"jurygraph") == (other or b"jurygraph"))
+    assert first.to_dict()["messages"][1]["content"] == first.messages[1].content
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_requests_about_other_texts_are_others(one: str, other: str) -> None:
+    assert (asked(one).digest == asked(other).digest) == (one == other)
+    assert (asked("", task=one).digest == asked("", task=other).digest) == (one == other)
+
+
+MARK = asked().marks[0]
+"""That of the task, which anybody can work out where there is no key."""
+
+
+@pytest.mark.parametrize("text", ["0", "mark 0", "[0]", '", 0, "', "\\u0000", "", "mark 1"])
+def test_no_text_passes_for_one_that_holds_a_mark(text: str) -> None:
+    assert asked(f"before {text} after").digest != asked(f"before {MARK} after").digest
+    assert asked(text).digest != asked(MARK).digest
+
+
+def test_with_a_fence_it_is_another_request_than_without() -> None:
+    fenced = asked("Dear Ann")
+    assert fenced.model_copy(update={"marks": ()}).digest != fenced.digest
+
+
+def test_a_mark_is_never_empty() -> None:
+    with pytest.raises(ValidationError, match="at least 1 character"):
+        Request(provider="p", model="m", messages=asked().messages, marks=("",))

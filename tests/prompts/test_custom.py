@@ -1,0 +1,75 @@
+"""Prompts of one's own: read from a file, and checked as a whole before anything is asked."""
+
+from pathlib import Path
+
+import pytest
+
+from jurygraph.errors import InputError
+from jurygraph.prompts import load_prompt, read_prompt
+
+FRONT = "id: own\npurpose: p\nextends: items\n"
+
+
+def written(folder: Path, front: str = FRONT, body: str = "## user\nIs it kind?\n") -> Path:
+    path = folder / "own.md"
+    path.write_text(f"---\n{front}---\n{body}", encoding="utf-8")
+    return path
+
+
+def test_it_is_the_question_in_the_prompt_that_it_extends(tmp_path: Path) -> None:
+    prompt = read_prompt(written(tmp_path))
+    item = {"name": "item_1", "text": "It is kind.", "parts": False, "scale": None}
+    shown = {"query": "Write.", "reference": None, "response": "Dear Ann", "items": [item], "compact": False}
+    system, user = prompt.render(**shown).messages
+    assert prompt.needs == load_prompt("criteria").needs
+    assert system == load_prompt("criteria").render(**shown).messages[0]
+    assert user.content.index("Dear Ann") < user.content.index("Is it kind?") < user.content.index("item_1:")
+
+
+def test_one_that_states_no_version_gets_one_that_changes_with_its_text(tmp_path: Path) -> None:
+    first = read_prompt(written(tmp_path))
+    again = read_prompt(written(tmp_path))
+    changed = read_prompt(written(tmp_path, body="## user\nIs it very kind?\n"))
+    assert first.version == again.version != changed.version
+    assert first.full_version == f"{first.version} in items 1 in judge 1"
+
+
+def test_one_that_states_its_version_keeps_it(tmp_path: Path) -> None:
+    assert read_prompt(written(tmp_path, FRONT + 'version: "7"\n')).version == "7"
+
+
+@pytest.mark.parametrize(
+    ("front", "body", "wrong"),
+    [
+        (FRONT, "## user\n{{ house }}\n", "it uses 'house' and does not state it; write `variables: \\[house\\]`"),
+        (FRONT, "## user\n{{ query }}\n", "it uses 'query' and does not state it"),
+        (FRONT, "## user\nA\n{{ 1 +\n", "line 2 of its section"),
+        (FRONT, "## user\n{{ 'a' | fence }}\n", "No filter named 'fence'"),
+        (FRONT, "## User\nA\n", "a section is headed 'User'; each is one of system, user"),
+        (FRONT, "## system\nA\n\n## user\nB\n", "give it one section, headed `## user`"),
+        ("id: own\npurpose: p\nextends: item\n", "## user\nA\n", "there is no prompt 'item'; did you mean items"),
+        ("id: own\npurpose: p\nextends: criteria\n", "## user\nA\n", "'criteria' has no place for a question"),
+        ("id: own\nextends: items\n", "## user\nA\n", "purpose: Field required"),
+        ("- own\n", "## user\nA\n", "the front matter holds keys and values, such as `id: NAME`"),
+        ("id: [\n", "## user\nA\n", "its front matter is no YAML: expected the node content"),
+    ],
+)
+def test_what_is_wrong_with_it_is_said_at_once(tmp_path: Path, front: str, body: str, wrong: str) -> None:
+    with pytest.raises(InputError, match=f"^prompt own.md.*{wrong}"):
+        read_prompt(written(tmp_path, front, body))
+
+
+def test_a_file_without_front_matter_is_told_what_it_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "own.md"
+    path.write_text("Is it kind?", encoding="utf-8")
+    with pytest.raises(InputError, match=r"prompt own\.md: a prompt begins with its front matter"):
+        read_prompt(path)
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "own.md"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=r"prompt own\.md cannot be read"):
+        read_prompt(path)

@@ -1,0 +1,95 @@
+"""What a run came to."""
+
+from typing import Any
+
+from jurygraph.runs.reports.summary import Summary
+from jurygraph.schema import Counts, Failure, RecordedVerdict, Reward, Term, Trace
+
+
+def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Reward:
+    return Reward.model_validate(
+        {
+            "value": value,
+            "status": status,
+            "partial": value,
+            "coverage": coverage,
+            "range": None,
+            "components": {"tone": value},
+            "terms": (Term(name="tone", weight=1.0, value=value, contribution=value),),
+            "counts": Counts(judged=1),
+        }
+    )
+
+
+def trace(task: str, response: str, value: float | None, *verdicts: RecordedVerdict, **fields: Any) -> Trace:
+    stated = {"reward": reward(value, "ok" if value is not None else "failed"), "agent": "alice"} | fields
+    return Trace.model_validate(
+        {"task_id": task, "response_id": response, "group": "g", "plan_digest": "p", "verdicts": verdicts, **stated}
+    )
+
+
+def verdict(about: str, **fields: Any) -> RecordedVerdict:
+    return RecordedVerdict.model_validate({"question": "tone", "about": about, "responses": (about,), **fields})
+
+
+def failed(about: str, cause: Any, status: str = "failed") -> RecordedVerdict:
+    return verdict(about, status=status, failure=Failure(cause=cause, kind="Timeout"))
+
+
+def test_it_means_over_numbers_and_counts_everything() -> None:
+    summary = Summary()
+    for one in (
+        trace("t", "a", 1.0, verdict("a", score=0.5)),
+        trace(
+            "t",
+            "b",
+            0.5,
+            verdict("b", score=0.5),
+            verdict("b", status="abstained"),
+            reward=reward(0.5, "degraded", 0.9),
+        ),
+        trace("t", "c", None, failed("c", "infrastructure"), failed("c", "response"), agent="bob"),
+        trace("u", "d", 0.0, verdict("d", status="not_applicable", gated_by="x"), agent=None),
+    ):
+        summary.add(one)
+    alice, bob, nobody = summary.agents.values()
+    assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (0.75, 0.95, 1, 1, 0)
+    assert (bob.mean, bob.failed, nobody.mean, nobody.agent) == (None, 1, 0.0, None)
+    counts = {"judged": 2, "abstained": 1, "failed": 2, "not_applicable": 1, "requested": 6}
+    assert summary.to_json()["verdicts"] == counts
+    assert (summary.tasks, summary.responses, summary.failed, summary.lowest) == (2, 4, 1, "c")
+    assert (summary.infrastructure_failures, summary.error_rate) == (1, 1 / 6)
+
+
+def test_a_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once() -> None:
+    timeout = failed("a", "infrastructure").model_copy(update={"responses": ("a", "b")})
+    summary = Summary()
+    for name in "ab":
+        summary.add(trace("t", name, 0.5, timeout, verdict(name, score=0.5)))
+    assert (summary.failed_verdicts, summary.judged, summary.verdicts) == (1, 2, 3)
+    assert summary.error_rate == 1 / 3
+
+
+def test_an_abstention_is_no_failure_even_where_a_cause_is_given() -> None:
+    summary = Summary()
+    summary.add(trace("t", "a", 0.5, failed("a", "infrastructure", status="abstained")))
+    assert summary.infrastructure_failures == 0
+
+
+def test_the_ways_in_which_verdicts_failed_are_told_by_how_often() -> None:
+    def wrong(about: str, cause: Any, kind: str, message: str) -> RecordedVerdict:
+        return verdict(about, status="failed", failure=Failure(cause=cause, kind=kind, message=message))
+
+    summary = Summary()
+    summary.add(trace("t", "a", None, wrong("a", "infrastructure", "timeout", "5 s"), verdict("a", status="abstained")))
+    summary.add(trace("t", "b", None, *[wrong("b", "response", "truncated", f"{n}") for n in range(2)]))
+    assert summary.to_json()["failures"] == [
+        {"cause": "response", "kind": "truncated", "message": "0", "verdicts": 2},
+        {"cause": "infrastructure", "kind": "timeout", "message": "5 s", "verdicts": 1},
+    ]
+    summary.add(trace("t", "c", None, *[wrong("c", "infrastructure", "timeout", "6 s") for _ in range(2)]))
+    assert [(row.kind, row.verdicts, row.message) for row in summary.failures] == [
+        ("timeout", 3, "5 s"),
+        ("truncated", 2, "0"),
+    ]
+    assert summary.infrastructure_failures == 3

@@ -1,0 +1,48 @@
+"""Openers and fillers are told from texts that say something."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from jurygraph.safety import addresses, openers
+from jurygraph.safety.openers import is_bare_opener, is_empty_talk
+
+
+@pytest.mark.parametrize(
+    ("text", "nothing"),
+    [
+        ("yes yes yes", True),
+        ("yes yes", False),
+        ("42 42 42", False),
+        ("<b>solution:</b>", True),
+        ("as requested.", True),
+        ("as requested: paris", False),
+        ("", True),
+        ("?!", True),
+    ],
+)
+def test_a_text_of_openers_and_fillers_and_one_word_again_and_again_says_nothing(text: str, nothing: bool) -> None:
+    assert is_empty_talk(text) == nothing
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for module, patterns in ((openers, openers._patterns), (addresses, addresses._sign_patterns)):
+        monkeypatch.setattr(module, "_MEMORY", 1 << 23)
+        patterns.cache_clear()
+    yield
+    openers._patterns.cache_clear()
+    addresses._sign_patterns.cache_clear()
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_a_search_that_takes_too_much_memory_goes_on_more_slowly_and_without_a_word(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    text = "the answer is as follows, so let us think about it step by step: " * 20
+    assert is_bare_opener("answer: " * 100)
+    assert not is_bare_opener(text + "18")
+    assert is_empty_talk("as requested. here is the answer: " * 5)
+    assert not is_empty_talk(text + "18")
+    assert [one.sign for one in addresses.find_signs(b"ignore all of it. " * 3)] == ["forget"] * 3
+    assert capfd.readouterr() == ("", "")

@@ -1,0 +1,328 @@
+"""TravelPlanner's lines as tasks: what they hold, what is refused, and that the reference plans pass by arithmetic."""
+
+import copy
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph import InputError, Jury, RecordedVerdict, Response, Task
+from jurygraph.schema import TaskLine
+from jurygraph.sources.travelplanner import read_travelplanner
+from tests.sources.travelplanner.audit import Audit, audit
+from tests.sources.travelplanner.test_query import READ
+from tests.sources.travelplanner.train import TRAIN, lines
+
+LINES = lines()
+SMALL = LINES["01"]
+JOINED = {
+    "task": SMALL["id"],
+    "stakeholders": [{"id": "ann", "constraints": [{"id": "short", "kind": "soft"}]}, {"id": "bob", "profile": "shy"}],
+    "tensions": [{"between": ["ann", "bob"], "strength": 0.5}],
+}
+
+
+@pytest.fixture(scope="module")
+def tasks() -> dict[str, TaskLine]:
+    """All tasks, by the numbers in their ids."""
+    return {task.id.rpartition("-")[2]: task for task in read_travelplanner(TRAIN)}
+
+
+@pytest.fixture(scope="module")
+def jury() -> Iterator[Jury]:
+    with Jury.from_config({"evaluators": ["checks.constraints"], "derivers": ["facts.claims"]}) as made:
+        yield made
+
+
+def written(path: Path, *values: Any) -> Path:
+    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+    return path
+
+
+def refused(path: Path, stakeholders: Path | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        list(read_travelplanner(path, stakeholders))
+    return str(caught.value)
+
+
+# What a task holds
+
+
+def test_every_line_is_a_task_with_its_plan_as_the_one_response(tasks: dict[str, TaskLine]) -> None:
+    assert tasks.keys() == LINES.keys()
+    for name, task in tasks.items():
+        line = LINES[name]
+        (response,) = task.responses
+        assert (task.id, task.query, task.reference) == (line["id"], line["query"], None)
+        assert (response.id, response.agent) == (f"{line['id']}/reference", "reference")
+        assert json.dumps(response.data) == json.dumps(line["plan"])
+        assert [json.loads(day) for day in response.text.splitlines()] == line["plan"]
+
+
+def test_its_facts_are_five_tables_and_four_kinds_of_claims(tasks: dict[str, TaskLine]) -> None:
+    for task in tasks.values():
+        assert task.facts is not None
+        assert set(task.facts["tables"]) == {"attractions", "restaurants", "accommodations", "flights", "drives"}  # type: ignore[arg-type]
+        assert set(task.facts["claims"]) == {"attractions", "meals", "stays", "legs"}  # type: ignore[arg-type]
+
+
+def test_one_stakeholder_holds_the_constraints_of_the_query(tasks: dict[str, TaskLine]) -> None:
+    for name, task in tasks.items():
+        (travellers,) = task.stakeholders
+        *_, rest = READ[name]
+        wanted = {"days", "budget", "minimum-nights"} | {"cuisines"} & rest.keys()
+        wanted |= {
+            "nights",
+            "sets-out",
+            "comes-home",
+            *(f"{kind}-in-place" for kind in ("meals", "attractions", "stays")),
+        }
+        wanted |= {"room-type"} if "room" in rest else set()
+        wanted |= {f"house-rule-{rest['rule'].removeprefix('No ').replace(' ', '-')}"} if "rule" in rest else set()
+        wanted |= {f"no-{rest['barred'].lower()}"} if "barred" in rest else set()
+        assert (travellers.id, {constraint.id for constraint in travellers.constraints}) == ("travellers", wanted)
+
+
+def test_a_task_is_equal_after_writing_and_reading(tasks: dict[str, TaskLine]) -> None:
+    task = tasks["30"]
+    again = TaskLine.model_validate_json(task.model_dump_json(exclude_defaults=True), strict=True)
+    assert again.digest == task.digest
+
+
+def test_a_line_without_a_plan_is_a_task_without_a_response(tmp_path: Path) -> None:
+    line = {name: value for name, value in SMALL.items() if name != "plan"}
+    (task,) = read_travelplanner(written(tmp_path / "a.jsonl", line))
+    assert task.responses == ()
+
+
+# Who travels
+
+
+def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None:
+    other = {"task": LINES["03"]["id"], "stakeholders": [{"id": "cem"}]}
+    profiles = written(tmp_path / "p.jsonl", other, JOINED)
+    small, third = read_travelplanner(written(tmp_path / "a.jsonl", SMALL, LINES["03"]), profiles)
+    assert [one.model_dump(exclude_defaults=True) for one in small.stakeholders] == [
+        {"id": "ann", "constraints": ({"id": "short", "kind": "soft"},)},
+        {"id": "bob", "profile": "shy"},
+    ]
+    assert [(tension.between, tension.strength) for tension in small.tensions] == [(("ann", "bob"), 0.5)]
+    assert [one.id for one in third.stakeholders] == ["cem"]
+
+
+@pytest.mark.parametrize(
+    ("profiles", "words"),
+    [
+        ([{**JOINED, "task": "travelplanner-train-02"}, JOINED],
+         "p.jsonl, line 1, field task: is 'travelplanner-train-02', which a.jsonl does not have; did you mean travel"),
+        ([JOINED, {**JOINED, "task": "x"}],
+         "p.jsonl, line 2, field task: is 'x', which a.jsonl does not have; leave the line out"),
+        ([], "a.jsonl, line 1, field id: is 'travelplanner-train-01', which p.jsonl does not have; add it"),
+        ([JOINED, JOINED], "p.jsonl, line 2, field task: is 'travelplanner-train-01' again; keep one of them"),
+        ([{**JOINED, "stakeholder": []}], "p.jsonl, line 1, field stakeholder: unknown; did you mean stakeholders?"),
+        ([{"task": "x"}], "p.jsonl, line 1, field stakeholders: is missing; profiles need it"),
+        ([{**JOINED, "task": ""}], "p.jsonl, line 1, field task: is empty; write at least one character"),
+        ([{**JOINED, "tensions": [{"between": ["ann", "bo"]}]}],
+         "p.jsonl, line 1, field tensions[0].between[1]: names 'bo', which is not a stakeholder; did you mean 'bob'?"),
+        ([{**JOINED, "stakeholders": [{"id": "ann"}, {"id": "ann"}], "tensions": []}],
+         "p.jsonl, line 1, field stakeholders[1].id: is 'ann' again"),
+    ],
+)  # fmt: skip
+def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list[Any], words: str) -> None:
+    given = written(tmp_path / "p.jsonl", *profiles)
+    assert refused(written(tmp_path / "a.jsonl", SMALL), given).startswith(words)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"query": "Plan a trip."}, "field query: has no budget such as $1,700"),
+        ({"query": "$900, March 1st to March 3rd, 2022."}, "field query: does not state how many people travel"),
+        ({"query": "$900 for 2 people."}, "field query: does not state its first and last day"),
+        (
+            {"facts": {"Hotels in Bangor": []}},
+            "field facts: contains 'Hotels in Bangor', which is not a table of Travel",
+        ),
+        ({"facts": {"Restaurants in Bangor": [1]}}, "field facts: has no list of rows in 'Restaurants in Bangor'"),
+        ({"facts": []}, "field facts: is a list; write an object"),
+        ({"plan": [1]}, "field plan[0]: is the number 1; write an object"),
+        ({"plans": []}, "field plans: unknown; did you mean plan?"),
+        ({"id": ""}, "field id: is empty"),
+        ({"id": 5}, "field id: is the number 5; write text, in quotes"),
+        ({"id": LINES["03"]["id"]}, "field id: is 'travelplanner-train-03' again; give each one id"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    path = written(tmp_path / "a.jsonl", LINES["03"], {**SMALL, **change})
+    assert refused(path).startswith(f"a.jsonl, line 2, {words}")
+
+
+def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(json.dumps(SMALL) + "\n{")
+    assert refused(tmp_path / "a.jsonl").startswith("a.jsonl, line 2: is not valid JSON")
+
+
+# The checks against a second computation
+
+
+def verdicts(jury: Jury, task: TaskLine, *plans: Any) -> list[dict[str, RecordedVerdict]]:
+    """What is said of each plan, by the ids of the constraints."""
+    stated, _ = task.split()
+    responses = [Response(id=f"r{number}", text="", data=plan) for number, plan in enumerate(plans)]
+    return [{verdict.subject: verdict for verdict in trace.verdicts} for trace in jury.score(stated, responses)]
+
+
+def expected(name: str, found: Audit) -> dict[str, bool]:
+    """Which constraints hold, by what a person reads in the query and a second computation finds in the plan."""
+    _, first, last, budget, rest = READ[name]
+    held = {"days": found.days == last - first + 1, "budget": found.cost <= budget, "minimum-nights": found.nights}
+    home = ORIGINS[name]
+    held |= {
+        "nights": found.beds == last - first,
+        "sets-out": home in found.ends[0],
+        "comes-home": home in found.ends[1],
+    }
+    held |= {f"{kind}-in-place": there for kind, there in found.in_place.items()}
+    if "rule" in rest:
+        rule = rest["rule"]
+        allowed = all(rule not in rules.split(" & ") for rules in found.rules)
+        held[f"house-rule-{rule.removeprefix('No ').replace(' ', '-')}"] = allowed
+    if "room" in rest:
+        held["room-type"] = set(found.rooms) == {rest["room"]}
+    if "cuisines" in rest:
+        held["cuisines"] = set(rest["cuisines"].split()) <= found.cuisines
+    if "barred" in rest:
+        held[f"no-{rest['barred'].lower()}"] = rest["barred"] not in found.modes
+    return held
+
+
+ORIGINS = dict(
+    pair.split(" ", 1)
+    for pair in (
+        "00 St. Petersburg|01 Kansas City|03 New Orleans|04 Las Vegas|06 Santa Ana|07 Baton Rouge|09 Greer|10 Houston|"
+        "12 Gulfport|13 Daytona Beach|15 Fort Lauderdale|16 Sacramento|18 Washington|19 Fort Lauderdale|21 New York|"
+        "22 San Jose|24 Memphis|25 Santa Ana|27 St. Louis|28 Louisville|30 Houston|31 Bangor|33 Provo|34 Atlanta|"
+        "36 Richmond|37 Sacramento|39 Denver|40 Indianapolis|42 Greensboro|43 Moline"
+    ).split("|")
+)
+"""Where each trip begins and ends, as a person reads it."""
+
+
+def amount(verdict: RecordedVerdict) -> float:
+    found = re.search(r" is ([\d.]+)(?:, as asked|, not )", verdict.reason)
+    assert found is not None, verdict.reason
+    return float(found[1])
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_reference_plan_passes_and_its_cost_matches_a_second_computation(
+    name: str, tasks: dict[str, TaskLine], jury: Jury
+) -> None:
+    line = LINES[name]
+    (found,) = verdicts(jury, tasks[name], line["plan"])
+    audited = audit(line["facts"], line["plan"], READ[name][0])
+    assert f"{amount(found['budget']):.2f}" == f"{audited.cost:.2f}"
+    assert {subject: verdict.met for subject, verdict in found.items()} == expected(name, audited)
+    assert {verdict.score for verdict in found.values()} == {1.0}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_budget_is_kept_to_the_cent(name: str, jury: Jury, tmp_path: Path) -> None:
+    line = LINES[name]
+    cost = audit(line["facts"], line["plan"], READ[name][0]).cost
+    for budget, kept in ((cost, True), (cost - 0.01, False)):
+        query = re.sub(r"\$[\d,]+", f"${budget:,.2f}", line["query"])
+        (task,) = read_travelplanner(written(tmp_path / "a.jsonl", {**line, "query": query}))
+        (found,) = verdicts(jury, task, line["plan"])
+        assert found["budget"].met is kept
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_other_plans_pass_and_fail_as_a_second_computation_says(
+    name: str, tasks: dict[str, TaskLine], jury: Jury
+) -> None:
+    line = LINES[name]
+    plans = list(others(line))
+    assert len(plans) > 5
+    for plan, found in zip(plans, verdicts(jury, tasks[name], *plans), strict=True):
+        audited = audit(line["facts"], plan, READ[name][0])
+        assert f"{amount(found['budget']):.2f}" == f"{audited.cost:.2f}"
+        assert {subject: verdict.met for subject, verdict in found.items()} == expected(name, audited)
+
+
+def others(line: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """The reference plan with other stays, another way there, without its last day, and with other meals."""
+    plan, facts = line["plan"], line["facts"]
+    stay = plan[0]["accommodation"]
+    city = stay.rpartition(", ")[2]
+    for row in facts[f"Accommodations in {city.split('(')[0]}"][:6]:
+        yield [
+            {**day, "accommodation": f"{row['NAME']}, {city}"} if day["accommodation"] == stay else day for day in plan
+        ]
+    origin, destination = re.findall(r"(?:from|to) ([^,(]+?)(?:\([^)]*\))?(?= to |,)", plan[0]["transportation"])[:2]
+    for mode in ("Self-driving", "Taxi"):
+        if "cost: " in str(facts.get(f"{mode} from {origin} to {destination}")):
+            way = f"{mode}, from {origin} to {destination}, duration: 1, distance: 1, cost: 1"
+            yield [{**plan[0], "transportation": way}, *plan[1:]]
+    yield plan[:-1]
+    for row in facts[f"Restaurants in {city.split('(')[0]}"][:3]:
+        yield [{**day, "dinner": f"{row['Name']}, {city}"} for day in copy.deepcopy(plan)]
+
+
+def test_a_plan_in_another_order_costs_the_same(tasks: dict[str, TaskLine], jury: Jury) -> None:
+    plan = LINES["40"]["plan"]
+    one, other = verdicts(jury, tasks["40"], plan, [dict(reversed(day.items())) for day in reversed(plan)])
+    assert {name: (v.score, v.reason) for name, v in one.items()} == {n: (v.score, v.reason) for n, v in other.items()}
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "failed"),
+    [
+        ("dinner", "The Golden Spoon, Pensacola(Florida)", {"budget", "meals-in-place"}),
+        (
+            "accommodation",
+            "The Golden Inn, Pensacola(Florida)",
+            {"budget", "minimum-nights", "nights", "stays-in-place"},
+        ),
+        (
+            "transportation",
+            "Taxi, from Kansas City to Atlantis, duration: 1, distance: 1, cost: 1",
+            {"budget", "sets-out"},
+        ),
+        ("transportation", "by a friend's car", {"budget", "sets-out"}),
+    ],
+)
+def test_invented_facts_of_a_plan_are_rejected(
+    column: str, text: str, failed: set[str], tasks: dict[str, TaskLine], jury: Jury
+) -> None:
+    plan = [{**SMALL["plan"][0], column: text}, *SMALL["plan"][1:]]
+    (found,) = verdicts(jury, tasks["01"], plan)
+    assert {name for name, verdict in found.items() if verdict.score == 0.0} == failed
+    assert text in found["budget"].reason
+
+
+@pytest.mark.parametrize(
+    "way", ["by a friend's plane", "Flight Number: F0, from X to Y, Departure Time: 1, Arrival Time: 2"]
+)
+def test_an_unknown_mode_of_travel_may_be_a_forbidden_one(way: str, tasks: dict[str, TaskLine], jury: Jury) -> None:
+    first, *rest = LINES["37"]["plan"]
+    (found,) = verdicts(jury, tasks["37"], [{**first, "transportation": way}, *rest])
+    assert (found["no-flight"].score, found["no-flight"].met) == (0.0, False)
+
+
+def test_an_empty_plan_passes_nothing(tasks: dict[str, TaskLine], jury: Jury) -> None:
+    for task in (tasks["30"], tasks["39"]):
+        for found in verdicts(jury, task, [], None, [{}, {}, {}]):
+            assert {verdict.score for verdict in found.values()} == {0.0}
+
+
+def test_a_task_is_read_without_its_responses(tasks: dict[str, TaskLine]) -> None:
+    stated, responses = tasks["00"].split()
+    assert isinstance(stated, Task)
+    assert len(responses) == 1

@@ -1,0 +1,45 @@
+"""The steps of a stored run."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jurygraph.studies.monitor.run_steps import analyzer_steps, penalty_components, read_groups, steps_by_number
+from tests.cli.conftest import Command, called
+
+
+def test_rows_are_the_responses_with_their_components_lengths_and_tasks(scored: Path) -> None:
+    (step,) = analyzer_steps(steps_by_number(read_groups(scored), 2))
+    assert step.rewards.tolist() == pytest.approx([0.5, 0.0, -0.25, -0.5])
+    assert {name: column.tolist() for name, column in step.components.items()} == {
+        "polite": [1.0, 0.0, 0.25, 0.0],
+        "shaky": [1.0, 0.0, 1.0, 1.0],
+    }
+    assert step.lengths is not None
+    assert step.lengths.tolist() == [40.0, 13.0, 12.0, 0.0]
+    assert step.groups is not None
+    assert step.groups.sizes.tolist() == [2, 2]
+
+
+def test_what_failed_or_was_erased_is_no_number(project: Path, run: Command) -> None:
+    lines = (project / "tasks.jsonl").read_text().replace("bad: the door", "crash")
+    (project / "tasks.jsonl").write_text(lines)
+    (project / "jury.yaml").write_text((project / "jury.yaml").read_text() + "failure: {rule: strict}\n")
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert called("erase", project / "run", "--response", "salt/a").code == 0
+    (step,) = analyzer_steps(steps_by_number(read_groups(project / "run"), 2))
+    assert np.isnan(step.rewards).tolist() == [False, True, False, False]
+    assert step.lengths is not None
+    assert np.isnan(step.lengths).tolist() == [False, False, True, False]
+
+
+def test_components_of_negative_weight_are_penalties(scored: Path) -> None:
+    assert penalty_components(scored) == {"shaky"}
+
+
+def test_a_rescored_run_has_the_groups_of_its_base_with_rewards_of_its_own(scored: Path, run: Command) -> None:
+    other = scored.parent / "other"
+    assert run("rescore", scored, "--out", other, "--set", "reward.shaky=0").code == 0
+    (step,) = analyzer_steps(steps_by_number(read_groups(other), 2))
+    assert step.rewards.tolist() == pytest.approx([1.0, 0.0, 0.25, 0.0])

@@ -1,0 +1,177 @@
+"""Simulated evaluations: of their seed, and of the probabilities that they state."""
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from pydantic import ValidationError
+
+from jurygraph.errors import PlanError
+from jurygraph.studies import simulate
+from jurygraph.studies.simulate import (
+    AMBIGUITY,
+    CONFUSION,
+    KINDS,
+    PUBLISHED,
+    Setting,
+    SimulatedEvaluation,
+    simulate_more_items,
+)
+from tests.benchmarks.published import EXPECTED
+
+LARGE = Setting(items=20_000)
+FAR = 4.5
+"""Standard errors that a figure of a fixed seed may lie off; of a thousand figures, one in a hundred lies further."""
+
+
+def near(share: float, chance: float, many: int) -> bool:
+    return bool(abs(share - chance) <= FAR * np.sqrt(chance * (1.0 - chance) / many) + 1e-12)
+
+
+@pytest.fixture(scope="module")
+def large() -> SimulatedEvaluation:
+    return simulate.stableval(LARGE, 0)
+
+
+def test_a_seed_gives_the_same_labels() -> None:
+    once, again, other = (simulate.stableval(Setting(), seed) for seed in (3, 3, 4))
+    for name in ("item", "agent", "annotator", "label", "truth", "ambiguity", "confusions"):
+        assert_array_equal(getattr(once, name), getattr(again, name))
+    assert (once.label != other.label).any()
+    assert once.kinds == again.kinds != other.kinds
+
+
+@given(
+    qualities=st.lists(st.floats(0.0, 1.0), min_size=1, max_size=4),
+    items=st.integers(1, 12),
+    pool=st.tuples(*[st.integers(0, 3)] * 4).filter(any),
+    hard=st.floats(0.0, 1.0),
+    data=st.data(),
+)
+def test_every_item_is_labelled_by_as_many_different_annotators_as_asked_for(
+    qualities: list[float], items: int, pool: tuple[int, int, int, int], hard: float, data: st.DataObject
+) -> None:
+    annotators = data.draw(st.integers(1, sum(pool)))
+    labels = data.draw(st.integers(1, annotators))
+    setting = Setting(
+        qualities=tuple(qualities), items=items, pool=pool, annotators=annotators, labels=labels, hard=hard
+    )
+    drawn = simulate.stableval(setting, data.draw(st.integers(0, 99)))
+    by = drawn.annotator.reshape(-1, labels)
+    assert len(by) == len(drawn.truth) == len(drawn.ambiguity) == len(qualities) * items
+    assert all(len(set(one)) == labels for one in by.tolist())
+    assert_array_equal(drawn.item.reshape(-1, labels)[:, 0], np.arange(len(by)))
+    assert_array_equal(drawn.agent.reshape(-1, labels)[:, 0], np.repeat(np.arange(len(qualities)), items))
+    assert set(drawn.label.tolist()) <= {0, 1, 2}
+    assert by.max() < annotators == len(drawn.kinds) == len(drawn.confusions)
+    assert all(Counter(drawn.kinds)[kind] <= many for kind, many in zip(KINDS, pool, strict=True))
+    assert_allclose(drawn.confusions, [CONFUSION[kind] for kind in drawn.kinds])
+    assert ((drawn.ambiguity >= 0.0) & (drawn.ambiguity <= 1.0)).all()
+
+
+def test_true_scores_are_the_mean_credit_of_the_true_classes() -> None:
+    drawn = simulate.stableval(Setting(qualities=(0.9, 0.3), items=4), 0)
+    assert_allclose(drawn.true_scores, [drawn.truth[:4].mean() / 2.0, drawn.truth[4:].mean() / 2.0])
+
+
+def test_classes_have_the_stated_shares_for_each_agent(large: SimulatedEvaluation) -> None:
+    for quality, own in zip(LARGE.qualities, large.truth.reshape(6, -1), strict=True):
+        for cls, chance in enumerate((0.65 * (1 - quality), 0.35 * (1 - quality), quality)):
+            assert near((own == cls).mean(), chance, len(own))
+
+
+@pytest.mark.parametrize(("hard", "a", "b"), [(0.0, 2.0, 12.0), (1.0, 6.0, 3.0)])
+def test_ambiguity_is_of_the_stated_beta_distribution(hard: float, a: float, b: float) -> None:
+    from scipy import stats
+
+    ambiguity = simulate.stableval(Setting(items=5000, hard=hard), 1).ambiguity
+    assert stats.kstest(ambiguity, stats.beta(a, b).cdf).pvalue > 1e-4
+    assert ambiguity.mean() == pytest.approx(AMBIGUITY["hard" if hard else "clear"], abs=0.01)
+
+
+def test_hard_items_are_as_many_as_stated(large: SimulatedEvaluation) -> None:
+    from scipy import stats
+
+    chance = 0.2 * stats.beta(6, 3).sf(0.5) + 0.8 * stats.beta(2, 12).sf(0.5)
+    assert near((large.ambiguity > 0.5).mean(), chance, len(large.ambiguity))
+
+
+def test_annotators_label_by_their_confusion_blurred_by_the_ambiguity(large: SimulatedEvaluation) -> None:
+    kind = np.array([KINDS.index(one) for one in large.kinds])[large.annotator]
+    truth, blurred = large.truth[large.item], large.ambiguity[large.item]
+    ranges = [(0.0, 0.1), (0.1, 0.4), (0.4, 1.0)]
+    for place, name in enumerate(KINDS):
+        for cls in range(3):
+            for low, high in ranges:
+                own = (kind == place) & (truth == cls) & (low <= blurred) & (blurred < high)
+                for label, clear in enumerate(CONFUSION[name][cls]):
+                    chances = (1.0 - blurred[own]) * clear + blurred[own] / 3.0
+                    error = np.sqrt((chances * (1.0 - chances)).sum()) / own.sum()
+                    assert abs((large.label[own] == label).mean() - chances.mean()) <= FAR * error
+
+
+def test_annotators_come_alike_often_and_so_do_their_pairs(large: SimulatedEvaluation) -> None:
+    by = large.annotator.reshape(-1, LARGE.labels)
+    each = np.bincount(by.ravel(), minlength=30) / len(by)
+    assert all(near(share, 5 / 30, len(by)) for share in each)
+    there = np.zeros((len(by), 30), dtype=np.float64)
+    np.put_along_axis(there, by, 1.0, axis=1)
+    together = there.T @ there / len(by)
+    assert all(near(together[one, other], 5 * 4 / (30 * 29), len(by)) for one, other in combinations(range(30), 2))
+
+
+def test_the_kinds_of_a_pool_stand_in_no_order() -> None:
+    first = [simulate.stableval(Setting(items=1), seed).kinds[0] for seed in range(1000)]
+    for kind, many in zip(KINDS, Setting().pool, strict=True):
+        assert near(first.count(kind) / 1000, many / 30, 1000)
+
+
+def test_a_panel_is_drawn_from_the_pool() -> None:
+    kinds = [simulate.stableval(Setting(items=1, annotators=3, labels=3), seed).kinds for seed in range(1000)]
+    assert all(len(one) == 3 for one in kinds)
+    alike = sum(one == ("normal",) * 3 for one in kinds) / 1000
+    assert near(alike, 18 * 17 * 16 / (30 * 29 * 28), 1000)
+
+
+def test_more_items_are_of_the_same_annotators() -> None:
+    drawn = simulate.stableval(Setting(items=10), 0)
+    more = simulate_more_items(drawn, 40, 0)
+    assert more.kinds == drawn.kinds
+    assert_array_equal(more.confusions, drawn.confusions)
+    assert len(more.truth) == 240
+    assert more.setting == Setting(items=40)
+
+
+def test_the_published_configurations_are_all_there_with_30_annotators() -> None:
+    assert set(PUBLISHED) == set(EXPECTED)
+    assert {sum(one.pool) for one in PUBLISHED.values()} == {30}
+    assert PUBLISHED["gaps_wide"] == PUBLISHED["hard_20"] == PUBLISHED["labels_5"] == Setting()
+    assert PUBLISHED["adv_00"] == PUBLISHED["strict_20"] != Setting()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"labels": 31}, "labels: 31 different annotators an item are more than 30"),
+        ({"annotators": 31}, "annotators: 31 cannot be drawn from a pool of 30"),
+        ({"annotators": 3}, "labels: 5 different annotators an item are more than 3"),
+        ({"pool": (0, 0, 0, 0)}, "labels: 5 different annotators an item are more than 0"),
+        ({"pool": (1, -1, 9, 0)}, "pool.1: Input should be greater than or equal to 0"),
+        ({"qualities": (0.5, 1.2)}, "qualities.1: Input should be less than or equal to 1"),
+        ({"qualities": ()}, "qualities: Tuple should have at least 1 item"),
+        ({"items": 0}, "items: Input should be greater than or equal to 1"),
+        ({"hard": float("nan")}, "hard: Input should be"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        Setting(**wrong)
+
+
+def test_a_setting_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        Setting().labels = 3  # type: ignore[misc]
