@@ -120,7 +120,7 @@ def test_a_server_that_never_comes_back_is_given_up_and_the_run_is_inconclusive(
         found = ended(process)
     assert found.code == 3, found.err
     assert "requests fail until it answers" in found.err
-    assert "of kind outage, such as: the model server has not answered for" in found.err
+    assert "of kind outage, for example: the model server has not answered for" in found.err
     assert found.result["rewards_failed"] > 0
 
 
@@ -132,7 +132,7 @@ def test_ctrl_c_during_an_outage_ends_the_run_which_goes_on_later(project: Proje
         process.send_signal(signal.SIGINT)
         stopped = ended(process)
     assert stopped.code == 130
-    assert "the same command goes on from there" in stopped.err
+    assert "Run the same command again to continue" in stopped.err
     with serving(steady, first.port) as second:
         found = project.score()
     assert found.code == 0, found.err

@@ -66,10 +66,8 @@ def _run_checks(config: Path | None) -> Iterator[Check]:
 
     yield Check("python", True, platform.python_version())
     yield Check("jurygraph", True, version("jurygraph"))
-    model_forms = (
-        "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:PATH.NAME, provider/model (litellm)"
-    )
-    yield Check("models", True, model_forms)
+    model_kinds = "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name, provider/model (litellm)"
+    yield Check("models", True, model_kinds)
     keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
     yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is required")
     yield from _check_extras()
