@@ -101,7 +101,7 @@ def test_the_trace_names_the_fault_and_who_pays(groups: list[Group], fault: str)
 def test_a_fault_that_one_heavy_traveller_pays_costs_more_than_under_equal_weights(groups: list[Group]) -> None:
     seen = 0
     for _, plan, traces in groups:
-        weights = {name: one.total_weight for name, one in plan.decision.specs[0].inputs.items()}
+        weights = {name: one.input_weight for name, one in plan.decision.specs[0].inputs.items()}
         before = utilities(traces["reference"])
         for fault in FAULTS:
             paid = [name for name, û in utilities(traces[fault]).items() if û != before[name]]

@@ -138,7 +138,7 @@ def test_who_is_harder_to_please_weighs_more(whole: Mapping[str, Trace]) -> None
     plan = whole["sandhaven/careful"].plan
     assert plan is not None
     (spec,) = (one for one in plan.decision.specs if one.name == "stakeholders")
-    weights = {name: one.total_weight for name, one in spec.inputs.items()}
+    weights = {name: one.input_weight for name, one in spec.inputs.items()}
     assert sum(weights.values()) == pytest.approx(1.0)
     assert weights["mara"] > weights["lin"] > weights["oke"]
 

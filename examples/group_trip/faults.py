@@ -24,7 +24,7 @@ def main(folder: str) -> None:
 def lines(task: str, traces: list[Trace], decision: Decision) -> Iterator[str]:
     """A group's weights, and its plans: their rewards calibrated and uniform, and who pays for the fault."""
     (spec,) = decision.specs
-    weights = ", ".join(f"{name} {one.total_weight:.2f}" for name, one in spec.inputs.items())
+    weights = ", ".join(f"{name} {one.input_weight:.2f}" for name, one in spec.inputs.items())
     yield f"\n{task}, weights: {weights}"
     yield f"  {'plan':<20} {'calibrated':>10} {'uniform':>8}   who pays, and for what"
     reference = next(trace for trace in traces if trace.agent == "reference")

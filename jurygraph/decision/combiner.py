@@ -21,7 +21,7 @@ class ScoreMatrix:
 
     `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
     `judged` [R,Q], also false if a gate stopped the response before it was judged; `applicable` [R,Q], false if a
-    question does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `total_weight`
+    question does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `input_weight`
     is the weight of the whole input among the component's inputs.
     """
 
@@ -30,10 +30,11 @@ class ScoreMatrix:
     judged: Bools
     applicable: Bools
     weight: Floats
-    total_weight: float = 1.0
+    input_weight: float = 1.0
 
     def mean(self) -> tuple[Floats, Bools]:
-        """Return the mean over the live columns by |weight| [R], and a mask [R] of the rows with any live column."""
+        """Return the mean over the applicable columns by |weight| [R], and a mask [R] of the rows with any applicable
+        column."""
         size = np.where(self.applicable, np.abs(self.weight), 0.0)
         total = aggregation.total(size)
         has_live: Bools = np.greater(total, 0.0)
@@ -54,10 +55,11 @@ class Component:
 
 
 class Combiner(ABC):
-    """Base class of combiners: compute one component from cells, with arithmetic that gives the same bits everywhere.
+    """Base class of combiners: compute one component from matrices, with arithmetic that gives the same bits
+    everywhere.
 
     `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers, an
-    order); its result is all that `combine` receives besides the cells. With `needs_all_columns` every opponent or
+    order); its result is all that `combine` receives besides the matrices. With `needs_all_columns` every opponent or
     sample has its own column. If `has_fixed_weights` is false, the weights come from a judge, and the reward says so.
     If `uses_other_rows` is true, a row also depends on other rows, so a value missing in one may change all.
     """
@@ -88,7 +90,7 @@ class Combiner(ABC):
     def bounds(
         self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
     ) -> tuple[Floats, Floats]:
-        """Return the least and greatest component [R], from cells with every unjudged value at 0 and at 1.
+        """Return the least and greatest component [R], from matrices with every unjudged value at 0 and at 1.
 
         Correct for a combiner that never decreases when a cell increases; other combiners override it.
         """
@@ -98,7 +100,7 @@ class Combiner(ABC):
 def compute_component(
     name: str, combiner: Combiner, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
 ) -> Component:
-    """Return the component that a combiner computes from the cells.
+    """Return the component that a combiner computes from the matrices.
 
     Raises PlanError naming the combiner if it raises, or does not return one number for each response.
     """

@@ -1,4 +1,4 @@
-"""jurygraph's own combiners: compute one component of the reward from cells, by arithmetic alone.
+"""jurygraph's own combiners: compute one component of the reward from matrices, by arithmetic alone.
 
 Of stakeholders' verdicts, each stakeholder's utility û_i, and welfare rules over a group of them:
 
@@ -41,10 +41,8 @@ class Mean(Combiner):
     name = "mean"
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        values, present_inputs = input_means(matrices)
-        size = np.where(
-            present_inputs, np.array([cells_of_input.total_weight for cells_of_input in matrices.values()]), 0.0
-        )
+        values, has_value = input_means(matrices)
+        size = np.where(has_value, np.array([cells_of_input.input_weight for cells_of_input in matrices.values()]), 0.0)
         total = aggregation.total(size)
         present: Bools = np.greater(total, 0.0)
         parts = _parts(matrices, values) if len(matrices) > 1 else {}
@@ -62,11 +60,11 @@ class Product(Combiner):
         return super().freeze(inputs, params)
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        values, applies = input_means(matrices)
+        values, has_value = input_means(matrices)
         product = values[:, 0]
         for column in range(1, values.shape[1]):
             product = product * values[:, column]
-        return Component(product, np.asarray(applies.all(axis=1)), _parts(matrices, values))
+        return Component(product, np.asarray(has_value.all(axis=1)), _parts(matrices, values))
 
 
 class _Rubric(Combiner):
@@ -96,10 +94,10 @@ class _Rubric(Combiner):
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        p, live = input_means(matrices)
+        p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
         q = self._support(matrices, judged_criteria(matrices), p, params, weights > 0)
-        value, present = _eq14(q, weights, live)
+        value, present = _eq14(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
     def bounds(
@@ -109,20 +107,20 @@ class _Rubric(Combiner):
 
         The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
         """
-        (p_low, live), (p_high, _) = input_means(low), input_means(high)
+        (p_low, has_value), (p_high, _) = input_means(low), input_means(high)
         weights = signed_weights(low)
         positive = weights > 0
         q_low = np.minimum(
-            self._support(low, live, p_low, params, positive),
+            self._support(low, has_value, p_low, params, positive),
             # A criterion that a gate stopped supports no gain.
             self._support(low, judged_criteria(low), p_low, params, positive),
         )
-        propagated = self._support(high, live, p_high, params, positive)
+        propagated = self._support(high, has_value, p_high, params, positive)
         counted = self._support(high, judged_criteria(high), p_high, params, positive)
         trusted = self._support(high, judged_criteria(high), p_high, params, np.zeros_like(positive))
         q_high = np.where(positive, np.maximum(propagated, counted), trusted)
-        least, _ = _eq14(np.where(positive, q_low, q_high), weights, live)
-        greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, live)
+        least, _ = _eq14(np.where(positive, q_low, q_high), weights, has_value)
+        greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, has_value)
         return least, greatest
 
     @abstractmethod
@@ -224,7 +222,7 @@ def signed_weights(matrices: Mapping[str, ScoreMatrix]) -> Floats:
     """Return the signed weights of the criteria, [C]."""
     return np.array(
         [
-            criterion.total_weight if criterion.weight[0] > 0 else -criterion.total_weight
+            criterion.input_weight if criterion.weight[0] > 0 else -criterion.input_weight
             for criterion in matrices.values()
         ]
     )
@@ -243,14 +241,15 @@ def _met_decisions(matrices: Mapping[str, ScoreMatrix]) -> Bools:
     """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
     columns = []
     for criterion in matrices.values():
-        live = np.where(criterion.applicable, 1.0, 0.0)
-        columns.append(aggregation.total(live * criterion.met) * 2 >= aggregation.total(live))
+        applicable = np.where(criterion.applicable, 1.0, 0.0)
+        columns.append(aggregation.total(applicable * criterion.met) * 2 >= aggregation.total(applicable))
     return np.stack(columns, axis=1)
 
 
-def _eq14(q: Floats, weights: Floats, live: Bools) -> tuple[Floats, Bools]:
-    """Return Eq. 14 over the live criteria [R], and a mask [R] of rows with a live criterion of positive weight."""
-    size = np.where(live, weights, 0.0)
+def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
+    """Return Eq. 14 over the has_value criteria [R], and a mask [R] of rows with a has_value criterion of positive
+    weight."""
+    size = np.where(has_value, weights, 0.0)
     positive = aggregation.total(np.maximum(size, 0.0))
     present: Bools = np.greater(positive, 0.0)
     return aggregation.total(size * q) / np.where(present, positive, 1.0), present
@@ -271,7 +270,7 @@ class _Welfare(Combiner):
     extra_params: Sequence[str] = ()
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
-        total = float(aggregation.total([cells_of_input.total_weight for cells_of_input in inputs.values()]))
+        total = float(aggregation.total([cells_of_input.input_weight for cells_of_input in inputs.values()]))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
             raise PlanError(
                 f"combiner {self.name!r} has inputs whose total weights sum to {total}; choose weights that sum to 1"
@@ -287,7 +286,7 @@ class _Welfare(Combiner):
         utility = np.stack([value for value, _ in columns], axis=1)
         has_utility = np.stack([present_rows for _, present_rows in columns], axis=1)
         weight = np.where(
-            has_utility, np.array([stakeholder_cells.total_weight for stakeholder_cells in matrices.values()]), 0.0
+            has_utility, np.array([stakeholder_cells.input_weight for stakeholder_cells in matrices.values()]), 0.0
         )
         present = np.asarray(has_utility.any(axis=1))
         scale = np.where(has_utility.all(axis=1) | ~present, 1.0, aggregation.total(weight))
@@ -343,9 +342,11 @@ def _utility(cells: ScoreMatrix, hard: Sequence[int], cap: float | None) -> tupl
     if not len(hard) or cap is None:
         return utility, has_utility
     places = list(hard)
-    live = np.where(cells.applicable[:, places], 1.0, 0.0)
-    applicable = np.asarray(aggregation.total(live))
-    mean_hard = aggregation.total(live * cells.value[:, places]) / np.where(applicable > 0, applicable, 1.0)
+    weight_of_applicable = np.where(cells.applicable[:, places], 1.0, 0.0)
+    applicable = np.asarray(aggregation.total(weight_of_applicable))
+    mean_hard = aggregation.total(weight_of_applicable * cells.value[:, places]) / np.where(
+        applicable > 0, applicable, 1.0
+    )
     violated = (cells.applicable[:, places] & ~cells.met[:, places]).any(axis=1)
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
 
@@ -370,9 +371,9 @@ def _group_diagnostics(
             ],
             axis=1,
         )
-        live = np.concatenate(
+        weight_of_applicable = np.concatenate(
             [np.where(stakeholder.applicable[:, places], 1.0, 0.0) for stakeholder, places in soft_columns], axis=1
         )
-        applicable = np.asarray(aggregation.total(live))
+        applicable = np.asarray(aggregation.total(weight_of_applicable))
         diagnostics["preferences addressed"] = aggregation.total(met) / np.where(applicable > 0, applicable, 1.0)
     return {name: np.asarray(values) for name, values in diagnostics.items()}

@@ -305,7 +305,7 @@ def _judged_share(spec: ComponentSpec, table: Table) -> tuple[Floats, Bools]:
     weights, shares = [], []
     for spec_input in spec.inputs.values():
         judged_weight, requested_weight = table.judged_weight(spec_input)
-        weights.append(np.where(requested_weight > 0, spec_input.total_weight, 0.0))
+        weights.append(np.where(requested_weight > 0, spec_input.input_weight, 0.0))
         shares.append(judged_weight / np.where(requested_weight > 0, requested_weight, 1.0))
     weight = np.stack(weights, axis=1)
     total = np.asarray(aggregation.total(weight))

@@ -209,7 +209,7 @@ class _SpecBuilder:
         }
         if record.shares and record.audience != "reviewer":
             inputs = {
-                key: spec_input.model_copy(update={"total_weight": _sum(spec_input.weights)})
+                key: spec_input.model_copy(update={"input_weight": _sum(spec_input.weights)})
                 for key, spec_input in inputs.items()
             }
         return self._build_spec(home, record.combiner, inputs, {})
@@ -292,7 +292,7 @@ class _SpecBuilder:
                 f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, or "
                 "leave it out of the task"
             )
-        input_config = InputConfig(of=sources[0], total_weight=abs(weight), gated=gated)
+        input_config = InputConfig(of=sources[0], input_weight=abs(weight), gated=gated)
         return _build_input(where, questions, input_config, 1.0 if weight > 0 else -1.0)
 
     def _configured_input(self, component: str, key: str, input_config: InputConfig) -> ComponentInput:
@@ -344,7 +344,7 @@ class _SpecBuilder:
         )
 
     def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
-        if _overflows([spec_input.total_weight for spec_input in inputs.values()]):
+        if _overflows([spec_input.input_weight for spec_input in inputs.values()]):
             raise PlanError(
                 f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number; make "
                 "them smaller"
@@ -383,7 +383,7 @@ def _build_input(
         weights=(sign,) * len(ordered),
         reduce=input_config.reduce,
         confident=input_config.confident or 0.0,
-        total_weight=input_config.total_weight,
+        input_weight=input_config.input_weight,
         gated=input_config.gated or "missing",
     )
 

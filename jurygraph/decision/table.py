@@ -70,7 +70,7 @@ class Table:
             judged=np.concatenate([p.judged for p in pieces], axis=1),
             applicable=np.concatenate([p.applicable for p in pieces], axis=1),
             weight=np.concatenate([p.weight for p in pieces]),
-            total_weight=spec_input.total_weight,
+            input_weight=spec_input.input_weight,
         )
 
     def effective_columns(self, name: str, spec_input: ComponentInput) -> Columns:
@@ -283,7 +283,7 @@ def _fill_cells(
     is_decided = is_settled & ~is_stopped  # a stopped response supports no gain and reduces no penalty
     if spec_input.reduce is not None and value.shape[1] > 1:
         value, met, is_decided, is_live = _fold_columns(value, met, is_decided, is_live, spec_input.reduce)
-    return ScoreMatrix(value, met, is_decided, is_live, np.full(value.shape[1], weight), spec_input.total_weight)
+    return ScoreMatrix(value, met, is_decided, is_live, np.full(value.shape[1], weight), spec_input.input_weight)
 
 
 def _fill_value(rule: str, scenario: Scenario, is_penalty: bool) -> float:

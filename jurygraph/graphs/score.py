@@ -13,7 +13,7 @@ from jurygraph.decision.decide import compute_rewards
 from jurygraph.graphs.execution import answer_evaluator_tasks, derive_material
 from jurygraph.graphs.routing import KnownResults, next_work, sort_responses
 from jurygraph.graphs.state import RunContext, ScoreOutput, ScoreState
-from jurygraph.graphs.tracing import group_statistics, write_traces
+from jurygraph.graphs.tracing import build_traces, group_statistics
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Branch, Plan, Response
 
@@ -57,7 +57,7 @@ async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
 
 async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
     client, known = runtime.context.judge_client, state["known_results"].calls
-    return {"traces": write_traces(state, known if client is None else {**known, **client.calls})}
+    return {"traces": build_traces(state, known if client is None else {**known, **client.calls})}
 
 
 _NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]] = {

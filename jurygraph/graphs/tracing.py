@@ -30,7 +30,7 @@ def _describe_scores(scores: Sequence[float]) -> dict[str, Any]:
     return {"judged": len(scores), "mean": mean, "low": scores[0], "high": scores[-1]}
 
 
-def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, ...]:
+def build_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, ...]:
     """Return one trace for each response, in canonical order; the caller adds agents and labels again.
 
     `calls` are the calls, by id, that the group's verdicts and material may refer to.

@@ -33,7 +33,7 @@ _UNCACHED = ("gguf", "replay", "langchain")
 _SLOTS = 4
 """Most requests that a gguf model processes in parallel: each needs memory for its context."""
 
-_FIXED_FORMS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
+_FORM_REFUSALS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
@@ -75,8 +75,8 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
     """Return the backend of a config's `model`. Raises `ConfigError`."""
     kind, _, rest = model.partition(":")
     try:
-        if config.form is not None and kind in _FIXED_FORMS:
-            raise ConfigError(f"calls.form: {_FIXED_FORMS[kind]}, so leave the form out")
+        if config.form is not None and kind in _FORM_REFUSALS:
+            raise ConfigError(f"calls.form: {_FORM_REFUSALS[kind]}, so leave the form out")
         if kind in _BACKENDS:
             return _BACKENDS[kind](rest, config)
         if PROVIDER_MODEL.fullmatch(model):

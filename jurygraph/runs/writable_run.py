@@ -97,9 +97,8 @@ class WritableRun(Run):
 
     def group_drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
         """Return the records of a task's whole group, ready to be appended."""
-        from jurygraph.decision.group_result import (
-            RewardRow,  # imported lazily: loads NumPy, which closing a run needs not
-        )
+        # Imported lazily: it loads NumPy, which closing a run does not need.
+        from jurygraph.decision.group_result import RewardRow
 
         response_by_id = {response.id: response for response in responses}
         shape = Shape.of(plan.survey)

@@ -76,7 +76,7 @@ class InputConfig(NamedModel):
     of: LongId
     reduce: Reduction | None = "mean"
     confident: Unit | None = None
-    total_weight: Positive = 1.0
+    input_weight: Positive = 1.0
     gated: SkippedRule | None = None
 
 

@@ -102,7 +102,7 @@ class ComponentInput(FrozenModel):
     weights: tuple[Number, ...]
     reduce: Reduction | None = "mean"
     confident: Unit = Field(default=0.0, exclude_if=lambda confident: confident == 0.0)
-    total_weight: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
+    input_weight: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
     gated: SkippedRule = "missing"
 
 

@@ -300,7 +300,7 @@ def test_a_function_without_source_has_the_version_1() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layer", "own_model", "batch"),
+    ("layer", "own_model", "uses_model"),
     [
         ("check", None, False),
         ("fact", None, False),
@@ -311,8 +311,8 @@ def test_a_function_without_source_has_the_version_1() -> None:
         ("residual", True, False),
     ],
 )
-def test_a_function_asks_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, batch: bool) -> None:
-    assert adapt(short, "short", layer=layer, own_model=own_model).uses_model is batch
+def test_a_function_asks_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, uses_model: bool) -> None:
+    assert adapt(short, "short", layer=layer, own_model=own_model).uses_model is uses_model
 
 
 def test_a_runnable_brings_its_own_model_unless_it_says_otherwise() -> None:

@@ -17,7 +17,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 def one(
-    value: Any, weight: float = 1.0, mass: float = 1.0, judged: Any = True, live: Any = True, met: Any = None
+    value: Any, weight: float = 1.0, input_weight: float = 1.0, judged: Any = True, live: Any = True, met: Any = None
 ) -> ScoreMatrix:
     """One input; a number is a single response's single cell."""
     numbers = np.atleast_2d(np.array(value, dtype=float))
@@ -27,13 +27,13 @@ def one(
         judged=np.broadcast_to(np.array(judged), numbers.shape),
         applicable=np.broadcast_to(np.array(live), numbers.shape),
         weight=np.full(numbers.shape[1], weight),
-        total_weight=mass,
+        input_weight=input_weight,
     )
 
 
 def inputs(matrices: Mapping[str, ScoreMatrix]) -> dict[str, ComponentInput]:
     return {
-        name: ComponentInput(questions=(name,), weights=tuple(c.weight.tolist()), total_weight=c.total_weight)
+        name: ComponentInput(questions=(name,), weights=tuple(c.weight.tolist()), input_weight=c.input_weight)
         for name, c in matrices.items()
     }
 
@@ -60,8 +60,8 @@ def edge(parent: str, child: str, kind: str = "strong", retention: float | None 
 # Mean, product
 
 
-def test_the_mean_goes_by_the_masses_of_the_inputs() -> None:
-    assert value("mean", {"a": one(0.2), "b": one(0.8, mass=3.0)}) == pytest.approx(0.65, abs=1e-15)
+def test_the_mean_weighs_the_inputs_by_their_weights() -> None:
+    assert value("mean", {"a": one(0.2), "b": one(0.8, input_weight=3.0)}) == pytest.approx(0.65, abs=1e-15)
 
 
 def test_the_mean_inside_an_input_goes_by_the_size_of_its_weights() -> None:
@@ -73,8 +73,9 @@ def test_the_mean_inside_an_input_goes_by_the_size_of_its_weights() -> None:
 
 
 def test_the_mean_leaves_out_an_input_that_does_not_apply() -> None:
-    result = combined("mean", {"a": one([[0.2], [0.2], [0.2]], live=[[True], [True], [False]]),
-                               "b": one([[0.8], [0.8], [0.8]], live=[[True], [False], [False]], mass=3.0)})  # fmt: skip
+    a = one([[0.2], [0.2], [0.2]], live=[[True], [True], [False]])
+    b = one([[0.8], [0.8], [0.8]], live=[[True], [False], [False]], input_weight=3.0)
+    result = combined("mean", {"a": a, "b": b})
     assert result.value.tolist() == pytest.approx([0.65, 0.2, 0.0], abs=1e-15)
     assert result.present.tolist() == [True, True, False]
 
@@ -84,8 +85,8 @@ def test_a_mean_of_one_input_has_no_parts() -> None:
     assert parts("mean", {"a": one(0.2), "b": one(0.8)}) == {"a": 0.2, "b": 0.8}
 
 
-def test_the_product_multiplies_the_inputs_whatever_their_masses() -> None:
-    assert value("product", {"a": one(1.0), "b": one(0.5, mass=9.0), "c": one(0.25)}) == 0.125
+def test_the_product_multiplies_the_inputs_whatever_their_weights() -> None:
+    assert value("product", {"a": one(1.0), "b": one(0.5, input_weight=9.0), "c": one(0.25)}) == 0.125
 
 
 def test_a_product_is_there_only_where_every_input_is() -> None:
@@ -105,7 +106,7 @@ CHAIN = [edge("a", "b", "strong"), edge("b", "c", "weak"), edge("b", "d", "activ
 
 def chain(a: Any = 0.4, b: Any = 0.9, c: Any = 1.0, d: Any = 0.5, **fields: Any) -> dict[str, ScoreMatrix]:
     return {
-        "a": one(a, mass=2.0, **fields),
+        "a": one(a, input_weight=2.0, **fields),
         "b": one(b, **fields),
         "c": one(c, **fields),
         "d": one(d, weight=-1.0, **fields),
@@ -270,7 +271,7 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
         shape = (rows, columns)
         grids = {what: draw(grid(kind, shape)) for what, kind in GRIDS.items()}
         weight = draw(st.sampled_from([1.0, -1.0])) if rubric and i else 1.0
-        mass = share if welfare else draw(st.floats(0.1, 5.0))
+        input_weight = share if welfare else draw(st.floats(0.1, 5.0))
         judged = grids["judged"] | ~grids["live"]
         fillings = ((0.0, False), (1.0, True), (grids["filling"], grids["decision"]))
         for cells, (fill, decided) in zip(made, fillings, strict=True):
@@ -280,7 +281,7 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
                 judged=judged if cells is not made[2] else np.ones(shape, dtype=bool),
                 applicable=grids["live"],
                 weight=np.full(columns, weight),
-                total_weight=mass,
+                input_weight=input_weight,
             )
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     kinds = st.sampled_from(["weak", "strong", "activation"])
@@ -346,5 +347,5 @@ def test_a_response_has_the_same_component_alone_and_in_company(name: str, data:
 def _only(cells: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
     return ScoreMatrix(
-        cells.value[rows], cells.met[rows], cells.judged[rows], cells.applicable[rows], cells.weight, cells.total_weight
+        cells.value[rows], cells.met[rows], cells.judged[rows], cells.applicable[rows], cells.weight, cells.input_weight
     )

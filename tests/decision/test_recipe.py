@@ -290,7 +290,7 @@ def test_decompr_table_4_through_a_plan(method: str, printed: float) -> None:
     (spec,) = planned(config, about).decision.specs
     (reward,) = rewarded(config, about, said("r", {f"kind@{name}": u for name, _, u in TABLE_4}))
     if method == "calibrated":
-        assert [round(one.total_weight, 2) for one in spec.inputs.values()] == [0.67, 0.09, 0.24]
+        assert [round(one.input_weight, 2) for one in spec.inputs.values()] == [0.67, 0.09, 0.24]
     assert reward.value == pytest.approx(printed, abs=0.005)
     assert reward.parts["stakeholders"] == {name: u for name, _, u in TABLE_4}
 
@@ -396,7 +396,7 @@ def test_a_question_of_which_the_shares_say_nothing_weighs_1() -> None:
 def test_questions_have_the_weights_of_their_evaluator_and_its_shares_as_parts() -> None:
     plan = planned({"evaluators": [shared()]}, task())
     (spec,) = plan.decision.specs
-    assert {name: (one.total_weight, one.weights) for name, one in spec.inputs.items()} == {
+    assert {name: (one.input_weight, one.weights) for name, one in spec.inputs.items()} == {
         "big": (5.0, (2.5, 2.5)),
         "small": (1.0, (1.0,)),
     }
@@ -426,7 +426,7 @@ def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confid
         "r1": ("taste/x@r1", "taste/y@r1"),
         "r2": ("taste/x@r2", "taste/y@r2"),
     }
-    stated = [(one.total_weight, one.confident, one.reduce, one.gated) for one in spec.inputs.values()]
+    stated = [(one.input_weight, one.confident, one.reduce, one.gated) for one in spec.inputs.values()]
     assert stated == [(1.0, 0.7, "min", "zero")] * 2
 
 
@@ -513,18 +513,18 @@ def test_the_places_of_hard_and_soft_constraints_are_frozen() -> None:
 def test_a_question_about_a_criterion_has_its_sign_and_the_criterion_its_weight() -> None:
     about = task(criterion("good", 2.0), criterion("bad", -3.0))
     (rubric,) = planned({"evaluators": [told("met", audience="criterion")]}, about).decision.specs
-    assert {name: (one.total_weight, one.weights) for name, one in rubric.inputs.items()} == {
+    assert {name: (one.input_weight, one.weights) for name, one in rubric.inputs.items()} == {
         "good": (2.0, (1.0,)),
         "bad": (3.0, (-1.0,)),
     }
 
 
 def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
-    inputs = {"x": {"of": "met@x", "total_weight": 3.0, "confident": 0.75}, "y": "met@y"}
+    inputs = {"x": {"of": "met@x", "input_weight": 3.0, "confident": 0.75}, "y": "met@y"}
     config = {"evaluators": [told("met", audience="criterion")], "components": {"own": {"inputs": inputs}}}
     plan = planned({**config, "reward": {"own": 1.0}}, task(criterion("x"), criterion("y")))
     own = next(spec for spec in plan.decision.specs if spec.name == "own")
-    assert {name: (one.questions, one.total_weight, one.confident) for name, one in own.inputs.items()} == {
+    assert {name: (one.questions, one.input_weight, one.confident) for name, one in own.inputs.items()} == {
         "x": (("met@x",), 3.0, 0.75),
         "y": (("met@y",), 1.0, 0.0),
     }
@@ -555,7 +555,7 @@ def test_a_decision_holds_the_whole_recipe() -> None:
     inputs = {
         "c": {"of": "taste", "confident": 0.5},
         "b": {"of": "taste@r1", "reduce": "max"},
-        "a": {"of": "tone", "gated": "zero", "total_weight": 2.0},
+        "a": {"of": "tone", "gated": "zero", "input_weight": 2.0},
     }
     config = {
         "evaluators": families,
@@ -596,7 +596,7 @@ def test_a_decision_holds_the_whole_recipe() -> None:
         "stakeholders": {"hard": {"ann": [1]}, "cap": 0.5},
     }
     found = [
-        (f"{spec.name}.{key}", one.questions, one.weights, one.reduce, one.confident, one.total_weight, one.gated)
+        (f"{spec.name}.{key}", one.questions, one.weights, one.reduce, one.confident, one.input_weight, one.gated)
         for spec in decision.specs
         for key, one in spec.inputs.items()
     ]

@@ -66,7 +66,7 @@ def test_stakeholder_weights_are_computed_again() -> None:
     config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
     survey = planned(config, about).survey
     (spec,) = redecided(about, survey, {**config, "weights": {"method": "uniform"}}).specs
-    assert {name: one.total_weight for name, one in spec.inputs.items()} == {"ann": 0.5, "bob": 0.5}
+    assert {name: one.input_weight for name, one in spec.inputs.items()} == {"ann": 0.5, "bob": 0.5}
     assert spec.params == {}
 
 

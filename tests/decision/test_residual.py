@@ -1,4 +1,4 @@
-"""DecompR: the residual checklist holds at most 20 % of the mass of û_i, or no plan is made."""
+"""DecompR: the residual checklist holds at most 20 % of the weight of û_i, or no plan is made."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -42,7 +42,7 @@ def test_the_rule_holds_for_every_stakeholder_and_for_components_of_ones_own() -
     config = asked_by("check", "check", "check", "check", "residual")
     own = {
         "combiner": "stakeholders",
-        "inputs": {"ann": {"of": "e0", "total_weight": 0.5}, "bob": {"of": "e4", "total_weight": 0.5}},
+        "inputs": {"ann": {"of": "e0", "input_weight": 0.5}, "bob": {"of": "e4", "input_weight": 0.5}},
     }
     planned(config, ANN)
     with pytest.raises(PlanError, match="hold 100 % of the weight of stakeholder 'bob'"):

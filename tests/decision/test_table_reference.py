@@ -137,7 +137,7 @@ SETTINGS = [
 def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], reduce: Any) -> None:
     table, width = laid_out(rows), len(rows[0])
     for settings in SETTINGS:
-        stated = ComponentInput(questions=("q",), reduce=reduce, total_weight=3.0, **settings)
+        stated = ComponentInput(questions=("q",), reduce=reduce, input_weight=3.0, **settings)
         counted = [effective([CELLS[verdict] for verdict in row], stated) for row in rows]
         cases = itertools.product(("conservative", "gear"), (1, -1), ("counted", "low", "high", "partial"))
         for rule, direction, scenario in cases:
@@ -148,7 +148,7 @@ def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], red
             for name in Filled._fields:
                 found = getattr(cells, name).tolist()
                 assert found == [[getattr(cell, name) for cell in row] for row in expected], (settings, scenario, name)
-            assert (cells.weight.tolist(), cells.total_weight) == ([settings["weights"][0]] * len(expected[0]), 3.0)
+            assert (cells.weight.tolist(), cells.input_weight) == ([settings["weights"][0]] * len(expected[0]), 3.0)
 
 
 @pytest.mark.parametrize("rows", [PAIRS, TRIPLES], ids=["pairs", "triples"])

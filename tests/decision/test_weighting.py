@@ -17,10 +17,10 @@ def constrained(name: str, *restrictiveness: float, soft: tuple[float, ...] = ()
     return Stakeholder(id=name, constraints=(*hard, *wishes))
 
 
-def masses(weights: dict[str, Any], **fields: Any) -> dict[str, float]:
+def weights_of(weights: dict[str, Any], **fields: Any) -> dict[str, float]:
     config = {"evaluators": [told("kind", audience="stakeholder")], "weights": weights}
     (spec,) = planned(config, task(**fields)).decision.specs
-    return {name: one.total_weight for name, one in spec.inputs.items()}
+    return {name: one.input_weight for name, one in spec.inputs.items()}
 
 
 def test_calibrated_weights_follow_difficulty_and_its_terms_stand_in_the_plan() -> None:
@@ -34,23 +34,23 @@ def test_calibrated_weights_follow_difficulty_and_its_terms_stand_in_the_plan() 
         "bob": {"hard": 0.0, "soft": 0.5, "conflict": 0.5, "difficulty": 0.5, "tensions": {"ann": pull}},
     }
     assert spec.params["calibration"] == {"gamma": 0.5, "beta": 0.5, "temperature": 2.0}
-    assert spec.inputs["ann"].total_weight == pytest.approx(1 / (1 + 2.718281828459045 ** ((0.5 - 3.75) / 2)))
+    assert spec.inputs["ann"].input_weight == pytest.approx(1 / (1 + 2.718281828459045 ** ((0.5 - 3.75) / 2)))
 
 
 def test_uniform_and_fixed_weights_sum_to_one() -> None:
-    assert masses({"method": "uniform"}, stakeholders=PEOPLE) == {"ann": 0.5, "bob": 0.5}
+    assert weights_of({"method": "uniform"}, stakeholders=PEOPLE) == {"ann": 0.5, "bob": 0.5}
     fixed = {"method": "fixed", "fixed": {"ann": 3.0, "bob": 1.0, "elsewhere": 9.0}}
-    assert masses(fixed, stakeholders=PEOPLE) == {"ann": 0.75, "bob": 0.25}
+    assert weights_of(fixed, stakeholders=PEOPLE) == {"ann": 0.75, "bob": 0.25}
 
 
 def test_a_text_only_profile_cannot_be_calibrated_and_the_error_names_the_remedy() -> None:
     with pytest.raises(PlanError, match=r"'ann' has a profile in text alone.*constraints.*uniform or fixed"):
-        masses({}, stakeholders=PEOPLE)
+        weights_of({}, stakeholders=PEOPLE)
 
 
 def test_fixed_weights_must_cover_every_stakeholder() -> None:
     with pytest.raises(PlanError, match=r"'task'.*no weight for stakeholder 'bob'; add one, or set"):
-        masses({"method": "fixed", "fixed": {"ann": 1.0}}, stakeholders=PEOPLE)
+        weights_of({"method": "fixed", "fixed": {"ann": 1.0}}, stakeholders=PEOPLE)
 
 
 def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:
@@ -58,9 +58,9 @@ def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:
     with pytest.raises(
         PlanError, match=r"'task': stakeholder 'bob' would get weight 0 .* set a higher weights\.temper"
     ):
-        masses({"temperature": 0.01}, stakeholders=people)
+        weights_of({"temperature": 0.01}, stakeholders=people)
     with pytest.raises(PlanError, match="'bob' would get weight 0"):
-        masses({"method": "fixed", "fixed": {"ann": 1e300, "bob": 1e-300}}, stakeholders=PEOPLE)
+        weights_of({"method": "fixed", "fixed": {"ann": 1e300, "bob": 1e-300}}, stakeholders=PEOPLE)
 
 
 def test_weights_are_not_required_without_questions_about_stakeholders() -> None:

@@ -8,7 +8,7 @@ from jurygraph import PlanError, ScoreMatrix
 from jurygraph.agents.registry import load_combiner
 from tests.decision.test_combiners import combined, inputs, one, parts, value
 
-TABLE_4 = {"a": one(0.4, mass=0.67), "b": one(0.95, mass=0.09), "c": one(0.8, mass=0.24)}
+TABLE_4 = {"a": one(0.4, input_weight=0.67), "b": one(0.95, input_weight=0.09), "c": one(0.8, input_weight=0.24)}
 
 
 def test_decompr_table_4() -> None:
@@ -18,12 +18,16 @@ def test_decompr_table_4() -> None:
 
 
 def test_the_weights_of_the_others_are_scaled_up_where_a_stakeholder_does_not_apply() -> None:
-    cells = {"a": one(1.0, mass=0.5, live=False), "b": one(0.2, mass=0.25), "c": one(0.6, mass=0.25)}
+    cells = {
+        "a": one(1.0, input_weight=0.5, live=False),
+        "b": one(0.2, input_weight=0.25),
+        "c": one(0.6, input_weight=0.25),
+    }
     assert value("stakeholders", cells) == pytest.approx(0.4, abs=1e-15)
 
 
 def test_where_no_stakeholder_applies_there_is_no_component() -> None:
-    cells = {"a": one(1.0, mass=0.5, live=False), "b": one(1.0, mass=0.5, live=False)}
+    cells = {"a": one(1.0, input_weight=0.5, live=False), "b": one(1.0, input_weight=0.5, live=False)}
     assert combined("stakeholders", cells).present.tolist() == [False]
 
 
@@ -88,11 +92,11 @@ def test_below_the_floor_it_gives_no_more_than_the_least_utility() -> None:
 
 def test_nash_is_the_product_of_the_utilities() -> None:
     assert value("nash", TABLE_4) == 0.4 * 0.95 * 0.8
-    assert value("nash", {"a": one(1.0, mass=0.5), "b": one(0.0, mass=0.5)}) == 0.0
+    assert value("nash", {"a": one(1.0, input_weight=0.5), "b": one(0.0, input_weight=0.5)}) == 0.0
 
 
 def test_whom_nothing_was_asked_about_neither_lowers_nor_lifts_them() -> None:
-    cells = {"a": one(0.0, mass=0.5, live=False), "b": one(0.6, mass=0.5)}
+    cells = {"a": one(0.0, input_weight=0.5, live=False), "b": one(0.6, input_weight=0.5)}
     assert value("nash", cells) == 0.6
     assert value("egalitarian", cells, floor=0.5) == pytest.approx(0.6)
 
@@ -115,12 +119,12 @@ def test_the_figures_are_decomprs() -> None:
 
 
 def test_preferences_addressed_are_the_share_of_soft_constraints_that_are_met() -> None:
-    cells = {"a": one([1.0, 0.6, 0.2], mass=0.5), "b": one([0.0, 0.9], mass=0.5)}
+    cells = {"a": one([1.0, 0.6, 0.2], input_weight=0.5), "b": one([0.0, 0.9], input_weight=0.5)}
     assert figures(cells, soft={"a": [1, 2], "b": [1]})["preferences addressed"] == pytest.approx(2 / 3)
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=5))
 def test_every_figure_lies_between_0_and_1(utilities: list[float]) -> None:
     share = 1.0 / len(utilities)
-    cells = {f"s{place}": one(utility, mass=share) for place, utility in enumerate(utilities)}
+    cells = {f"s{place}": one(utility, input_weight=share) for place, utility in enumerate(utilities)}
     assert all(-1e-12 <= shown <= 1.0 + 1e-12 for shown in figures(cells).values())

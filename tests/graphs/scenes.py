@@ -107,9 +107,9 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
     reduce = st.sampled_from(["mean", "min", "max", None, *([] if judged else ["majority"])])
     confident = draw(st.sampled_from([0.0, 0.0 if judged else 0.8]))
     inputs = {
-        "tone": {"of": "tone", "reduce": draw(reduce), "total_weight": draw(WEIGHTS), "confident": confident},
+        "tone": {"of": "tone", "reduce": draw(reduce), "input_weight": draw(WEIGHTS), "confident": confident},
         "late": {"of": "late", "gated": draw(gated)},
-        "same": {"of": "same", "total_weight": draw(WEIGHTS)},
+        "same": {"of": "same", "input_weight": draw(WEIGHTS)},
     }
     names = ["rubric", "tone", "same", "own"] + [
         n for n in ("stakeholders", "rank", "place") if n in _homes(evaluators)

@@ -54,8 +54,8 @@ def test_traces_equal_those_of_a_task_with_the_parsed_constraints() -> None:
     stated = planned({"evaluators": [JUDGE]}, Task.model_validate(whole.model_dump()))
     assert plan.survey == stated.survey
     ((spec,), (other,)) = (one.decision.specs for one in (plan, stated))
-    assert {name: one.total_weight for name, one in spec.inputs.items()} == {
-        n: one.total_weight for n, one in other.inputs.items()
+    assert {name: one.input_weight for name, one in spec.inputs.items()} == {
+        n: one.input_weight for n, one in other.inputs.items()
     }
     assert spec.params["difficulty"]["ann"]["hard"] == 1.5  # type: ignore[index, call-overload]
     assert spec.params["difficulty"]["ben"]["conflict"] == 1.5  # type: ignore[index, call-overload]
@@ -214,5 +214,5 @@ def test_a_task_is_scored_by_a_profile_alone() -> None:
         (trace,) = jury.score(trip(ANN, BEN), [Response(id="a", text="", data={"kind@ann": 1.0, "kind@ben": 0.0})])
     assert trace.plan is not None
     (spec,) = trace.plan.decision.specs
-    assert trace.reward.value == pytest.approx(spec.inputs["ann"].total_weight)
+    assert trace.reward.value == pytest.approx(spec.inputs["ann"].input_weight)
     assert trace.reward.value > 0.5, "who is harder to please weighs more"

@@ -156,17 +156,17 @@ def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scores", "threshold", "batch"),
+    ("scores", "threshold", "is_asked"),
     [((0.9, 0.1, 0.2), 0.2, True), ((0.9, 0.1, 0.2), 0.21, False), ((0.9, 0.1, 0.2, 0.4), 0.3, True)],
 )
 def test_the_median_is_the_middle_one_or_the_mean_of_the_two(
-    scores: tuple[float, ...], threshold: float, batch: bool
+    scores: tuple[float, ...], threshold: float, is_asked: bool
 ) -> None:
     use = {**told("then"), "when": {"question": "gate", "threshold": threshold, "reduce": "median"}}
     survey = survey_of({"evaluators": [told("gate", samples=len(scores)), use], "reward": {"gate": 1.0}})
     verdicts = [judged(survey, "gate", "a", score, sample) for sample, score in enumerate(scores)]
     work, _ = next_work(survey, 1, [response("a")], [], verdicts)
-    assert bool(asked(work)) == batch
+    assert bool(asked(work)) == is_asked
 
 
 def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:

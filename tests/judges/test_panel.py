@@ -352,7 +352,7 @@ def test_a_response_is_worked_out_from_itself_alone_and_the_parts_are_all_judges
 
 def _row(one: ScoreMatrix, row: int) -> ScoreMatrix:
     own = np.s_[row : row + 1]
-    return ScoreMatrix(one.value[own], one.met[own], one.judged[own], one.applicable[own], one.weight, one.total_weight)
+    return ScoreMatrix(one.value[own], one.met[own], one.judged[own], one.applicable[own], one.weight, one.input_weight)
 
 
 def test_it_takes_no_parameter() -> None:

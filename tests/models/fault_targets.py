@@ -151,7 +151,7 @@ def _try_once() -> None:
     remote.TIMEOUT, remote.POLICY = TIMEOUT, RetryPolicy(attempts=1)
 
 
-TARGETS: Mapping[str, Target] = {
+HTTP_TARGETS: Mapping[str, Target] = {
     "openai-compatible": Target(_native, openai_chat(RIGHT), openai_chat),
     "litellm openai": Target(_litellm("openai", "/v1"), openai_chat(RIGHT), openai_chat),
     "litellm hosted_vllm": Target(_litellm("hosted_vllm", "/v1"), openai_chat(RIGHT), openai_chat),
@@ -238,9 +238,9 @@ def planted_reply(mode: str) -> tuple[str, str]:
     return text, finish
 
 
-TEXT_IN_PROCESS = ("gguf", "replay")
-"""Targets of LOCAL that give text; the others give vectors."""
-LOCAL: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
+IN_PROCESS_TEXT = ("gguf", "replay")
+"""Targets of IN_PROCESS_TARGETS that give text; the others give vectors."""
+IN_PROCESS_TARGETS: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
     "gguf": _gguf,
     "replay": _replay,
     "gguf embedder": _gguf_embedder,
@@ -272,7 +272,7 @@ def peak() -> float:
 
 
 def main(name: str, place: str, *modes: str) -> None:
-    ask = TARGETS[name].ask if name in TARGETS else LOCAL[name]
+    ask = HTTP_TARGETS[name].ask if name in HTTP_TARGETS else IN_PROCESS_TARGETS[name]
     met = {}
     for mode in modes:
         found = asyncio.run(outcome(ask, place, mode))

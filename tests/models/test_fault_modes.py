@@ -18,7 +18,7 @@ import pytest
 
 from jurygraph.models.embedding import remote
 from tests.models.embedding.server import reading
-from tests.models.fault_targets import COUNTED, KEYS, LOCAL, TARGETS, TEXT_IN_PROCESS, outcome
+from tests.models.fault_targets import COUNTED, HTTP_TARGETS, IN_PROCESS_TARGETS, IN_PROCESS_TEXT, KEYS, outcome
 from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body, make_bombs
 from tests.models.server import Answer, Server
 
@@ -33,24 +33,26 @@ _NO_TEXT = "it gives numbers: there is no text that could be malformed"
 _NO_VECTORS = "it gives a text"
 _OVER_HTTP = "its numbers are JSON, and what is no JSON number is tried by the modes of HTTP"
 
-every_target = pytest.mark.parametrize("name", TARGETS)
-every_local = pytest.mark.parametrize("name", LOCAL)
+every_target = pytest.mark.parametrize("name", HTTP_TARGETS)
+every_local = pytest.mark.parametrize("name", IN_PROCESS_TARGETS)
 
 
 def modes_of(name: str) -> list[str]:
     """The modes that are tried on a target."""
-    if name in TARGETS:
-        return [*HTTP, *(REPLY if TARGETS[name].chat else ())]
-    return list(REPLY if name in TEXT_IN_PROCESS else VECTORS)
+    if name in HTTP_TARGETS:
+        return [*HTTP, *(REPLY if HTTP_TARGETS[name].chat else ())]
+    return list(REPLY if name in IN_PROCESS_TEXT else VECTORS)
 
 
 def not_tried(name: str) -> Mapping[str, str]:
     """The modes that are not tried on a target, each with the reason."""
-    is_chat = name in TEXT_IN_PROCESS or (name in TARGETS and TARGETS[name].chat is not None)
-    reasons = {} if name in TARGETS else dict.fromkeys(HTTP, _IN_PROCESS)
+    is_chat = name in IN_PROCESS_TEXT or (name in HTTP_TARGETS and HTTP_TARGETS[name].chat is not None)
+    reasons = {} if name in HTTP_TARGETS else dict.fromkeys(HTTP, _IN_PROCESS)
     if is_chat:
         return reasons | dict.fromkeys(VECTORS, _NO_VECTORS)
-    return reasons | dict.fromkeys(REPLY, _NO_TEXT) | (dict.fromkeys(VECTORS, _OVER_HTTP) if name in TARGETS else {})
+    return (
+        reasons | dict.fromkeys(REPLY, _NO_TEXT) | (dict.fromkeys(VECTORS, _OVER_HTTP) if name in HTTP_TARGETS else {})
+    )
 
 
 def kinds(mode: str) -> frozenset[str]:
@@ -62,7 +64,7 @@ def kinds(mode: str) -> frozenset[str]:
 @contextmanager
 def provider(name: str) -> Iterator[tuple[Server, Server]]:
     """A server that answers by the mode that a model's name says, and another that should hear nothing."""
-    target = TARGETS[name]
+    target = HTTP_TARGETS[name]
 
     def script(body: dict[str, Any], number: int) -> Answer:
         mode = body["model"].rpartition("/")[2]
@@ -80,7 +82,7 @@ def address(server: Server) -> str:
     return server.url.removesuffix("/v1")
 
 
-@pytest.mark.parametrize("name", [*TARGETS, *LOCAL])
+@pytest.mark.parametrize("name", [*HTTP_TARGETS, *IN_PROCESS_TARGETS])
 def test_every_mode_is_tried_on_every_target_or_is_left_out_for_a_reason(name: str) -> None:
     tried, left_out = modes_of(name), not_tried(name)
     assert sorted([*tried, *left_out]) == sorted([*HTTP, *REPLY, *VECTORS])
@@ -103,7 +105,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_failure_mode_of_a_provider_is_its_kind_of_fault(name: str) -> None:
     modes = [mode for mode in QUICK if mode in modes_of(name)]
     with provider(name) as (server, other):
-        met = {mode: asyncio.run(outcome(TARGETS[name].ask, address(server), mode)) for mode in ("right", *modes)}
+        met = {mode: asyncio.run(outcome(HTTP_TARGETS[name].ask, address(server), mode)) for mode in ("right", *modes)}
         assert met.pop("right") == COUNTED
         assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
         assert [seen.body["model"] for seen in server.requests] == ["right", *modes]  # each once
@@ -112,7 +114,7 @@ def test_each_failure_mode_of_a_provider_is_its_kind_of_fault(name: str) -> None
 
 @every_local
 def test_in_this_process_every_mode_ends_as_the_fault_that_it_is(name: str, tmp_path: Path) -> None:
-    ask = LOCAL[name]
+    ask = IN_PROCESS_TARGETS[name]
     assert asyncio.run(outcome(ask, str(tmp_path), "right")) == COUNTED
     met = {mode: asyncio.run(outcome(ask, str(tmp_path), mode)) for mode in modes_of(name)}
     assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
@@ -136,7 +138,7 @@ def in_a_process_of_its_own(name: str, place: str, *modes: str) -> dict[str, tup
 @every_target
 def test_every_mode_ends_as_the_fault_that_it_is_in_little_memory(name: str) -> None:
     modes = modes_of(name)
-    make_bombs(TARGETS[name].right)
+    make_bombs(HTTP_TARGETS[name].right)
     with provider(name) as (server, other):
         met = in_a_process_of_its_own(name, address(server), "right", *modes)
         assert met.pop("right")[0] == COUNTED

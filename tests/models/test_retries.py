@@ -210,8 +210,8 @@ class TestWaits:
 class TestDeadline:
     @pytest.mark.parametrize("until", [9.9, 10.0, -5.0])
     def test_a_wait_that_would_last_beyond_it_is_not_begun(self, until: float) -> None:
-        async def ended(inputs: Callable[[], Awaitable[str]]) -> tuple[Fault, float]:
-            return await fault_of(call_with_retries(inputs, RetryPolicy(first=0.0), until)), now()
+        async def ended(request: Callable[[], Awaitable[str]]) -> tuple[Fault, float]:
+            return await fault_of(call_with_retries(request, RetryPolicy(first=0.0), until)), now()
 
         planted = Fault("rate-limit", "slow down, please", retry_after=10.0)
         provider = Provider(planted)

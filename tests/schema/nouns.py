@@ -318,7 +318,7 @@ inputs = strategy(
     weights=several(numbers),
     reduce=maybe(pick("mean", "min", "max", "majority")),
     confident=units,
-    total_weight=positives,
+    input_weight=positives,
     gated=pick("missing", "zero"),
 )
 specs = strategy(
@@ -404,7 +404,7 @@ input_configs = strategy(
     of=ids,
     reduce=maybe(pick("mean", "min", "max", "majority")),
     confident=units,
-    total_weight=positives,
+    input_weight=positives,
     gated=maybe(pick("missing", "zero")),
 )
 component_configs = strategy(schema.ComponentConfig, combiner=ids, inputs=by_name(input_configs, 1), params=objects)

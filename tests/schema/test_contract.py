@@ -53,7 +53,7 @@ PLANNED: dict[type[FrozenModel], str] = {
     schema.Plan: "survey decision",
     schema.Decision: "specs rule min_coverage group_rule",
     schema.ComponentSpec: "name weight combiner inputs params",
-    schema.ComponentInput: "questions weights reduce total_weight gated",
+    schema.ComponentInput: "questions weights reduce input_weight gated",
 }
 """What stands in a plan (design/architecture.md, "the roles' types")."""
 

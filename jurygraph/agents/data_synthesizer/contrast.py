@@ -69,7 +69,7 @@ class Contrast(Combiner):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in sorted(params["twos"].items())]
-        weights = np.array([original.total_weight for original, _ in cell_pairs])
+        weights = np.array([original.input_weight for original, _ in cell_pairs])
         width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
         margin, is_judged, live, fill = _margins(cell_pairs, weights, width)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)

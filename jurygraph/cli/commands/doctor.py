@@ -61,15 +61,17 @@ def doctor(
         raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
+_MODEL_KINDS = (
+    "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name, provider/model (litellm)"
+)
+
+
 def _run_checks(config: Path | None) -> Iterator[Check]:
     from importlib.metadata import version
 
     yield Check("python", True, platform.python_version())
     yield Check("jurygraph", True, version("jurygraph"))
-    model_forms = (
-        "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:PATH.NAME, provider/model (litellm)"
-    )
-    yield Check("models", True, model_forms)
+    yield Check("models", True, _MODEL_KINDS)
     keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
     yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is required")
     yield from _check_extras()

@@ -276,8 +276,8 @@ def _score_remaining(session: "ScoringSession") -> None:
         ):
             runner.run(session.prepare(report))
         if session.unanswered_annotations:
-            missing = f"{session.unanswered_annotations} pairs or roles of criteria have no answer of their annotator"
-            print_message(f"graphs: {missing}, and no edge; criteria that would depend on them count as supported")
+            missing = f"{session.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
+            print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
         with (
             _exit_when_interrupted(session, lambda: _scored_part_kept(session)),
             progress("scoring", session.remaining.responses, "responses") as report,

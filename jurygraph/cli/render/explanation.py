@@ -246,7 +246,7 @@ class _TermReader:
         return ExplainedPart(
             name,
             value,
-            weight=one.total_weight if self._combiner in WELFARE else None,
+            weight=one.input_weight if self._combiner in WELFARE else None,
             cap=self._cap(name, value) if self._combiner in WELFARE else None,
             is_judged=is_judged,
             is_discarded=any(_is_discarded(v, one.confident) for v in self._verdicts.of_input(one)),

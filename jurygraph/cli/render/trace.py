@@ -145,7 +145,7 @@ def _weight_lines(one: ExplainedTerm, reward: Reward) -> Iterator[str]:
         [
             name,
             *(format_number(terms.get(name, {}).get(term)) for term in ("hard", "soft", "conflict", "difficulty")),
-            entry.total_weight,
+            entry.input_weight,
             utilities.get(name),
             _format_given_up(utilities, name),
         ]

@@ -43,7 +43,7 @@ class ConsensusOfJudges(Combiner):
         for key, frozen_input in inputs.items():
             if frozen_input.gated == "zero":
                 raise PlanError(f"input {key!r}: a judge that was left out has no vote; write `gated: missing`")
-            if frozen_input.total_weight != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
+            if frozen_input.input_weight != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
                 raise PlanError(f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out")
         confusions = None if params.get("confusions") is None else _parse_confusions(params["confusions"])
         levels = _resolve_levels(params.get("levels"), confusions)

@@ -21,7 +21,7 @@ from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
 from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.reports.estimate import Forecast, ReplySource, is_replay, without_model_conditions
+from jurygraph.runs.reports.estimate import Estimator, Forecast, ReplySource, is_replay, without_model_conditions
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import relative_folder, shell_quote
@@ -38,7 +38,6 @@ from jurygraph.sources.profiles import ProfilesFile
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.models.request import CallSink, Request
-    from jurygraph.runs.reports.estimate import Estimator
     from jurygraph.runs.store.ledger import Ledger
     from jurygraph.runs.workflows.branch import Branch
     from jurygraph.schema.profile import ProfilesLine
@@ -162,7 +161,7 @@ class ScoringSession:
                 await self.jury.gateway.close()
         return expected if estimator is None else replace(expected, model=estimator.estimate())
 
-    async def _forecast_with(self, estimator: "Estimator | None", report: ProgressCallback) -> Forecast:
+    async def _forecast_with(self, estimator: Estimator | None, report: ProgressCallback) -> Forecast:
         """Return a forecast of the remaining work, and add the requests of a model to the estimator."""
         expected, evaluators = Forecast(), self.jury.evaluators
         for task, group in self._work.pairs(self.tasks_done, self.limit):
@@ -187,7 +186,7 @@ class ScoringSession:
         canary = self._canaries.next_for(task, plan) if self._canaries else None
         return [] if canary is None else await self._planner.aestimate_requests(task, (canary.response,), plan)
 
-    async def _dry_run_plan(self, task: Task, estimator: "Estimator | None") -> Plan | None:
+    async def _dry_run_plan(self, task: Task, estimator: Estimator | None) -> Plan | None:
         """Return the plan of a task, without a graph that a model would have to annotate.
 
         None where a model must read its profiles first. The first requests are added to the estimator.
@@ -211,13 +210,11 @@ class ScoringSession:
         ledgers = [self._run.ledger] if self._run is not None else []
         return ledgers if self._branch is None else [*ledgers, self._branch.ledger]
 
-    def _make_estimator(self) -> "Estimator | None":
+    def _make_estimator(self) -> Estimator | None:
         """Return an estimator of the calls to a model, which knows the calls of the run; None without a model."""
         gateway = self.jury.gateway
         if gateway is None:
             return None
-        from jurygraph.runs.reports.estimate import Estimator  # imported lazily: only needed with a model
-
         return Estimator(gateway, None if self._run is None else CallStore(self._run.ledger))
 
     async def prepare(self, report: ProgressCallback) -> None:
@@ -242,9 +239,8 @@ class ScoringSession:
                 await self._plan_tasks(run, calls, report)
         except BaseException as error:
             if isinstance(error, ModelError | BudgetExceeded):
-                await (
-                    gateway.wait_for_pending()
-                )  # so that the cache or the file of calls has every reply for the next session
+                # The cache or the file of calls needs every reply for the next session.
+                await gateway.wait_for_pending()
             await gateway.close()
             self.stored_planning_calls = calls.stored_count
             calls.close()

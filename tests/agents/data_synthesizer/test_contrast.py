@@ -15,7 +15,7 @@ from tests.graphs.cast import criterion, response, scored, task, told
 OWN, OTHER = "a", "a-of-versions"
 
 
-def cells(values: Any, judged: Any = True, live: Any = True, mass: float = 1.0) -> ScoreMatrix:
+def cells(values: Any, judged: Any = True, live: Any = True, input_weight: float = 1.0) -> ScoreMatrix:
     numbers = np.atleast_2d(np.array(values, dtype=float))
     shape = numbers.shape
     return ScoreMatrix(
@@ -24,7 +24,7 @@ def cells(values: Any, judged: Any = True, live: Any = True, mass: float = 1.0) 
         np.broadcast_to(np.array(judged), shape),
         np.broadcast_to(np.array(live), shape),
         np.ones(shape[1]),
-        mass,
+        input_weight,
     )
 
 
@@ -32,7 +32,7 @@ def combined(**inputs: ScoreMatrix) -> Any:
     made = Contrast()
     named = {name.replace("_of_", "-of-"): one for name, one in inputs.items()}
     stated = {
-        name: ComponentInput(questions=(name,), weights=(1.0,), total_weight=one.total_weight)
+        name: ComponentInput(questions=(name,), weights=(1.0,), input_weight=one.input_weight)
         for name, one in named.items()
     }
     return made.combine(named, made.freeze(stated, {}))
@@ -54,7 +54,7 @@ def test_a_tie_is_no_right_ranking() -> None:
 def test_several_evaluators_count_by_their_weights() -> None:
     one, other = {"a": cells(1.0), "a_of_versions": cells([[0.0]])}, {"b": cells(0.0), "b_of_versions": cells([[0.5]])}
     assert combined(**one, **other).value.tolist() == [1.0]
-    heavy = {"b": cells(0.0, mass=3.0), "b_of_versions": cells([[0.5]])}
+    heavy = {"b": cells(0.0, input_weight=3.0), "b_of_versions": cells([[0.5]])}
     assert combined(**one, **heavy).value.tolist() == [0.0]
 
 

@@ -205,7 +205,7 @@ def test_score_tells_of_graphs_with_pairs_that_have_no_answer(run: Command, proj
     (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
     (project / "none.yaml").write_text("evaluators: [criteria]\n")
     ended = run("score", "graphs.jsonl", "--config", "none.yaml", "--out", "run")
-    told = "graphs: 12 pairs or roles of criteria have no answer of their annotator, and no edge; criteria"
+    told = "graphs: 12 pairs or roles of criteria without an answer and an edge; criteria"
     assert told in ended.err
 
 

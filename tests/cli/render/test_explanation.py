@@ -177,7 +177,7 @@ def test_a_question_named_after_its_member_has_the_name_once():
 
 
 def composed(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> ComponentSpec:
-    inputs = {part: ComponentInput(questions=(part,), weights=(1.0,), total_weight=mass) for part, mass in masses}
+    inputs = {part: ComponentInput(questions=(part,), weights=(1.0,), input_weight=mass) for part, mass in masses}
     return ComponentSpec(name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params)
 
 

@@ -25,8 +25,8 @@ KNOWN = {
 COMBINER = ConsensusOfJudges()
 
 
-def inputs(*judges: str, weight: float = 1.0, mass: float = 1.0) -> dict[str, ComponentInput]:
-    return {one: ComponentInput(questions=(one,), weights=(weight,), total_weight=mass) for one in judges}
+def inputs(*judges: str, weight: float = 1.0, input_weight: float = 1.0) -> dict[str, ComponentInput]:
+    return {one: ComponentInput(questions=(one,), weights=(weight,), input_weight=input_weight) for one in judges}
 
 
 def frozen(*judges: str, **params: Any) -> dict[str, Any]:
@@ -223,7 +223,7 @@ class TestFreezing:
         with pytest.raises(PlanError, match=wrong):
             frozen("a", **params)
 
-    @pytest.mark.parametrize("changed", [{"weight": 2.0}, {"mass": 0.5}])
+    @pytest.mark.parametrize("changed", [{"weight": 2.0}, {"input_weight": 0.5}])
     def test_a_judge_has_no_weight_beside_its_confusions(self, changed: dict[str, float]) -> None:
         with pytest.raises(PlanError, match="input 'a' has a weight"):
             COMBINER.freeze(inputs("a", **changed), {})

@@ -28,7 +28,7 @@ def cells(value: Any, judged: Any = True, live: Any = True) -> ScoreMatrix:
         judged=np.broadcast_to(np.array(judged), numbers.shape),
         applicable=np.broadcast_to(np.array(live), numbers.shape),
         weight=np.ones(numbers.shape[1]),
-        total_weight=float(numbers.shape[1]),
+        input_weight=float(numbers.shape[1]),
     )
 
 
@@ -48,7 +48,7 @@ def span(utility: ScoreMatrix, weight: ScoreMatrix) -> tuple[float, float]:
 
     def filled(one: ScoreMatrix, fill: float) -> ScoreMatrix:
         values = np.where(one.judged, one.value, fill)
-        return ScoreMatrix(values, one.met, one.judged, one.applicable, one.weight, one.total_weight)
+        return ScoreMatrix(values, one.met, one.judged, one.applicable, one.weight, one.input_weight)
 
     params = {"people": list("abcdefgh"[: utility.value.shape[1]])}
     both = ({"utility": filled(utility, fill), "weight": filled(weight, fill)} for fill in (0.0, 1.0))
@@ -225,7 +225,7 @@ def test_a_fully_judged_component_has_no_range_alone_or_in_a_group(
 def _only(one: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
     return ScoreMatrix(
-        one.value[rows], one.met[rows], one.judged[rows], one.applicable[rows], one.weight, one.total_weight
+        one.value[rows], one.met[rows], one.judged[rows], one.applicable[rows], one.weight, one.input_weight
     )
 
 
@@ -250,7 +250,7 @@ def _turned(one: ScoreMatrix, order: Sequence[int]) -> ScoreMatrix:
     samples = one.value.shape[1] // len(order)
     columns = [place * samples + sample for place in order for sample in range(samples)]
     shown = (array[:, columns] for array in (one.value, one.met, one.judged, one.applicable))
-    return ScoreMatrix(*shown, one.weight, one.total_weight)
+    return ScoreMatrix(*shown, one.weight, one.input_weight)
 
 
 # Plans
@@ -258,7 +258,7 @@ def _turned(one: ScoreMatrix, order: Sequence[int]) -> ScoreMatrix:
 
 def asked(*questions: str) -> ComponentInput:
     return ComponentInput(
-        questions=questions, weights=(1.0,) * len(questions), reduce=None, total_weight=float(len(questions))
+        questions=questions, weights=(1.0,) * len(questions), reduce=None, input_weight=float(len(questions))
     )
 
 
