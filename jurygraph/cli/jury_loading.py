@@ -11,7 +11,7 @@ from jurygraph.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.runs.run import Run
-    from jurygraph.schema import CallsConfig, Config
+    from jurygraph.schema import Config
 
 
 def open_jury(
@@ -25,7 +25,8 @@ def open_jury(
 ) -> "Jury":
     """Return the jury of a config, after `revise` has changed the config. Modules it names may lie in its folder.
 
-    Raises ConfigError that names the file, the line and the key.
+    A dry run records nothing, and uses the cache only if it exists already. Raises ConfigError that names the file, the
+    line and the key.
     """
     from jurygraph.sources import line_of_key, read_config
 
@@ -36,7 +37,10 @@ def open_jury(
     from jurygraph.jury import Jury  # imported after tracing is disabled: its imports may read the environment
 
     if dry_run:
-        config = config.model_copy(update={"calls": _read_only_calls(config.calls)})
+        from jurygraph.models.cache import default_folder
+
+        calls = {"record": None, "cache": config.calls.cache and default_folder().is_dir()}
+        config = config.model_copy(update={"calls": config.calls.model_copy(update=calls)})
     try:
         jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=path.resolve().parent)
         add_secrets(() if jury.gateway is None else jury.gateway.backend.secrets)
@@ -88,13 +92,6 @@ def jury_notes(jury: "Jury") -> list[str]:
     """Return the run's purpose, unless it is training, and the notes of evaluators, each note once."""
     purpose = [] if jury.purpose is None else [f"purpose: {jury.purpose.description}"]
     return list(dict.fromkeys([*purpose, *(note for one in jury.evaluators.values() for note in one.notes)]))
-
-
-def _read_only_calls(calls: "CallsConfig") -> "CallsConfig":
-    """Return the settings without a recording, and with the cache only if it exists already."""
-    from jurygraph.models.cache import default_folder
-
-    return calls.model_copy(update={"record": None, "cache": calls.cache and default_folder().is_dir()})
 
 
 def disable_tracing() -> None:

@@ -4,11 +4,11 @@ import os
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jurygraph.errors import InputError
-
-_GZIP = 31
+from jurygraph.runs.store.drafts import open_draft, write_atomically
 
 
 def write_output(path: str, lines: Iterable[bytes]) -> None:
@@ -16,17 +16,13 @@ def write_output(path: str, lines: Iterable[bytes]) -> None:
 
     Raises `InputError` if nothing can be written.
     """
-    from jurygraph.runs.store.drafts import write_atomically
-
     existing = _writable_mode(path)
-    try:
+    with _refuse_os_errors(path):
         if existing is None or (stat.S_ISREG(existing) and not path.startswith(("/dev/", "/proc/"))):
             write_atomically(Path(os.path.realpath(path)), lines, private=False)
         else:
             with open(path, "wb") as file:
                 file.writelines(lines)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def write_output_with(path: str, write: Callable[[Path], None]) -> None:
@@ -34,14 +30,17 @@ def write_output_with(path: str, write: Callable[[Path], None]) -> None:
 
     Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
     """
-    from jurygraph.runs.store.drafts import open_draft
-
     existing = _writable_mode(path)
     if existing is not None and not stat.S_ISREG(existing):
         raise InputError(f"{path}: is not a regular file, which this format needs; name another file")
+    with _refuse_os_errors(path), open_draft(Path(os.path.realpath(path)), private=False) as draft:
+        write(draft)
+
+
+@contextmanager
+def _refuse_os_errors(path: str) -> Iterator[None]:
     try:
-        with open_draft(Path(os.path.realpath(path)), private=False) as draft:
-            write(draft)
+        yield
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
@@ -80,11 +79,11 @@ def refuse_picture(plot: Path | None) -> None:
 
 def compress_lines(path: str, lines: Iterable[bytes]) -> Iterable[bytes]:
     """Return the bytes for a path: gzipped if it ends in .gz, with the same result every time."""
-    return _gzip(lines) if path.endswith(".gz") else lines
+    return _compress(lines) if path.endswith(".gz") else lines
 
 
-def _gzip(lines: Iterable[bytes]) -> Iterator[bytes]:
-    compressor = zlib.compressobj(wbits=_GZIP)
+def _compress(lines: Iterable[bytes]) -> Iterator[bytes]:
+    compressor = zlib.compressobj(wbits=31)  # 31: with a gzip header, which has no time
     yield from (chunk for line in lines if (chunk := compressor.compress(line)))
     yield compressor.flush()
 
@@ -93,18 +92,11 @@ def _writable_mode(path: str) -> int | None:
     """Return the mode of an existing file, or None if a new file can be created. Raises `InputError` otherwise."""
     if not path:
         raise InputError("the name of the output file is empty; name a file")
-    mode = _stat_mode(path)
+    mode = None
+    with _refuse_os_errors(path), suppress(FileNotFoundError, NotADirectoryError):
+        mode = os.stat(path).st_mode
     if path.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
         raise InputError(f"{path}: is a folder; name a file in it")
     if mode is None and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
         raise InputError(f"{path}: its folder does not exist; create it first")
     return mode
-
-
-def _stat_mode(path: str) -> int | None:
-    try:
-        return os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None

@@ -6,14 +6,15 @@ the bytes of an export, which are written as they are in the run.
 """
 
 import io
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO, cast
 
-if TYPE_CHECKING:
-    from jurygraph.safety.redaction import Redactor
+from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.safety.redaction import Redactor
 
 _MAX_BUFFERED = 1 << 16  # characters that are buffered before a line ends
 
@@ -25,11 +26,22 @@ def add_secrets(secrets: Sequence[str]) -> None:
     _extra_secrets.update(secrets)
 
 
-def current_redactor() -> "Redactor":
+def current_redactor() -> Redactor:
     """Return a redactor for the secrets known now: importing user code may have added some to the environment."""
-    from jurygraph.safety.known_secrets import process_redactor
-
     return process_redactor(_extra_secrets)
+
+
+@contextmanager
+def redirect_stdout_to_stderr() -> Iterator[None]:
+    """Keep the output of user code, its child processes and C code out of a command's result."""
+    saved = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(saved, 1)
+        os.close(saved)
 
 
 @contextmanager

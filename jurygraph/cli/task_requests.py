@@ -1,5 +1,6 @@
 """Run model requests for tasks one by one, before there are responses; each task has a result or a reason for none."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -10,6 +11,7 @@ from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message
+from jurygraph.concurrency import gather_in_order
 from jurygraph.errors import BudgetExceeded, ModelError, PlanError
 
 if TYPE_CHECKING:
@@ -24,14 +26,7 @@ TaskRequest = Callable[["Task"], Awaitable[T | None]]
 
 
 class TaskOutcome(NamedTuple, Generic[T]):
-    """The result for one task, or the reason why there is none.
-
-    Attributes:
-        line: line number in the file of tasks.
-        task: the task.
-        found: the result; None if there is none, or if the task was omitted.
-        why: the reason why the task was omitted; None if it was not.
-    """
+    """The result for one task, if there is one, or the reason why the task was omitted; `line` is its line number."""
 
     line: int
     task: "Task"
@@ -39,13 +34,11 @@ class TaskOutcome(NamedTuple, Generic[T]):
     omitted_because: str | None = None
 
 
-def run_each(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], doing: str) -> list[TaskOutcome[T]]:
+def run_each(jury: "Jury", lines: "TaskLines", request: TaskRequest[T], doing: str) -> list[TaskOutcome[T]]:
     """Return the outcome for every selected task, in the order of the file, with a progress bar labelled `doing`.
 
     Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
     """
-    import asyncio
-
     from jurygraph.runs.reports.estimate import count_requests
 
     def request_summary() -> str:
@@ -53,7 +46,7 @@ def run_each(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], doing: st
 
     try:
         with progress(doing, len(lines), "tasks", request_summary) as report, asyncio.Runner() as runner:
-            return runner.run(_ask_all(jury, lines, inputs, report))
+            return runner.run(_request_all(jury, lines, request, report))
     except KeyboardInterrupt:
         print_message("interrupted; nothing was written. Run the same command again: it continues from the cache")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
@@ -61,32 +54,22 @@ def run_each(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], doing: st
 
 def omitted_tasks_json(outcomes: Iterable[TaskOutcome[T]]) -> list[dict[str, Any]]:
     """Return the omitted tasks as JSON records: task id, line number and reason."""
-    return [
-        {"task": one.task.id, "line": one.line, "why": one.omitted_because}
-        for one in outcomes
-        if one.omitted_because is not None
-    ]
+    omitted = (one for one in outcomes if one.omitted_because is not None)
+    return [{"task": one.task.id, "line": one.line, "why": one.omitted_because} for one in omitted]
 
 
-def print_omitted_tasks(outcomes: Iterable[TaskOutcome[T]]) -> int:
+def print_omitted_tasks(outcomes: list[TaskOutcome[T]]) -> int:
     """Print each omitted task and the totals to standard error; return the number of omitted tasks."""
-    listed = list(outcomes)
-    omitted = [one for one in listed if one.omitted_because is not None]
+    omitted = omitted_tasks_json(outcomes)
     for one in omitted:
-        print_message(f"omitted, line {one.line}: {one.omitted_because}")
-    print_message(f"{len(listed) - len(omitted)} tasks written, {len(omitted)} omitted")
+        print_message(f"omitted, line {one['line']}: {one['why']}")
+    print_message(f"{len(outcomes) - len(omitted)} tasks written, {len(omitted)} omitted")
     return len(omitted)
 
 
-async def _ask_all(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
-    import asyncio
-
-    from jurygraph.concurrency import gather_in_order
-    from jurygraph.errors import BudgetExceeded, ModelError
-
-    gateway = jury.gateway
-    pending = (asyncio.create_task(_ask_one(lines.name, line, task, inputs)) for line, task in lines.tasks())
-    results = []
+async def _request_all(jury: "Jury", lines: "TaskLines", request: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
+    gateway, results = jury.gateway, []
+    pending = (asyncio.create_task(_request_one(lines.name, line, task, request)) for line, task in lines.tasks())
     try:
         async with aclosing(gather_in_order(pending, jury.max_concurrent_groups, _MAX_WAITING)) as outcomes:
             async for outcome in outcomes:
@@ -102,12 +85,12 @@ async def _ask_all(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], rep
     return results
 
 
-async def _ask_one(name: str, line: int, task: "Task", inputs: TaskRequest[T]) -> TaskOutcome[T]:
+async def _request_one(name: str, line: int, task: "Task", request: TaskRequest[T]) -> TaskOutcome[T]:
     """Return the outcome for one task. Only an unreachable model or an exhausted budget fails the whole command."""
     from jurygraph.models.faults import Fault
 
     try:
-        return TaskOutcome(line, task, await inputs(task))
+        return TaskOutcome(line, task, await request(task))
     except PlanError as error:
         return TaskOutcome(line, task, None, str(error))
     except (ModelError, BudgetExceeded) as error:

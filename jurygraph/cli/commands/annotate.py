@@ -1,7 +1,10 @@
 """`jurygraph annotate`: have a model annotate rubric graphs, and write them to a file that a person can edit."""
 
+import asyncio
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,37 +12,31 @@ import typer
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
-from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile
+from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
 from jurygraph.cli.output_files import compress_lines, refuse_source, refuse_unwritable, write_output
-from jurygraph.cli.render.annotation import AnnotationEstimate, print_forecast, print_graphs, print_missing
-from jurygraph.cli.render.text import print_message, shell_quote
-from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
-from jurygraph.cli.task_requests import TaskOutcome, run_each
+from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
+from jurygraph.cli.render.summary import estimate_lines, print_dry_run_note, request_lines, requests_json
+from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, shell_quote, table_section
+from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks, run_each
 from jurygraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from jurygraph.agents.graph_annotator.graph import GraphStatistics
     from jurygraph.jury import Jury
     from jurygraph.schema import Rubric, Task
     from jurygraph.sources.tasks import TaskLines
 
-
-DomainOption = Annotated[
-    str | None,
-    typer.Option(metavar="D", help="generic, medical, writing, legal, or a text file.", show_default=False),
-]
-VotesOption = Annotated[
-    int | None, typer.Option(min=1, max=15, metavar="K", help="Samples of each answer.", show_default=False)
-]
+_MAX_EDGES, _MAX_REASONS = 12, 3
 
 
 def annotate(
     tasks: TasksFile,
-    file: Annotated[str, typer.Option("-o", "--out", metavar="F", help="Output file.", show_default=False)],
+    file: Annotated[str, option("F", "Output file.", "-o", "--out")],
     config: ConfigFile = None,
     model: ModelName = None,
     edges_from: EdgesFrom = None,
-    domain: DomainOption = None,
-    votes: VotesOption = None,
+    domain: Annotated[str | None, option("D", "generic, medical, writing, legal, or a text file.")] = None,
+    votes: Annotated[int | None, option("K", "Samples of each answer.", min=1, max=15)] = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
@@ -65,6 +62,7 @@ def annotate(
         jurygraph annotate tasks.jsonl --config jury.yaml --domain writing --votes 3 --out graphs.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
+    from jurygraph.agents.graph_annotator.graph import graph_statistics
     from jurygraph.runs.reports.estimate import count_requests
 
     refuse_source(file, tasks)
@@ -75,76 +73,142 @@ def annotate(
         _open_jury(config, tasks, model, dry_run, overrides, max_cost, max_calls) as jury,
         _open_tasks_with_rubrics(tasks) as lines,
     ):
-        command = _AnnotateCommand(jury, lines, file, edges_from)
-        forecast = command.estimate_requests() if dry_run else None
-        outcomes = [] if dry_run else command.write()
-        tally = count_requests(jury)
-    if forecast is not None:
-        print_forecast(forecast, json)
-        return
-    print_graphs(outcomes, file, tally, json)
-    if tasks != "-":
-        print_message(f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run")
-    raise typer.Exit(ExitCode.SOME_FAILED if print_missing(outcomes) else ExitCode.DONE)
-
-
-class _AnnotateCommand:
-    """The annotation of all rubrics in TASKS by a jury, written to a file."""
-
-    def __init__(self, jury: "Jury", lines: "TaskLines", file: str, edges_from: str | None) -> None:
-        from jurygraph.errors import InputError
-        from jurygraph.planner import Planner
-
         if file == "-":
             raise InputError("--out -: expected a file, because the next command reads the graphs from it; name one")
-        self._jury, self._planner, self._lines, self._file = jury, Planner(jury), lines, file
-        self._initial_identity = _file_identity(file)
-        self._existing_graphs = _read_existing_graphs(lines, edges_from, file)
+        identity, existing_graphs = _file_identity(file), _read_existing_graphs(lines, edges_from, file)
+        if dry_run:
+            forecast = _estimate_requests(jury, lines, existing_graphs)
+        else:
+            outcomes = _annotate_tasks(jury, lines, existing_graphs)
+            _write_graphs(lines, outcomes, file, identity)
+        tally = count_requests(jury)
+    if dry_run:
+        print_dry_run_note()
+        print_report(json, *forecast)
+        return
+    graphs = [(one.task, one.result) for one in outcomes if one.result is not None]
+    statistics = graph_statistics(graph for _, graph in graphs)
+    content = {
+        "tasks_file": file,
+        "statistics": statistics.to_json(),
+        "graphs": [_graph_json(task, graph) for task, graph in graphs],
+        "left_out": omitted_tasks_json(outcomes),
+        "requests": requests_json(tally),
+    }
+    print_report(json, content, [*_graph_tables(statistics, graphs), *request_lines(tally)])
+    if tasks != "-":
+        print_message(f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run")
+    missing = print_omitted_tasks(outcomes) + _print_missing(graphs)
+    raise typer.Exit(ExitCode.SOME_FAILED if missing else ExitCode.DONE)
 
-    def write(self) -> "list[TaskOutcome[Rubric]]":
-        """Annotate every rubric and write every line of TASKS, with its graph if there is one; return all outcomes."""
-        from jurygraph.sources.reviewed_graphs import annotate_line
 
-        outcomes = run_each(self._jury, self._lines, self._annotate_task, "annotating")
-        self._refuse_changed()
-        self._refuse_omitted(outcomes)
-        graphs = {one.task.id: one.result for one in outcomes if one.result is not None}
-        lines = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in self._lines.raw_lines())
-        write_output(self._file, compress_lines(self._file, (line + b"\n" for line in lines)))
-        return outcomes
+def _estimate_requests(
+    jury: "Jury", lines: "TaskLines", existing_graphs: "Mapping[str, Rubric]"
+) -> tuple[dict[str, Any], list[str]]:
+    """Estimate the requests that do not depend on earlier replies, without sending any; return JSON and lines."""
+    from jurygraph.planner import Planner
+    from jurygraph.runs.reports.estimate import Estimator
 
-    async def _annotate_task(self, task: "Task") -> "Rubric | None":
-        return await self._planner.aannotate(task, self._existing_graphs.get(task.id))
+    gateway, planner, without_roles = jury.gateway, Planner(jury), 0
+    assert gateway is not None, "_open_jury raises ConfigError without a model"
+    estimator = Estimator(gateway)
+    with asyncio.Runner() as runner:
+        for _, task in lines.tasks():
+            _, requests = runner.run(planner.aestimate_annotation(task, existing_graphs.get(task.id)))
+            estimator.add(requests)
+            without_roles += any(request.prompt == "graph-roles" for request in requests)
+        runner.run(gateway.close())
+    estimate = estimator.estimate()
+    text = [f"{len(lines)} tasks with a rubric", *estimate_lines(estimate)]
+    if without_roles:
+        excluded = "the requests for their pairs depend on these and are not included"
+        text.append(f"{without_roles} rubrics need roles first; {excluded}")
+    return {"tasks": len(lines), "rubrics_without_roles": without_roles, "model": asdict(estimate)}, text
 
-    def estimate_requests(self) -> AnnotationEstimate:
-        """Estimate the requests that do not depend on earlier replies, without sending any."""
-        import asyncio
 
-        from jurygraph.runs.reports.estimate import Estimator
+def _annotate_tasks(
+    jury: "Jury", lines: "TaskLines", existing_graphs: "Mapping[str, Rubric]"
+) -> "list[TaskOutcome[Rubric]]":
+    from jurygraph.planner import Planner
 
-        gateway, waiting = self._jury.gateway, 0
-        assert gateway is not None, "_open_jury raises ConfigError without a model"
-        estimator = Estimator(gateway)
-        with asyncio.Runner() as runner:
-            for _, task in self._lines.tasks():
-                _, requests = runner.run(self._planner.aestimate_annotation(task, self._existing_graphs.get(task.id)))
-                estimator.add(requests)
-                waiting += any(request.prompt == "graph-roles" for request in requests)
-            runner.run(gateway.close())
-        return AnnotationEstimate(len(self._lines), waiting, estimator.estimate())
+    planner = Planner(jury)
 
-    def _refuse_omitted(self, outcomes: "list[TaskOutcome[Rubric]]") -> None:
-        """Raise InputError if a task was omitted and the file existed before: it may hold a graph of that task."""
-        omitted = next((one for one in outcomes if one.omitted_because is not None), None)
-        if self._initial_identity is not None and omitted is not None:
-            problem = f"line {omitted.line} was omitted: {omitted.omitted_because}"
-            raise InputError(f"{self._file}: not overwritten, because {problem}")
+    async def annotate_task(task: "Task") -> "Rubric | None":
+        return await planner.aannotate(task, existing_graphs.get(task.id))
 
-    def _refuse_changed(self) -> None:
-        """Raise InputError if the file changed while the model was running."""
-        if _file_identity(self._file) != self._initial_identity:
-            advice = "it was not overwritten; run the same command again: it continues from the cache"
-            raise InputError(f"{self._file}: changed while the model was running; {advice}")
+    return run_each(jury, lines, annotate_task, "annotating")
+
+
+def _write_graphs(
+    lines: "TaskLines", outcomes: "list[TaskOutcome[Rubric]]", file: str, identity: tuple[int, int, int] | None
+) -> None:
+    """Write every line of TASKS, with its graph if there is one.
+
+    Raises InputError if the file has changed since `identity` was read, or if it existed and a task was omitted: the
+    file may hold a graph of that task.
+    """
+    from jurygraph.sources.reviewed_graphs import annotate_line
+
+    if _file_identity(file) != identity:
+        advice = "it was not overwritten; run the same command again: it continues from the cache"
+        raise InputError(f"{file}: changed while the model was running; {advice}")
+    omitted = next((one for one in outcomes if one.omitted_because is not None), None)
+    if identity is not None and omitted is not None:
+        problem = f"line {omitted.line} was omitted: {omitted.omitted_because}"
+        raise InputError(f"{file}: not overwritten, because {problem}")
+    graphs = {one.task.id: one.result for one in outcomes if one.result is not None}
+    content = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in lines.raw_lines())
+    write_output(file, compress_lines(file, (line + b"\n" for line in content)))
+
+
+def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
+    roles = {one.id: one.role for one in rubric.criteria}
+    edges = [edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges]
+    annotation = rubric.annotation
+    details = {} if annotation is None else annotation.model_dump(mode="json", exclude={"roles", "seen"})
+    return {"task": task.id, "roles": roles, "edges": edges, **details}
+
+
+def _graph_tables(statistics: "GraphStatistics", graphs: "Sequence[tuple[Task, Rubric]]") -> Iterator[str]:
+    """Return tables of statistics and of the first edges of all graphs; the output file has every edge."""
+    counts: list[list[object]] = [
+        ["rubrics", statistics.rubrics],
+        ["criteria per rubric", statistics.criteria],
+        ["candidate edges per rubric", statistics.candidates],
+        ["retained edges per rubric", statistics.edges],
+        ["update size (criteria + edges)", statistics.update_size],
+        ["rubrics with an edge", "-" if statistics.non_empty is None else f"{statistics.non_empty:.2%}"],
+        ["invalid answers per rubric", statistics.invalid],
+    ]
+    yield from format_table(["graphs", ""], counts)
+    rows = [
+        [task.id, edge.parent, edge.child, edge.kind, edge.reason, edge.confidence]
+        for task, rubric in graphs
+        for edge in rubric.edges
+    ]
+    yield from table_section(["task", "parent", "child", "kind", "reason", "confidence"], rows[:_MAX_EDGES], left=5)
+    if len(rows) > _MAX_EDGES:
+        yield f"and {len(rows) - _MAX_EDGES} more edges"
+
+
+def _print_missing(graphs: "Sequence[tuple[Task, Rubric]]") -> int:
+    """Print criteria without a role, pairs without an answer and rejected edges; return how many are missing."""
+    missing = 0
+    for task, rubric in graphs:
+        if (record := rubric.annotation) is None:
+            continue
+        missing += len(record.unassigned) + len(record.unanswered)
+        entries = {
+            "has no role": [f"{name} {why}" for name, why in record.unassigned.items()],
+            "has no answer": [f"{one.parent} -> {one.child} {one.why}" for one in record.unanswered],
+            "rejected": [f"{one.parent} -> {one.child} ({one.kind}): {one.why}" for one in record.rejected],
+        }
+        for label, listed in entries.items():
+            for entry in listed[:_MAX_REASONS]:
+                print_message(escape_line(f"{task.id}: {label}: {entry}", 300))
+            if len(listed) > _MAX_REASONS:
+                print_message(f"{task.id}: {label}: and {len(listed) - _MAX_REASONS} more, listed in the file")
+    return missing
 
 
 def _open_jury(
@@ -152,33 +216,32 @@ def _open_jury(
     tasks: str,
     model: str | None,
     dry_run: bool,
-    annotation: dict[str, Any],
+    overrides: dict[str, Any],
     max_cost: float | None,
     max_calls: int | None,
 ) -> "Jury":
     """Return the jury of the config; without a config, a jury with only the model and the evaluator `criteria`.
 
-    Raises ConfigError if there is neither a config nor a model, or if the model is none.
+    `overrides` are settings of the annotation. Raises ConfigError if there is neither a config nor a model, or if the
+    model is none.
     """
     from jurygraph.agents.graph_annotator.domains import load_domain
     from jurygraph.jury import Jury
     from jurygraph.schema import AnnotationConfig, Config
 
-    if "domain" in annotation:
-        load_domain(annotation["domain"], "--domain")
-    annotation_config = AnnotationConfig().model_copy(update=annotation)
+    if "domain" in overrides:
+        load_domain(overrides["domain"], "--domain")
 
     def with_overrides(loaded: Config) -> Config:
-        return loaded.model_copy(
-            update={"annotation": (loaded.annotation or annotation_config).model_copy(update=annotation)}
-        )
+        annotation = (loaded.annotation or AnnotationConfig()).model_copy(update=overrides)
+        return loaded.model_copy(update={"annotation": annotation})
 
     try:
         path = config or find_config(tasks)
     except ConfigError:
         if model is None:
             raise
-        minimal = Config.model_validate({"model": model, "evaluators": ["criteria"], "annotation": annotation_config})
+        minimal = with_overrides(Config.model_validate({"model": model, "evaluators": ["criteria"]}))
         jury = Jury(minimal, max_cost=max_cost, max_calls=max_calls)
     else:
         jury = open_jury(path, model, dry_run, with_overrides, max_cost=max_cost, max_calls=max_calls)
@@ -190,7 +253,6 @@ def _open_jury(
 
 def _open_tasks_with_rubrics(tasks: str) -> "TaskLines":
     """Open the lines of TASKS whose task has a rubric. Raises InputError if there is none."""
-    from jurygraph.errors import InputError
     from jurygraph.sources.tasks import TaskLines
 
     lines = TaskLines(tasks, lambda task: task.rubric is not None)

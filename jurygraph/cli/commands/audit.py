@@ -1,5 +1,6 @@
 """`jurygraph verify`, `seal`, `close` and `erase`: check, sign, close and erase parts of a run."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,13 +9,14 @@ import typer
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import allow_run_modules, disable_tracing
-from jurygraph.cli.options import AsJson, FilesOutside, RunFolder
+from jurygraph.cli.options import AsJson, FilesOutside, RunFolder, option
+from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.text import escape_line, print_json, print_message, print_result, shell_quote
-from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
+from jurygraph.cli.render.text import escape_line, print_message, print_report, shell_quote
 from jurygraph.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from jurygraph.runs.integrity.verification import VerificationResult
     from jurygraph.runs.run import Run
     from jurygraph.runs.workflows.erasure import ErasureResult
 
@@ -22,12 +24,8 @@ if TYPE_CHECKING:
 def verify(
     run: RunFolder,
     deep: Annotated[bool, typer.Option("--deep", help="Also repeat the evaluators that need no model.")] = False,
-    expect_head: Annotated[
-        str | None, typer.Option(metavar="H", help="Expected head of the run.", show_default=False)
-    ] = None,
-    signer: Annotated[
-        Path | None, typer.Option(metavar="F", help="Public key of the expected seal.", show_default=False)
-    ] = None,
+    expect_head: Annotated[str | None, option("H", "Expected head of the run.")] = None,
+    signer: Annotated[Path | None, option("F", "Public key of the expected seal.")] = None,
     allow_files_outside: FilesOutside = False,
     json: AsJson = False,
 ) -> None:
@@ -55,34 +53,47 @@ def verify(
         with progress("verifying", stored_run.ledger.count, "records") as report:
             result = verify_run(stored_run, report, expect_head, signer)
         deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
+    content = {"run": str(run), **result._asdict(), "deep": deep_counts}
+    print_report(json, content, map(escape_line, _verification_lines(run, result, deep_counts)))
     if json:
-        print_json({"run": str(run), **result._asdict(), "deep": deep_counts})
         return
-    counts = f"{result.records} records, {result.texts} texts, {result.erased} erased"
-    print_result(escape_line(f"{run} is unchanged: {counts}"))
-    print_result(f"{result.traces} rewards recomputed from their verdicts, bit for bit")
-    if deep_counts is not None:
-        print_result(_describe_deep_counts(deep_counts))
-    if result.base is not None:
-        print_result(escape_line(f"the verdicts are those of {result.base}, which was verified too"))
-    print_result(f"head    {result.head}")
-    print_result(f"sealed  {f'by {result.sealed}' if result.sealed else 'no'}")
     if result.unsigned:
         print_message(f"{result.unsigned} erasures after the seal are unsigned; run `seal` to sign the run again")
     if not result.closed:
         print_message("the run is not closed: more records may follow this head")
 
 
+def _verification_lines(run: Path, result: "VerificationResult", deep_counts: dict[str, int] | None) -> Iterator[str]:
+    yield f"{run} is unchanged: {result.records} records, {result.texts} texts, {result.erased} erased"
+    yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
+    if deep_counts is not None:
+        counts = {name.replace("_", " "): count for name, count in deep_counts.items()}
+        same, quotations = counts.pop("recomputed"), counts.pop("quotations")
+        skipped = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        repeated = f"{same} verdicts are the same, {quotations} quotations are where they were recorded"
+        yield f"repeated: {repeated}{f'; not repeated: {skipped}' if skipped else ''}"
+    if result.base is not None:
+        yield f"the verdicts are those of {result.base}, which was verified too"
+    yield f"head    {result.head}"
+    yield f"sealed  {f'by {result.sealed}' if result.sealed else 'no'}"
+
+
 def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
     """Repeat the evaluators that need no model and return the counts by result.
 
-    Raises ConfigError that says where modules are looked for.
+    Raises ConfigError that says where modules are looked for, and InputError if a task names a table file outside the
+    current folder, unless that is allowed.
     """
     from jurygraph.runs.integrity.deep_verification import verify_deep
+    from jurygraph.sources.table_rows import check_table_files
 
     disable_tracing()
-    if not allow_files_outside:
-        _refuse_files_outside(run)
+    if not allow_files_outside:  # the run may come from a stranger
+        for record in run.source.ledger.records("task"):
+            task = run.task(record.key)
+            outside = None if task is None else check_table_files(task.facts, Path())
+            if outside is not None:
+                raise InputError(f"{run.folder}: task {record.key!r}, field {outside.field}: {outside}")
     try:
         with progress("repeating", run.ledger.count_records("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
@@ -93,35 +104,9 @@ def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
         raise ConfigError(f"{error}; {advice}") from None
 
 
-def _refuse_files_outside(run: "Run") -> None:
-    """Raise InputError if a task names a table file outside the current folder: the run may come from a stranger."""
-    from jurygraph.errors import InputError
-    from jurygraph.sources.table_rows import check_table_files
-
-    for record in run.source.ledger.records("task"):
-        task = run.task(record.key)
-        outside = None if task is None else check_table_files(task.facts, Path())
-        if outside is not None:
-            raise InputError(f"{run.folder}: task {record.key!r}, field {outside.field}: {outside}")
-
-
-def _describe_deep_counts(found: dict[str, int]) -> str:
-    """Describe the results of a deep verification in one line."""
-    skipped = ", ".join(
-        f"{count} {outcome.replace('_', ' ')}" for outcome, count in found.items() if outcome not in _REPEATED and count
-    )
-    return (
-        f"repeated: {found['recomputed']} verdicts are the same, {found['quotations']} quotations are where they were "
-        f"recorded{f'; not repeated: {skipped}' if skipped else ''}"
-    )
-
-
-_REPEATED = ("recomputed", "quotations")
-
-
 def seal(
     run: RunFolder,
-    key: Annotated[Path, typer.Option("--key", metavar="F", help="Ed25519 private key.", show_default=False)],
+    key: Annotated[Path, option("F", "Ed25519 private key.", "--key")],
     json: AsJson = False,
 ) -> None:
     """Verify a closed run and sign its head, into seal.json.
@@ -141,15 +126,9 @@ def seal(
         allow_run_modules(stored_run)
         with progress("verifying", stored_run.ledger.count, "records") as report:
             written_seal = seal_run(stored_run, key, report)
-    if json:
-        print_json({"run": str(run), **written_seal.model_dump(mode="json")})
-        return
-    print_result(
-        escape_line(
-            f"{run} was sealed at {written_seal.signed_at}: {written_seal.records} records, head {written_seal.head}"
-        )
-    )
-    print_result(f"by {written_seal.public_key}")
+    sealed = f"{written_seal.records} records, head {written_seal.head}"
+    lines = [escape_line(f"{run} was sealed at {written_seal.signed_at}: {sealed}"), f"by {written_seal.public_key}"]
+    print_report(json, {"run": str(run), **written_seal.model_dump(mode="json")}, lines)
 
 
 def close(run: RunFolder, json: AsJson = False) -> None:
@@ -164,22 +143,15 @@ def close(run: RunFolder, json: AsJson = False) -> None:
     from jurygraph.runs.close_record import close_run
 
     closed = close_run(run)
-    if json:
-        print_json({"run": str(run), **closed._asdict()})
-        return
-    print_result(escape_line(f"{run} is closed: {closed.traces} traces, {closed.records} records"))
-    print_result(f"head {closed.head}")
+    counts = f"{closed.traces} traces, {closed.records} records"
+    lines = [escape_line(f"{run} is closed: {counts}"), f"head {closed.head}"]
+    print_report(json, {"run": str(run), **closed._asdict()}, lines)
 
 
 def erase(
     run: RunFolder,
-    response: Annotated[
-        str | None, typer.Option(metavar="ID", help="Erase the text of this response.", show_default=False)
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Erase the texts of this task and its responses.", show_default=False),
-    ] = None,
+    response: Annotated[str | None, option("ID", "Erase the text of this response.")] = None,
+    task: Annotated[str | None, option("ID", "Erase the texts of this task and its responses.")] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason, kept in the record.")] = "",
     json: AsJson = False,
 ) -> None:
@@ -204,11 +176,8 @@ def erase(
     if (response is None) == (task is None):
         raise InputError("expected one of --response ID and --task ID")
     result = erase_texts(run, "response" if task is None else "task", response or task or "", reason)
-    if json:
-        paths = {"exports": list(map(str, result.exports)), "files": list(map(str, result.files))}
-        print_json({"run": str(run), **result._asdict(), **paths})
-    else:
-        _print_erased(result)
+    paths = {"exports": list(map(str, result.exports)), "files": list(map(str, result.files))}
+    print_report(json, {"run": str(run), **result._asdict(), **paths}, _erasure_lines(result))
     for name in result.tasks:
         command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(name)}`"
         print_message(f"task {name!r} also contains it; {command} erases that")
@@ -220,10 +189,9 @@ def erase(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _print_erased(result: "ErasureResult") -> None:
-    print_result(f"erased {result.erased} texts, and {result.erased_in_others} others that contained it")
+def _erasure_lines(result: "ErasureResult") -> Iterator[str]:
+    yield f"erased {result.erased} texts, and {result.erased_in_others} others that contained it"
     for number, where in ((result.replies, "replies from the cache"), (result.calls, "calls from the recording")):
         if number:
-            print_result(f"removed {number} {where}")
-    for path in result.exports:
-        print_result(escape_line(f"removed {path}"))
+            yield f"removed {number} {where}"
+    yield from (escape_line(f"removed {path}") for path in result.exports)

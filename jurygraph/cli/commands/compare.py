@@ -1,6 +1,6 @@
 """`jurygraph compare`: compare two runs; thresholds can fail a build."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.options import AsJson, Conditions
+from jurygraph.cli.options import AsJson, Conditions, argument
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_json, print_result_lines
+from jurygraph.cli.render.text import escape_line, format_number, format_table, print_report, table_section
 
 if TYPE_CHECKING:
-    from jurygraph.runs.reports.comparison import Comparison, Flip
+    from jurygraph.runs.reports.comparison import Comparison
     from jurygraph.runs.run import Run
     from jurygraph.schema import Trace
 
 
 def compare(
-    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="Folder of the first run.", show_default=False)],
-    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Folder of the second run.", show_default=False)],
+    run_a: Annotated[Path, argument("RUN_A", "Folder of the first run.")],
+    run_b: Annotated[Path, argument("RUN_B", "Folder of the second run.")],
     gate: Conditions = None,
     passing: Annotated[float, typer.Option(metavar="X", help="Minimum reward of a response that passes.")] = 0.5,
     flips: Annotated[int, typer.Option(min=0, metavar="N", help="List the first N verdicts that flipped.")] = 20,
@@ -46,10 +46,7 @@ def compare(
     threshold = Thresholds.parse(",".join(gate)) if gate else None
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
         comparison = compare_traces(_each_trace(a), _each_trace(b), passing=passing)
-    if json:
-        print_json(comparison.model_dump(mode="json"))
-    else:
-        print_result_lines(_comparison_lines(comparison, flips))
+    print_report(json, comparison, _comparison_lines(comparison, flips))
     missed = [] if threshold is None else threshold.failed_thresholds(comparison)
     print_missed_conditions(missed)
     if missed:
@@ -62,42 +59,32 @@ def _each_trace(run: "Run") -> "Iterator[Trace]":
     run.close()
 
 
-def _comparison_lines(comparison: "Comparison", flips: int) -> Iterator[str]:
-    yield from _figure_table(comparison)
-    yield from _agent_table(comparison)
+def _comparison_lines(comparison: "Comparison", most_flips: int) -> Iterator[str]:
+    yield from _statistics_table(comparison)
+    agents = [[row.agent or "(no agent)", row.n, row.mean_a, row.mean_b, row.mean_delta] for row in comparison.agents]
+    yield from table_section(["agent", "n", "mean A", "mean B", "B - A"], agents)
     yield from _question_table(comparison)
-    yield from _change_table(comparison)
-    yield from _flip_table(comparison.flipped_verdicts, flips)
+    changes = [[row.response_id, row.a, row.b, row.delta] for row in comparison.changes]
+    yield from table_section(["largest changes", "A", "B", "B - A"], changes)
+    yield from _flip_table(comparison, most_flips)
     if comparison.notes:
         yield ""
-    for note in comparison.notes:
-        yield f"note: {escape_line(note)}"
+    yield from (f"note: {escape_line(note)}" for note in comparison.notes)
 
 
-def _figure_table(comparison: "Comparison") -> list[str]:
+def _statistics_table(comparison: "Comparison") -> list[str]:
     from jurygraph.runs.reports.gate import ComparisonStatistics
 
-    rows = [
-        [name, field.description or "", _format_figure(name, getattr(comparison, name))]
-        for name, field in ComparisonStatistics.model_fields.items()
-    ]
+    rows = []
+    for name, field in ComparisonStatistics.model_fields.items():
+        value = getattr(comparison, name)
+        rows.append([name, field.description or "", _format_p_value(value) if name.endswith("_p") else value])
     return format_table(["statistic", f"a response passes from {comparison.pass_threshold:g}", "value"], rows, left=2)
-
-
-def _format_figure(name: str, figure: float | None) -> str:
-    if isinstance(figure, int):
-        return str(figure)
-    return _format_p_value(figure) if name.endswith("_p") else format_number(figure)
 
 
 def _format_p_value(p: float | None) -> str:
     """Format a p-value; one too small for four decimals is printed as <0.0001, not 0."""
     return format_number(p) if p is None or p >= 0.0001 else "<0.0001"
-
-
-def _agent_table(comparison: "Comparison") -> Iterator[str]:
-    rows = [[row.agent or "(no agent)", row.n, row.mean_a, row.mean_b, row.mean_delta] for row in comparison.agents]
-    return _section(["agent", "n", "mean A", "mean B", "B - A"], rows)
 
 
 def _question_table(comparison: "Comparison") -> Iterator[str]:
@@ -115,34 +102,15 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
         for row in comparison.questions
     ]
     header = ["question", "in both", "to met", "to unmet", "McNemar p", "largest |B - A|", "A only", "B only"]
-    return _section(header, rows)
+    return table_section(header, rows)
 
 
-def _change_table(comparison: "Comparison") -> Iterator[str]:
-    rows = [[c.response_id, c.a, c.b, c.delta] for c in comparison.changes]
-    return _section(["largest changes", "A", "B", "B - A"], rows)
-
-
-def _flip_table(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
-    rows = [
-        [f.question, f.response_id, _opponents(f), f.sample, f.before, f.after, _decision_change(f)]
-        for f in flipped[:limit]
-    ]
-    yield from _section(["flipped", "response", "against", "sample", "A", "B", "decision"], rows, left=3)
-    if limit and len(flipped) > limit:
-        yield f"... and {len(flipped) - limit} more (--flips N lists N, --json all)"
-
-
-def _opponents(flip: "Flip") -> str:
-    return ", ".join(name for name in flip.responses if name != flip.response_id) or "-"
-
-
-def _decision_change(flip: "Flip") -> str:
-    return "unmet -> met" if flip.met else "met -> unmet"
-
-
-def _section(header: list[str], rows: Sequence[Sequence[object]], left: int = 1) -> Iterator[str]:
-    """Return a table after an empty line, or nothing if there are no rows."""
-    if rows:
-        yield ""
-        yield from format_table(header, rows, left)
+def _flip_table(comparison: "Comparison", most: int) -> Iterator[str]:
+    flipped, rows = comparison.flipped_verdicts, []
+    for flip in flipped[:most]:
+        opponents = ", ".join(name for name in flip.responses if name != flip.response_id) or "-"
+        decision = "unmet -> met" if flip.met else "met -> unmet"
+        rows.append([flip.question, flip.response_id, opponents, flip.sample, flip.before, flip.after, decision])
+    yield from table_section(["flipped", "response", "against", "sample", "A", "B", "decision"], rows, left=3)
+    if most and len(flipped) > most:
+        yield f"... and {len(flipped) - most} more (--flips N lists N, --json all)"

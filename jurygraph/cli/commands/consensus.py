@@ -2,22 +2,29 @@
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jurygraph.cli.options import AsJson, PlotFile
+from jurygraph.cli.options import AsJson, PlotFile, option
 from jurygraph.cli.output_files import refuse_picture, refuse_source, refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.text import print_json, print_message, print_result_lines
+from jurygraph.cli.render.text import escape_line, omission_line, print_message, print_report, table_section
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
-    from jurygraph.sources.ratings import VotesFile
     from jurygraph.studies.consensus import ConsensusReport, FittedConsensus, VoteColumns
+
+_MAX_ROWS, _DIGITS = 10, 3  # three decimals, as in the tables of the paper
+_METHOD_NAMES = {
+    "majority": "majority vote",
+    "dawid-skene": "Dawid–Skene (hard)",
+    "stableval": "posterior expected credit",
+}
+_INTERVAL_SOURCES = {"items": "resampled items", "prompts": "resampled prompts", "refits": "refitted resamples"}
 
 
 class Preset(StrEnum):
@@ -35,73 +42,51 @@ class Method(StrEnum):
     majority = "majority"
 
 
-def _column_option(*names: str) -> typer.models.OptionInfo:
-    info: typer.models.OptionInfo = typer.Option(
-        *names, metavar="C", help=f"Column for `{names[0][2:]}`.", show_default=False
-    )
-    return info
+def _column(*names: str) -> Any:
+    return option("C", f"Column for `{names[0][2:]}`.", *names)
 
 
-def _file_option(name: str, help_text: str) -> typer.models.OptionInfo:
-    info: typer.models.OptionInfo = typer.Option(name, metavar="F", help=help_text, show_default=False)
-    return info
-
-
-Files = Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")]
-Dimension = Annotated[str | None, typer.Option(metavar="D", help="Use this dimension only.", show_default=False)]
-Classes = Annotated[
-    str | None,
-    typer.Option(metavar="A,B", help="All labels, from low to high.", show_default="the numbers in the data"),
-]
-Values = Annotated[
-    str | None, typer.Option(metavar="V,W", help="Credit of each class.", show_default="evenly from 0 to 1")
-]
-PresetName = Annotated[
-    Preset | None, typer.Option(help="How to fit the model.", show_default="converged; see docs/consensus.md")
-]
-MethodName = Annotated[
-    Method | None,
-    typer.Option(
-        help="Method for scores of agents and items.", show_default="stableval; majority if the panel is too small"
-    ),
-]
-Bootstrap = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples for intervals of agents; 0: none.")]
-Refit = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples to refit for intervals; 0: none.")]
-Subsets = Annotated[int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")]
-Fraction = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        min=0, max=2**32 - 1, metavar="S", help="Seed of all draws.", show_default="0; 42 for stability by preset paper"
-    ),
-]
-Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes.", show_default="one for each CPU")]
-Compare = Annotated[bool, typer.Option("--compare", help="Compare all methods.")]
+def _draws(help_text: str) -> Any:
+    return option("N", help_text, show_default=True, min=0)
 
 
 def consensus(
-    ratings: Files,
-    item: Annotated[str | None, _column_option("--item")] = None,
-    annotator: Annotated[str | None, _column_option("--annotator", "--reviewer")] = None,
-    label: Annotated[str | None, _column_option("--label", "--score")] = None,
-    agent: Annotated[str | None, _column_option("--agent")] = None,
-    group: Annotated[str | None, _column_option("--group")] = None,
-    dimension: Dimension = None,
-    classes: Classes = None,
-    values: Values = None,
-    gold: Annotated[Path | None, _file_option("--gold", "Items with a known label, in the same columns.")] = None,
-    preset: PresetName = None,
-    method: MethodName = None,
-    compare: Compare = False,
-    bootstrap: Bootstrap = 1000,
-    refit: Refit = 0,
-    subsets: Subsets = 50,
-    fraction: Fraction = 0.7,
-    seed: Seed = None,
-    jobs: Jobs = None,
-    artifact: Annotated[
-        Path | None, _file_option("--artifact", "Write the confusions as JSON, for later plans.")
+    ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
+    item: Annotated[str | None, _column("--item")] = None,
+    annotator: Annotated[str | None, _column("--annotator", "--reviewer")] = None,
+    label: Annotated[str | None, _column("--label", "--score")] = None,
+    agent: Annotated[str | None, _column("--agent")] = None,
+    group: Annotated[str | None, _column("--group")] = None,
+    dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
+    classes: Annotated[
+        str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")
     ] = None,
+    values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
+    gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
+    preset: Annotated[
+        Preset | None, option(None, "How to fit the model.", show_default="converged; see docs/consensus.md")
+    ] = None,
+    method: Annotated[
+        Method | None,
+        option(
+            None,
+            "Method for scores of agents and items.",
+            show_default="stableval; majority if the panel is too small",
+        ),
+    ] = None,
+    compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
+    bootstrap: Annotated[int, _draws("Resamples for intervals of agents; 0: none.")] = 1000,
+    refit: Annotated[int, _draws("Resamples to refit for intervals; 0: none.")] = 0,
+    subsets: Annotated[int, _draws("Subsets of annotators for stability; 0: none.")] = 50,
+    fraction: Annotated[
+        float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")
+    ] = 0.7,
+    seed: Annotated[
+        int | None,
+        option("S", "Seed of all draws.", show_default="0; 42 for stability by preset paper", min=0, max=2**32 - 1),
+    ] = None,
+    jobs: Annotated[int | None, option("N", "Processes.", show_default="one for each CPU", min=1)] = None,
+    artifact: Annotated[Path | None, option("F", "Write the confusions as JSON, for later plans.")] = None,
     plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
@@ -118,7 +103,7 @@ def consensus(
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
     """
-    from jurygraph.studies.consensus import Settings, fit_consensus
+    from jurygraph.studies.consensus import Settings, fit_consensus, report
 
     _refuse_unwritable(artifact, plot, [*ratings, *([gold] if gold else [])])
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
@@ -134,11 +119,20 @@ def consensus(
         seed=seed,
         jobs=jobs or os.cpu_count() or 1,
     )
-    reached = fit_consensus(ballots, settings)
-    findings = _measure_consensus(reached)
-    _print_findings(findings, compare, json)
-    _print_warnings(reached)
-    _write_files(reached, findings, artifact, plot)
+    fitted = fit_consensus(ballots, settings)
+    with progress("stability", fitted.settings.subsets, "subsets") as advance:
+        stability = fitted.stability(advance)
+    with progress("refitting", fitted.settings.refit, "resamples") as advance:
+        refits = fitted.refits(advance)
+    findings = report(fitted, stability, refits)
+    print_report(json, findings, _report_lines(findings, compare))
+    for warning in fitted.warnings:
+        print_message(warning)
+    if ballots.agent is None:
+        print_message("no row has an agent: no scores of agents and no stability")
+    elif fitted.no_stability_reason is not None:
+        print_message(f"stability was not measured: {fitted.no_stability_reason}")
+    _write_files(fitted, findings, artifact, plot)
 
 
 def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[Path]) -> None:
@@ -159,17 +153,13 @@ def _read_ballots(
     from jurygraph.studies.consensus import collect_votes
 
     files = [read_votes(path, columns) for path in ratings]
-    _print_unread_columns(files)
-    gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
-    gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
-    return collect_votes(files, dimension, _split_list(classes) if classes is not None else (), gold_labels)
-
-
-def _print_unread_columns(files: Sequence["VotesFile"]) -> None:
     for file in files:
         for column, hint in file.unread.items():
             if hint is not None:
                 print_message(f"{file.path}: column {column!r} is not read; {hint}")
+    gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
+    gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
+    return collect_votes(files, dimension, _split_list(classes) if classes is not None else (), gold_labels)
 
 
 def _split_list(text: str) -> list[str]:
@@ -185,44 +175,126 @@ def _parse_values(text: str) -> list[float]:
     return [float(part) for part in _split_list(text)]
 
 
-def _measure_consensus(reached: "FittedConsensus") -> "ConsensusReport":
-    from jurygraph.studies.consensus import report
-
-    with progress("stability", reached.settings.subsets, "subsets") as advance:
-        stability = reached.stability(advance)
-    with progress("refitting", reached.settings.refit, "resamples") as advance:
-        refits = reached.refits(advance)
-    return report(reached, stability, refits)
-
-
 def _write_files(
-    reached: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
+    fitted: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
 ) -> None:
     from jurygraph.judges.consensus.combiner import to_confusions
     from jurygraph.sources.ratings import confusions_to_json
     from jurygraph.studies.plots import draw_consensus
 
-    if artifact is not None and reached.is_majority_fallback:
+    if artifact is not None and fitted.is_majority_fallback:
         print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
     elif artifact is not None:
-        write_output(str(artifact), [confusions_to_json(to_confusions(reached.model, reached.ballots.classes))])
+        write_output(str(artifact), [confusions_to_json(to_confusions(fitted.model, fitted.ballots.classes))])
     if plot is not None:
         write_output_with(str(plot), lambda draft: draw_consensus(findings, draft, plot.suffix))
 
 
-def _print_findings(findings: "ConsensusReport", compare: bool, as_json: bool) -> None:
-    from jurygraph.cli.render.consensus import consensus_lines
+def _report_lines(report: "ConsensusReport", with_comparison: bool) -> Iterator[str]:
+    """Return the lines of all tables; with `with_comparison`, also the tables that compare all methods."""
+    yield from _heading(report)
+    ranked = sorted(report.agents.items(), key=lambda item: (-item[1].score, item[0]))
+    rows = [[name, one.score, _format_interval((one.low, one.high)), one.items] for name, one in ranked]
+    header = ["agent", "score", f"95 % ({_INTERVAL_SOURCES[report.intervals]})", "items"]
+    yield from table_section(header, rows, digits=_DIGITS)
+    if with_comparison:
+        yield from _comparison_table(report)
+    yield from _annotator_table(report)
+    yield from _item_table(report)
+    if with_comparison:
+        yield from _findings_table(report)
+    if report.stability is not None:
+        rows = [
+            [_METHOD_NAMES[method], one.tau_b, one.rank_sd, one.rank_range, one.score_shift]
+            for method, one in report.stability.items()
+        ]
+        subsets = next(iter(report.stability.values())).subsets
+        header = [f"stability ({subsets} subsets)", "mean τ_b", "mean rank sd", "mean rank range", "mean score shift"]
+        yield from table_section(header, rows, digits=_DIGITS)
+    yield from _agreement_table(report)
 
-    if as_json:
-        print_json(findings.model_dump(mode="json"))
-        return
-    print_result_lines(consensus_lines(findings, compare))
+
+def _heading(report: "ConsensusReport") -> Iterator[str]:
+    from jurygraph.studies.consensus.votes import format_label
+
+    counts = report.counts
+    totals = {"labels": counts.rows - counts.abstained, "items": counts.items, "annotators": counts.annotators}
+    if counts.gold:
+        totals["gold items"] = counts.gold
+    yield ", ".join(f"{name}: {count}" for name, count in totals.items())
+    classes = zip(map(format_label, report.classes), report.values, strict=True)
+    yield escape_line(f"classes and credit: {', '.join(f'{name} ({value:g})' for name, value in classes)}", 400)
+    steps = f"{'converged' if report.converged else 'stopped'} after {report.iterations} steps"
+    yield f"method {report.method}; preset {report.preset}, {steps}, log-likelihood {report.log_likelihood:.3f}"
 
 
-def _print_warnings(reached: "FittedConsensus") -> None:
-    for warning in reached.warnings:
-        print_message(warning)
-    if reached.ballots.agent is None:
-        print_message("no row has an agent: no scores of agents and no stability")
-    elif reached.no_stability_reason is not None:
-        print_message(f"stability was not measured: {reached.no_stability_reason}")
+def _format_interval(interval: Sequence[float | None] | None) -> str:
+    low, high = interval or (None, None)
+    return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
+
+
+def _comparison_table(report: "ConsensusReport") -> Iterator[str]:
+    from jurygraph.aggregation.consensus.resampling import METHODS
+
+    rows = [
+        [
+            name,
+            one.majority,
+            one.dawid_skene,
+            one.stableval,
+            f"{round(one.change, 3) + 0.0:+.3f}",
+            one.items,
+            ", ".join(f"{one.ranks[method]:g}" for method in METHODS),
+        ]
+        for name, one in sorted(report.comparison.items(), key=lambda item: (-item[1].stableval, item[0]))
+    ]
+    header = ["agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC"]
+    return table_section(header, rows, digits=_DIGITS)
+
+
+def _findings_table(report: "ConsensusReport") -> Iterator[str]:
+    findings = report.findings
+    rows: list[list[object]] = [
+        ["correlation of scores (MV, PEC)", findings.correlation],
+        ["largest change of a score", findings.greatest_change],
+        ["agents with a changed rank", f"{findings.rank_changes} / {report.counts.agents}"],
+        ["mean ambiguity (PEC)", findings.mean_ambiguity],
+        ["highly ambiguous items (> 0.3)", f"{findings.highly_ambiguous} ({findings.highly_ambiguous_share:.2%})"],
+    ]
+    return table_section(["MV and PEC", ""], rows, digits=_DIGITS)
+
+
+def _annotator_table(report: "ConsensusReport") -> Iterator[str]:
+    ranked = sorted(report.annotators.items(), key=lambda item: (-item[1].accuracy, item[0]))
+    rows = [
+        [name, one.accuracy, _format_interval(one.accuracy_interval), one.leniency, one.strictness, one.labels]
+        for name, one in ranked
+    ]
+    header = ["annotator", "accuracy", "95 %", "leniency", "strictness", "labels"]
+    return table_section(header, rows, digits=_DIGITS, most=_MAX_ROWS)
+
+
+def _item_table(report: "ConsensusReport") -> Iterator[str]:
+    from jurygraph.studies.consensus.votes import format_label
+
+    ranked = sorted(report.items.items(), key=lambda item: (-item[1].ambiguity, item[0]))
+    rows = []
+    for name, one in ranked[:_MAX_ROWS]:
+        likeliest = max(one.posterior)
+        labels = [format_label(label) for label, p in zip(report.classes, one.posterior, strict=True) if p == likeliest]
+        rows.append([name, one.ambiguity, likeliest, " or ".join(labels)])
+    yield from table_section(["most ambiguous items", "ambiguity", "posterior", "class"], rows, digits=_DIGITS)
+    yield from omission_line(len(ranked), _MAX_ROWS)
+
+
+def _agreement_table(report: "ConsensusReport") -> Iterator[str]:
+    counts = report.counts
+    rows: list[list[object]] = [
+        ["unanimous items", f"{report.agreement.unanimous:.1%}"],
+        ["agreeing pairs of labels, mean over items", f"{report.agreement.pairwise:.1%}"],
+        ["items decided by one vote", len(report.decided_by_one)],
+        [f"items with a tie ({report.ties.rule})", len(report.ties.items)],
+        ["rows that repeat an item and annotator", counts.repeated],
+        ["omitted abstentions", counts.abstained],
+    ]
+    return table_section(["agreement", ""], rows)

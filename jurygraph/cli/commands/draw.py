@@ -1,19 +1,18 @@
 """`jurygraph graph` and `jurygraph schema`: drawings of graphs, and JSON Schemas of the file formats."""
 
 import json
-from collections.abc import Callable, Mapping
 from contextlib import closing
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.options import OutFile
+from jurygraph.cli.options import OutFile, argument, option
 from jurygraph.cli.output_files import refuse_source, write_output
 from jurygraph.cli.render.text import print_message, print_result
 from jurygraph.errors import GraphCycleError, InputError
+from jurygraph.messages import did_you_mean, shorten
 
 if TYPE_CHECKING:
     from jurygraph.schema import Task
@@ -48,9 +47,7 @@ _FORMAT_BY_SUFFIX = {
     ".svg": DrawingFormat.svg,
     **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), DrawingFormat.mermaid),
 }
-"""Format by suffix of the file name."""
-_MAX_LISTED_IDS = 10
-"""Maximum number of task ids in an error message."""
+_MAX_LISTED_IDS = 10  # in an error message
 
 
 def graph(
@@ -60,19 +57,12 @@ def graph(
             metavar="MACHINE", help="State machine to draw: prepare, score or annotate.", show_default="score"
         ),
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option("--task", metavar="TASKS", help="File of tasks: draw the rubric of one task.", show_default=False),
-    ] = None,
-    task_id: Annotated[
-        str | None, typer.Option("--id", metavar="TASK", help="Id of the task.", show_default=False)
-    ] = None,
-    run: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Show the scores of a response in this run.", show_default=False)
-    ] = None,
-    response: Annotated[str | None, typer.Option(metavar="ID", help="Id of the response.", show_default=False)] = None,
+    task: Annotated[str | None, option("TASKS", "File of tasks: draw the rubric of one task.")] = None,
+    task_id: Annotated[str | None, option("TASK", "Id of the task.", "--id")] = None,
+    run: Annotated[Path | None, option("RUN", "Show the scores of a response in this run.")] = None,
+    response: Annotated[str | None, option("ID", "Id of the response.")] = None,
     form: Annotated[
-        DrawingFormat | None, typer.Option(help="Format.", show_default="by the suffix of -o, else mermaid")
+        DrawingFormat | None, option(None, "Format.", show_default="by the suffix of -o, else mermaid")
     ] = None,
     output: OutFile = None,
 ) -> None:
@@ -93,15 +83,15 @@ def graph(
         refuse_source(output, *([] if task is None else [task]))
     drawing_format = form or _format_of_name(output)
     if task is None and run is None:
-        from jurygraph.graphs import draw
-
-        _refuse_svg(form, drawing_format, output)
-        _write_drawing(draw((machine or Machine.score).value), output)
+        text = _draw_machine(machine or Machine.score, form, drawing_format, output)
+    else:
+        picture = _task_picture(str(task), task_id) if run is None else _response_picture(run, response, task, task_id)
+        text = _render(picture, drawing_format)
+    if output is None:
+        print_result(text.encode().removesuffix(b"\n"))
         return
-    picture = (
-        _response_picture(run, str(response), task, task_id) if run is not None else _task_picture(str(task), task_id)
-    )
-    _write_drawing(_render(picture, drawing_format), output)
+    write_output(output, [text.encode()])
+    print_message(f"wrote {output}")
 
 
 def _format_of_name(output: str | None) -> DrawingFormat:
@@ -114,24 +104,24 @@ def _format_of_name(output: str | None) -> DrawingFormat:
     return _FORMAT_BY_SUFFIX.get(suffix, DrawingFormat.mermaid)
 
 
-def _refuse_svg(form: DrawingFormat | None, drawing_format: DrawingFormat, output: str | None) -> None:
-    """Raise `InputError` if a state machine is requested as SVG."""
+def _draw_machine(
+    machine: Machine, form: DrawingFormat | None, drawing_format: DrawingFormat, output: str | None
+) -> str:
+    """Return a state machine as Mermaid. Raises `InputError` if SVG is requested."""
+    from jurygraph.graphs import draw
+
     if drawing_format is DrawingFormat.svg:
-        option, remedy = ("--form svg", "remove it") if form else (f"-o {output}", "name a file that ends in .mmd")
+        option_name, remedy = ("--form svg", "remove it") if form else (f"-o {output}", "name a file that ends in .mmd")
         reason = "state machines are drawn as Mermaid only"
-        raise InputError(f"{option}: {reason}; {remedy}, or draw a rubric with --task or --run")
+        raise InputError(f"{option_name}: {reason}; {remedy}, or draw a rubric with --task or --run")
+    return draw(machine.value)
 
 
 def _refuse_contradictory(
-    machine: Machine | None,
-    task: str | None,
-    chosen: str | None,
-    run: Path | None,
-    response: str | None,
+    machine: Machine | None, task: str | None, chosen: str | None, run: Path | None, response: str | None
 ) -> None:
     """Raise `InputError` if options contradict each other."""
-    rubric = task is not None or run is not None
-    if machine is not None and rubric:
+    if machine is not None and (task is not None or run is not None):
         raise InputError(f"{machine.value}: is a state machine, but --task and --run draw a rubric; remove one")
     if run is None and response is not None:
         raise InputError("--response: needs the run; name it with --run")
@@ -156,13 +146,13 @@ def _task_picture(path: str, chosen: str | None) -> "Picture":
         raise
 
 
-def _response_picture(folder: Path, response: str, path: str | None, chosen: str | None) -> "Picture":
+def _response_picture(folder: Path, response: str | None, path: str | None, chosen: str | None) -> "Picture":
     from jurygraph.runs.run import Run
     from jurygraph.studies.pictures.picture import build_picture
     from jurygraph.studies.pictures.run_scores import scores_of
 
     stored_run = Run.open(folder)
-    task, scores = scores_of(stored_run, response)
+    task, scores = scores_of(stored_run, str(response))
     if chosen is not None and chosen != task.id:
         raise InputError(
             f"--id {chosen}: response {response!r} of {folder} is a response to task {task.id!r}; remove --id"
@@ -180,7 +170,6 @@ def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
 
     Raises `InputError` if there is no such task, or more than one.
     """
-    from jurygraph.messages import did_you_mean, shorten
     from jurygraph.schema import TaskLine
     from jurygraph.sources.files import TextFile
     from jurygraph.sources.json_lines import read_lines
@@ -212,20 +201,8 @@ def _render(picture: "Picture", form: DrawingFormat) -> str:
     return to_svg(picture) if form is DrawingFormat.svg else mermaid(picture)
 
 
-def _write_drawing(text: str, output: str | None) -> None:
-    """Print the drawing, or write it to the output file."""
-    if output is None:
-        print_result(text.encode().removesuffix(b"\n"))
-        return
-    write_output(output, [text.encode()])
-    print_message(f"wrote {output}")
-
-
 def schema(
-    document: Annotated[
-        SchemaDocument,
-        typer.Argument(metavar="DOCUMENT", help="tasks, responses, config or trace.", show_default=False),
-    ],
+    document: Annotated[SchemaDocument, argument("DOCUMENT", "tasks, responses, config or trace.")],
 ) -> None:
     """Print the JSON Schema of tasks, responses, config or trace.
 
@@ -238,10 +215,10 @@ def schema(
     from jurygraph.schema import ResponseLine, TaskLine, Trace
     from jurygraph.sources.config import config_schema
 
-    schemas: Mapping[SchemaDocument, Callable[[], dict[str, Any]]] = {
-        SchemaDocument.tasks: TaskLine.model_json_schema,
-        SchemaDocument.responses: ResponseLine.model_json_schema,
-        SchemaDocument.config: config_schema,
-        SchemaDocument.trace: partial(Trace.model_json_schema, mode="serialization"),
-    }
-    print_result(json.dumps(schemas[document](), indent=2))
+    if document is SchemaDocument.config:
+        content = config_schema()
+    elif document is SchemaDocument.trace:
+        content = Trace.model_json_schema(mode="serialization")
+    else:
+        content = (TaskLine if document is SchemaDocument.tasks else ResponseLine).model_json_schema()
+    print_result(json.dumps(content, indent=2))

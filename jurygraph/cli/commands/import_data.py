@@ -7,16 +7,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
-
-from jurygraph.cli.options import AsJson
+from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.output_files import compress_lines, refuse_source, write_output
 from jurygraph.cli.render.text import print_json, print_message, print_result, shell_quote
 from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean
 
 if TYPE_CHECKING:
     from jurygraph.schema import TaskLine
-    from jurygraph.sources.importers import Imported, Note
+    from jurygraph.sources.importers import Imported
 
 TRAVELPLANNER = "travelplanner"
 TASK_FORMATS = (TRAVELPLANNER, "healthbench", "plawbench", "writingbench", "rewardbench", "judgebench")
@@ -32,33 +31,21 @@ class Selection(StrEnum):
     answered = "answered"
 
 
-StakeholdersOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="F", help="Stakeholders (travelplanner): lines of {task, stakeholders, tensions}.", show_default=False
-    ),
-]
-OnlyOption = Annotated[
-    Selection | None,
-    typer.Option(
-        help="`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as "
-        "`score` requires.",
-        show_default=False,
-    ),
-]
-
-
 def import_tasks(
-    form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(FORMATS)}.", show_default=False)],
-    files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE", help="Input file, for qags one or both; - for stdin.", show_default=False),
-    ],
-    target: Annotated[
-        str, typer.Option("-o", "--out", metavar="F", help="Output file; - for stdout.", show_default=False)
-    ],
-    stakeholders: StakeholdersOption = None,
-    only: OnlyOption = None,
+    form: Annotated[str, argument("FORMAT", f"{', '.join(FORMATS)}.")],
+    files: Annotated[list[str], argument("FILE", "Input file, for qags one or both; - for stdin.")],
+    target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
+    stakeholders: Annotated[
+        str | None, option("F", "Stakeholders (travelplanner): lines of {task, stakeholders, tensions}.")
+    ] = None,
+    only: Annotated[
+        Selection | None,
+        option(
+            None,
+            "`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as "
+            "`score` requires.",
+        ),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Convert a file of another project to TASKS or RATINGS.
@@ -97,8 +84,6 @@ def import_tasks(
 
 def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None, only: Selection | None) -> None:
     """Raise `InputError` if arguments contradict each other."""
-    from jurygraph.messages import did_you_mean
-
     if form not in FORMATS:
         hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
         raise InputError(f"unknown format {form!r}; {hint}")
@@ -118,14 +103,10 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
         raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
     votes = list(VOTE_READERS[form](files))
     _write(target, (vote.model_dump_json(exclude_defaults=True).encode() + b"\n" for vote in votes))
-    totals = {
-        "votes": len(votes),
-        "items": len({vote.key for vote in votes}),
-        "annotators": len({vote.annotator for vote in votes}),
-    }
+    items, annotators = len({vote.key for vote in votes}), len({vote.annotator for vote in votes})
     if json and target != "-":
-        print_json({"ratings_file": target, **totals})
-    print_message(f"{totals['votes']} votes of {totals['annotators']} annotators on {totals['items']} items")
+        print_json({"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators})
+    print_message(f"{len(votes)} votes of {annotators} annotators on {items} items")
     if target != "-":
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 
@@ -174,17 +155,14 @@ class _ImportCounter:
     def lines(self, imported: "Iterable[Imported]") -> Iterator[bytes]:
         """Return the selected tasks as JSON lines. Raises `InputError` if none is selected."""
         for task, notes in imported:
-            self._note(notes)
+            for text, place in notes:
+                self._notes[text] += 1
+                if len(self._first[text]) < _MAX_EXAMPLES:
+                    self._first[text].append(place)
             if task is not None and (selected := self._select(task)) is not None:
                 yield selected.model_dump_json(exclude_defaults=True).encode() + b"\n"
         if self.omitted and not self.tasks:
             raise InputError(f"none of the {self.omitted} tasks has a response; remove --only answered")
-
-    def _note(self, notes: "Iterable[Note]") -> None:
-        for text, place in notes:
-            self._notes[text] += 1
-            if len(self._first[text]) < _MAX_EXAMPLES:
-                self._first[text].append(place)
 
     def _select(self, task: "TaskLine") -> "TaskLine | None":
         if self._only is Selection.answered and not task.responses:
@@ -209,7 +187,8 @@ class _ImportCounter:
 
     def summary_lines(self) -> Iterator[str]:
         """Return a summary: the counts, and the first few notes on omitted or unusual data."""
-        yield f"{_plural(self.tasks, 'task')} with {_plural(self.responses, 'response')}"
+        tasks, responses = f"{self.tasks} task{'s' * (self.tasks != 1)}", f"response{'s' * (self.responses != 1)}"
+        yield f"{tasks} with {self.responses} {responses}"
         if self.omitted:
             yield f"tasks without a response, omitted by --only answered: {self.omitted}"
         for text, first in self._first.items():
@@ -220,10 +199,6 @@ class _ImportCounter:
                 f"tasks without a response: {self.tasks - self.answered}; `score` needs one for each: import with "
                 "--only answered, or with --only tasks to score your own responses"
             )
-
-
-def _plural(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _write(tasks: str, content: Iterator[bytes]) -> None:

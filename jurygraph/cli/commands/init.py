@@ -13,15 +13,14 @@ from typing import Annotated
 
 import typer
 
+from jurygraph.cli.options import argument
 from jurygraph.cli.render.text import print_message, print_result
 from jurygraph.errors import InputError
-
-PACKAGED = "evaluator"
-"""Template of a package: it takes the folder's name, as module name and in the form of pyproject.toml."""
+from jurygraph.messages import did_you_mean
 
 
 def init(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.", show_default=False)],
+    folder: Annotated[Path, argument("DIR", "Folder to create.")],
     template: Annotated[str, typer.Option(help="maths, trip, rubric, reviewers, ideas or evaluator.")] = "maths",
 ) -> None:
     """Create a small project that runs as it is.
@@ -37,21 +36,18 @@ def init(
     source = files("jurygraph.cli") / "templates"
     templates = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
     if template not in templates:
-        from jurygraph.messages import did_you_mean
-
         hint = did_you_mean(template, templates) or f"known: {', '.join(templates)}"
         raise InputError(f"unknown template {template!r}; {hint}")
     with as_file(source / template) as content:
-        _copy(content, folder, _package_names(folder.resolve().name) if template == PACKAGED else {})
-    for name in sorted(path.name for path in folder.iterdir()):
-        print_result(str(folder / name))
-    print_message(
-        f"next: jurygraph score {folder / 'tasks.jsonl'} --config {folder / 'jury.yaml'} --out {folder / 'run'}"
-    )
+        _copy(content, folder, _package_names(folder.resolve().name) if template == "evaluator" else {})
+    for path in sorted(folder.iterdir()):
+        print_result(str(path))
+    tasks, config = folder / "tasks.jsonl", folder / "jury.yaml"
+    print_message(f"next: jurygraph score {tasks} --config {config} --out {folder / 'run'}")
 
 
 def _package_names(folder: str) -> dict[str, str]:
-    """Return the replacements for the names of the template's package.
+    """Return the replacements for the names of the template's package: as a module, and in pyproject.toml.
 
     Raises InputError if the folder's name cannot be a package's.
     """
@@ -76,7 +72,7 @@ def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
     parts = {
         Path(_replace_names(str(path.relative_to(content)), names)): path
         for path in content.rglob("*")
-        if _is_template_file(path)
+        if path.is_file() and path.parent.name != "__pycache__"
     }
     folders = sorted({parent for name in parts for parent in name.parents})
     existing = [
@@ -95,8 +91,3 @@ def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
                 undo.callback((folder / name).unlink, missing_ok=True)
                 file.write(_replace_names(path.read_text(encoding="utf-8"), names).encode())
         undo.pop_all()
-
-
-def _is_template_file(path: Path) -> bool:
-    """Return True for a file of a template, and False for a cached file of Python."""
-    return path.is_file() and path.parent.name != "__pycache__"

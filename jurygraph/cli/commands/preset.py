@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.options import AsJson
-from jurygraph.cli.render.text import print_json, print_result
+from jurygraph.cli.options import AsJson, argument
+from jurygraph.cli.render.text import print_json, print_result, print_result_lines
 from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean
 
 
 def preset(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Preset to print.", show_default=False)] = None,
+    name: Annotated[str | None, argument("NAME", "Preset to print.")] = None,
     model: Annotated[str, typer.Option(metavar="M", help="Model of the config.")] = "none",
     json: AsJson = False,
 ) -> None:
@@ -25,15 +26,15 @@ def preset(
         jurygraph preset
         jurygraph preset macrm-vanilla-3 > jury.yaml
     """
-    from jurygraph.messages import did_you_mean
+    from ruamel.yaml import YAML
+
     from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config
 
     if name is None:
         if json:
             print_json(list(PRESETS))
         else:
-            for one in PRESETS:
-                print_result(one)
+            print_result_lines(PRESETS)
         return
     if name not in PRESETS:
         raise InputError(f"unknown preset {name!r}; {did_you_mean(name, PRESETS) or 'known: ' + ', '.join(PRESETS)}")
@@ -41,15 +42,9 @@ def preset(
     config = {"model": model, **expand_preset(PresetUse(name=name), {"model": model})}
     if json:
         print_json(config)
-    else:
-        print_result(_to_yaml(config).rstrip("\n"))
-
-
-def _to_yaml(config: dict[str, object]) -> str:
-    from ruamel.yaml import YAML
-
+        return
     text, yaml = StringIO(), YAML()
     yaml.default_flow_style = None
     yaml.width = 110
     yaml.dump({key: value for key, value in config.items() if value not in ([], {})}, text)
-    return text.getvalue()
+    print_result(text.getvalue().rstrip("\n"))

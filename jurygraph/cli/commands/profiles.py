@@ -1,35 +1,26 @@
 """`jurygraph profiles`: have a model read profiles in text as constraints, in a file that a person can edit."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
-from jurygraph.cli.options import AsJson, ConfigFile, ModelName, TasksFile
+from jurygraph.cli.options import AsJson, ConfigFile, ModelName, TasksFile, option
 from jurygraph.cli.output_files import refuse_source, write_output
-from jurygraph.cli.render.summary import request_lines
-from jurygraph.cli.render.text import (
-    escape_line,
-    format_number,
-    format_table,
-    print_json,
-    print_message,
-    print_result_lines,
-    shell_quote,
-)
-from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
-from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks, run_each
+from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
+from jurygraph.cli.render.summary import request_lines, requests_json
+from jurygraph.cli.render.text import escape_line, format_number, format_table, print_message, print_report, shell_quote
+from jurygraph.cli.task_requests import omitted_tasks_json, print_omitted_tasks, run_each
 
 if TYPE_CHECKING:
-    from jurygraph.runs.reports.estimate import CallCosts
     from jurygraph.schema.profile import Profiles
 
 
 def profiles(
     tasks: TasksFile,
-    file: Annotated[str, typer.Option("-o", "--out", metavar="PROFILES", help="Output file.", show_default=False)],
+    file: Annotated[str, option("PROFILES", "Output file.", "-o", "--out")],
     config: ConfigFile = None,
     model: ModelName = None,
     json: AsJson = False,
@@ -60,11 +51,18 @@ def profiles(
         with TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders))) as lines:
             outcomes = run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
         tally = count_requests(jury)
-    write_output(file, [profiles_line(one.task, one.result) for one in outcomes if one.result is not None])
-    if json:
-        print_json(_profiles_json(file, outcomes, tally))
-    else:
-        _print_profiles(outcomes, tally)
+    found = [(one.task, one.result) for one in outcomes if one.result is not None]
+    write_output(file, [profiles_line(task, result) for task, result in found])
+    content = {
+        "profiles_file": file,
+        "profiles": [
+            {"task": task.id, **result.model_dump(mode="json"), "dropped": result.dropped} for task, result in found
+        ],
+        "left_out": omitted_tasks_json(outcomes),
+        "requests": requests_json(tally),
+    }
+    results = {task.id: result for task, result in found}
+    print_report(json, content, [*_profile_lines(results), *request_lines(tally)])
     omitted = print_omitted_tasks(outcomes)
     if not outcomes:
         print_message("no stakeholder has only a profile in text: there was nothing to read")
@@ -73,37 +71,18 @@ def profiles(
     raise typer.Exit(ExitCode.SOME_FAILED if omitted else ExitCode.DONE)
 
 
-def _profiles_json(file: str, outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts | None") -> dict[str, Any]:
-    """Return all profiles and omitted tasks as JSON."""
-    profiles = [
-        {"task": one.task.id, **one.result.model_dump(mode="json"), "dropped": one.result.dropped}
-        for one in outcomes
-        if one.result is not None
+def _profile_lines(results: "dict[str, Profiles]") -> Iterator[str]:
+    """Return a table of the constraints, and lines on tensions and on constraints that were dropped."""
+    rows = [
+        [task, profile.id, f"{one.id}: {one.text}", one.quote, one.kind, one.restrictiveness]
+        for task, result in results.items()
+        for profile in result.stakeholders
+        for one in profile.constraints
     ]
-    requests = None if tally is None else tally.to_json()
-    return {"profiles_file": file, "profiles": profiles, "left_out": omitted_tasks_json(outcomes), "requests": requests}
-
-
-def _print_profiles(outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts | None") -> None:
-    rows = [row for one in outcomes for row in _constraint_rows(one)]
-    print_result_lines(
-        format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5) if rows else ()
-    )
-    print_result_lines([*(line for one in outcomes for line in _tension_lines(one)), *request_lines(tally)])
-
-
-def _constraint_rows(outcome: "TaskOutcome[Profiles]") -> Iterator[list[object]]:
-    for profile in outcome.result.stakeholders if outcome.result else ():
-        for constraint in profile.constraints:
-            text = f"{constraint.id}: {constraint.text}"
-            yield [outcome.task.id, profile.id, text, constraint.quote, constraint.kind, constraint.restrictiveness]
-
-
-def _tension_lines(outcome: "TaskOutcome[Profiles]") -> Iterator[str]:
-    """Return lines on tensions, and on constraints that were dropped."""
-    if outcome.result is not None:
-        for tension in outcome.result.tensions:
-            between = " and ".join(tension.between)
-            strength = format_number(tension.strength)
-            yield escape_line(f"{outcome.task.id}: tension between {between}: {strength}, {tension.reason}", 300)
-        yield from (escape_line(f"{outcome.task.id}: dropped of {why}", 300) for why in outcome.result.dropped)
+    if rows:
+        yield from format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5)
+    for task, result in results.items():
+        for tension in result.tensions:
+            between, strength = " and ".join(tension.between), format_number(tension.strength)
+            yield escape_line(f"{task}: tension between {between}: {strength}, {tension.reason}", 300)
+        yield from (escape_line(f"{task}: dropped of {why}", 300) for why in result.dropped)

@@ -1,13 +1,16 @@
 """`jurygraph prompts`: list, print and render the prompts that models get."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from json import loads
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jurygraph.cli.options import AsJson
+from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.render.text import format_table, print_json, print_result, print_result_lines
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.messages import describe_value, did_you_mean, shorten
 
 if TYPE_CHECKING:
     from jurygraph.prompts import Prompt
@@ -17,21 +20,14 @@ _MAX_MESSAGE = 120
 
 
 class _ObjectList(NamedTuple):
-    """Schema of a variable that is a list of objects.
-
-    Attributes:
-        texts: fields that are required, and are texts.
-        rest: further fields with their defaults.
-        may_be_empty: whether the list may be empty.
-    """
+    """Schema of a variable that is a list of objects: required texts, further fields with their defaults."""
 
     texts: Sequence[str]
     rest: Mapping[str, Any] = {}
     may_be_empty: bool = False
 
     def __str__(self) -> str:
-        first, last = ", ".join(f"`{name}`" for name in self.texts[:-1]), self.texts[-1]
-        return f"{first} and `{last}`"
+        return f"{', '.join(f'`{name}`' for name in self.texts[:-1])} and `{self.texts[-1]}`"
 
 
 _OBJECT_LISTS: Mapping[str, _ObjectList] = {
@@ -48,7 +44,7 @@ _SCALARS: Mapping[str, tuple[Any, str]] = {
 """Variables that are neither texts nor lists: the type of each, and its name in messages."""
 
 prompts = typer.Typer(name="prompts", help="List, show or render the prompts of models.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(metavar="PROMPT", help="Name of a prompt.", show_default=False)]
+Name = Annotated[str, argument("PROMPT", "Name of a prompt.")]
 
 
 @prompts.command("list")
@@ -66,7 +62,17 @@ def list_prompts(json: AsJson = False) -> None:
 
     found = [load_prompt(name) for name in prompt_names()]
     if json:
-        print_json([_prompt_json(prompt) for prompt in found])
+        fields = ("id", "version", "extends", "purpose", "paper")
+        print_json(
+            [
+                {
+                    **{name: getattr(prompt, name) for name in fields},
+                    "edition": prompt.full_version,
+                    "variables": list(prompt.needs),
+                }
+                for prompt in found
+            ]
+        )
         return
     rows = [[prompt.id, prompt.version, prompt.extends or "-", prompt.purpose] for prompt in found]
     print_result_lines(format_table(["prompt", "version", "extends", "purpose"], rows, left=4))
@@ -88,9 +94,7 @@ def show_prompt(name: Name) -> None:
 @prompts.command("render")
 def render_prompt(
     name: Name,
-    values: Annotated[
-        str, typer.Option("--with", metavar="F", help="JSON file with its variables; - for stdin.", show_default=False)
-    ],
+    values: Annotated[str, option("F", "JSON file with its variables; - for stdin.", "--with")],
     json: AsJson = False,
 ) -> None:
     """Print the messages of a rendered prompt.
@@ -123,7 +127,6 @@ def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
     """Render a prompt with the variables in a file. Raises `InputError` if they do not fit."""
     from jinja2 import TemplateError
 
-    from jurygraph.messages import shorten
     from jurygraph.prompts import RenderOptions
     from jurygraph.safety.fence import project_key
     from jurygraph.safety.known_secrets import process_redactor
@@ -136,16 +139,9 @@ def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
         raise InputError(f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}") from None
 
 
-def _prompt_json(prompt: "Prompt") -> dict[str, Any]:
-    front_matter = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
-    return {**front_matter, "edition": prompt.full_version, "variables": list(prompt.needs)}
-
-
 def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
     """Return the variables in a file. Raises `InputError` if they are not those of the prompt."""
-    from jurygraph.messages import did_you_mean
-
-    variables: dict[str, Any] = _load_object(file)
+    variables = _load_object(file)
     missing = [name for name in prompt.needs if name not in variables]
     if missing:
         needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null if there is none)"
@@ -162,56 +158,38 @@ def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
 
 def _validate_variable(name: str, value: Any) -> Any:
     """Validate a variable and return it as its prompt expects it. Raises ValueError that names it."""
-    from jurygraph.messages import describe_value
+    from jurygraph.agents.extraction.spec import read_kinds
     from jurygraph.prompts import Shot
 
     if name in _OBJECT_LISTS:
-        entries = _validate_entries(name, value)
+        schema = _OBJECT_LISTS[name]
+        is_list = isinstance(value, list) and bool(value or schema.may_be_empty)
+        _require(is_list, name, value, f"a list of objects with {schema}")
+        entries = [_validate_entry(f"{name}[{place}]", entry, schema) for place, entry in enumerate(value)]
         return [Shot(**entry) for entry in entries] if name == "examples" else entries
     if name in ("names", "edits"):
-        return _validate_names(name, value)
+        _require(isinstance(value, list), name, value, "a list of texts")
+        for place, text in enumerate(value):
+            _require(isinstance(text, str), f"{name}[{place}]", text, "a text")
+        return tuple(value)
     if name == "kinds":
-        return _validate_kinds(name, value)
+        try:
+            return read_kinds(value)
+        except ConfigError as error:
+            raise ValueError(f"{name}, as the records of {error}") from None
     expected, description = _SCALARS.get(name, (str | None, "a text"))
-    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
-        raise ValueError(f"{name}: expected {description}, got {describe_value(value)}")
+    is_valid = isinstance(value, expected) and (expected is bool or not isinstance(value, bool))
+    _require(is_valid, name, value, description)
     return value
 
 
-def _validate_kinds(name: str, value: Any) -> Any:
-    from jurygraph.agents.extraction.spec import read_kinds
-
-    try:
-        return read_kinds(value)
-    except ConfigError as error:
-        raise ValueError(f"{name}, as the records of {error}") from None
-
-
-def _validate_names(name: str, value: Any) -> tuple[str, ...]:
-    from jurygraph.messages import describe_value
-
-    if not isinstance(value, list):
-        raise ValueError(f"{name}: expected a list of texts, got {describe_value(value)}")
-    for place, text in enumerate(value):
-        if not isinstance(text, str):
-            raise ValueError(f"{name}[{place}]: expected a text, got {describe_value(text)}")
-    return tuple(value)
-
-
-def _validate_entries(name: str, value: Any) -> list[dict[str, Any]]:
-    from jurygraph.messages import describe_value
-
-    schema = _OBJECT_LISTS[name]
-    if not isinstance(value, list) or not (value or schema.may_be_empty):
-        raise ValueError(f"{name}: expected a list of objects with {schema}, got {describe_value(value)}")
-    return [_validate_entry(f"{name}[{place}]", entry, schema) for place, entry in enumerate(value)]
+def _require(is_valid: bool, place: str, value: Any, expected: str) -> None:
+    if not is_valid:
+        raise ValueError(f"{place}: expected {expected}, got {describe_value(value)}")
 
 
 def _validate_entry(place: str, value: Any, schema: _ObjectList) -> dict[str, Any]:
-    from jurygraph.messages import describe_value, did_you_mean
-
-    if not isinstance(value, dict):
-        raise ValueError(f"{place}: expected an object with {schema}, got {describe_value(value)}")
+    _require(isinstance(value, dict), place, value, f"an object with {schema}")
     known = (*schema.texts, *schema.rest)
     for field in value:
         if field not in known:
@@ -219,26 +197,21 @@ def _validate_entry(place: str, value: Any, schema: _ObjectList) -> dict[str, An
             raise ValueError(f"{place}: unknown field {field!r}; {hint}")
     entry = {**schema.rest, **value}
     for field in (*schema.texts, *(field for field, default in schema.rest.items() if isinstance(default, str))):
-        if not isinstance(entry.get(field), str):
-            raise ValueError(f"{place}.{field}: expected a text, got {describe_value(entry.get(field))}")
+        _require(isinstance(entry.get(field), str), f"{place}.{field}", entry.get(field), "a text")
     return entry
 
 
 def _load_object(file: str) -> dict[str, Any]:
-    import json
-    from contextlib import closing
-
     from jurygraph.sources.files import TextFile
 
+    expected = "expected an object with the prompt's variables"
     try:
         with closing(TextFile(file)) as source:
-            content = json.loads("\n".join(line.text for line in source.lines()))
+            content = loads("\n".join(line.text for line in source.lines()))
     except RecursionError:
-        raise InputError(f"{file}: is nested too deeply; expected an object with the prompt's variables") from None
+        raise InputError(f"{file}: is nested too deeply; {expected}") from None
     except ValueError as error:
-        raise InputError(
-            f"{file}: is not valid JSON: {error}; expected an object with the prompt's variables"
-        ) from None
+        raise InputError(f"{file}: is not valid JSON: {error}; {expected}") from None
     if not isinstance(content, dict):
         raise InputError(f"{file}: expected a JSON object with the prompt's variables")
     return content

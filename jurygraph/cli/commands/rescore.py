@@ -1,50 +1,44 @@
 """`jurygraph rescore`: compute rewards from the same verdicts under other settings."""
 
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from jurygraph.cli.jury_loading import allow_run_modules
-from jurygraph.cli.options import AsJson, NewRun, RunFolder
-from jurygraph.cli.render.learning import learn_components, learned_json, learned_table, refuse_artifact, write_artifact
+from jurygraph.cli.options import AsJson, NewRun, RunFolder, option
+from jurygraph.cli.output_files import refuse_unwritable, write_output
+from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import (
+    escape_line,
+    format_interval,
     format_table,
-    print_json,
     print_message,
-    print_result_lines,
+    print_report,
     shell_quote,
 )
-from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
-    from jurygraph.runs.workflows.rescoring import RescoringResult
+    from jurygraph.runs.workflows.panel_learning import LearnedPanel
 
 
 def rescore(
     run: RunFolder,
     folder: NewRun,
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the config; can be repeated.", show_default=False),
+        list[str] | None, option("KEY=VALUE", "Setting of the config; can be repeated.", "--set")
     ] = None,
     learn: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "COMPONENT",
+            "Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
             "--learn",
-            metavar="COMPONENT",
-            help="Learn the confusions of judges in a component with combiner `consensus`; can be repeated.",
-            show_default=False,
         ),
     ] = None,
-    artifact: Annotated[
-        Path | None,
-        typer.Option(
-            "--artifact", metavar="F", help="Write the learned confusions to a JSON file.", show_default=False
-        ),
-    ] = None,
+    artifact: Annotated[Path | None, option("F", "Write the learned confusions to a JSON file.", "--artifact")] = None,
     json: AsJson = False,
 ) -> None:
     """Compute a run's rewards again from its verdicts, without a request.
@@ -63,24 +57,66 @@ def rescore(
         jurygraph compare run run2
     """
     from jurygraph.runs.run import Run
+    from jurygraph.runs.workflows.panel_learning import learn_confusions
     from jurygraph.runs.workflows.rescoring import apply_settings
     from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 
     if artifact is not None:
-        refuse_artifact(artifact, learn or [])
+        if len(learn or []) != 1:
+            raise InputError("--artifact: stores the confusions of one component; name one with --learn")
+        refuse_unwritable(str(artifact))
+    learned: dict[str, LearnedPanel] = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
         allow_run_modules(stored_run, config)
-        config, learned = learn_components(stored_run, config, learn or [])
+        for component in learn or []:
+            with progress("learning", stored_run.tasks_scored, "tasks") as report:
+                learned[component] = learn_confusions(stored_run, config, component, report)
+            config = learned[component].config
         with progress("re-scoring", stored_run.ledger.count_records("trace"), "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
-    write_artifact(artifact, learned)
-    if json:
-        print_json({"run": str(folder), **result._asdict(), **learned_json(learned)})
-        return
-    print_result_lines([*_result_table(result), *learned_table(learned)])
-    print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
+    _write_artifact(artifact, learned)
+    content: dict[str, Any] = {"run": str(folder), **result._asdict()}
+    if learned:
+        content["learned"] = {component: _learned_json(one) for component, one in learned.items()}
+    rows = [[name.replace("_", " "), value] for name, value in result._asdict().items()]
+    print_report(json, content, [*format_table(["rewards", ""], rows), *_learned_tables(learned)])
+    if not json:
+        print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
-def _result_table(result: "RescoringResult") -> list[str]:
-    return format_table(["rewards", ""], [[name.replace("_", " "), value] for name, value in result._asdict().items()])
+def _write_artifact(artifact: Path | None, learned: "Mapping[str, LearnedPanel]") -> None:
+    """Print warnings for each learned component, and write its confusions to the artifact if one is named."""
+    from jurygraph.sources.ratings import confusions_to_json
+
+    for component, result in learned.items():
+        for warning in result.warnings:
+            print_message(f"{component}: {warning}")
+        if result.confusions is None:
+            no_artifact = ", and no artifact is written" if artifact else ""
+            print_message(f"{component}: the majority of the judges is used{no_artifact}")
+        elif artifact is not None:
+            write_output(str(artifact), [confusions_to_json(result.confusions)])
+
+
+def _learned_json(result: "LearnedPanel") -> dict[str, Any]:
+    judges = {
+        name: {"accuracy": quality.accuracy, "leniency": quality.leniency, "strictness": quality.strictness}
+        for name, quality in result.judges.items()
+    }
+    digest = None if result.confusions is None else result.confusions.digest
+    return {"confusions": digest, "responses": result.responses, "judges": judges, "warnings": list(result.warnings)}
+
+
+def _learned_tables(learned: "Mapping[str, LearnedPanel]") -> Iterator[str]:
+    """Return a table of the judges of each component whose confusions were learned."""
+    head = ["judge", "accuracy (95 %)", "leniency", "strictness", "verdicts"]
+    for component, result in learned.items():
+        if result.confusions is not None:
+            yield ""
+            yield escape_line(f"{component}: learned from {result.responses} responses")
+            rows = [
+                [name, format_interval(q.accuracy, *q.accuracy_interval), q.leniency, q.strictness, q.labels]
+                for name, q in result.judges.items()
+            ]
+            yield from format_table(head, rows)

@@ -21,112 +21,80 @@ from jurygraph.cli.options import (
     MaxCost,
     ModelName,
     TasksFile,
+    option,
 )
-from jurygraph.cli.render.summary import print_forecast, print_inconclusive, request_lines, result_lines
-from jurygraph.cli.render.text import print_json, print_message, print_result, shell_quote
-from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
+from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.summary import print_forecast, print_inconclusive, request_lines, requests_json, result_lines
+from jurygraph.cli.render.text import print_message, print_report, shell_quote
+from jurygraph.messages import shorten
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.runs.reports.estimate import CallCosts, Forecast
     from jurygraph.runs.reports.summary import Summary
     from jurygraph.runs.workflows.session import ScoringSession
     from jurygraph.schema import Config
     from jurygraph.sources import ValidatedFiles
-
-OutRun = Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.", show_default=False)]
-ResponsesFile = Annotated[
-    str | None, typer.Option(metavar="F", help="JSONL file of responses, if not in TASKS.", show_default=False)
-]
-ProfilesFrom = Annotated[
-    str | None,
-    typer.Option(metavar="PROFILES", help="Constraints read from profiles in text by `profiles`.", show_default=False),
-]
-Limit = Annotated[int | None, typer.Option(min=1, metavar="N", help="Score the first N tasks.", show_default=False)]
-BranchFrom = Annotated[
-    Path | None, typer.Option(metavar="OLD", help="Reuse unchanged verdicts of run OLD.", show_default=False)
-]
-RewardsFrom = Annotated[
-    list[Path] | None,
-    typer.Option(metavar="RUN", help="Evaluate a model that was trained on the rewards of RUN.", show_default=False),
-]
-
-
-@dataclass(frozen=True)
-class InputFiles:
-    """The files that are scored: TASKS, and what other files say of its tasks."""
-
-    tasks: str
-    responses: str | None = None
-    profiles_from: str | None = None
-    edges_from: str | None = None
-    allow_files_outside: bool = False
 
 
 @dataclass(frozen=True)
 class ScoreOptions:
     """The arguments and options of one `jurygraph score`, as typed."""
 
-    files: InputFiles
+    tasks: str
     run: Path
-    config: Path | None = None
-    model: str | None = None
-    dry_run: bool = False
-    limit: int | None = None
-    branch: Path | None = None
-    rewards_from: Sequence[Path] = ()
-    max_cost: float | None = None
-    max_calls: int | None = None
+    config: Path | None
+    responses: str | None
+    profiles_from: str | None
+    edges_from: str | None
+    model: str | None
+    dry_run: bool
+    limit: int | None
+    branch: Path | None
+    rewards_from: Sequence[Path]
+    max_cost: float | None
+    max_calls: int | None
+    allow_files_outside: bool
 
     @property
     def retry_command(self) -> str:
         """Return the command that scores into a new run, and carries over from this one all that did not fail."""
-        files = self.files
+        run = self.run if self.run.name not in ("", "..") else self.run.resolve()
+        numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
         values = {
             "--config": self.config,
-            "--responses": files.responses,
-            "--profiles-from": files.profiles_from,
-            "--edges-from": files.edges_from,
+            "--responses": self.responses,
+            "--profiles-from": self.profiles_from,
+            "--edges-from": self.edges_from,
             "--model": self.model,
             "--limit": self.limit,
             "--max-cost": self.max_cost,
             "--max-calls": self.max_calls,
             "--branch": self.run,
-            "--out": _next_free_folder(self.run),
+            "--out": next(folder for folder in numbered if not folder.exists()),
         }
         words = [f"{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
         words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
-        words += ["--allow-files-outside"] if files.allow_files_outside else []
-        return " ".join(["jurygraph score", shell_quote(files.tasks), *words])
-
-
-@dataclass(frozen=True)
-class _Result:
-    """The result of a command: the summary of its run, its requests, and the number of tasks in the file."""
-
-    options: ScoreOptions
-    summary: "Summary"
-    requests: "CallCosts | None"
-    tasks: int
-
-    @property
-    def retry_command(self) -> str | None:
-        """Return the command that repeats what failed for infrastructure reasons; None if nothing did."""
-        return self.options.retry_command if self.summary.infrastructure_failures else None
+        words += ["--allow-files-outside"] if self.allow_files_outside else []
+        return " ".join(["jurygraph score", shell_quote(self.tasks), *words])
 
 
 def score(
     tasks: TasksFile,
-    run: OutRun,
+    run: Annotated[Path, option("RUN", "Folder of the run.", "-o", "--out")],
     config: ConfigFile = None,
-    responses: ResponsesFile = None,
-    profiles_from: ProfilesFrom = None,
+    responses: Annotated[str | None, option("F", "JSONL file of responses, if not in TASKS.")] = None,
+    profiles_from: Annotated[
+        str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")
+    ] = None,
     edges_from: EdgesFrom = None,
     model: ModelName = None,
     dry_run: DryRun = False,
-    limit: Limit = None,
-    branch: BranchFrom = None,
-    rewards_from: RewardsFrom = None,
+    limit: Annotated[int | None, option("N", "Score the first N tasks.", min=1)] = None,
+    branch: Annotated[Path | None, option("OLD", "Reuse unchanged verdicts of run OLD.")] = None,
+    rewards_from: Annotated[
+        list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")
+    ] = None,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
@@ -151,30 +119,50 @@ def score(
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
+    import asyncio
+
     from jurygraph.runs.reports.estimate import count_requests
 
-    files = InputFiles(tasks, responses, profiles_from, edges_from, allow_files_outside)
-    options = ScoreOptions(files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
-    forecast = None
-    with redirect_stdout_to_stderr(), _open_jury(options) as jury, _open_session(options, jury) as session:
+    options = ScoreOptions(
+        tasks,
+        run,
+        config,
+        responses,
+        profiles_from,
+        edges_from,
+        model,
+        dry_run,
+        limit,
+        branch,
+        rewards_from or (),
+        max_cost,
+        max_calls,
+        allow_files_outside,
+    )
+    revise = _evaluation_purpose(options.rewards_from) if rewards_from else None
+    path = config or find_config(tasks)
+    with (
+        redirect_stdout_to_stderr(),
+        open_jury(path, model, dry_run, revise, max_cost=max_cost, max_calls=max_calls) as jury,
+        _open_session(options, jury) as session,
+    ):
         if dry_run:
-            forecast = _estimate(session)
+            with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
+                forecast = runner.run(session.forecast(report))
         else:
             _score_remaining(session)
-        result = _Result(options, session.summary, count_requests(jury), session.tasks)
-    if forecast is not None:
+        summary, requests, task_count = session.summary, count_requests(jury), session.tasks
+    if dry_run:
         print_forecast(forecast, session.tasks_needing_model, json)
         return
-    _print_result(result, json)
-    raise typer.Exit(_exit_code(result, jury))
-
-
-def _open_jury(options: ScoreOptions) -> "Jury":
-    revise = _evaluation_purpose(options.rewards_from) if options.rewards_from else None
-    path = options.config or find_config(options.files.tasks)
-    return open_jury(
-        path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
-    )
+    retry_command = options.retry_command if summary.infrastructure_failures else None
+    lines = [*result_lines(summary), *request_lines(requests)]
+    if summary.tasks < task_count:
+        lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
+    content = {"run": str(run), **summary.to_json(), "requests": requests_json(requests)}
+    print_report(json, {**content, "retry_command": retry_command}, lines)
+    _print_next_commands(summary, run)
+    raise typer.Exit(_exit_code(summary, jury, retry_command))
 
 
 @contextmanager
@@ -187,32 +175,25 @@ def _open_session(options: ScoreOptions, jury: "Jury") -> Iterator["ScoringSessi
 
     for note in jury_notes(jury):
         print_message(note)
-    files, branch = options.files, None if options.branch is None else Branch(options.branch)
+    branch = None if options.branch is None else Branch(options.branch)
     with (
         read_work(
-            files.tasks,
-            files.responses,
-            files.edges_from,
-            allow_files_outside=files.allow_files_outside,
+            options.tasks,
+            options.responses,
+            options.edges_from,
+            allow_files_outside=options.allow_files_outside,
             checked=_checked_files(options.run),
         ) as work,
-        open_profiles(files.profiles_from, work) as profiles,
+        open_profiles(options.profiles_from, work) as profiles,
     ):
         if work.graphs:
-            print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {files.edges_from}")
+            print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {options.edges_from}")
         with closing(ScoringSession(options.run, jury, work, options.limit, branch, profiles)) as session:
             yield session
     if branch is not None and not options.dry_run:
         print_message(
             f"{branch.carried} verdicts were reused from {options.branch}, {branch.requested} were requested again"
         )
-
-
-def _next_free_folder(run: Path) -> Path:
-    """Return a folder next to a run's, named after it, that does not exist yet."""
-    named = run if run.name not in ("", "..") else run.resolve()
-    numbered = (named.with_name(f"{named.name}-{number}") for number in count(2))
-    return next(folder for folder in numbered if not folder.exists())
 
 
 def _checked_files(folder: Path) -> "ValidatedFiles | None":
@@ -246,21 +227,9 @@ def _evaluation_purpose(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
     return as_evaluation
 
 
-def _estimate(session: "ScoringSession") -> "Forecast":
-    """Estimate the remaining requests."""
-    import asyncio
-
-    from jurygraph.cli.render.progress import progress
-
-    with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
-        return runner.run(session.forecast(report))
-
-
 def _score_remaining(session: "ScoringSession") -> None:
     """Plan and score the remaining tasks."""
     import asyncio
-
-    from jurygraph.cli.render.progress import progress
 
     if session.is_finished:
         session.close_if_complete()
@@ -271,7 +240,7 @@ def _score_remaining(session: "ScoringSession") -> None:
         print_message(f"{session.tasks_done} tasks are scored already and are kept")
     with asyncio.Runner() as runner:
         with (
-            _exit_when_interrupted(session, lambda: _nothing_written(session)),
+            _exit_when_interrupted(session, scoring=False),
             progress("planning", session.tasks_to_plan, "tasks") as report,
         ):
             runner.run(session.prepare(report))
@@ -279,70 +248,46 @@ def _score_remaining(session: "ScoringSession") -> None:
             missing = f"{session.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
             print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
         with (
-            _exit_when_interrupted(session, lambda: _scored_part_kept(session)),
+            _exit_when_interrupted(session, scoring=True),
             progress("scoring", session.remaining.responses, "responses") as report,
         ):
             runner.run(session.score(report))
 
 
 @contextmanager
-def _exit_when_interrupted(session: "ScoringSession", describe: Callable[[], str]) -> Iterator[None]:
-    """Print the message, and the requests sent so far, on Ctrl-C, and exit."""
+def _exit_when_interrupted(session: "ScoringSession", scoring: bool) -> Iterator[None]:
+    """Print what is kept, and the requests sent so far, on Ctrl-C, and exit."""
     from jurygraph.runs.reports.estimate import count_requests
 
     try:
         yield
     except KeyboardInterrupt:
-        for line in (describe(), *request_lines(count_requests(session.jury))):
+        if scoring:
+            kept = f"finished tasks are kept in {session.folder}. Run the same command again to continue"
+            print_message(f"interrupted; {kept}")
+        else:
+            replies = session.stored_planning_calls
+            advice = f" except {replies} replies of the model; run the same command again to continue"
+            print_message(f"interrupted before anything was scored; nothing was written{advice if replies else ''}")
+        for line in request_lines(count_requests(session.jury)):
             print_message(line)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _nothing_written(session: "ScoringSession") -> str:
-    kept = session.stored_planning_calls
-    advice = f" except {kept} replies of the model; run the same command again to continue" if kept else ""
-    return f"interrupted before anything was scored; nothing was written{advice}"
-
-
-def _scored_part_kept(session: "ScoringSession") -> str:
-    return f"interrupted; finished tasks are kept in {session.folder}. Run the same command again to continue"
-
-
-def _print_result(result: _Result, as_json: bool) -> None:
-    summary, run = result.summary, result.options.run
-    if as_json:
-        requests = None if result.requests is None else result.requests.to_json()
-        print_json({"run": str(run), **summary.to_json(), "requests": requests, "retry_command": result.retry_command})
-    else:
-        for line in (*result_lines(summary), *request_lines(result.requests)):
-            print_result(line)
-        if summary.tasks < result.tasks:
-            print_result(f"{summary.tasks} of {result.tasks} tasks (--limit)")
+def _print_next_commands(summary: "Summary", run: Path) -> None:
     if summary.lowest is not None:
+        response = f"{shell_quote(run)} --response {shell_quote(summary.lowest)}"
         print_message(f"all rewards:     jurygraph show {shell_quote(run)}")
-        label = "a failed one:   " if summary.failed else "the lowest one: "
-        print_message(f"{label} jurygraph show {shell_quote(run)} --response {shell_quote(summary.lowest)}")
-        print_message(f"in sentences:    jurygraph explain {shell_quote(run)} --response {shell_quote(summary.lowest)}")
+        print_message(f"{'a failed one:   ' if summary.failed else 'the lowest one: '} jurygraph show {response}")
+        print_message(f"in sentences:    jurygraph explain {response}")
 
 
 _MAX_FAILURES, _MAX_MESSAGE = 3, 160
 
 
-def _print_failures(result: _Result) -> None:
-    """Print the kinds of failed verdicts, and the command that repeats those that failed for infrastructure reasons."""
-    from jurygraph.messages import shorten
-
-    for row in result.summary.failures[:_MAX_FAILURES]:
-        print_message(
-            f"failed verdicts: {row.verdicts} of kind {row.kind}, for example: {shorten(row.message, _MAX_MESSAGE)}"
-        )
-    if result.retry_command is not None:
-        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {result.retry_command}")
-
-
-def _exit_code(result: _Result, jury: "Jury") -> ExitCode:
+def _exit_code(summary: "Summary", jury: "Jury", retry_command: str | None) -> ExitCode:
     """Return the exit code, and print why it is not 0 and what can be done."""
-    summary, code, max_error_rate = result.summary, ExitCode.DONE, jury.config.failure.max_error_rate
+    code, max_error_rate = ExitCode.DONE, jury.config.failure.max_error_rate
     if summary.error_rate > max_error_rate:
         print_inconclusive(summary.error_rate, max_error_rate)
         code = ExitCode.INCONCLUSIVE
@@ -356,5 +301,9 @@ def _exit_code(result: _Result, jury: "Jury") -> ExitCode:
             f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows"
         )
         code = code or ExitCode.SOME_FAILED
-    _print_failures(result)
+    for row in summary.failures[:_MAX_FAILURES]:
+        example = shorten(row.message, _MAX_MESSAGE)
+        print_message(f"failed verdicts: {row.verdicts} of kind {row.kind}, for example: {example}")
+    if retry_command is not None:
+        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {retry_command}")
     return code

@@ -4,15 +4,13 @@ from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from jurygraph.cli.options import AsJson, OutFile, RunFolder
+from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
 from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
 from jurygraph.cli.render.text import (
     escape_line,
     format_number,
-    print_json,
     print_message,
+    print_report,
     print_result,
     print_result_lines,
     spooled_table,
@@ -20,9 +18,8 @@ from jurygraph.cli.render.text import (
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
+    from jurygraph.cli.render.explanation import Explanation
     from jurygraph.runs.run import Run
-
-ResponseId = Annotated[str, typer.Option("--response", metavar="ID", help="Id of a response.", show_default=False)]
 
 
 class ExportFormat(StrEnum):
@@ -36,12 +33,8 @@ class ExportFormat(StrEnum):
 
 def show(
     run: RunFolder,
-    response: Annotated[
-        str | None, typer.Option(metavar="ID", help="Show the full trace of this response.", show_default=False)
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Show the first N responses.", show_default=False)
-    ] = None,
+    response: Annotated[str | None, option("ID", "Show the full trace of this response.")] = None,
+    limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     json: AsJson = False,
 ) -> None:
     """Show the rewards of a run, or the full trace of a response.
@@ -54,35 +47,30 @@ def show(
         jurygraph show run --response task-1/a
         jurygraph show run --json | jq .reward.value
     """
+    from jurygraph.cli.render.trace import trace_lines
+    from jurygraph.runs.export import trace_to_json_line
     from jurygraph.runs.run import Run
 
     stored_run = Run.open(run)
-    if response is None:
-        _show_all(stored_run, limit, json)
-        return
-    from jurygraph.cli.render.explanation import explain as explain_trace
-    from jurygraph.cli.render.trace import trace_lines
-    from jurygraph.runs.export import trace_to_json_line
-
-    trace = stored_run.find_trace(response)
     if json:
-        print_result(trace_to_json_line(trace))
-        return
-    print_result_lines(trace_lines(explain_trace(trace, stored_run.decision_of(trace.task_id))))
-
-
-def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
-    if as_json:
-        from jurygraph.runs.export import trace_to_json_line
-
-        for trace in islice(run.traces(), limit):
+        traces = islice(stored_run.traces(), limit) if response is None else [stored_run.find_trace(response)]
+        for trace in traces:
             print_result(trace_to_json_line(trace))
-        return
-    _show_table(run, limit)
-    if not run.is_closed:
-        scored, total = run.tasks_scored, run.header.extent.tasks
-        state = f"{scored} of {total} tasks are scored; the same score command continues"
-        print_message(f"this run is still being written, or was interrupted: {state}")
+    elif response is not None:
+        print_result_lines(trace_lines(_explain(stored_run, response)))
+    else:
+        _show_table(stored_run, limit)
+        if not stored_run.is_closed:
+            scored, total = stored_run.tasks_scored, stored_run.header.extent.tasks
+            state = f"{scored} of {total} tasks are scored; the same score command continues"
+            print_message(f"this run is still being written, or was interrupted: {state}")
+
+
+def _explain(run: "Run", response: str) -> "Explanation":
+    from jurygraph.cli.render.explanation import explain as explain_trace
+
+    trace = run.find_trace(response)
+    return explain_trace(trace, run.decision_of(trace.task_id))
 
 
 def _show_table(run: "Run", limit: int | None) -> None:
@@ -107,35 +95,29 @@ def _show_table(run: "Run", limit: int | None) -> None:
         print_result_lines(rows.lines(header, missing=format_number(None)))
 
 
-def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
+def explain(
+    run: RunFolder, response: Annotated[str, option("ID", "Id of a response.", "--response")], json: AsJson = False
+) -> None:
     """Explain a reward in plain sentences.
 
     \b
     Example:
         jurygraph explain run --response task-1/a
     """
-    from jurygraph.cli.render.explanation import explain as explain_trace
     from jurygraph.cli.render.sentences import sentences
     from jurygraph.runs.run import Run
 
-    stored_run = Run.open(run)
-    trace = stored_run.find_trace(response)
-    lines = sentences(explain_trace(trace, stored_run.decision_of(trace.task_id)))
-    if json:
-        print_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines})
-        return
-    for sentence in lines:
-        print_result(escape_line(sentence))
+    explanation = _explain(Run.open(run), response)
+    trace, lines = explanation.trace, sentences(explanation)
+    content = {"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines}
+    print_report(json, content, map(escape_line, lines))
 
 
 def export(
     run: RunFolder,
     to: Annotated[
         ExportFormat,
-        typer.Option(
-            "--to",
-            help="jsonl: the traces; csv, parquet: one row per response; audit-bundle: a self-verifying zip.",
-        ),
+        option(None, "jsonl: the traces; csv, parquet: one row per response; audit-bundle: a self-verifying zip."),
     ],
     output: OutFile = None,
 ) -> None:
@@ -159,18 +141,17 @@ def export(
     stored_run, output = Run.open(run), None if output == "-" else output
     if output is not None:
         refuse_run_file(output)
-    if to in (ExportFormat.parquet, ExportFormat.audit_bundle):
-        if output is None:
-            raise InputError(f"--to {to.value}: needs an output file; name one with -o")
-        if to is ExportFormat.parquet:
-            write_output_with(output, lambda path: export_parquet(stored_run, path))
-        else:
-            write_output_with(output, lambda path: export_bundle(stored_run, path, export_jsonl(stored_run)))
-    else:
+    if to in (ExportFormat.jsonl, ExportFormat.csv):
         lines = (export_jsonl if to is ExportFormat.jsonl else export_csv)(stored_run)
         if output is None:
             for line in lines:
                 print_result(line.removesuffix(b"\n"))
             return
         write_output(output, lines)
+    elif output is None:
+        raise InputError(f"--to {to.value}: needs an output file; name one with -o")
+    elif to is ExportFormat.parquet:
+        write_output_with(output, lambda path: export_parquet(stored_run, path))
+    else:
+        write_output_with(output, lambda path: export_bundle(stored_run, path, export_jsonl(stored_run)))
     print_message(f"wrote {output}")

@@ -1,27 +1,31 @@
 """`jurygraph study`: the measurements of the papers, applied to your own runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.commands.disagreement import disagreement
-from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder
+from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder, StepLabel, option
 from jurygraph.cli.output_files import refuse_picture, write_output_with
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import (
     escape_line,
+    format_interval,
     format_number,
     format_table,
-    print_json,
+    omission_line,
     print_message,
-    print_result_lines,
+    print_report,
+    table_section,
 )
+from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.studies.credit.report import CreditReport, Estimate, Variant
+    from jurygraph.studies.disagreement import DisagreementReport
 
 study = typer.Typer(
     name="study",
@@ -30,7 +34,112 @@ study = typer.Typer(
     rich_markup_mode=None,
 )
 
-_MAX_LOSSES, _MAX_REASON = 10, 120
+_MAX_STEPS, _MAX_LOSSES, _MAX_REASON = 30, 10, 120
+_SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
+
+
+@study.command()
+def disagreement(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
+    components: Annotated[
+        str | None,
+        option("A,B", "Components to compare.", show_default="accuracy,format,steps, or all that count"),
+    ] = None,
+    step_label: StepLabel = None,
+    every: Annotated[int | None, option("N", "Group into steps of N tasks.", min=1)] = None,
+    percentile: Annotated[
+        float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")
+    ] = 80.0,
+    resamples: Resamples = 1000,
+    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap.")] = 0,
+    plot: PlotFile = None,
+    json: AsJson = False,
+) -> None:
+    """Measure where a reward's components disagree (MACRM, 4.5).
+
+    D_pair is the mean absolute difference between the components of a response. A response above the 80th percentile
+    of its own run is a conflict; the 20 % of responses with the largest D_pair are compared with the rest. With steps,
+    mean reward, mean D_pair and conflict rate are reported by step. No request is sent, and nothing is written except
+    the plot. `--json` prints every statistic.
+
+    Exit codes: 0 done; 2 invalid input, such as a run with fewer than two components.
+
+    \b
+    Example:
+        jurygraph study disagreement run
+        jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
+    """
+    from jurygraph.runs.run import Run
+    from jurygraph.studies.disagreement import read_samples
+    from jurygraph.studies.disagreement import report as measure
+    from jurygraph.studies.plots import draw_disagreement
+    from jurygraph.studies.steps import StepRule
+
+    cut = StepRule(step_label, every)
+    if plot is not None and not cut.has_steps:
+        raise InputError("--plot: the plot needs steps; add --step-label or --every")
+    refuse_picture(plot)
+    names = tuple(name.strip() for name in components.split(",")) if components is not None else ()
+    reports = []
+    for folder in runs:
+        with closing(Run.open(folder)) as run, progress("reading", run.tasks_scored, "tasks") as advance:
+            samples = read_samples(run, cut, names, advance)
+        reports.append(measure(samples, percentile, resamples, seed))
+    content = {"runs": [one.model_dump(mode="json") for one in reports]}
+    print_report(json, content, _disagreement_lines(reports))
+    _print_disagreement_omissions(reports)
+    if plot is not None:
+        write_output_with(str(plot), lambda draft: draw_disagreement(reports, draft, plot.suffix))
+
+
+def _print_disagreement_omissions(reports: "Sequence[DisagreementReport]") -> None:
+    for one in reports:
+        for reason, count in one.left_out.items():
+            print_message(f"{one.run}: omitted, {reason}: {count}")
+        split = one.split
+        if split.tied_low:
+            ties = f"{split.tied_high} High-div and {split.tied_low} Low-div responses tie at D_pair {split.cut:.4g}"
+            print_message(f"{one.run}: {ties}; ties are split by id")
+        if split.empty:
+            print_message(f"{one.run}: {split.empty} of {split.resamples} resamples had one side only and were omitted")
+    if len({one.components for one in reports}) > 1:
+        print_message("the runs have different components; choose common ones with --components")
+
+
+def _disagreement_lines(reports: "Sequence[DisagreementReport]") -> Iterator[str]:
+    rows = [
+        [one.run, one.samples, one.disagreement, one.threshold, one.conflicts, one.conflict_rate] for one in reports
+    ]
+    threshold = f"τ ({reports[0].percentile:g}th pct)"
+    yield from format_table(["run", "responses", "mean D_pair", threshold, "conflicts", "conflict rate"], rows)
+    for report in reports:
+        yield ""
+        of = f"of {report.samples} responses to {report.tasks} tasks"
+        yield escape_line(f"{report.run}: {', '.join(report.components)}, {of}")
+        yield from _run_tables(report)
+
+
+def _run_tables(report: "DisagreementReport") -> Iterator[str]:
+    split = report.split
+    rows: list[list[object]] = [
+        [row.name, row.high, row.low, format_interval(row.difference, row.difference_low, row.difference_high)]
+        for row in split.rows
+    ]
+    header = ["mean", f"High-div ({split.high})", f"Low-div ({split.low})", "difference (95 %)"]
+    yield from table_section(header, rows)
+    rows = [
+        [f"{pair.first}, {pair.second}", pair.pearson, pair.spearman, pair.why or ""] for pair in report.correlations
+    ]
+    yield from table_section(["correlation", "Pearson", "Spearman", ""], rows)
+    rows = [
+        [f"{step.step:g}", step.samples, step.reward, step.disagreement, step.conflict_rate] for step in report.steps
+    ]
+    yield from table_section(["step", "responses", *_SERIES_TITLES.values()], rows, most=_MAX_STEPS)
+    rows = [
+        [_SERIES_TITLES[one.name], one.first, one.last, f"{one.slope:.2g}", one.kendall, one.p, one.fluctuation]
+        for one in report.trends
+    ]
+    yield from table_section(["over steps", "first", "last", "slope", "Kendall τ-b", "p", "mean |change|"], rows)
 
 
 class EdgeKinds(StrEnum):
@@ -39,14 +148,6 @@ class EdgeKinds(StrEnum):
     all = "all"
     prerequisite = "prerequisite"
     activation = "activation"
-
-
-@study.callback()
-def _studies() -> None:
-    """Apply the measurements of the papers to runs."""
-
-
-study.command()(disagreement)
 
 
 @study.command()
@@ -81,25 +182,23 @@ def credit(
 
     refuse_picture(plot)
     counted = {EdgeKinds.all: EDGE_KINDS, EdgeKinds.prerequisite: PREREQUISITE, EdgeKinds.activation: ACTIVATION}
-    with closing(Run.open(run)) as opened, progress("reading", opened.tasks_scored, "tasks") as report:
-        sheets = read_sheets(opened, report)
+    with closing(Run.open(run)) as opened, progress("reading", opened.tasks_scored, "tasks") as advance:
+        sheets = read_sheets(opened, advance)
     measuring = CreditStudy(sheets, Settings(kinds=counted[kinds], seeds=seeds, resamples=resamples, seed=seed))
-    with progress("measuring", measuring.size, "passes over a task") as report:
-        results = measuring.run(report)
-    if json:
-        print_json(results.model_dump(mode="json"))
-    else:
-        print_result_lines(_report_lines(results))
-    _print_omissions(results)
+    with progress("measuring", measuring.size, "passes over a task") as advance:
+        report = measuring.run(advance)
+    print_report(json, report, _credit_lines(report))
+    _print_credit_omissions(report)
     if plot is not None:
-        write_output_with(str(plot), lambda draft: draw_credit(results, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw_credit(report, draft, plot.suffix))
 
 
-def _print_omissions(report: "CreditReport") -> None:
-    for reason, count in report.census.left_out.items():
+def _print_credit_omissions(report: "CreditReport") -> None:
+    census = report.census
+    for reason, count in census.left_out.items():
         print_message(f"omitted, {reason}: {count}")
-    if report.census.unjudged:
-        edges = f"{report.census.unjudged} of {report.census.edges} edges"
+    if census.unjudged:
+        edges = f"{census.unjudged} of {census.edges} edges"
         print_message(f"no cases: {edges} with an end that was not judged or does not apply")
     if report.kappa == 0:
         print_message("the run has κ = 0, which makes GEAR flat aggregation")
@@ -108,74 +207,53 @@ def _print_omissions(report: "CreditReport") -> None:
         print_message(f"{empty} of {report.resamples} resamples had no case and were omitted from an interval")
 
 
-def _report_lines(report: "CreditReport") -> Iterator[str]:
-    census = report.census
+def _credit_lines(report: "CreditReport") -> Iterator[str]:
+    census, methods = report.census, report.methods
     totals = f"{census.examples} responses to {census.rubrics} rubrics, {census.graphs} of them with edges"
     yield f"{totals}; κ = {report.kappa:g}"
     draws = f"95 % intervals: {report.resamples} resamples, seed {report.seed}"
     yield f"cases: edges with a child that is met: {', '.join(report.kinds)}; {draws}"
-    yield ""
-    yield from _method_table(report)
-    yield ""
-    yield from _kind_tables(report)
-    yield ""
+    rows: list[list[object]] = [
+        [name, _format_estimate(one.leakage), _format_estimate(one.preservation), one.reward, one.change]
+        for name, one in methods.items()
+    ]
+    yield from table_section(["rule", "leakage (95 %)", "preservation (95 %)", "mean reward", "change from flat"], rows)
+    columns = [{**one.kinds, "all kinds": one} for one in methods.values()]
+    for name, cases in (("leakage", "violated"), ("preservation", "satisfied")):
+        rows = [
+            [kind, getattr(columns[0][kind], name).cases, *(getattr(column[kind], name).value for column in columns)]
+            for kind in columns[0]
+        ]
+        yield from table_section([f"{name} by kind of edge", cases, *methods], rows)
     yield from _ablation_table(report)
-    yield ""
     yield from _exactness_table(report)
     yield ""
     yield from _loss_lines(report)
 
 
-def _method_table(report: "CreditReport") -> list[str]:
-    rows = [
-        [name, _format_interval(one.leakage), _format_interval(one.preservation), one.reward, one.change]
-        for name, one in report.methods.items()
-    ]
-    return format_table(["rule", "leakage (95 %)", "preservation (95 %)", "mean reward", "change from flat"], rows)
-
-
-def _format_interval(estimate: "Estimate") -> str:
-    if estimate.low is None or estimate.high is None:
-        return format_number(estimate.value)
-    return f"{format_number(estimate.value)} ({format_number(estimate.low)}-{format_number(estimate.high)})"
-
-
-def _kind_tables(report: "CreditReport") -> Iterator[str]:
-    """Return leakage, then preservation, by kind of edge and over all kinds, with a column for each rule."""
-    for name, cases in (("leakage", "violated"), ("preservation", "satisfied")):
-        columns = [{**one.kinds, "all kinds": one} for one in report.methods.values()]
-        rows = [
-            [kind, getattr(columns[0][kind], name).cases, *(getattr(column[kind], name).value for column in columns)]
-            for kind in columns[0]
-        ]
-        yield from format_table([f"{name} by kind of edge", cases, *report.methods], rows)
-        if name == "leakage":
-            yield ""
+def _format_estimate(estimate: "Estimate") -> str:
+    return format_interval(estimate.value, estimate.low, estimate.high, to="-")
 
 
 def _ablation_table(report: "CreditReport") -> Iterator[str]:
-    ablations = report.ablations
-    rows: list[list[object]] = []
-    if ablations.random is not None:
-        rows.append(_variant_row(f"random graphs, {len(ablations.random.by_seed)} seeds", ablations.random.mean))
-    rows.append(_variant_row(f"untyped, λ = {ablations.untyped.retention:.4g}", ablations.untyped))
-    rows += [_variant_row(f"κ = {kappa}", one) for kappa, one in ablations.kappas.items()]
-    yield from format_table(["variant of gear", "leakage", "preservation", "mean reward", "change from flat"], rows)
-    if ablations.random is not None:
-        each, random = ablations.random.by_seed.values(), ablations.random
-        low, high = min(one.reward for one in each), max(one.reward for one in each)
-        yield (
-            f"random graphs: mean rewards {format_number(low)} to {format_number(high)}; "
-            f"{random.unchanged} of {random.graphs} equal the annotated graph"
-        )
+    random, untyped = report.ablations.random, report.ablations.untyped
+    variants: list[tuple[str, Variant]] = [
+        (f"untyped, λ = {untyped.retention:.4g}", untyped),
+        *((f"κ = {kappa}", one) for kappa, one in report.ablations.kappas.items()),
+    ]
+    if random is not None:
+        variants.insert(0, (f"random graphs, {len(random.by_seed)} seeds", random.mean))
+    rows = [[name, one.leakage, one.preservation, one.reward, one.change] for name, one in variants]
+    yield from table_section(["variant of gear", "leakage", "preservation", "mean reward", "change from flat"], rows)
+    if random is not None:
+        rewards = [one.reward for one in random.by_seed.values()]
+        span = f"{format_number(min(rewards))} to {format_number(max(rewards))}"
+        equal = f"{random.unchanged} of {random.graphs} equal the annotated graph"
+        yield f"random graphs: mean rewards {span}; {equal}"
 
 
-def _variant_row(name: str, one: "Variant") -> list[object]:
-    return [name, one.leakage, one.preservation, one.reward, one.change]
-
-
-def _exactness_table(report: "CreditReport") -> list[str]:
-    exact = report.exact
+def _exactness_table(report: "CreditReport") -> Iterator[str]:
+    exact, correlation = report.exact, report.exact.reward_correlation
     rows: list[list[object]] = [
         ["graph-response pairs", exact.pairs],
         ["omitted: more than 20 criteria", exact.too_large],
@@ -183,13 +261,9 @@ def _exactness_table(report: "CreditReport") -> list[str]:
         ["mean criteria per pair", exact.criteria],
         ["marginal MAE", _format_small(exact.marginal_mae)],
         ["reward MAE", _format_small(exact.reward_mae)],
-        ["1 - reward correlation", _format_small(_short_of_one(exact.reward_correlation))],
+        ["1 - reward correlation", _format_small(None if correlation is None else max(0.0, 1.0 - correlation))],
     ]
-    return format_table(["exact against approximate inference", ""], rows)
-
-
-def _short_of_one(correlation: float | None) -> float | None:
-    return None if correlation is None else max(0.0, 1.0 - correlation)
+    return table_section(["exact against approximate inference", ""], rows)
 
 
 def _format_small(value: float | None) -> str:
@@ -209,5 +283,4 @@ def _loss_lines(report: "CreditReport") -> Iterator[str]:
         needs = f"needs {loss.parent} ({loss.kind}, λ = {loss.retention:.4g})"
         yield escape_line(f"task {loss.task}, {loss.criterion}: {amount}")
         yield f"    {escape_line(f'{needs}: {loss.reason}' if loss.reason else needs, _MAX_REASON)}"
-    if len(report.losses) > _MAX_LOSSES:
-        yield f"... and {len(report.losses) - _MAX_LOSSES} more (--json)"
+    yield from omission_line(len(report.losses), _MAX_LOSSES)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.options import AsJson, PlotFile, RunFolder
+from jurygraph.cli.options import AsJson, PlotFile, RunFolder, StepLabel, option
 from jurygraph.cli.output_files import refuse_picture, write_output_with
-from jurygraph.cli.render.text import escape_line, format_table, print_json, print_message, print_result
+from jurygraph.cli.render.text import escape_line, format_table, print_json, print_message, print_report, print_result
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
-    from jurygraph.agents.data_analyzer import SeriesSummary, Step
+    from jurygraph.agents.data_analyzer import Step
     from jurygraph.studies.monitor import Watch, WatchReport
     from jurygraph.studies.monitor.run_steps import Wait
 
@@ -25,13 +25,9 @@ _STATISTICS = {"mean": "mean", "sd": "sd", "least": "min", "most": "max", "last"
 
 def watch(
     run: RunFolder,
-    step_label: Annotated[
-        str | None,
-        typer.Option(metavar="L", help="Group into steps by this label of the responses.", show_default=False),
-    ] = None,
+    step_label: StepLabel = None,
     every: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Group into steps of N tasks.", show_default=str(_DEFAULT_EVERY)),
+        int | None, option("N", "Group into steps of N tasks.", show_default=str(_DEFAULT_EVERY), min=1)
     ] = None,
     arl: Annotated[
         float, typer.Option(min=10, metavar="N", help="Mean number of steps between false alarms of all tests.")
@@ -57,7 +53,7 @@ def watch(
         jurygraph watch run --step-label step
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
-    from jurygraph.errors import InputError
+    from jurygraph.agents.data_analyzer import MIN_STEPS
     from jurygraph.studies.plots import draw_stream
 
     if step_label is not None and every is not None:
@@ -66,10 +62,14 @@ def watch(
     wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
     analysis = _create_watch(run, arl, wait, keep=plot is not None)
     completed = _feed_steps(analysis, _read_steps(run, step_label, every or _DEFAULT_EVERY, wait), json)
-    if completed:
-        _refuse_untested(run, analysis, step_label)
+    if completed and not analysis.has_enough_steps:
+        steps = f"{analysis.analyzer.steps} step{'' if analysis.analyzer.steps == 1 else 's'}"
+        advice = "score more" if step_label is not None else "choose smaller steps with --every N"
+        raise InputError(f"{run}: has {steps}; the tests need at least {MIN_STEPS}; {advice}")
+    if completed and not analysis.has_reward:
+        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
     report = analysis.report()
-    _print_report(report, json)
+    print_report(json, {"report": report.model_dump(mode="json")}, _report_lines(report))
     if plot is not None and report.steps:
         write_output_with(str(plot), lambda draft: draw_stream(report, analysis.history, draft, plot.suffix))
     if not completed:
@@ -105,12 +105,12 @@ def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -
         steps_by_number,
     )
 
-    erased = ErasedCounter()
-    stream = erased.count(read_groups(run, wait))
+    counter = ErasedCounter()
+    stream = counter.count(read_groups(run, wait))
     yield from analyzer_steps(steps_by_number(stream, every) if label is None else steps_by_label(stream, label))
-    if erased.erased:
-        subject = "response was" if erased.erased == 1 else "responses were"
-        print_message(f"{erased.erased} {subject} erased; their rewards are used, their lengths and labels are gone")
+    if counter.erased:
+        subject = "response was" if counter.erased == 1 else "responses were"
+        print_message(f"{counter.erased} {subject} erased; their rewards are used, their lengths and labels are gone")
 
 
 def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
@@ -128,38 +128,13 @@ def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
     return True
 
 
-def _refuse_untested(run: Path, analysis: "Watch", label: str | None) -> None:
-    if not analysis.has_enough_steps:
-        raise InputError(_describe_too_few(run, analysis, label))
-    if not analysis.has_reward:
-        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
-
-
-def _describe_too_few(run: Path, analysis: "Watch", label: str | None) -> str:
-    from jurygraph.agents.data_analyzer import MIN_STEPS
-
-    count = analysis.analyzer.steps
-    steps = f"{count} step{'' if count == 1 else 's'}"
-    problem = f"{run}: has {steps}; the tests need at least {MIN_STEPS}"
-    return f"{problem}; " + ("score more" if label is not None else "choose smaller steps with --every N")
-
-
-def _print_report(report: "WatchReport", json: bool) -> None:
-    if json:
-        print_json({"report": report.model_dump(mode="json")})
-        return
+def _report_lines(report: "WatchReport") -> Iterator[str]:
     if report.alerts:
-        print_result("")
-    for line in format_table(
-        ["series", "steps", *_STATISTICS.values(), "trend per step"], [_series_row(series) for series in report.series]
-    ):
-        print_result(line)
-    bad, alerts = len(report.adverse), len(report.alerts)
-    print_result(
-        f"{report.steps} steps; {alerts} alerts, {bad} adverse; one false alarm is expected in {report.arl:g} steps"
-    )
-
-
-def _series_row(series: "SeriesSummary") -> list[object]:
-    trend = "-" if series.trend is None else f"{series.trend:+.2g}"
-    return [series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend]
+        yield ""
+    rows = []
+    for series in report.series:
+        trend = "-" if series.trend is None else f"{series.trend:+.2g}"
+        rows.append([series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend])
+    yield from format_table(["series", "steps", *_STATISTICS.values(), "trend per step"], rows)
+    alerts = f"{len(report.alerts)} alerts, {len(report.adverse)} adverse"
+    yield f"{report.steps} steps; {alerts}; one false alarm is expected in {report.arl:g} steps"

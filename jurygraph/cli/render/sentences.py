@@ -31,7 +31,7 @@ def sentences(explanation: Explanation) -> list[str]:
         *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in material_lines(trace)),
         *_gate_sentences(explanation.with_effect("gated")),
         *_deduction_sentences(explanation),
-        *(_discarded_sentence(one) for one in explanation.with_effect("discarded")),
+        *map(_discarded_sentence, explanation.with_effect("discarded")),
         *filter(None, map(_missing_sentence, explanation.verdicts)),
         _counts_sentence(trace.reward),
         *filter(None, map(_example_sentence, explanation.verdicts)),
@@ -77,7 +77,10 @@ def _term_sentence(one: ExplainedTerm) -> str:
 
 
 def _parts_sentence(one: ExplainedTerm) -> str:
-    shown = [f"{part.name} {format_plain(part.value)}{_remark_suffix(part)}" for part in one.parts]
+    shown = []
+    for part in one.parts:
+        remarks = ", ".join(_remarks(part))
+        shown.append(f"{part.name} {format_plain(part.value)}{f' ({remarks})' if remarks else ''}")
     rule = "" if one.spec is None else _rule_suffix(one, one.spec)
     return f"{one.term.name} consists of {', '.join(shown)}{rule}."
 
@@ -100,11 +103,6 @@ def _consensus_suffix(one: ExplainedTerm, spec: ComponentSpec) -> str:
     rule = learned if "judges" in spec.params else "the level of the majority"
     missing = ", where missing votes count as the worst level" if one.unjudged else ""
     return f", each rounded to the nearest of {levels}; it is {rule}{missing}"
-
-
-def _remark_suffix(part: ExplainedPart) -> str:
-    remarks = list(_remarks(part))
-    return f" ({', '.join(remarks)})" if remarks else ""
 
 
 def _remarks(part: ExplainedPart) -> Iterator[str]:
@@ -136,7 +134,7 @@ def _gate_sentences(stopped: Sequence[ExplainedVerdict]) -> Iterator[str]:
     """Return a sentence for each gate that stopped questions."""
     for gate, reason in dict.fromkeys((one.verdict.gated_by, one.verdict.reason) for one in stopped):
         names = ", ".join(_label(one) for one in stopped if one.verdict.gated_by == gate)
-        yield f"Not judged, with the worst score: {names}, because of {gate}: {_inline_reason(reason)}."
+        yield f"Not judged, with the worst score: {names}, because of {gate}{_reason(reason) or ': '}."
 
 
 def _deduction_sentences(explanation: Explanation) -> Iterator[str]:
@@ -165,12 +163,8 @@ def _score_phrase(one: ExplainedVerdict, manner: str = "") -> str:
 
 
 def _reason(reason: str) -> str:
-    return f": {_inline_reason(reason)}" if reason else ""
-
-
-def _inline_reason(reason: str) -> str:
-    """Return a reason for use inside a sentence: shortened, without its own full stop."""
-    return shorten(reason.rstrip(" ."), _MAX_REASON)
+    """Return a reason for the end of a sentence, if there is one: shortened, without its own full stop."""
+    return f": {shorten(reason.rstrip(' .'), _MAX_REASON)}" if reason else ""
 
 
 def _quotes(verdict: RecordedVerdict) -> str:

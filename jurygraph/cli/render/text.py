@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any
 
@@ -15,7 +16,7 @@ import typer
 from rich.cells import cell_len
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.redacted_streams import RedactedStream
+from jurygraph.cli.redacted_streams import RedactedStream, current_redactor
 from jurygraph.messages import shorten
 from jurygraph.safety.text_folding import UNSEEN
 
@@ -43,8 +44,6 @@ def escape_lines(text: str) -> str:
 
 def shell_quote(value: object) -> str:
     """Quote a path or id for use in a shell command."""
-    from pathlib import Path
-
     from jurygraph.runs.store.folder import shell_quote
 
     return shell_quote(value) if isinstance(value, Path) else shlex.quote(str(value))
@@ -59,7 +58,8 @@ def print_result(line: str | bytes) -> None:
         if isinstance(line, bytes) and isinstance(sys.stdout, RedactedStream) and not sys.stdout.isatty():
             sys.stdout.write_as_is(line + b"\n")
         else:
-            typer.echo(_escape_for_terminal(line) if sys.stdout.isatty() else line)
+            text = line.decode(errors="backslashreplace") if isinstance(line, bytes) else line
+            typer.echo(escape_lines(text) if sys.stdout.isatty() else line)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(ExitCode.NOBODY_READS) from None
@@ -75,10 +75,6 @@ def print_result_lines(lines: Iterable[str]) -> None:
 _BATCH = 500
 
 
-def _escape_for_terminal(line: str | bytes) -> str:
-    return escape_lines(line if isinstance(line, str) else line.decode(errors="backslashreplace"))
-
-
 def print_message(line: str) -> None:
     """Print a message to standard error."""
     typer.echo(escape_line(line), err=True)
@@ -86,9 +82,15 @@ def print_message(line: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print the result as one line of JSON; values are redacted before encoding, so that it stays valid JSON."""
-    from jurygraph.cli.redacted_streams import current_redactor
-
     print_result(json.dumps(current_redactor().redact_json(value)))
+
+
+def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
+    """Print a report, a dict or a pydantic model, as JSON, or else its lines."""
+    if as_json:
+        print_json(report if isinstance(report, dict) else report.model_dump(mode="json"))
+    else:
+        print_result_lines(lines)
 
 
 def format_number(value: float | None, digits: int = 4) -> str:
@@ -101,8 +103,11 @@ def format_plain(value: float | None) -> str:
     return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
 
 
-def _format_cell(value: object, digits: int) -> str:
-    return format_number(value, digits) if value is None or isinstance(value, float) else str(value)
+def format_interval(value: float | None, low: float | None, high: float | None, to: str = " to ") -> str:
+    """Format an estimate with its interval in parentheses, if it has one."""
+    if low is None or high is None:
+        return format_number(value)
+    return f"{format_number(value)} ({format_number(low)}{to}{format_number(high)})"
 
 
 def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1, digits: int = 4) -> list[str]:
@@ -110,15 +115,32 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: 
 
     Floats have `digits` decimals, and None is a dash.
     """
-    cells = ([_format_cell(cell, digits) for cell in row] for row in rows)
+    cells = (
+        [format_number(cell, digits) if cell is None or isinstance(cell, float) else str(cell) for cell in row]
+        for row in rows
+    )
     columns = [_visible_cells(column) for column in zip(header, *cells, strict=True)]
-    widths = [_width(column) for column in columns]
-    lines = list(_align(columns, widths, left))
-    return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
+    widths = list(map(_width, columns))
+    head, *body = _align(columns, widths, left)
+    return [head, _underline(widths), *body]
 
 
-_MAX_CELL = 160
-"""Maximum characters of a cell."""
+def table_section(
+    header: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1, digits: int = 4, most: int | None = None
+) -> Iterator[str]:
+    """Return an empty line and a table of the first `most` rows, with a hint at the others; nothing without rows."""
+    if rows:
+        yield ""
+        yield from format_table(header, rows[:most], left, digits)
+        yield from omission_line(len(rows), most)
+
+
+def omission_line(total: int, most: int | None) -> list[str]:
+    """Return a line that counts the entries after the first `most`, if there are more."""
+    return [f"... and {total - most} more (--json)"] if most is not None and total > most else []
+
+
+_MAX_CELL = 160  # characters
 
 
 def _visible_cells(cells: Sequence[str]) -> Sequence[str]:
@@ -138,25 +160,25 @@ def _length_function(cells: Sequence[str]) -> Callable[[str], int]:
     return len if "".join(cells).isascii() else cell_len
 
 
+def _underline(widths: Sequence[int]) -> str:
+    return "  ".join("─" * width for width in widths)
+
+
 def _align(columns: Sequence[Sequence[str]], widths: Sequence[int], left: int) -> Iterator[str]:
     """Return a line for each row; the first `left` columns are aligned to the left, the others to the right."""
-    padded = [_pad(cells, width, i < left) for i, (cells, width) in enumerate(zip(columns, widths, strict=True))]
+    padded = []
+    for place, (cells, width) in enumerate(zip(columns, widths, strict=True)):
+        length = _length_function(cells)
+        gaps = (" " * (width - length(cell)) for cell in cells)
+        padded.append([cell + gap if place < left else gap + cell for cell, gap in zip(cells, gaps, strict=True)])
     return ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
-
-
-def _pad(cells: Sequence[str], width: int, left: bool) -> list[str]:
-    length = _length_function(cells)
-    if left:
-        return [cell + " " * (width - length(cell)) for cell in cells]
-    return [" " * (width - length(cell)) + cell for cell in cells]
 
 
 class SpooledTable:
     """A table of any number of rows in the layout of `table`; rows wait in a temporary file until widths are known."""
 
     def __init__(self, file: IO[str], left: int) -> None:
-        self._file = file
-        self._left = left
+        self._file, self._left = file, left
         self._widths: list[int] = []
         self._rows: list[Sequence[str]] = []
 
@@ -185,7 +207,7 @@ class SpooledTable:
         first = [_visible_cells([cell]) for cell in header]
         self._widen(first)
         yield from _align(first, self._widths, self._left)
-        yield "  ".join("─" * width for width in self._widths)
+        yield _underline(self._widths)
         self._file.seek(0)
         for line in self._file:
             columns: list[list[str]] = json.loads(line)

@@ -7,7 +7,6 @@ from jurygraph.cli.render.explanation import WELFARE, ExplainedTerm, ExplainedVe
 from jurygraph.cli.render.text import escape_line, format_number, format_table
 from jurygraph.schema import (
     ComponentSpec,
-    Evidence,
     ExampleUse,
     Failure,
     RecordedVerdict,
@@ -35,7 +34,7 @@ def trace_lines(explanation: Explanation) -> list[str]:
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
         "",
         "verdicts",
-        *(line for one in explanation.verdicts for line in _verdict_lines(one)),
+        *(line for one in explanation.verdicts for line in (_verdict_heading(one), *_verdict_details(one))),
         "",
         f"plan      {trace.plan_digest}",
         f"digest    {trace.digest}",
@@ -65,7 +64,7 @@ def origin_lines(trace: Trace) -> Iterator[str]:
     if trace.purpose is not None:
         yield f"purpose: {trace.purpose.description}"
     if trace.plan is not None and trace.plan.rubric is not None:
-        yield from _annotation_line(trace.plan.rubric)
+        yield _describe_annotation(trace.plan.rubric)
     profiles = None if trace.plan is None else trace.plan.profiles
     if profiles is None:
         return
@@ -76,13 +75,13 @@ def origin_lines(trace: Trace) -> Iterator[str]:
         yield f"tensions: {_describe_reader(profiles.tensions_by)}"
 
 
-def _annotation_line(rubric: Rubric) -> Iterator[str]:
+def _describe_annotation(rubric: Rubric) -> str:
     models = ", ".join(sorted({edge.model for edge in rubric.edges if edge.model})) or "a model"
     record = rubric.annotation
     missing = 0 if record is None else len(record.unanswered) + len(record.unassigned)
     remainder = f"; {missing} pairs or criteria have no answer" if missing else ""
     edges = "1 edge" if len(rubric.edges) == 1 else f"{len(rubric.edges)} edges"
-    yield f"rubric graph: {edges}, annotated by {models}{remainder}"
+    return f"rubric graph: {edges}, annotated by {models}{remainder}"
 
 
 def material_lines(trace: Trace) -> Iterator[str]:
@@ -140,17 +139,17 @@ def _weight_lines(one: ExplainedTerm, reward: Reward) -> Iterator[str]:
     terms: Any = spec.params.get("difficulty", {})
     utilities = reward.parts.get(spec.name, {})
     yield ""
-    yield f"{escape_line(spec.name)} is {describe_rule(spec)}{_calibration_suffix(spec)}"
-    rows = [
-        [
-            name,
-            *(format_number(terms.get(name, {}).get(term)) for term in ("hard", "soft", "conflict", "difficulty")),
-            entry.input_weight,
-            utilities.get(name),
-            _format_given_up(utilities, name),
-        ]
-        for name, entry in spec.inputs.items()
-    ]
+    calibration: Any = spec.params.get("calibration")
+    suffix = ""
+    if calibration is not None:
+        gamma, beta, temperature = (f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature"))
+        suffix = f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
+    yield f"{escape_line(spec.name)} is {describe_rule(spec)}{suffix}"
+    rows = []
+    for name, entry in spec.inputs.items():
+        difficulty = [terms.get(name, {}).get(term) for term in ("hard", "soft", "conflict", "difficulty")]
+        given_up = f"{1.0 - utilities[name]:.0%}" if name in utilities else "-"
+        rows.append([name, *map(format_number, difficulty), entry.input_weight, utilities.get(name), given_up])
     yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
     yield from _tension_lines(terms)
 
@@ -173,24 +172,6 @@ def describe_rule(spec: ComponentSpec) -> str:
     return f"the sum of w × û{limit}"
 
 
-def _calibration_suffix(spec: ComponentSpec) -> str:
-    """Describe the parameters from which the weights were computed."""
-    calibration: Any = spec.params.get("calibration")
-    if calibration is None:
-        return ""
-    gamma, beta, temperature = (f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature"))
-    return f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
-
-
-def _format_given_up(utilities: Mapping[str, float], name: str) -> str:
-    return "-" if name not in utilities else f"{1.0 - utilities[name]:.0%}"
-
-
-def _verdict_lines(one: ExplainedVerdict) -> Iterator[str]:
-    yield _verdict_heading(one)
-    yield from (f"      {line}" for line in _verdict_details(one))
-
-
 def _verdict_heading(one: ExplainedVerdict) -> str:
     verdict = one.verdict
     answer = format_number(one.score) if verdict.status == "ok" else verdict.status
@@ -203,18 +184,20 @@ def _verdict_heading(one: ExplainedVerdict) -> str:
 
 def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
     verdict = one.verdict
-    if verdict.reason:
-        yield escape_line(verdict.reason, _MAX_LINE)
+    lines = [verdict.reason] if verdict.reason else []
     if verdict.failure is not None:
-        yield escape_line(_describe_failure(verdict.failure, verdict.reason), _MAX_LINE)
+        lines.append(_describe_failure(verdict.failure, verdict.reason))
     if verdict.gated_by is not None:
-        yield f"gated by {escape_line(verdict.gated_by)}"
+        lines.append(f"gated by {verdict.gated_by}")
     if verdict.confidence is not None:
-        yield f"confidence {format_number(verdict.confidence)}"
+        lines.append(f"confidence {format_number(verdict.confidence)}")
     if one.effect == "discarded":
-        yield f"discarded: {discard_reason(one)}"
-    yield from (escape_line(line, _MAX_LINE) for line in example_details(verdict))
-    yield from map(_evidence_line, verdict.evidence)
+        lines.append(f"discarded: {discard_reason(one)}")
+    yield from (f"      {escape_line(line, _MAX_LINE)}" for line in (*lines, *example_details(verdict)))
+    for evidence in verdict.evidence:
+        place = "" if evidence.start is None else f" at {evidence.start}-{evidence.end}"
+        source = f"{escape_line(evidence.source)}{place}{'' if evidence.verified else ', not found'}"
+        yield f'      "{escape_line(evidence.quote, 200)}"  ({source})'
 
 
 def discard_reason(one: ExplainedVerdict) -> str:
@@ -242,9 +225,3 @@ def _example_lines(examples: Iterable[ExampleUse], shown: str, not_shown: str) -
     for name, dropped in labels:
         if dropped is not None:
             yield f"{not_shown}: {name}, because {dropped}"
-
-
-def _evidence_line(evidence: Evidence) -> str:
-    place = "" if evidence.start is None else f" at {evidence.start}-{evidence.end}"
-    suffix = "" if evidence.verified else ", not found"
-    return f'"{escape_line(evidence.quote, 200)}"  ({escape_line(evidence.source)}{place}{suffix})'
