@@ -58,7 +58,8 @@ class _LazyGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command by its name; None if there is none."""
         if cmd_name in COMMANDS and self.commands[cmd_name] is None:
-            self.commands[cmd_name] = _load_command(cmd_name, COMMANDS[cmd_name])
+            module = import_module(f"jurygraph.cli.commands.{COMMANDS[cmd_name].module}")
+            self.commands[cmd_name] = _to_click(cmd_name, getattr(module, COMMANDS[cmd_name].attribute))
         return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -67,8 +68,7 @@ class _LazyGroup(TyperGroup):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 
 
-def _load_command(name: str, entry: CommandEntry) -> Any:
-    target = getattr(import_module(f"jurygraph.cli.commands.{entry.module}"), entry.attribute)
+def _to_click(name: str, target: Any) -> Any:
     if isinstance(target, typer.Typer):
         return typer.main.get_group(target)
     single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -64,6 +64,7 @@ def annotate(
     """
     from jurygraph.agents.graph_annotator.graph import graph_statistics
     from jurygraph.runs.reports.estimate import count_requests
+    from jurygraph.sources.tasks import TaskLines
 
     refuse_source(file, tasks)
     refuse_unwritable(file)
@@ -71,16 +72,16 @@ def annotate(
     with (
         redirect_stdout_to_stderr(),
         _open_jury(config, tasks, model, dry_run, overrides, max_cost, max_calls) as jury,
-        _open_tasks_with_rubrics(tasks) as lines,
+        TaskLines(tasks, lambda task: task.rubric is not None) as lines,
     ):
+        if not len(lines):
+            raise InputError(f"{lines.name}: no task has a `rubric` to annotate; add criteria")
         if file == "-":
             raise InputError("--out -: expected a file, because the next command reads the graphs from it; name one")
-        identity, existing_graphs = _file_identity(file), _read_existing_graphs(lines, edges_from, file)
         if dry_run:
-            forecast = _estimate_requests(jury, lines, existing_graphs)
+            forecast = _estimate_requests(jury, lines, _read_existing_graphs(lines, edges_from, file))
         else:
-            outcomes = _annotate_tasks(jury, lines, existing_graphs)
-            _write_graphs(lines, outcomes, file, identity)
+            outcomes = _annotate_tasks(jury, lines, edges_from, file)
         tally = count_requests(jury)
     if dry_run:
         print_dry_run_note()
@@ -126,29 +127,18 @@ def _estimate_requests(
     return {"tasks": len(lines), "rubrics_without_roles": without_roles, "model": asdict(estimate)}, text
 
 
-def _annotate_tasks(
-    jury: "Jury", lines: "TaskLines", existing_graphs: "Mapping[str, Rubric]"
-) -> "list[TaskOutcome[Rubric]]":
-    from jurygraph.planner import Planner
+def _annotate_tasks(jury: "Jury", lines: "TaskLines", edges_from: str | None, file: str) -> "list[TaskOutcome[Rubric]]":
+    """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all outcomes.
 
-    planner = Planner(jury)
-
-    async def annotate_task(task: "Task") -> "Rubric | None":
-        return await planner.aannotate(task, existing_graphs.get(task.id))
-
-    return run_each(jury, lines, annotate_task, "annotating")
-
-
-def _write_graphs(
-    lines: "TaskLines", outcomes: "list[TaskOutcome[Rubric]]", file: str, identity: tuple[int, int, int] | None
-) -> None:
-    """Write every line of TASKS, with its graph if there is one.
-
-    Raises InputError if the file has changed since `identity` was read, or if it existed and a task was omitted: the
-    file may hold a graph of that task.
+    Raises InputError if the file changed meanwhile, or if it existed and a task was omitted: the file may hold a graph
+    of that task.
     """
+    from jurygraph.planner import Planner
     from jurygraph.sources.reviewed_graphs import annotate_line
 
+    identity, planner = _file_identity(file), Planner(jury)
+    existing = _read_existing_graphs(lines, edges_from, file)
+    outcomes = run_each(jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating")
     if _file_identity(file) != identity:
         advice = "it was not overwritten; run the same command again: it continues from the cache"
         raise InputError(f"{file}: changed while the model was running; {advice}")
@@ -159,6 +149,7 @@ def _write_graphs(
     graphs = {one.task.id: one.result for one in outcomes if one.result is not None}
     content = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in lines.raw_lines())
     write_output(file, compress_lines(file, (line + b"\n" for line in content)))
+    return outcomes
 
 
 def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
@@ -249,17 +240,6 @@ def _open_jury(
         jury.close()
         raise ConfigError("model: annotation needs a model; name one in the config or with --model")
     return jury
-
-
-def _open_tasks_with_rubrics(tasks: str) -> "TaskLines":
-    """Open the lines of TASKS whose task has a rubric. Raises InputError if there is none."""
-    from jurygraph.sources.tasks import TaskLines
-
-    lines = TaskLines(tasks, lambda task: task.rubric is not None)
-    if not len(lines):
-        lines.close()
-        raise InputError(f"{lines.name}: no task has a `rubric` to annotate; add criteria")
-    return lines
 
 
 def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str) -> "dict[str, Rubric]":

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,21 +26,12 @@ if TYPE_CHECKING:
     from jurygraph.studies.attack.study import AttackStudy
 
 _MAX_ATTACKS = 20
-
-
-class Suite(StrEnum):
-    """The suites of attacks."""
-
-    all = "all"
-    master_keys = "master-keys"
-    null = "null"
-    injection = "injection"
-    reference = "reference"
+Suite = Literal["all", "master-keys", "null", "injection", "reference"]
 
 
 def attack(
     config: Annotated[Path, typer.Option(metavar="F", help="Config.")] = Path("jury.yaml"),
-    suite: Annotated[Suite, typer.Option(help="Suite of attacks.")] = Suite.all,
+    suite: Annotated[Suite, typer.Option(help="Suite of attacks.")] = "all",
     model: ModelName = None,
     tasks: Annotated[str | None, option("TASKS", "JSONL file of tasks, .gz too, instead of the built-in ones.")] = None,
     gate: Conditions = None,
@@ -92,7 +82,7 @@ def attack(
         table = format_table(["to judge", ""], list(counts.items()))
         print_report(json, {**counts, "model": asdict(estimate)}, [*table, *summary.estimate_lines(estimate)])
         return
-    content = {"suite": suite.value, **report.to_json(), "requests": summary.requests_json(requests)}
+    content = {"suite": suite, **report.to_json(), "requests": summary.requests_json(requests)}
     print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out and not json:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
@@ -108,7 +98,7 @@ def _create_study(jury: "Jury", config: Path, suite: Suite, tasks: str | None, f
 
     attacked = load_attack_tasks() if tasks is None else _read_tasks(tasks, files_outside)
     try:
-        return AttackStudy(jury, attacked, load_attacks(suite.value))
+        return AttackStudy(jury, attacked, load_attacks(suite))
     except ConfigError as error:
         raise ConfigError(f"{config.name}: {error}") from None
 

@@ -3,9 +3,8 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -25,21 +24,6 @@ _METHOD_NAMES = {
     "stableval": "posterior expected credit",
 }
 _INTERVAL_SOURCES = {"items": "resampled items", "prompts": "resampled prompts", "refits": "refitted resamples"}
-
-
-class Preset(StrEnum):
-    """Presets for fitting the model."""
-
-    converged = "converged"
-    paper = "paper"
-
-
-class Method(StrEnum):
-    """Methods that score agents and items."""
-
-    stableval = "stableval"
-    dawid_skene = "dawid-skene"
-    majority = "majority"
 
 
 def _column(*names: str) -> Any:
@@ -64,14 +48,13 @@ def consensus(
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
     gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
     preset: Annotated[
-        Preset | None, option(None, "How to fit the model.", show_default="converged; see docs/consensus.md")
+        Literal["converged", "paper"] | None,
+        option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
     ] = None,
     method: Annotated[
-        Method | None,
+        Literal["stableval", "dawid-skene", "majority"] | None,
         option(
-            None,
-            "Method for scores of agents and items.",
-            show_default="stableval; majority if the panel is too small",
+            None, "Method for scores of agents and items.", show_default="stableval; majority if the panel is too small"
         ),
     ] = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
@@ -109,8 +92,8 @@ def consensus(
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
     ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
     settings = Settings(
-        preset=preset.value if preset else None,
-        method=method.value if method else None,
+        preset=preset,
+        method=method,
         values=_parse_values(values) if values is not None else None,
         bootstrap=bootstrap,
         refit=refit,

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from importlib.metadata import Distribution, distribution, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -14,8 +15,8 @@ import typer
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import disable_tracing, jury_notes, open_jury
-from jurygraph.cli.options import AsJson
-from jurygraph.cli.render.text import escape_line, print_json, print_result
+from jurygraph.cli.options import AsJson, option
+from jurygraph.cli.render.text import escape_line, print_report
 from jurygraph.errors import JurygraphError
 
 if TYPE_CHECKING:
@@ -33,9 +34,7 @@ class Check(NamedTuple):
 
 
 def doctor(
-    config: Annotated[
-        Path | None, typer.Option(metavar="F", help="Check that this config can run.", show_default=False)
-    ] = None,
+    config: Annotated[Path | None, option("F", "Check that this config can run.")] = None,
     json: AsJson = False,
 ) -> None:
     """Check models, keys, extras and write access.
@@ -51,12 +50,9 @@ def doctor(
     """
     with redirect_stdout(sys.stderr):  # output of user code must not mix with the result
         checks = list(_run_checks(config))
-    if json:
-        print_json({"checks": [check._asdict() for check in checks]})
-    else:
-        for check in checks:
-            mark = {True: "ok", False: "FAILED", None: "-"}[check.works]
-            print_result(f"{check.name:<14}{mark:<8}{escape_line(check.detail)}")
+    marks = {True: "ok", False: "FAILED", None: "-"}
+    lines = (f"{check.name:<14}{marks[check.works]:<8}{escape_line(check.detail)}" for check in checks)
+    print_report(json, {"checks": [check._asdict() for check in checks]}, lines)
     if any(check.name == "config" and not check.works for check in checks):
         raise typer.Exit(ExitCode.WRONG_INPUT)
 
@@ -67,48 +63,30 @@ _MODEL_KINDS = (
 
 
 def _run_checks(config: Path | None) -> Iterator[Check]:
-    from importlib.metadata import version
-
     yield Check("python", True, platform.python_version())
     yield Check("jurygraph", True, version("jurygraph"))
     yield Check("models", True, _MODEL_KINDS)
     keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
     yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is required")
     yield from _check_extras()
-    yield _check_write_access()
+    try:
+        with tempfile.TemporaryFile(dir=Path.cwd()):
+            yield Check("write access", True, str(Path.cwd()))
+    except OSError as error:
+        yield Check("write access", False, f"{Path.cwd()}: {error.strerror}")
     yield _check_maths_worker()
     if config is not None:
         yield from _check_config(config)
 
 
 def _check_extras() -> Iterator[Check]:
-    from importlib.metadata import distribution
-
-    installed = distribution("jurygraph")
-    for extra in installed.metadata.get_all("Provides-Extra") or []:
-        needed = [r for r in installed.requires or [] if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
-        missing = [name for name in (re.split(r"[^\w.-]", r, maxsplit=1)[0] for r in needed) if not _is_installed(name)]
+    this = distribution("jurygraph")
+    for extra in this.metadata.get_all("Provides-Extra") or []:
+        needed = [r for r in this.requires or [] if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
+        names = [re.split(r"[^\w.-]", r, maxsplit=1)[0] for r in needed]
+        missing = [name for name in names if not any(Distribution.discover(name=name))]
         detail = f"{extra}: missing {', '.join(missing)}" if missing else f"{extra}: installed"
         yield Check("extra", None if missing else True, detail)
-
-
-def _is_installed(name: str) -> bool:
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        distribution(name)
-    except PackageNotFoundError:
-        return False
-    return True
-
-
-def _check_write_access() -> Check:
-    folder = Path.cwd()
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            return Check("write access", True, str(folder))
-    except OSError as error:
-        return Check("write access", False, f"{folder}: {error.strerror}")
 
 
 def _check_maths_worker() -> Check:
@@ -148,14 +126,13 @@ def _example_task(config: "Config") -> "Task":
     from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task
 
     constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
-    names = tuple(config.weights.fixed) or ("ann", "ben")
+    criteria = tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in ("one", "two"))
+    people = tuple(config.weights.fixed) or ("ann", "ben")
     return Task(
         id="example",
         query="What is one half?",
         reference="1/2",
-        stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in names),
-        rubric=Rubric(
-            criteria=tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in ("one", "two"))
-        ),
+        stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in people),
+        rubric=Rubric(criteria=criteria),
         reviewers=("reviewer",),
     )

@@ -2,9 +2,8 @@
 
 import json
 from contextlib import closing
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,33 +18,11 @@ if TYPE_CHECKING:
     from jurygraph.studies.pictures.picture import Picture
 
 
-class Machine(StrEnum):
-    """State machines that can be drawn."""
-
-    prepare = "prepare"
-    score = "score"
-    annotate = "annotate"
-
-
-class DrawingFormat(StrEnum):
-    """Formats in which a rubric graph can be drawn."""
-
-    mermaid = "mermaid"
-    svg = "svg"
-
-
-class SchemaDocument(StrEnum):
-    """Documents that have a JSON Schema."""
-
-    tasks = "tasks"
-    responses = "responses"
-    config = "config"
-    trace = "trace"
-
-
-_FORMAT_BY_SUFFIX = {
-    ".svg": DrawingFormat.svg,
-    **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), DrawingFormat.mermaid),
+Machine = Literal["prepare", "score", "annotate"]
+DrawingFormat = Literal["mermaid", "svg"]
+_FORMAT_BY_SUFFIX: dict[str, DrawingFormat] = {
+    ".svg": "svg",
+    **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), "mermaid"),
 }
 _MAX_LISTED_IDS = 10  # in an error message
 
@@ -83,7 +60,7 @@ def graph(
         refuse_source(output, *([] if task is None else [task]))
     drawing_format = form or _format_of_name(output)
     if task is None and run is None:
-        text = _draw_machine(machine or Machine.score, form, drawing_format, output)
+        text = _draw_machine(machine or "score", form, drawing_format, output)
     else:
         picture = _task_picture(str(task), task_id) if run is None else _response_picture(run, response, task, task_id)
         text = _render(picture, drawing_format)
@@ -101,7 +78,7 @@ def _format_of_name(output: str | None) -> DrawingFormat:
         raise InputError(
             f"-o {output}: expected one of the suffixes {', '.join(_FORMAT_BY_SUFFIX)}; rename the file, or add --form"
         )
-    return _FORMAT_BY_SUFFIX.get(suffix, DrawingFormat.mermaid)
+    return _FORMAT_BY_SUFFIX.get(suffix, "mermaid")
 
 
 def _draw_machine(
@@ -110,11 +87,11 @@ def _draw_machine(
     """Return a state machine as Mermaid. Raises `InputError` if SVG is requested."""
     from jurygraph.graphs import draw
 
-    if drawing_format is DrawingFormat.svg:
+    if drawing_format == "svg":
         option_name, remedy = ("--form svg", "remove it") if form else (f"-o {output}", "name a file that ends in .mmd")
         reason = "state machines are drawn as Mermaid only"
         raise InputError(f"{option_name}: {reason}; {remedy}, or draw a rubric with --task or --run")
-    return draw(machine.value)
+    return draw(machine)
 
 
 def _refuse_contradictory(
@@ -122,7 +99,7 @@ def _refuse_contradictory(
 ) -> None:
     """Raise `InputError` if options contradict each other."""
     if machine is not None and (task is not None or run is not None):
-        raise InputError(f"{machine.value}: is a state machine, but --task and --run draw a rubric; remove one")
+        raise InputError(f"{machine}: is a state machine, but --task and --run draw a rubric; remove one")
     if run is None and response is not None:
         raise InputError("--response: needs the run; name it with --run")
     if run is not None and response is None:
@@ -198,11 +175,13 @@ def _render(picture: "Picture", form: DrawingFormat) -> str:
     from jurygraph.studies.pictures.mermaid import mermaid
     from jurygraph.studies.pictures.svg import to_svg
 
-    return to_svg(picture) if form is DrawingFormat.svg else mermaid(picture)
+    return to_svg(picture) if form == "svg" else mermaid(picture)
 
 
 def schema(
-    document: Annotated[SchemaDocument, argument("DOCUMENT", "tasks, responses, config or trace.")],
+    document: Annotated[
+        Literal["tasks", "responses", "config", "trace"], argument("DOCUMENT", "tasks, responses, config or trace.")
+    ],
 ) -> None:
     """Print the JSON Schema of tasks, responses, config or trace.
 
@@ -215,10 +194,10 @@ def schema(
     from jurygraph.schema import ResponseLine, TaskLine, Trace
     from jurygraph.sources.config import config_schema
 
-    if document is SchemaDocument.config:
+    if document == "config":
         content = config_schema()
-    elif document is SchemaDocument.trace:
+    elif document == "trace":
         content = Trace.model_json_schema(mode="serialization")
     else:
-        content = (TaskLine if document is SchemaDocument.tasks else ResponseLine).model_json_schema()
+        content = (TaskLine if document == "tasks" else ResponseLine).model_json_schema()
     print_result(json.dumps(content, indent=2))

@@ -2,10 +2,9 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.output_files import compress_lines, refuse_source, write_output
@@ -14,7 +13,6 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 
 if TYPE_CHECKING:
-    from jurygraph.schema import TaskLine
     from jurygraph.sources.importers import Imported
 
 TRAVELPLANNER = "travelplanner"
@@ -22,13 +20,7 @@ TASK_FORMATS = (TRAVELPLANNER, "healthbench", "plawbench", "writingbench", "rewa
 VOTE_FORMATS = ("qags",)
 FORMATS = (*TASK_FORMATS, *VOTE_FORMATS)
 _MAX_EXAMPLES = 5
-
-
-class Selection(StrEnum):
-    """Which part of the data to import."""
-
-    tasks = "tasks"
-    answered = "answered"
+Selection = Literal["tasks", "answered"]
 
 
 def import_tasks(
@@ -159,21 +151,19 @@ class _ImportCounter:
                 self._notes[text] += 1
                 if len(self._first[text]) < _MAX_EXAMPLES:
                     self._first[text].append(place)
-            if task is not None and (selected := self._select(task)) is not None:
-                yield selected.model_dump_json(exclude_defaults=True).encode() + b"\n"
+            if task is None:
+                continue
+            if self._only == "answered" and not task.responses:
+                self.omitted += 1
+                continue
+            if self._only == "tasks":
+                task = task.model_copy(update={"responses": ()})
+            self.tasks += 1
+            self.responses += len(task.responses)
+            self.answered += bool(task.responses)
+            yield task.model_dump_json(exclude_defaults=True).encode() + b"\n"
         if self.omitted and not self.tasks:
             raise InputError(f"none of the {self.omitted} tasks has a response; remove --only answered")
-
-    def _select(self, task: "TaskLine") -> "TaskLine | None":
-        if self._only is Selection.answered and not task.responses:
-            self.omitted += 1
-            return None
-        if self._only is Selection.tasks:
-            task = task.model_copy(update={"responses": ()})
-        self.tasks += 1
-        self.responses += len(task.responses)
-        self.answered += bool(task.responses)
-        return task
 
     def totals(self) -> dict[str, object]:
         """Return the counts, and how often each note occurred."""

@@ -61,19 +61,10 @@ class ScoreOptions:
         """Return the command that scores into a new run, and carries over from this one all that did not fail."""
         run = self.run if self.run.name not in ("", "..") else self.run.resolve()
         numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
-        values = {
-            "--config": self.config,
-            "--responses": self.responses,
-            "--profiles-from": self.profiles_from,
-            "--edges-from": self.edges_from,
-            "--model": self.model,
-            "--limit": self.limit,
-            "--max-cost": self.max_cost,
-            "--max-calls": self.max_calls,
-            "--branch": self.run,
-            "--out": next(folder for folder in numbered if not folder.exists()),
-        }
-        words = [f"{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
+        names = ("config", "responses", "profiles_from", "edges_from", "model", "limit", "max_cost", "max_calls")
+        values = {name: getattr(self, name) for name in names}
+        values |= {"branch": self.run, "out": next(folder for folder in numbered if not folder.exists())}
+        words = [f"--{k.replace('_', '-')} {shell_quote(value)}" for k, value in values.items() if value is not None]
         words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
         words += ["--allow-files-outside"] if self.allow_files_outside else []
         return " ".join(["jurygraph score", shell_quote(self.tasks), *words])

@@ -1,8 +1,7 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
-from enum import StrEnum
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
 from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
@@ -20,15 +19,6 @@ from jurygraph.errors import InputError
 if TYPE_CHECKING:
     from jurygraph.cli.render.explanation import Explanation
     from jurygraph.runs.run import Run
-
-
-class ExportFormat(StrEnum):
-    """Formats in which a run can be exported."""
-
-    jsonl = "jsonl"
-    csv = "csv"
-    parquet = "parquet"
-    audit_bundle = "audit-bundle"
 
 
 def show(
@@ -116,7 +106,7 @@ def explain(
 def export(
     run: RunFolder,
     to: Annotated[
-        ExportFormat,
+        Literal["jsonl", "csv", "parquet", "audit-bundle"],
         option(None, "jsonl: the traces; csv, parquet: one row per response; audit-bundle: a self-verifying zip."),
     ],
     output: OutFile = None,
@@ -141,16 +131,16 @@ def export(
     stored_run, output = Run.open(run), None if output == "-" else output
     if output is not None:
         refuse_run_file(output)
-    if to in (ExportFormat.jsonl, ExportFormat.csv):
-        lines = (export_jsonl if to is ExportFormat.jsonl else export_csv)(stored_run)
+    if to in ("jsonl", "csv"):
+        lines = (export_jsonl if to == "jsonl" else export_csv)(stored_run)
         if output is None:
             for line in lines:
                 print_result(line.removesuffix(b"\n"))
             return
         write_output(output, lines)
     elif output is None:
-        raise InputError(f"--to {to.value}: needs an output file; name one with -o")
-    elif to is ExportFormat.parquet:
+        raise InputError(f"--to {to}: needs an output file; name one with -o")
+    elif to == "parquet":
         write_output_with(output, lambda path: export_parquet(stored_run, path))
     else:
         write_output_with(output, lambda path: export_bundle(stored_run, path, export_jsonl(stored_run)))

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -27,12 +26,7 @@ if TYPE_CHECKING:
     from jurygraph.studies.credit.report import CreditReport, Estimate, Variant
     from jurygraph.studies.disagreement import DisagreementReport
 
-study = typer.Typer(
-    name="study",
-    help="Apply the measurements of the papers to runs.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+study = typer.Typer(help="Apply the measurements of the papers to runs.", no_args_is_help=True, rich_markup_mode=None)
 
 _MAX_STEPS, _MAX_LOSSES, _MAX_REASON = 30, 10, 120
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
@@ -42,8 +36,7 @@ _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "confl
 def disagreement(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
     components: Annotated[
-        str | None,
-        option("A,B", "Components to compare.", show_default="accuracy,format,steps, or all that count"),
+        str | None, option("A,B", "Components to compare.", show_default="accuracy,format,steps, or all that count")
     ] = None,
     step_label: StepLabel = None,
     every: Annotated[int | None, option("N", "Group into steps of N tasks.", min=1)] = None,
@@ -142,18 +135,12 @@ def _run_tables(report: "DisagreementReport") -> Iterator[str]:
     yield from table_section(["over steps", "first", "last", "slope", "Kendall τ-b", "p", "mean |change|"], rows)
 
 
-class EdgeKinds(StrEnum):
-    """Kinds of edges whose cases count."""
-
-    all = "all"
-    prerequisite = "prerequisite"
-    activation = "activation"
-
-
 @study.command()
 def credit(
     run: RunFolder,
-    kinds: Annotated[EdgeKinds, typer.Option(help="Kinds of edges to count.")] = EdgeKinds.all,
+    kinds: Annotated[
+        Literal["all", "prerequisite", "activation"], typer.Option(help="Kinds of edges to count.")
+    ] = "all",
     seeds: Annotated[int, typer.Option(min=0, metavar="N", help="Random graphs per rubric.")] = 20,
     resamples: Resamples = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap and the random graphs.")] = 0,
@@ -181,7 +168,7 @@ def credit(
     from jurygraph.studies.plots import draw_credit
 
     refuse_picture(plot)
-    counted = {EdgeKinds.all: EDGE_KINDS, EdgeKinds.prerequisite: PREREQUISITE, EdgeKinds.activation: ACTIVATION}
+    counted = {"all": EDGE_KINDS, "prerequisite": PREREQUISITE, "activation": ACTIVATION}
     with closing(Run.open(run)) as opened, progress("reading", opened.tasks_scored, "tasks") as advance:
         sheets = read_sheets(opened, advance)
     measuring = CreditStudy(sheets, Settings(kinds=counted[kinds], seeds=seeds, resamples=resamples, seed=seed))

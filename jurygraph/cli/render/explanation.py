@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 from typing import Any, Literal, get_args
 
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
@@ -16,9 +17,6 @@ Effect = Literal["none", "error", "deduction", "gated", "discarded", "unjudged",
 """Effect of a verdict: an `error` is decided against the response, a `deduction` is a score below the best."""
 
 _GRAPH_COMBINERS = ("gear", "hard-local", "hard-transitive")
-_WITHOUT_DIRECTION = ("contrast", "consensus")
-_WEIGHT_INPUT = ("adaptive", "weight")
-"""The combiner and its input whose verdicts set weights: a higher score there does not mean a higher reward."""
 
 
 @dataclass(frozen=True)
@@ -138,14 +136,10 @@ class _VerdictReader:
             question = verdict.question
             confidence, direction = self._confidence.get(question, 0.0), self._directions.get(question, 0)
             effect = self._effect(verdict, confidence, direction)
-            score, opponent = self.score(verdict), self._opponent(verdict)
+            is_pair = len(verdict.responses) == 2 and verdict.about == verdict.responses[0]
+            opponent = verdict.responses[verdict.about == self.trace.response_id] if is_pair else None
+            score = self.score(verdict)
             yield ExplainedVerdict(verdict, score, opponent, samples[question], confidence, effect, direction < 0)
-
-    def _opponent(self, verdict: RecordedVerdict) -> str | None:
-        """Return the id of the other response of a pair; None if the verdict is not on a pair."""
-        if len(verdict.responses) != 2 or verdict.about != verdict.responses[0]:
-            return None
-        return verdict.responses[verdict.about == self.trace.response_id]
 
     def _effect(self, verdict: RecordedVerdict, required_confidence: float, direction: int) -> Effect:
         if verdict.status != "ok":
@@ -187,12 +181,13 @@ def _lowest_confidence(specs: Sequence[ComponentSpec]) -> dict[str, float]:
 def _question_directions(decision: Decision) -> dict[str, int]:
     """Return for every question that counts 1 if a higher score means more reward, -1 if it means less.
 
-    Questions of a consensus have no direction: the effect of a verdict depends on how its judge errs.
+    Questions of a contrast have no direction, nor those of a consensus: the effect of a verdict there depends on how
+    its judge errs. The input `weight` of an adaptive component sets a weight, and has none either.
     """
     directions: dict[str, int] = {}
     for spec in decision.counting_specs:
         for name, one in spec.inputs.items():
-            if (spec.combiner, name) == _WEIGHT_INPUT or spec.combiner in _WITHOUT_DIRECTION:
+            if spec.combiner in ("contrast", "consensus") or (spec.combiner, name) == ("adaptive", "weight"):
                 continue
             for question, weight in zip(one.questions, one.weights, strict=True):
                 directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
@@ -269,13 +264,13 @@ class _TermReader:
         needs = [self._inputs[name].questions[place] for place in self._params.get("hard", {}).get(name, ())]
         verdicts = (verdict for need in needs for verdict in self._verdicts.by_question.get(need, ()))
         scores = [verdict.score for verdict in verdicts if verdict.score is not None]
-        if not scores or min(scores) >= 1 or not _are_shown_equal(value, self._params["cap"] * _mean(scores)):
+        if not scores or min(scores) >= 1 or not _are_shown_equal(value, self._params["cap"] * fmean(scores)):
             return None
-        return self._params["cap"], _mean(scores)
+        return self._params["cap"], fmean(scores)
 
     def _own_score(self, one: ComponentInput) -> float | None:
         """Return the score of an input's verdicts before prerequisites reduce it; None unless all were judged."""
-        fold = {"min": min, "max": max}.get(one.reduce or "mean", _mean)
+        fold = {"min": min, "max": max}.get(one.reduce or "mean", fmean)
         folded = []
         for question in one.questions:
             verdicts = self._verdicts.by_question.get(question, ())
@@ -284,7 +279,7 @@ class _TermReader:
             if not present or len(present) < len(scores):
                 return None
             folded.append(fold(present))
-        return _mean(folded)
+        return fmean(folded)
 
     def _contrasts(self) -> Iterator[RankedContrast]:
         """Return the contrasts that were compared, in the order of their ids, each with its margin."""
@@ -295,10 +290,6 @@ class _TermReader:
         for pair, name in enumerate(sorted(compared & edits.keys()), start=1):
             edit = edits[name]
             yield RankedContrast(name, edit if isinstance(edit, Mapping) else {}, diagnostics.get(f"pair {pair}"))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _are_shown_equal(first: float, second: float) -> bool:

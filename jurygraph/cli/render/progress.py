@@ -23,15 +23,8 @@ def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str)
         def render(self, task: object) -> str:
             return suffix()
 
-    columns = (
-        TextColumn(label),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(what),
-        TimeRemainingColumn(),
-        SuffixColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn(), SuffixColumn())
+    with Progress(TextColumn(label), *columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.advance(task, count)
 

@@ -21,7 +21,7 @@ _MAX_REASON, _MAX_QUOTE = 300, 120
 
 def sentences(explanation: Explanation) -> list[str]:
     """Return sentences on the reward, its reasons, errors, missing verdicts, and the range that these leave open."""
-    trace = explanation.trace
+    trace, counts = explanation.trace, explanation.trace.reward.counts
     return [
         _reward_sentence(trace),
         *(f"Why: {note}." for note in trace.reward.notes),
@@ -31,10 +31,18 @@ def sentences(explanation: Explanation) -> list[str]:
         *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in material_lines(trace)),
         *_gate_sentences(explanation.with_effect("gated")),
         *_deduction_sentences(explanation),
-        *map(_discarded_sentence, explanation.with_effect("discarded")),
+        *(
+            f"Discarded: {_label(one, sample=True)} scored {format_plain(one.score)}, but {discard_reason(one)}."
+            for one in explanation.with_effect("discarded")
+        ),
         *filter(None, map(_missing_sentence, explanation.verdicts)),
-        _counts_sentence(trace.reward),
-        *filter(None, map(_example_sentence, explanation.verdicts)),
+        f"Verdicts: {counts.total} requested; {counts.judged} judged, {counts.abstained} abstained, "
+        f"{counts.failed} failed, {counts.not_applicable} not applicable.",
+        *(
+            f"{_label(one, sample=True)}: {details}."
+            for one in explanation.verdicts
+            if (details := "; ".join(example_details(one.verdict)))
+        ),
         *_range_sentence(explanation),
     ]
 
@@ -58,7 +66,8 @@ def _term_sentences(explanation: Explanation) -> Iterator[str]:
         yield from (f"{shorten(line, _MAX_REASON)}." for line in contrast_lines(one))
     counted = [term.contribution for term in reward.terms if term.contribution is not None and term.weight]
     if len(counted) > 1:
-        total = f"{' + '.join(map(_parenthesize_negative, counted))} = {format_plain(sum(counted))}"
+        summands = (f"({shown})" if shown.startswith("-") else shown for shown in map(format_plain, counted))
+        total = f"{' + '.join(summands)} = {format_plain(sum(counted))}"
         yield f"Sum: {total}." if reward.value is not None else f"The sum would be {total}."
 
 
@@ -68,9 +77,8 @@ def _term_sentence(one: ExplainedTerm) -> str:
     if term.contribution is None:
         return f"{term.name}: not applicable, no effect."
     if term.weight == 0:
-        return (
-            f"{term.name}: {format_plain(term.value) if one.is_judged else 'not judged'} (weight 0, no direct effect)."
-        )
+        value = format_plain(term.value) if one.is_judged else "not judged"
+        return f"{term.name}: {value} (weight 0, no direct effect)."
     why = "" if one.is_judged else ", because nothing of it was judged"
     weight, value, contribution = map(format_plain, (term.weight, term.value, term.contribution))
     return f"{term.name}: weight {weight} × value {value} = {contribution}{why}."
@@ -174,11 +182,6 @@ def _quotes(verdict: RecordedVerdict) -> str:
     return f", as in {', '.join(quotes)}" if quotes else ""
 
 
-def _discarded_sentence(one: ExplainedVerdict) -> str:
-    """Describe a verdict below the required confidence, which counts as an abstention."""
-    return f"Discarded: {_label(one, sample=True)} scored {format_plain(one.score)}, but {discard_reason(one)}."
-
-
 def _missing_sentence(one: ExplainedVerdict) -> str | None:
     verdict = one.verdict
     if one.effect == "not_applicable":
@@ -192,20 +195,6 @@ def _missing_sentence(one: ExplainedVerdict) -> str | None:
     return f"Not judged: {_label(one)} {verdict.status}{cause}{_reason(reason)}."
 
 
-def _counts_sentence(reward: Reward) -> str:
-    counts = reward.counts
-    return (
-        f"Verdicts: {counts.total} requested; {counts.judged} judged, {counts.abstained} abstained, "
-        f"{counts.failed} failed, {counts.not_applicable} not applicable."
-    )
-
-
-def _example_sentence(one: ExplainedVerdict) -> str | None:
-    """List the past examples that a reviewer's judge was shown or not shown."""
-    details = "; ".join(example_details(one.verdict))
-    return f"{_label(one, sample=True)}: {details}." if details else None
-
-
 def _range_sentence(explanation: Explanation) -> Iterator[str]:
     reward = explanation.trace.reward
     if reward.range is None:
@@ -216,10 +205,6 @@ def _range_sentence(explanation: Explanation) -> Iterator[str]:
         yield f"With the missing verdicts the reward would be between {low} and {high}."
     else:
         yield "All verdicts are present." if is_complete else "The missing verdicts cannot change the reward."
-
-
-def _parenthesize_negative(value: float) -> str:
-    return f"({format_plain(value)})" if format_plain(value).startswith("-") else format_plain(value)
 
 
 def _label(one: ExplainedVerdict, sample: bool = False) -> str:

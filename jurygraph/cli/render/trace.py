@@ -3,17 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from jurygraph.cli.render.explanation import WELFARE, ExplainedTerm, ExplainedVerdict, Explanation, RankedContrast
+from jurygraph.cli.render.explanation import WELFARE, ExplainedTerm, ExplainedVerdict, Explanation
 from jurygraph.cli.render.text import escape_line, format_number, format_table
-from jurygraph.schema import (
-    ComponentSpec,
-    ExampleUse,
-    Failure,
-    RecordedVerdict,
-    Reward,
-    Rubric,
-    Trace,
-)
+from jurygraph.schema import ComponentSpec, ExampleUse, Failure, RecordedVerdict, Reward, Rubric, Trace
 from jurygraph.schema.profile import READ_FROM_FILE
 
 _MAX_LINE = 300
@@ -47,16 +39,13 @@ def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
     if one.contrasts:
         correct = sum(contrast.margin is not None and contrast.margin > 0.0 for contrast in one.contrasts)
         yield f"{one.term.name}: {correct} of {len(one.contrasts)} contrasts score less than the response"
-        yield from filter(None, map(_contrast_line, one.contrasts))
-
-
-def _contrast_line(one: RankedContrast) -> str | None:
-    """Describe a contrast that was ranked incorrectly or not at all; return None for one ranked correctly."""
-    name = f"{one.name} ({one.edit.get('says', one.edit.get('kind', 'an edit'))})"
-    if one.margin is None:
-        return f"not ranked: {name} was not judged"
-    difference = "the same as" if one.margin == 0.0 else f"{format_number(-one.margin)} more than"
-    return None if one.margin > 0.0 else f"ranked incorrectly: {name} scores {difference} the response"
+    for contrast in one.contrasts:
+        name = f"{contrast.name} ({contrast.edit.get('says', contrast.edit.get('kind', 'an edit'))})"
+        if contrast.margin is None:
+            yield f"not ranked: {name} was not judged"
+        elif contrast.margin <= 0.0:
+            more = "the same as" if contrast.margin == 0.0 else f"{format_number(-contrast.margin)} more than"
+            yield f"ranked incorrectly: {name} scores {more} the response"
 
 
 def origin_lines(trace: Trace) -> Iterator[str]:
