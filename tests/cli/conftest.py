@@ -65,7 +65,7 @@ def better(task, first, second):
     longer = len(first.text) > len(second.text)
     return jg.Verdict(score=2 / 3 if longer else 1 / 3, reason=f"weighed against: {second.text}")
 '''
-"""Evaluators that keep count of what they are asked, beside them in a file."""
+"""Evaluators that record their calls in a file next to them."""
 
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.5}\n"
 
@@ -118,7 +118,7 @@ LETTERS_CONFIG = "evaluators: [manners.echo, manners.better]\nreward: {echo: 0.1
 
 
 class Ended(NamedTuple):
-    """How a command ended."""
+    """The exit code and the output of a command."""
 
     code: int
     out: str
@@ -139,8 +139,8 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         sys.modules.pop("manners", None)
         with pytest.raises(SystemExit) as caught:
             main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return Ended(int(caught.value.code or 0), said.out, said.err)
+        captured = capsys.readouterr()
+        return Ended(int(caught.value.code or 0), captured.out, captured.err)
 
     yield command
     sys.modules.pop("manners", None)
@@ -167,14 +167,14 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def scored(project: Path, run: Command) -> Path:
-    """The project's run."""
+    """The run of the project."""
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     return project / "run"
 
 
 @pytest.fixture
 def letters(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run, beside the project that it was made of, of letters with names in them."""
+    """A run of letters with personal names, in the folder of its project."""
     project = write_project(tmp_path / "letters", LETTERS, LETTERS_CONFIG, WATCHED)
     monkeypatch.chdir(project)
     assert run("score", "tasks.jsonl", "--out", "run").code == 0
@@ -182,7 +182,7 @@ def letters(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 def calls(project: Path) -> list[str]:
-    """What the evaluators of a project were asked since somebody last looked."""
+    """Return the evaluator calls of a project since the last look, and forget them."""
     noted = project / "calls"
     found = sorted(noted.read_text().splitlines()) if noted.exists() else []
     noted.unlink(missing_ok=True)
@@ -190,7 +190,7 @@ def calls(project: Path) -> list[str]:
 
 
 def traces(run: Command, folder: Path) -> list[dict[str, Any]]:
-    """Every trace of a run, but for its place in the chain of that run."""
+    """Return every trace of a run without its place in the hash chain."""
     ended = run("show", folder, "--json")
     assert ended.code == 0, ended.err
     shown = [json.loads(line) for line in ended.out.splitlines()]
@@ -198,11 +198,11 @@ def traces(run: Command, folder: Path) -> list[dict[str, Any]]:
 
 
 def change(folder: Path, statement: str, *values: object) -> None:
-    """Change a run's ledger behind its back."""
+    """Change the ledger of a run directly."""
     with closing(sqlite3.connect(folder / "run.sqlite")) as ledger, ledger:
         assert ledger.execute(statement, values).rowcount, "nothing was changed"
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Every file of a folder."""
+    """Return the bytes of every file in a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -1,6 +1,6 @@
-"""Evaluators, a deriver and combiners that tell every secret that they know, in twelve encodings.
+"""Evaluators, a deriver and combiners that disclose every secret that they know, in twelve encodings.
 
-A copy of this file lies beside the configs of `test_secrets`; response "number 7" is about secret 7.
+A copy of this file is next to the configs of `test_secrets`; response "number 7" is about secret 7.
 """
 
 import asyncio
@@ -48,45 +48,50 @@ def everything() -> str:
     return "\n".join(encode(secret) for secret in secrets() for encode in ENCODINGS.values())
 
 
-class _Each(jg.Evaluator):
+class EncodedSecretEvaluator(jg.Evaluator):
     """A question for each encoding."""
 
     def questions(self, view):
         return [self.question(view, subject=name) for name in ENCODINGS]
 
-    def told(self, inputs):
+    def encode_secret(self, inputs):
         return ENCODINGS[inputs.question.subject](secret_of(inputs.response.text))
 
 
-class Says(_Each):
+class Says(EncodedSecretEvaluator):
     name = "says"
     needs = ("leaks",)
 
     def answer(self, inputs):
-        told = self.told(inputs)
-        evidence = (jg.Evidence(quote=told), jg.Evidence(quote=told, source="notes", start=0, end=9, verified=True))
-        return jg.Verdict(score=0.5, reason=f"it says {told}", native=told, evidence=evidence, call=told)
+        secret_text = self.encode_secret(inputs)
+        evidence = (
+            jg.Evidence(quote=secret_text),
+            jg.Evidence(quote=secret_text, source="notes", start=0, end=9, verified=True),
+        )
+        return jg.Verdict(
+            score=0.5, reason=f"it says {secret_text}", native=secret_text, evidence=evidence, call=secret_text
+        )
 
 
-class Raises(_Each):
+class Raises(EncodedSecretEvaluator):
     name = "raises"
 
     def answer(self, inputs):
-        told = self.told(inputs)
+        secret_text = self.encode_secret(inputs)
         if inputs.question.subject == "reversed":
-            raise type(told, (RuntimeError,), {})
+            raise type(secret_text, (RuntimeError,), {})
         if inputs.question.subject == "upper":
-            return jg.Verdict.fail(told[:100], f"it failed: {told}")
+            return jg.Verdict.fail(secret_text[:100], f"it failed: {secret_text}")
         try:
-            raise OSError(told)
+            raise OSError(secret_text)
         except OSError as error:
             raise ValueError(
-                f"{'x' * 470} 401 {told}" if inputs.question.subject == "plain" else f"401 {told}"
+                f"{'x' * 470} 401 {secret_text}" if inputs.question.subject == "plain" else f"401 {secret_text}"
             ) from error
 
 
 class Prints(jg.Evaluator):
-    """Tells it to whatever leads to standard error."""
+    """Write the secret to everything that leads to standard error."""
 
     name = "prints"
 
@@ -95,11 +100,11 @@ class Prints(jg.Evaluator):
             return 1.0
         for secret in secrets():
             for encode in ENCODINGS.values():
-                told = encode(secret)
-                print("a key:", told)
-                print(told, file=sys.stderr)
-                logging.getLogger("leaky").error("a key: %s", told)
-                warnings.warn(told, stacklevel=1)
+                secret_text = encode(secret)
+                print("a key:", secret_text)
+                print(secret_text, file=sys.stderr)
+                logging.getLogger("leaky").error("a key: %s", secret_text)
+                warnings.warn(secret_text, stacklevel=1)
         asyncio.get_running_loop().call_exception_handler({"message": everything(), "exception": OSError(everything())})
         thread = threading.Thread(target=lambda: 1 / int(f"x{secrets()[3]}"))
         thread.start()
@@ -113,15 +118,19 @@ class Leaks(jg.Deriver):
 
     def derive(self, inputs):
         secret = secret_of(inputs.response.text)
-        told = {name: encode(secret) for name, encode in ENCODINGS.items()}
+        secret_text = {name: encode(secret) for name, encode in ENCODINGS.items()}
         variants = [
             jg.Variant(response=jg.Response(id=name, text=f"number {text}", data=text), edit=text)
-            for name, text in told.items()
+            for name, text in secret_text.items()
         ]
-        evidence = [jg.Evidence(quote=text) for text in told.values()]
-        note = "; ".join(told.values())
+        evidence = [jg.Evidence(quote=text) for text in secret_text.values()]
+        note = "; ".join(secret_text.values())
         return jg.Material(
-            name="leaks", data={**told, "by": told, secret: 1}, variants=variants, evidence=evidence, note=note
+            name="leaks",
+            data={**secret_text, "by": secret_text, secret: 1},
+            variants=variants,
+            evidence=evidence,
+            note=note,
         )
 
 
@@ -134,7 +143,7 @@ class Fails(jg.Deriver):
 
 
 WARM = Path(__file__).with_name("warm.md")
-if WARM.exists():  # not beside the tests
+if WARM.exists():  # only in a project folder
 
     class Warm(jg.JudgeEvaluator):
         name = "warm"
@@ -198,5 +207,5 @@ class BreaksWhenFreezing(Mean):
 
 
 def __getattr__(name):
-    """`leaky.Bug` fails with what the command line takes for a bug of its own."""
+    """`leaky.Bug` fails with an exception that the command line reports as a bug."""
     raise KeyError(everything()) if name == "Bug" else AttributeError(everything())

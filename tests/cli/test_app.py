@@ -38,7 +38,7 @@ def test_the_help_lists_every_command_with_its_summary(run: Command) -> None:
     assert listed == " ".join(f"{name} {one.summary}" for name, one in COMMANDS.items())
 
 
-def test_an_unknown_command_is_answered_with_the_nearest(run: Command) -> None:
+def test_an_unknown_command_is_refused_with_the_nearest_one(run: Command) -> None:
     ended = run("shwo")
     assert ended.code == 2
     assert "Did you mean 'show'?" in ended.err

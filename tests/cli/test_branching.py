@@ -1,4 +1,4 @@
-"""`jurygraph score` where something changed: it is refused and shown, and `--branch` asks just what changed."""
+"""`jurygraph score` after a change: the run is refused with the difference; `--branch` requests only what changed."""
 
 import copy
 import json
@@ -107,25 +107,28 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize(("name", "content", "asked"), CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(("name", "content", "expected_calls"), CHANGES.values(), ids=CHANGES)
 @pytest.mark.slow
-def test_a_branch_asks_what_changed_and_ends_as_if_all_had_been_asked(
-    letters: Path, run: Command, name: str, content: str, asked: list[str]
+def test_a_branch_requests_what_changed_and_equals_a_new_run(
+    letters: Path, run: Command, name: str, content: str, expected_calls: list[str]
 ):
     assert calls(letters.parent) == ALL
     Path(name).write_text(content)
     ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
     assert ended.code == 0, ended.err
-    assert calls(letters.parent) == asked
+    assert calls(letters.parent) == expected_calls
     anew = run("score", "tasks.jsonl", "--out", "anew")
     every = calls(letters.parent)
-    assert f"{len(every) - len(asked)} verdicts were reused from run, {len(asked)} were requested again" in ended.err
+    assert (
+        f"{len(every) - len(expected_calls)} verdicts were reused from run, {len(expected_calls)} were requested again"
+        in ended.err
+    )
     assert ended.out == anew.out
     assert traces(run, Path("new")) == traces(run, Path("anew"))
     assert run("verify", "new", "--deep").code == 0
 
 
-def test_another_evaluator_is_asked_alone(letters: Path, run: Command):
+def test_only_a_changed_evaluator_is_called_again(letters: Path, run: Command):
     calls(letters.parent)
     Path("manners.py").write_text(ANOTHER)
     Path("jury.yaml").write_text("evaluators: [manners.echo, manners.better, manners.short]\nreward: {short: 1.0}\n")
@@ -158,29 +161,29 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("name", "content", "said"), REFUSED.values(), ids=REFUSED)
-def test_without_it_the_run_is_refused_and_the_difference_shown(
-    letters: Path, run: Command, name: str, content: str, said: str
+@pytest.mark.parametrize(("name", "content", "message"), REFUSED.values(), ids=REFUSED)
+def test_without_a_branch_the_run_is_refused_with_the_difference(
+    letters: Path, run: Command, name: str, content: str, message: str
 ):
     calls(letters.parent)
     Path(name).write_text(content)
     before = contents(letters)
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert message in ended.err
     assert "use another --out, or --branch to request only what changed" in ended.err
     assert ended.err.count("\n") == 1
     assert (contents(letters), calls(letters.parent)) == (before, [])
 
 
-def test_changed_agents_are_shown_as_the_difference(letters: Path, run: Command):
+def test_changed_agents_are_named_as_the_difference(letters: Path, run: Command):
     Path("tasks.jsonl").write_text(tasks_with(other_agents))
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert ended.code == 2
     assert "response 'letter/a'" in ended.err
 
 
-def test_many_differences_are_not_all_listed(letters: Path, run: Command):
+def test_a_long_list_of_differences_is_shortened(letters: Path, run: Command):
     tasks = [{**LETTERS[0], "id": f"t{i}", "responses": [{"id": f"r{i}", "text": "x"}]} for i in range(50)]
     Path("tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
     ended = run("score", "tasks.jsonl", "--out", "run")
@@ -195,7 +198,7 @@ class TestWhatFailed:
         '        raise ConnectionError("the service is down")',
     )
 
-    def test_what_failed_by_our_own_trouble_is_asked_again(self, letters: Path, run: Command):
+    def test_infrastructure_failures_are_requested_again(self, letters: Path, run: Command):
         Path("manners.py").write_text(self.FAILING)
         Path("down").touch()
         assert run("score", "tasks.jsonl", "--out", "old").code == 3
@@ -205,7 +208,7 @@ class TestWhatFailed:
         assert calls(letters.parent) == ["echo letter/b"]
         assert traces(run, Path("new")) == traces(run, letters)
 
-    def test_what_the_response_failed_at_is_not(self, letters: Path, run: Command):
+    def test_failures_caused_by_the_response_are_kept(self, letters: Path, run: Command):
         answer = "    return jg.Verdict(score=1 / 3"
         refusal = '    if "cold" in response.text:\n        return jg.Verdict.fail("cold", "brr", "response")\n'
         assert answer in WATCHED
@@ -218,50 +221,54 @@ class TestWhatFailed:
 
 
 class TestTheOldRun:
-    def test_it_stays_as_it_was(self, letters: Path, run: Command):
+    def test_the_old_run_is_unchanged(self, letters: Path, run: Command):
         before = contents(letters)
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         assert contents(letters) == before
 
-    def test_it_is_not_needed_afterwards(self, letters: Path, run: Command):
+    def test_the_old_run_is_not_needed_afterwards(self, letters: Path, run: Command):
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         shutil.rmtree(letters)
         for command in (("show", "new"), ("verify", "new", "--deep"), ("explain", "new", "--response", "letter/a")):
             assert run(*command).code == 0
 
-    def test_what_was_erased_there_is_asked_anew(self, letters: Path, run: Command):
+    def test_verdicts_erased_in_the_old_run_are_requested_again(self, letters: Path, run: Command):
         run("erase", "run", "--response", "letter/b")
         calls(letters.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "run").code == 0
         assert calls(letters.parent) == [ALL[0], ALL[2], ALL[5]]
         run("erase", "run", "--task", "letter")
         assert run("score", "tasks.jsonl", "--out", "newer", "--branch", "run").code == 0
-        asked = calls(letters.parent)
-        assert [line for line in asked if "note" not in line] == [line for line in ALL if line not in ABOUT_NOTE]
-        assert len([line for line in asked if "note" in line]) == 2, "the copy in the other task was erased as well"
+        expected_calls = calls(letters.parent)
+        assert [line for line in expected_calls if "note" not in line] == [
+            line for line in ALL if line not in ABOUT_NOTE
+        ]
+        assert len([line for line in expected_calls if "note" in line]) == 2, (
+            "the copy in the other task was erased as well"
+        )
 
-    def test_a_re_scored_run_will_do(self, letters: Path, run: Command):
+    def test_a_rescored_run_can_be_branched_from(self, letters: Path, run: Command):
         run("rescore", "run", "--out", "again", "--set", "scale=2")
         calls(letters.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "again").code == 0
         assert calls(letters.parent) == []
         assert traces(run, Path("new")) == traces(run, letters)
 
-    def test_one_that_was_stopped_gives_what_it_has(self, letters: Path, run: Command):
+    def test_a_stopped_run_gives_the_verdicts_that_it_has(self, letters: Path, run: Command):
         run("score", "tasks.jsonl", "--out", "part", "--limit", 1)
         calls(letters.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "part").code == 0
         assert calls(letters.parent) == ABOUT_NOTE
 
     @pytest.mark.parametrize("statement", ["UPDATE records SET body = replace(body, '0.3333', '0.9333')"])
-    def test_nothing_is_carried_over_that_was_changed(self, letters: Path, run: Command, statement: str):
+    def test_a_run_with_a_changed_verdict_cannot_be_branched_from(self, letters: Path, run: Command, statement: str):
         change(letters, f"{statement} WHERE key = 'letter/b'")
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         assert (ended.code, ended.out) == (5, "")
         assert "(trace 'letter/b')" in ended.err
 
-    def test_nor_a_reason(self, letters: Path, run: Command):
+    def test_a_run_with_a_changed_reason_cannot_be_branched_from(self, letters: Path, run: Command):
         change(
             letters, "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'it says', 'it sings') AS BLOB)"
         )
@@ -269,7 +276,7 @@ class TestTheOldRun:
         assert (ended.code, ended.out) == (5, "")
 
     @pytest.mark.parametrize("old", ["nowhere", ".", "tasks.jsonl"])
-    def test_what_is_no_run_is_refused_and_nothing_written(self, letters: Path, run: Command, old: str):
+    def test_a_folder_that_is_not_a_run_is_refused(self, letters: Path, run: Command, old: str):
         before = contents(letters.parent)
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", old)
         assert (ended.code, ended.out) == (2, "")
@@ -279,7 +286,7 @@ class TestTheOldRun:
             name for name in before if "__pycache__" not in name
         }
 
-    def test_a_run_is_no_branch_of_itself(self, letters: Path, run: Command):
+    def test_a_run_cannot_branch_from_itself(self, letters: Path, run: Command):
         before = contents(letters)
         ended = run("score", "tasks.jsonl", "--out", "run", "--branch", "run")
         assert (ended.code, ended.out) == (2, "")
@@ -287,7 +294,7 @@ class TestTheOldRun:
 
 
 class TestTheBranch:
-    def test_it_resumes_with_the_same_command(self, letters: Path, run: Command):
+    def test_a_branch_resumes_with_the_same_command(self, letters: Path, run: Command):
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         command = ("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         assert run(*command, "--limit", 1).code == 0
@@ -299,7 +306,7 @@ class TestTheBranch:
         assert traces(run, Path("new")) == traces(run, Path("anew"))
         assert "is complete; nothing to do" in run(*command).err
 
-    def test_it_does_not_go_on_without_or_from_another(self, letters: Path, run: Command):
+    def test_a_branch_does_not_resume_without_or_from_another_run(self, letters: Path, run: Command):
         assert letters.is_dir()
         run("score", "tasks.jsonl", "--out", "other")
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--limit", 1)
@@ -308,30 +315,30 @@ class TestTheBranch:
             assert (ended.code, ended.out) == (2, "")
             assert "branched from ../run" in ended.err or "branched from run" in ended.err
 
-    def test_json_is_the_result_alone(self, letters: Path, run: Command):
+    def test_json_is_the_only_output(self, letters: Path, run: Command):
         assert letters.is_dir()
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--json")
         assert json.loads(ended.out)["verdicts"]["judged"] == 9
 
-    def test_a_dry_run_counts_what_would_be_asked_and_writes_nothing(self, letters: Path, run: Command):
+    def test_a_dry_run_counts_the_questions_left_and_writes_nothing(self, letters: Path, run: Command):
         calls(letters.parent)
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--dry-run", "--json")
         assert (ended.code, calls(letters.parent), Path("new").exists()) == (0, [], False)
         assert json.loads(ended.out)["verdicts"] == 3
 
-    def test_it_may_lie_in_the_old_run(self, letters: Path, run: Command):
+    def test_a_branch_can_be_inside_the_old_run(self, letters: Path, run: Command):
         assert run("score", "tasks.jsonl", "--out", letters / "next", "--branch", letters).code == 0
         for folder in (letters, letters / "next"):
             assert run("verify", folder).code == 0
 
-    def test_a_branch_of_a_branch_carries_all_over(self, letters: Path, run: Command):
+    def test_a_branch_of_a_branch_reuses_every_verdict(self, letters: Path, run: Command):
         for old, new in (("run", "second"), ("second", "third")):
             assert run("score", "tasks.jsonl", "--out", new, "--branch", old).code == 0
         assert calls(letters.parent) == ALL
         assert traces(run, Path("third")) == traces(run, letters)
 
-    def test_a_model_that_is_none_is_no_way_around(self, letters: Path, run: Command):
+    def test_a_branch_refuses_an_unknown_model(self, letters: Path, run: Command):
         assert letters.is_dir()
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--model", "gpt")
         assert ended.code == 2
@@ -348,7 +355,7 @@ def test_a_folder_of_any_name_can_be_branched_from(tmp_path: Path, run: Command,
         assert calls(project) == []
 
 
-def test_from_another_folder_it_is_the_same(letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_branch_works_from_another_folder(letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     calls(letters.parent)
     monkeypatch.chdir(tmp_path)
     ended = called("score", "letters/tasks.jsonl", "--out", "new", "--branch", "letters/run")

@@ -1,4 +1,4 @@
-"""Code beside a config runs only if the config names it by a dotted path."""
+"""Modules next to a config run only if the config names them by a dotted path."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ OPTIONAL = ("pyarrow", "matplotlib", "sentence_transformers", "gmpy2", "orjson",
 TASK = [{"id": "a", "query": "Ask.", "reference": "1", "responses": [{"id": "a/1", "text": "please, 1"}]}]
 
 
-def plant(folder: Path, *names: str) -> None:
+def write_modules(folder: Path, *names: str) -> None:
     """Write modules that leave a file behind when they are run."""
     for name in names:
         (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'a').write('{name} ')\n")
@@ -31,24 +31,24 @@ def commands(folder: Path) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.parametrize("evaluator", [pytest.param("maths.accuracy", marks=pytest.mark.slow), "manners.polite"])
-def test_what_the_config_does_not_name_never_runs(
+def test_modules_that_the_config_does_not_name_are_not_imported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluator: str
 ) -> None:
     write_project(tmp_path, TASK, f"evaluators: [{evaluator}]\n")
-    plant(tmp_path, "jinja2", "diskcache", "json", "sitecustomize", *OPTIONAL)
+    write_modules(tmp_path, "jinja2", "diskcache", "json", "sitecustomize", *OPTIONAL)
     monkeypatch.chdir(tmp_path)
     for command in commands(tmp_path):
         assert called(*command).code == 0, command
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_module_that_is_named_may_import_its_siblings(tmp_path: Path) -> None:
+def test_a_named_module_can_import_its_siblings(tmp_path: Path) -> None:
     write_project(tmp_path, TASK, "evaluators: [manners.polite]\n", "from wording import polite\n")
     (tmp_path / "wording.py").write_text(
         "def polite(task, response):\n    import late\n\n    return late.found(response.text)\n"
     )
     (tmp_path / "late.py").write_text("def found(text):\n    return 'please' in text\n")
-    plant(tmp_path, "other")
+    write_modules(tmp_path, "other")
     assert called("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
     shown = json.loads(called("show", tmp_path / "run", "--json").out)
     assert [verdict["score"] for verdict in shown["verdicts"]] == [1.0]
@@ -70,9 +70,11 @@ def test_a_module_that_is_named_may_import_its_siblings(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_name_that_is_taken_is_refused_and_nothing_runs(tmp_path: Path, name: str, config: str, owner: str) -> None:
+def test_a_module_name_that_is_taken_is_refused_before_anything_runs(
+    tmp_path: Path, name: str, config: str, owner: str
+) -> None:
     write_project(tmp_path, TASK, config)
-    plant(tmp_path, name)
+    write_modules(tmp_path, name)
     dry_run, doctor, *_ = commands(tmp_path)
     ended = called(*(doctor if name == "json" else dry_run))
     assert ended.code == 2
@@ -81,15 +83,13 @@ def test_a_name_that_is_taken_is_refused_and_nothing_runs(tmp_path: Path, name: 
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_module_that_is_importable_from_there_anyway_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_that_is_importable_anyway_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_project(tmp_path, TASK, "evaluators: [manners.polite]\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert called("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
 
 
-def test_a_folder_without_code_hides_nothing(tmp_path: Path) -> None:
+def test_a_folder_without_code_hides_no_installed_module(tmp_path: Path) -> None:
     (tmp_path / "checks").mkdir()
     write_project(tmp_path, TASK, "evaluators: [checks.tone.polite]\n")
     (tmp_path / "manners.py").rename(tmp_path / "checks" / "tone.py")

@@ -1,4 +1,4 @@
-"""`jurygraph erase`: what was written is gone for good, and the run still proves itself."""
+"""`jurygraph erase`: texts are erased for good, and the run still verifies."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ NOT_ERASED = "Write a note to the neighbours."
 RESPONSE, TASK = ("--response", "letter/a"), ("--task", "letter")
 
 
-def erased(run: Command, folder: Path, *what: str) -> dict[str, Any]:
+def erase(run: Command, folder: Path, *what: str) -> dict[str, Any]:
     ended = run("erase", folder, *what, "--json")
     assert (ended.code, ended.err) == (0, ""), ended
     found: dict[str, Any] = json.loads(ended.out)
@@ -39,7 +39,7 @@ def erased(run: Command, folder: Path, *what: str) -> dict[str, Any]:
 
 
 def files_with(folder: Path, *texts: str) -> list[tuple[str, str]]:
-    """The files of a folder in which a text lies, as bytes or as JSON, packed or not."""
+    """Return the files of a folder that contain a text, as bytes or as JSON, compressed or not."""
     found = []
     for name, content in contents(folder).items():
         unpacked = [content]
@@ -58,69 +58,69 @@ def rewards(run: Command, folder: Path) -> list[Any]:
 
 
 class TestOneResponse:
-    def test_it_says_how_many_texts_are_gone(self, letters: Path, run: Command):
+    def test_erase_prints_the_number_of_erased_texts(self, letters: Path, run: Command):
         ended = run("erase", letters, *RESPONSE)
         assert (ended.code, ended.err) == (0, "")
         assert ended.out == "erased 7 texts, and 7 others that contained it\n"
 
-    def test_json_gives_the_same(self, letters: Path, run: Command):
-        told = {"erased": 7, "erased_in_others": 7, "exports": [], "tasks": [], "files": []}
-        told |= {"replies": 0, "calls": 0, "unreached": []}
-        assert erased(run, letters, *RESPONSE) == {"run": str(letters), **told}
+    def test_json_has_the_same_counts(self, letters: Path, run: Command):
+        expected = {"erased": 7, "erased_in_others": 7, "exports": [], "tasks": [], "files": []}
+        expected |= {"replies": 0, "calls": 0, "unreached": []}
+        assert erase(run, letters, *RESPONSE) == {"run": str(letters), **expected}
 
-    def test_nothing_of_it_is_left_in_any_file(self, letters: Path, run: Command):
+    def test_no_file_contains_an_erased_text(self, letters: Path, run: Command):
         assert files_with(letters, *OF_THE_RESPONSE) == [("run.sqlite", text) for text in sorted(OF_THE_RESPONSE)]
-        erased(run, letters, *RESPONSE)
+        erase(run, letters, *RESPONSE)
         assert files_with(letters, *OF_THE_RESPONSE) == []
 
-    def test_what_others_wrote_stays(self, letters: Path, run: Command):
-        erased(run, letters, *RESPONSE)
+    def test_other_texts_stay(self, letters: Path, run: Command):
+        erase(run, letters, *RESPONSE)
         assert files_with(letters, QUERY, "please, it is cold in here", NOT_ERASED)
 
     def test_rewards_scores_and_ids_stay(self, letters: Path, run: Command):
         before = traces(run, letters)
-        erased(run, letters, *RESPONSE)
+        erase(run, letters, *RESPONSE)
         after = traces(run, letters)
         assert [trace["reward"] for trace in after] == [trace["reward"] for trace in before]
         for one, other in zip(before, after, strict=True):
             kept = ("question", "about", "responses", "score", "met", "status", "version")
             assert [[v[k] for k in kept] for v in one["verdicts"]] == [[v[k] for k in kept] for v in other["verdicts"]]
 
-    def test_what_is_gone_says_so(self, letters: Path, run: Command):
-        erased(run, letters, *RESPONSE)
+    def test_an_erased_text_is_shown_as_erased(self, letters: Path, run: Command):
+        erase(run, letters, *RESPONSE)
         trace = json.loads(run("show", letters, "--response", "letter/a", "--json").out)
         assert {verdict["reason"] for verdict in trace["verdicts"]} == {"erased"}
         assert (trace["labels"], trace["group"]) == ({}, "erased")
 
-    def test_a_quotation_in_a_verdict_on_a_pair_goes_too(self, letters: Path, run: Command):
-        erased(run, letters, *RESPONSE)
+    def test_a_quotation_in_a_verdict_on_a_pair_is_erased(self, letters: Path, run: Command):
+        erase(run, letters, *RESPONSE)
         trace = json.loads(run("show", letters, "--response", "letter/b", "--json").out)
         reasons = {v["responses"][-1]: v["reason"] for v in trace["verdicts"] if len(v["responses"]) == 2}
         assert set(reasons.values()) == {"erased"}
 
-    def test_another_response_of_the_same_words_loses_them_too(self, letters: Path, run: Command):
-        erased(run, letters, *RESPONSE)
+    def test_another_response_with_the_same_text_loses_it(self, letters: Path, run: Command):
+        erase(run, letters, *RESPONSE)
         assert "said" not in run("explain", letters, "--response", "letter/c").out
         assert json.loads(run("verify", letters, "--json").out)["erased"] == 14
 
-    def test_a_short_text_is_sought_nowhere_else(self, tmp_path: Path, run: Command):
+    def test_a_short_text_is_not_searched_elsewhere(self, tmp_path: Path, run: Command):
         responses = [{"id": name, "text": "forty-two"} for name in "ab"]
         project = write_project(tmp_path / "p", [{"id": "t", "query": "?", "responses": responses}])
         run("score", project / "tasks.jsonl", "--out", project / "run")
-        found = erased(run, project / "run", "--response", "a")
+        found = erase(run, project / "run", "--response", "a")
         assert found["erased_in_others"] == 0
         assert files_with(project / "run", "forty-two") == [("run.sqlite", "forty-two")]
 
     def test_an_empty_response_can_be_erased(self, letters: Path, run: Command):
-        erased(run, letters, "--response", "note/b")
+        erase(run, letters, "--response", "note/b")
         assert run("verify", letters).code == 0
 
-    def test_what_is_left_can_be_re_scored_under_other_settings(self, letters: Path, run: Command):
-        erased(run, letters, *RESPONSE)
+    def test_the_remaining_run_can_be_rescored_under_other_settings(self, letters: Path, run: Command):
+        erase(run, letters, *RESPONSE)
         assert run("rescore", letters, "--out", "again", "--set", "scale=2").code == 0
         assert run("verify", "again").code == 0
 
-    def test_where_its_task_holds_it_too_that_is_said(self, tmp_path: Path, run: Command):
+    def test_a_task_that_contains_the_text_is_named(self, tmp_path: Path, run: Command):
         tasks = [{"id": "the task", "query": f"Answer this: {SECRET}", "responses": [{"id": "a", "text": SECRET}]}]
         project = write_project(tmp_path / "p", tasks)
         run("score", project / "tasks.jsonl", "--out", project / "run")
@@ -131,7 +131,7 @@ class TestOneResponse:
         assert run("erase", project / "run", "--task", "the task").code == 0
         assert files_with(project / "run", SECRET) == []
 
-    def test_what_was_said_of_the_missing_other_goes_too(self, tmp_path: Path, run: Command):
+    def test_a_reason_about_the_erased_opponent_is_erased(self, tmp_path: Path, run: Command):
         source = """\
 import jurygraph as jg
 
@@ -154,37 +154,37 @@ def paired(task, first, second, reading):
         project = write_project(tmp_path / "p", tasks, config, source)
         run("score", project / "tasks.jsonl", "--out", project / "run")
         assert files_with(project / "run", "Dear Mr Quill")
-        erased(run, project / "run", *RESPONSE)
+        erase(run, project / "run", *RESPONSE)
         assert files_with(project / "run", "Dear Mr Quill") == []
 
 
 class TestAWholeTask:
-    def test_it_says_how_many_texts_are_gone(self, letters: Path, run: Command):
+    def test_erase_prints_the_number_of_erased_texts(self, letters: Path, run: Command):
         ended = run("erase", letters, *TASK)
         assert (ended.code, ended.err) == (0, "")
         assert ended.out == "erased 13 texts, and 4 others that contained it\n"
 
-    def test_nothing_of_it_is_left_but_where_others_wrote_it(self, letters: Path, run: Command):
-        erased(run, letters, *TASK)
+    def test_no_text_of_an_erased_task_is_left(self, letters: Path, run: Command):
+        erase(run, letters, *TASK)
         assert files_with(letters, *OF_THE_TASK) == []
-        erased(run, letters, "--response", "note/a")
+        erase(run, letters, "--response", "note/a")
         assert files_with(letters, *OF_THE_TASK) == []
 
-    def test_it_cannot_be_weighed_anew_and_is_named(self, letters: Path, run: Command):
-        erased(run, letters, *TASK)
+    def test_an_erased_task_cannot_be_rescored_and_is_named(self, letters: Path, run: Command):
+        erase(run, letters, *TASK)
         ended = run("rescore", letters, "--out", "again", "--set", "scale=2")
         assert (ended.code, ended.out) == (2, "")
         assert "the texts of task 'letter' were erased, so its weights cannot be computed again" in ended.err
         assert not Path("again").exists()
 
-    def test_a_task_that_is_planned_and_not_scored_yet_can_be_erased(self, tmp_path: Path, run: Command):
+    def test_a_planned_task_can_be_erased_before_it_is_scored(self, tmp_path: Path, run: Command):
         project = write_project(tmp_path / "p", LETTERS, LETTERS_CONFIG, WATCHED)
         tasks = project / "tasks.jsonl"
         run("score", tasks, "--out", project / "run")
         for statement in ("DELETE FROM texts WHERE id >= 6 << 20", "DELETE FROM records WHERE seq > 5"):
             with closing(sqlite3.connect(project / "run" / "run.sqlite")) as ledger, ledger:
                 ledger.execute(statement)
-        erased(run, project / "run", *TASK)
+        erase(run, project / "run", *TASK)
         assert files_with(project / "run", *OF_THE_TASK) == []
         ended = run("score", tasks, "--out", project / "run")
         assert (ended.code, ended.out) == (2, "")
@@ -195,25 +195,25 @@ class TestAWholeTask:
 class TestEitherWay:
     @pytest.fixture(params=[RESPONSE, TASK], ids=["a response", "a task"])
     def what(self, request: pytest.FixtureRequest) -> tuple[str, str]:
-        asked: tuple[str, str] = request.param
-        return asked
+        arguments: tuple[str, str] = request.param
+        return arguments
 
-    def test_the_run_verifies_and_says_how_much_is_gone(self, letters: Path, run: Command, what: tuple[str, str]):
-        gone = erased(run, letters, *what)
+    def test_the_run_verifies_and_counts_the_erased_texts(self, letters: Path, run: Command, what: tuple[str, str]):
+        gone = erase(run, letters, *what)
         found = json.loads(run("verify", letters, "--deep", "--json").out)
         assert found["erased"] == gone["erased"] + gone["erased_in_others"]
         deep = found["deep"]
         assert (deep["recomputed"], deep["erased"]) in [(0, 9), (3, 6)]
 
-    def test_a_second_time_there_is_nothing_left_to_erase(self, letters: Path, run: Command, what: tuple[str, str]):
-        erased(run, letters, *what)
-        assert erased(run, letters, *what)["erased"] == 0
+    def test_erasing_twice_erases_nothing_more(self, letters: Path, run: Command, what: tuple[str, str]):
+        erase(run, letters, *what)
+        assert erase(run, letters, *what)["erased"] == 0
         assert run("verify", letters).code == 0
 
-    def test_no_command_breaks_on_what_is_left_nor_shows_what_is_gone(
+    def test_every_command_works_after_an_erasure_without_showing_erased_text(
         self, letters: Path, run: Command, what: tuple[str, str], tmp_path: Path
     ):
-        erased(run, letters, *what)
+        erase(run, letters, *what)
         again, third = tmp_path / "again", tmp_path / "third"
         commands: list[tuple[object, ...]] = [
             *((command, letters, *form) for command in ("show", "verify", "close") for form in ((), ("--json",))),
@@ -246,38 +246,38 @@ class TestEitherWay:
             assert not [text for text in gone if text in ended.out + ended.err], command
         assert not [text for folder in (letters, again, third) for _, text in files_with(folder, *gone, SECRET)]
 
-    def test_rewards_can_be_re_scored_as_they_were(self, letters: Path, run: Command, what: tuple[str, str]):
+    def test_rescoring_after_an_erasure_gives_the_same_rewards(
+        self, letters: Path, run: Command, what: tuple[str, str]
+    ):
         before = rewards(run, letters)
-        erased(run, letters, *what)
+        erase(run, letters, *what)
         assert json.loads(run("rescore", letters, "--out", "again", "--json").out)["changed"] == 0
         assert rewards(run, Path("again")) == before
 
-    def test_a_run_that_was_re_scored_before_stays_right(self, letters: Path, run: Command, what: tuple[str, str]):
+    def test_an_erasure_keeps_an_earlier_rescored_run_valid(self, letters: Path, run: Command, what: tuple[str, str]):
         run("rescore", letters, "--out", "again", "--set", "scale=3")
         before = rewards(run, Path("again"))
-        erased(run, letters, *what)
+        erase(run, letters, *what)
         assert rewards(run, Path("again")) == before
         assert run("verify", "again").code == 0
 
-    def test_a_run_that_goes_on_afterwards_is_right(self, letters: Path, run: Command, what: tuple[str, str]):
+    def test_a_run_can_continue_after_an_erasure(self, letters: Path, run: Command, what: tuple[str, str]):
         run("score", "tasks.jsonl", "--out", "part", "--limit", 1)
-        erased(run, Path("part"), *what)
+        erase(run, Path("part"), *what)
         assert run("score", "tasks.jsonl", "--out", "part").code == 0
         assert rewards(run, Path("part")) == rewards(run, letters)
         assert run("verify", "part").code == 0
 
-    def test_the_record_says_what_and_why(self, letters: Path, run: Command, what: tuple[str, str]):
-        erased(run, letters, *what, "--reason", "asked for by its author")
+    def test_the_record_has_what_was_erased_and_the_reason(self, letters: Path, run: Command, what: tuple[str, str]):
+        erase(run, letters, *what, "--reason", "asked for by its author")
         with closing(sqlite3.connect(letters / "run.sqlite")) as ledger:
             key, body = ledger.execute("SELECT key, body FROM records WHERE kind = 'erasure'").fetchone()
         assert key == what[1]
         assert json.loads(body)["what"] == what[0].removeprefix("--")
         assert json.loads(body)["reason"] == "asked for by its author"
 
-    def test_an_erasure_that_was_made_up_or_taken_back_is_found(
-        self, letters: Path, run: Command, what: tuple[str, str]
-    ):
-        erased(run, letters, *what)
+    def test_a_forged_or_reverted_erasure_is_detected(self, letters: Path, run: Command, what: tuple[str, str]):
+        erase(run, letters, *what)
         with closing(sqlite3.connect(letters / "run.sqlite")) as ledger, ledger:
             ledger.execute("DELETE FROM records WHERE kind = 'erasure'")
         ended = run("verify", letters)
@@ -287,8 +287,8 @@ class TestEitherWay:
 
 class TestExports:
     @pytest.fixture
-    def exported(self, letters: Path, run: Command) -> Path:
-        """A run's folder with exports in it."""
+    def run_with_exports(self, letters: Path, run: Command) -> Path:
+        """The folder of a run with exports in it."""
         (letters / "more").mkdir()
         for name in ("x.jsonl", "more/x.jsonl", "x.csv"):
             form = name.rpartition(".")[2]
@@ -297,52 +297,52 @@ class TestExports:
         assert run("export", letters, "--to", "parquet", "-o", letters / "x.parquet").code == 0
         return letters
 
-    def test_those_that_hold_the_text_are_removed_and_named(self, exported: Path, run: Command):
-        ended = run("erase", exported, *RESPONSE)
+    def test_exports_with_the_text_are_removed_and_named(self, run_with_exports: Path, run: Command):
+        ended = run("erase", run_with_exports, *RESPONSE)
         assert ended.out.splitlines()[1:] == [
-            f"removed {exported / name}" for name in ("more/x.jsonl", "x.jsonl", "x.jsonl.gz")
+            f"removed {run_with_exports / name}" for name in ("more/x.jsonl", "x.jsonl", "x.jsonl.gz")
         ]
-        assert files_with(exported, *OF_THE_RESPONSE) == []
-        assert (exported / "x.csv").exists()
-        assert (exported / "x.parquet").exists()
+        assert files_with(run_with_exports, *OF_THE_RESPONSE) == []
+        assert (run_with_exports / "x.csv").exists()
+        assert (run_with_exports / "x.parquet").exists()
 
-    def test_json_names_them_too(self, exported: Path, run: Command):
+    def test_json_names_the_removed_exports(self, run_with_exports: Path, run: Command):
         names = ["more/x.jsonl", "x.jsonl", "x.jsonl.gz"]
-        (exported / "x.parquet").unlink()
-        assert erased(run, exported, *RESPONSE)["exports"] == [str(exported / name) for name in names]
+        (run_with_exports / "x.parquet").unlink()
+        assert erase(run, run_with_exports, *RESPONSE)["exports"] == [str(run_with_exports / name) for name in names]
 
-    def test_what_cannot_be_searched_is_named_with_exit_1(self, exported: Path, run: Command):
-        ended = run("erase", exported, *RESPONSE)
+    def test_files_that_cannot_be_searched_are_named_with_exit_code_1(self, run_with_exports: Path, run: Command):
+        ended = run("erase", run_with_exports, *RESPONSE)
         why = "is not UTF-8 text, so it cannot be searched"
-        assert (ended.code, ended.err) == (1, f"it may still be in {exported / 'x.parquet'}: {why}\n")
+        assert (ended.code, ended.err) == (1, f"it may still be in {run_with_exports / 'x.parquet'}: {why}\n")
 
-    def test_another_run_in_the_folder_is_named_and_not_destroyed(self, letters: Path, run: Command):
+    def test_another_run_in_the_folder_is_named_and_kept(self, letters: Path, run: Command):
         inner = letters / "next"
         assert run("score", "tasks.jsonl", "--out", inner, "--branch", letters).code == 0
         ended = run("erase", letters, *RESPONSE)
         assert str(inner) in ended.out + ended.err
         assert run("verify", inner).code == 0
 
-    def test_what_is_no_export_is_named_and_not_removed(self, letters: Path, run: Command):
+    def test_a_file_that_is_not_an_export_is_named_and_kept(self, letters: Path, run: Command):
         tasks = letters / "tasks.jsonl"
         tasks.write_bytes((letters.parent / "tasks.jsonl").read_bytes())
         ended = run("erase", letters, *RESPONSE)
         assert tasks.exists()
         assert str(tasks) in ended.out + ended.err
 
-    def test_an_export_that_could_not_be_removed_is_found_the_next_time(
-        self, exported: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+    def test_an_export_that_could_not_be_removed_is_removed_the_next_time(
+        self, run_with_exports: Path, run: Command, monkeypatch: pytest.MonkeyPatch
     ):
-        def full(path: Path, missing_ok: bool = False) -> None:
+        def fail_to_remove(path: Path, missing_ok: bool = False) -> None:
             raise OSError(5, "Input/output error", str(path))
 
         with monkeypatch.context() as patched:
-            patched.setattr(Path, "unlink", full)
-            assert run("erase", exported, *RESPONSE).code != 0
-        run("erase", exported, *RESPONSE)
-        assert files_with(exported, *OF_THE_RESPONSE) == []
+            patched.setattr(Path, "unlink", fail_to_remove)
+            assert run("erase", run_with_exports, *RESPONSE).code != 0
+        run("erase", run_with_exports, *RESPONSE)
+        assert files_with(run_with_exports, *OF_THE_RESPONSE) == []
 
-    def test_a_file_that_cannot_be_read_as_what_it_seems_is_no_crash_and_named(self, letters: Path, run: Command):
+    def test_a_malformed_file_is_named_without_a_crash(self, letters: Path, run: Command):
         (letters / "broken.gz").write_bytes(b"\x1f\x8bbroken")
         (letters / "broken.zip").write_bytes(b"PK\x05\x06" + bytes(18))
         (letters / "link").symlink_to("nowhere")
@@ -352,18 +352,18 @@ class TestExports:
 
 
 @pytest.mark.parametrize("name", [".", "./", "../run", "../link"])
-def test_the_run_s_own_files_stay_however_it_is_named(
+def test_the_files_of_the_run_stay_under_any_path(
     letters: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
 ):
     Path("link").symlink_to("run")
     monkeypatch.chdir(letters)
-    assert erased(run, Path(name), *RESPONSE)["exports"] == []
+    assert erase(run, Path(name), *RESPONSE)["exports"] == []
     assert run("verify", name).code == 0
 
 
 class TestRefused:
     @pytest.mark.parametrize(
-        ("arguments", "said"),
+        ("arguments", "message"),
         [
             ((), "expected one of --response ID and --task ID"),
             ((*RESPONSE, *TASK), "expected one of --response ID and --task ID"),
@@ -375,13 +375,13 @@ class TestRefused:
             (("--task", "%"), "there is no task '%'; name the id of a task of this run"),
         ],
     )
-    def test_what_is_not_there_names_the_nearest(
-        self, letters: Path, run: Command, arguments: tuple[str, ...], said: str
+    def test_an_unknown_id_is_refused_with_the_nearest(
+        self, letters: Path, run: Command, arguments: tuple[str, ...], message: str
     ):
         before = contents(letters)
         ended = run("erase", letters, *arguments)
         assert (ended.code, ended.out) == (2, "")
-        assert said in ended.err
+        assert message in ended.err
         assert contents(letters) == before
 
     def test_a_rescored_run_has_no_texts_and_names_the_run_that_has(self, letters: Path, run: Command):
@@ -398,10 +398,10 @@ class TestRefused:
         assert called("erase", letters, *RESPONSE).code in (0, 5)
         assert called("verify", letters).code == 5
 
-    def test_one_who_reads_an_old_run_holds_it_up_and_nothing_is_erased(
+    def test_an_erasure_is_refused_while_a_reader_keeps_the_run_open(
         self, letters: Path, run: Command, monkeypatch: pytest.MonkeyPatch
     ):
-        impatient(monkeypatch)
+        disable_lock_timeout(monkeypatch)
         before = contents(letters)
         with closing(sqlite3.connect(letters / "run.sqlite", isolation_level=None)) as reader:
             reader.execute("BEGIN")
@@ -411,10 +411,10 @@ class TestRefused:
         assert "another program reads the run just now" in ended.err
         assert contents(letters) == before
 
-    def test_one_who_reads_a_killed_run_does_not_make_it_say_that_a_text_is_gone_which_is_there(
+    def test_an_erasure_never_succeeds_while_a_reader_of_a_killed_run_keeps_the_text(
         self, letters: Path, run: Command, monkeypatch: pytest.MonkeyPatch
     ):
-        impatient(monkeypatch)
+        disable_lock_timeout(monkeypatch)
         with closing(sqlite3.connect(letters / "run.sqlite", isolation_level=None)) as reader:
             reader.execute("PRAGMA journal_mode = WAL")
             reader.execute("BEGIN")
@@ -424,7 +424,7 @@ class TestRefused:
         assert ended.code != 0 or left == []
 
 
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for no lock."""
+def disable_lock_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let SQLite give up on a lock at once."""
     connect = sqlite3.connect
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.05}))

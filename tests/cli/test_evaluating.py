@@ -1,5 +1,5 @@
-"""The judge that gave the rewards in training does not evaluate what was trained on them, unless it is asked to; and
-every trace says so (GEAR, D.6)."""
+"""The judge of the training rewards does not evaluate the trained model unless the config allows it, and every trace
+records that (GEAR, D.6)."""
 
 import json
 from collections.abc import Iterator
@@ -36,26 +36,26 @@ def score(run: Command, project: Path, out: str, *options: object) -> Ended:
     return run("score", project / "tasks.jsonl", "--out", project / out, *options)
 
 
-def test_rewards_are_there_to_train_on_unless_something_else_is_said(run: Command, project: Path) -> None:
+def test_the_purpose_is_training_by_default(run: Command, project: Path) -> None:
     assert score(run, project, "train").code == 0
     (trace,) = traces(run, project / "train")
     assert "purpose" not in trace
     assert "kind: reward" in (project / "train" / "config.yaml").read_text()
 
 
-def test_the_judge_of_a_run_may_not_evaluate_what_was_trained_on_its_rewards(
+def test_a_judge_cannot_evaluate_a_model_that_was_trained_on_its_rewards(
     run: Command, project: Path, server: Server
 ) -> None:
     score(run, project, "train")
-    asked = server.count
+    count_before = server.count
     ended = score(run, project, "eval", "--rewards-from", project / "train")
     assert ended.code == 2
     assert "'tiny' (or who answers for it) would evaluate what was trained on its own rewards; name" in ended.err
     assert not (project / "eval").exists()
-    assert server.count == asked, "nothing is asked"
+    assert server.count == count_before, "nothing is asked"
 
 
-def test_another_judge_may_and_the_trace_says_who_it_was_and_whose_rewards_were_trained_on(
+def test_another_judge_can_evaluate_and_the_trace_names_both_judges(
     run: Command, project: Path, server: Server
 ) -> None:
     score(run, project, "train")
@@ -71,7 +71,7 @@ def test_another_judge_may_and_the_trace_says_who_it_was_and_whose_rewards_were_
     assert "Purpose: evaluation of what was trained on rewards of tiny, tiny-1, by large." in shown.out
 
 
-def test_a_judge_that_goes_by_another_name_is_known_by_that_under_which_it_answers(run: Command, project: Path) -> None:
+def test_a_judge_behind_an_alias_is_recognized_by_the_model_that_answers(run: Command, project: Path) -> None:
     with serving(lambda body, number: judged(body, served="tiny-1")) as alias:
         other = f"openai-compatible:{alias.url}#large"
         score(run, project, "train")
@@ -87,7 +87,7 @@ def test_a_judge_that_goes_by_another_name_is_known_by_that_under_which_it_answe
     assert (trace["purpose"]["judge"], trace["purpose"]["same_judge"]) == ("large", True)
 
 
-def test_asked_for_the_same_judge_evaluates_and_the_trace_says_that_too(
+def test_the_same_judge_evaluates_if_the_config_allows_it_and_the_trace_records_that(
     run: Command, project: Path, server: Server
 ) -> None:
     score(run, project, "train")
@@ -99,7 +99,7 @@ def test_asked_for_the_same_judge_evaluates_and_the_trace_says_that_too(
     assert "which is one of them (allowed by the config)" in run("show", project / "eval", "--response", "letter/0").out
 
 
-def test_the_config_can_name_the_judges_of_training_by_model(run: Command, project: Path, server: Server) -> None:
+def test_the_config_can_name_the_training_judges_by_model(run: Command, project: Path, server: Server) -> None:
     write(project, server, purpose={"kind": "evaluation", "reward_judges": ["some/Tiny"]})
     ended = score(run, project, "eval")
     assert ended.code == 2
@@ -110,7 +110,7 @@ def test_the_config_can_name_the_judges_of_training_by_model(run: Command, proje
     assert "an evaluation lacks `reward_judges`" in ended.err
 
 
-def test_a_run_that_was_re_scored_keeps_its_judges_and_its_purpose(run: Command, project: Path, server: Server) -> None:
+def test_a_rescored_run_keeps_its_judges_and_its_purpose(run: Command, project: Path, server: Server) -> None:
     score(run, project, "train")
     assert run("rescore", project / "train", "--out", project / "again", "--set", "scale=2").code == 0
     assert score(run, project, "eval", "--rewards-from", project / "again").code == 2

@@ -1,4 +1,4 @@
-"""`jurygraph init --template evaluator`: a package of evaluators that runs as it is, and once it is installed."""
+"""`jurygraph init --template evaluator`: a package of evaluators that runs from its folder and when installed."""
 
 import json
 import os
@@ -36,7 +36,7 @@ SCORES = {"parcel/kind": 1.5, "parcel/stiff": 0.0, "parcel/silent": 0.0, "refund
 
 
 @pytest.fixture(autouse=True)
-def _nothing_stays() -> Iterator[None]:
+def _restore_modules() -> Iterator[None]:
     registered = dict(REGISTERED)
     yield
     for name in [name for name in sys.modules if name.partition(".")[0] == "letters"]:
@@ -56,7 +56,7 @@ def rewards(run: Command, folder: Path) -> dict[str, float]:
     return {trace["response_id"]: trace["reward"]["value"] for trace in traces(run, folder)}
 
 
-def test_the_files_are_those_that_the_readme_names(folder: Path) -> None:
+def test_the_readme_names_every_file(folder: Path) -> None:
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == FILES
     readme = (folder / "README.md").read_text(encoding="utf-8")
     named = re.findall(r"^\| `([\w./]+)` \|", readme, flags=re.MULTILINE)
@@ -64,7 +64,7 @@ def test_the_files_are_those_that_the_readme_names(folder: Path) -> None:
     assert read_config(folder / "jury.yaml").model == "none"
 
 
-def test_the_package_is_called_after_the_folder_everywhere(tmp_path: Path, run: Command) -> None:
+def test_the_package_is_named_after_the_folder_everywhere(tmp_path: Path, run: Command) -> None:
     folder = tmp_path / "My-Tone"
     assert run("init", folder, "--template", "evaluator").code == 0
     texts = {str(path.relative_to(folder)): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
@@ -75,21 +75,21 @@ def test_the_package_is_called_after_the_folder_everywhere(tmp_path: Path, run: 
 
 
 @pytest.mark.parametrize("name", ["email", "NumPy", "jurygraph", "tests"])
-def test_a_package_takes_no_other_modules_name(name: str, tmp_path: Path, run: Command) -> None:
+def test_a_package_with_the_name_of_an_existing_module_is_refused(name: str, tmp_path: Path, run: Command) -> None:
     ended = run("init", tmp_path / name, "--template", "evaluator")
     assert (ended.code, list(tmp_path.iterdir())) == (2, [])
     assert f"a module named {name.lower()!r} exists already" in ended.err
 
 
 @pytest.mark.parametrize("name", ["2nd", "my.letters", "my letters", "class", "größe", "-", "letters-"])
-def test_a_folder_whose_name_no_package_can_have_is_refused(name: str, tmp_path: Path, run: Command) -> None:
+def test_a_folder_name_that_is_not_a_package_name_is_refused(name: str, tmp_path: Path, run: Command) -> None:
     ended = run("init", "--template", "evaluator", "--", tmp_path / name)
     assert (ended.code, list(tmp_path.iterdir())) == (2, [])
     assert "" in ended.err
     assert "such as my-letters" in ended.err
 
 
-def test_the_folder_that_one_is_in_has_a_name_too(
+def test_the_current_folder_names_the_package_too(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tones").mkdir()
@@ -98,40 +98,42 @@ def test_the_folder_that_one_is_in_has_a_name_too(
     assert (tmp_path / "tones" / "tones" / "__init__.py").is_file()
 
 
-def test_it_runs_as_it_is_and_warmth_is_left_open(folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_runs_without_a_model_and_warmth_is_not_judged(
+    folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(folder)
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert ended.code == 0, ended.err
     assert "11 judged + 4 abstained + 0 failed" in ended.out
     assert rewards(run, folder / "run") == pytest.approx(SCORES)
-    told = run("explain", "run", "--response", "parcel/stiff").out
-    assert "1 of 1 sentences have more than 15 words" in told
-    assert "stiff words: pursuant to" in told
+    explanation = run("explain", "run", "--response", "parcel/stiff").out
+    assert "1 of 1 sentences have more than 15 words" in explanation
+    assert "stiff words: pursuant to" in explanation
 
 
-def warm(body: dict[str, Any], number: int) -> Answer:
-    """A model that finds warm what is sorry, or a pity."""
+def judge_warmth(body: dict[str, Any], number: int) -> Answer:
+    """Judge a response as warm if it says sorry or a pity."""
     assert "customer of this house" in body["messages"][1]["content"]
     quotes = re.findall(r"I am sorry[^.]*\.|What a pity[^.]*\.", response_in(body))
     reply = {"reason": "so it is", "quotes": quotes, "met": bool(quotes), "probability": 0.8 if quotes else 0.1}
     return said(json.dumps({"item_1": reply}))
 
 
-def test_with_a_model_warmth_is_judged_and_rests_on_a_quotation(folder: Path, run: Command) -> None:
-    with serving(warm) as server:
+def test_a_model_judges_warmth_with_a_quotation(folder: Path, run: Command) -> None:
+    with serving(judge_warmth) as server:
         model = f"openai-compatible:{server.url}#tiny"
         ended = run("score", folder / "tasks.jsonl", "--out", folder / "judged", "--model", model)
         assert (ended.code, server.count) == (0, 4), ended.err
-    judged = {trace["response_id"]: trace for trace in traces(run, folder / "judged")}
+    traces_by_id = {trace["response_id"]: trace for trace in traces(run, folder / "judged")}
     assert rewards(run, folder / "judged")["parcel/kind"] == pytest.approx(1.5 + 0.5 * 0.8)
-    (verdict,) = (one for one in judged["refund/kind"]["verdicts"] if one["evaluator"] == "warm")
+    (verdict,) = (one for one in traces_by_id["refund/kind"]["verdicts"] if one["evaluator"] == "warm")
     assert [(one["quote"], one["verified"]) for one in verdict["evidence"]] == [
         ("What a pity that the book came torn.", True)
     ]
     assert "prompt 1 in items" in verdict["version"]
 
 
-def test_its_entry_points_lead_to_what_its_config_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_entry_points_are_the_evaluators_of_its_config(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(folder)
     groups = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
     points = {
@@ -149,8 +151,8 @@ def test_its_own_tests_pass(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_installed_it_is_found_by_its_entry_points_from_any_folder(folder: Path, tmp_path: Path) -> None:
-    """In an environment of its own that sees this one's packages; the config lies where no module lies beside it."""
+def test_the_installed_package_is_found_by_its_entry_points_from_any_folder(folder: Path, tmp_path: Path) -> None:
+    """The package is installed into its own environment; no module is in the folder of the config."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
     python = tmp_path / "env" / "bin" / "python"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -178,7 +180,7 @@ def test_installed_it_is_found_by_its_entry_points_from_any_folder(folder: Path,
     assert "11 judged + 4 abstained + 0 failed" in scored.stdout
 
 
-def test_nothing_of_it_is_made_where_a_file_stands_in_the_way(tmp_path: Path, run: Command) -> None:
+def test_nothing_is_created_if_a_file_exists_already(tmp_path: Path, run: Command) -> None:
     (tmp_path / "tests").write_text("mine")
     ended = run("init", tmp_path, "--template", "evaluator")
     assert ended.code == 2

@@ -1,4 +1,4 @@
-"""`jurygraph export` to Parquet, and to a bundle that proves itself with Python alone."""
+"""`jurygraph export` to Parquet, and to a bundle that verifies itself with Python alone."""
 
 import csv
 import io
@@ -30,14 +30,14 @@ from tests.cli.conftest import (
 FORMS = [("jsonl", "x.jsonl"), ("csv", "x.csv"), ("parquet", "x.parquet"), ("audit-bundle", "x.zip")]
 
 
-def as_csv_has_it(value: Any) -> str:
+def format_as_csv(value: Any) -> str:
     return "" if value is None else str(value)
 
 
 class TestParquet:
     @pytest.fixture
-    def mixed(self, project: Path, run: Command) -> Path:
-        """A run with rewards that failed, components that are missing, no agents, and ids beyond ASCII."""
+    def mixed_run(self, project: Path, run: Command) -> Path:
+        """A run with failed rewards, missing components, no agents, and ids beyond ASCII."""
         responses = [{"id": "=1+1", "text": "please"}, {"id": "ü\n,", "agent": "@bob", "text": "crash"}]
         tasks = [
             {"id": f"-t{i}", "query": "?", "responses": [{**r, "id": f"{r['id']}{i}"} for r in responses]} for i in "ab"
@@ -46,22 +46,20 @@ class TestParquet:
         run("score", project / "tasks.jsonl", "--out", project / "run")
         return project / "run"
 
-    def test_it_holds_what_csv_holds(self, mixed: Path, run: Command, tmp_path: Path):
-        assert run("export", mixed, "--to", "parquet", "-o", tmp_path / "x.parquet").code == 0
+    def test_parquet_has_the_content_of_csv(self, mixed_run: Path, run: Command, tmp_path: Path):
+        assert run("export", mixed_run, "--to", "parquet", "-o", tmp_path / "x.parquet").code == 0
         table = pq.read_table(tmp_path / "x.parquet")
-        rows = list(csv.reader(io.StringIO(run("export", mixed, "--to", "csv").out)))
+        rows = list(csv.reader(io.StringIO(run("export", mixed_run, "--to", "csv").out)))
         assert table.column_names == rows[0]
-        given = [[as_csv_has_it(value) for value in row.values()] for row in table.to_pylist()]
+        given = [[format_as_csv(value) for value in row.values()] for row in table.to_pylist()]
         spared = [[cell.removeprefix("'") if i < 3 else cell for i, cell in enumerate(row)] for row in rows[1:]]
         assert given == spared
         assert {row[4] for row in given} == {"ok", "failed"}
 
-    def test_numbers_are_numbers_to_the_last_bit_and_what_is_missing_is_null(
-        self, mixed: Path, run: Command, tmp_path: Path
-    ):
-        run("export", mixed, "--to", "parquet", "-o", tmp_path / "x.parquet")
+    def test_parquet_numbers_are_exact_and_missing_ones_are_null(self, mixed_run: Path, run: Command, tmp_path: Path):
+        run("export", mixed_run, "--to", "parquet", "-o", tmp_path / "x.parquet")
         rows = pq.read_table(tmp_path / "x.parquet").to_pylist()
-        rewards = [trace["reward"] for trace in traces(run, mixed)]
+        rewards = [trace["reward"] for trace in traces(run, mixed_run)]
         assert [(row["value"], row["coverage"], row["judged"]) for row in rows] == [
             (reward["value"], reward["coverage"], reward["counts"]["judged"]) for reward in rewards
         ]
@@ -83,7 +81,7 @@ class TestParquet:
 
 class TestWhereItGoes:
     @pytest.mark.parametrize(("form", "name"), FORMS)
-    def test_it_prints_nothing_and_says_where_it_is(
+    def test_export_to_a_file_prints_its_name_only(
         self, scored: Path, run: Command, tmp_path: Path, form: str, name: str
     ):
         ended = run("export", scored, "--to", form, "-o", tmp_path / name)
@@ -91,13 +89,13 @@ class TestWhereItGoes:
         assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [name]
 
     @pytest.mark.parametrize(("form", "name"), FORMS[2:])
-    def test_what_is_no_text_needs_a_file(self, scored: Path, run: Command, form: str, name: str):
+    def test_binary_formats_need_a_file(self, scored: Path, run: Command, form: str, name: str):
         ended = run("export", scored, "--to", form)
         assert (ended.code, ended.out) == (2, "")
         assert f"--to {form}: needs an output file; name one with -o" in ended.err
 
     @pytest.mark.parametrize(("form", "name"), FORMS)
-    def test_a_file_that_is_there_is_replaced_whole(
+    def test_an_existing_file_is_replaced_completely(
         self, scored: Path, run: Command, tmp_path: Path, form: str, name: str
     ):
         (tmp_path / name).write_bytes(b"ancient" * 100_000)
@@ -108,7 +106,7 @@ class TestWhereItGoes:
         assert b"ancient" not in first
 
     @pytest.mark.parametrize(("form", "name"), FORMS)
-    def test_one_that_fails_leaves_the_old_file_and_no_other(
+    def test_a_failed_export_leaves_the_old_file_and_no_draft(
         self, scored: Path, run: Command, tmp_path: Path, form: str, name: str
     ):
         (tmp_path / name).write_text("old")
@@ -119,7 +117,7 @@ class TestWhereItGoes:
 
     @pytest.mark.parametrize(("form", "name"), FORMS)
     @pytest.mark.parametrize("there", ["none/x", "folder", "folder/", ""])
-    def test_where_no_file_can_be_is_refused(
+    def test_an_impossible_path_is_refused(
         self,
         scored: Path,
         run: Command,
@@ -138,9 +136,7 @@ class TestWhereItGoes:
         assert sorted(tmp_path.rglob("*")) == before
 
     @pytest.mark.parametrize(("form", "name"), FORMS[2:])
-    def test_a_pipe_is_refused_by_forms_that_need_a_file(
-        self, scored: Path, run: Command, tmp_path: Path, form: str, name: str
-    ):
+    def test_binary_formats_refuse_a_pipe(self, scored: Path, run: Command, tmp_path: Path, form: str, name: str):
         os.mkfifo(tmp_path / name)
         ended = run("export", scored, "--to", form, "-o", tmp_path / name)
         assert (ended.code, ended.out) == (2, "")
@@ -148,7 +144,9 @@ class TestWhereItGoes:
         assert (tmp_path / name).is_fifo()
 
     @pytest.mark.parametrize(("form", "name"), FORMS)
-    def test_it_may_lie_beside_the_run_s_own_files(self, scored: Path, run: Command, form: str, name: str):
+    def test_an_export_can_be_written_into_the_folder_of_the_run(
+        self, scored: Path, run: Command, form: str, name: str
+    ):
         before = contents(scored)
         assert run("export", scored, "--to", form, "-o", scored / name).code == 0
         after = contents(scored)
@@ -156,15 +154,15 @@ class TestWhereItGoes:
         assert after == before
         assert run("verify", scored).code == 0
 
-    def test_an_unknown_form_names_those_there_are(self, scored: Path, run: Command):
+    def test_an_unknown_format_is_refused_with_the_known_ones(self, scored: Path, run: Command):
         ended = run("export", scored, "--to", "xml")
         assert (ended.code, ended.out) == (2, "")
         for form, _ in FORMS:
             assert form in ended.err
 
 
-def proved(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Python alone, without site packages, environment or the folder that one stands in."""
+def run_isolated_python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run Python without site packages, environment variables and the current folder."""
     command = [sys.executable, "-I", *map(str, arguments)]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
@@ -176,14 +174,16 @@ class TestBundle:
         folder.mkdir()
         return folder
 
-    def unpacked(self, run: Command, folder: Path | str, into: Path) -> Path:
+    def unpack_bundle(self, run: Command, folder: Path | str, into: Path) -> Path:
         assert run("export", folder, "--to", "audit-bundle", "-o", into / "x.zip").code == 0
         with zipfile.ZipFile(into / "x.zip") as archive:
             archive.extractall(into / "unpacked")
         return into / "unpacked"
 
-    def test_it_proves_itself_from_any_folder(self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path):
-        folder = self.unpacked(run, letters, tmp_path)
+    def test_a_bundle_verifies_itself_from_any_folder(
+        self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path
+    ):
+        folder = self.unpack_bundle(run, letters, tmp_path)
         head = json.loads(run("verify", letters, "--json").out)["head"]
         for arguments, cwd in (
             ((folder / "verify.py",), elsewhere),
@@ -191,44 +191,44 @@ class TestBundle:
             ((folder / "verify.py", tmp_path / "x.zip"), elsewhere),
             ((folder / "verify.py", "--expect-head", head), elsewhere),
         ):
-            ended = proved(*arguments, cwd=cwd)
+            ended = run_isolated_python(*arguments, cwd=cwd)
             assert (ended.returncode, ended.stderr) == (0, ""), ended
             assert head in ended.stdout
         assert list(elsewhere.iterdir()) == []
 
-    def test_it_holds_every_trace_text_and_setting(self, letters: Path, run: Command, tmp_path: Path):
-        folder = self.unpacked(run, letters, tmp_path)
+    def test_a_bundle_has_every_trace_text_and_setting(self, letters: Path, run: Command, tmp_path: Path):
+        folder = self.unpack_bundle(run, letters, tmp_path)
         assert (folder / "traces.jsonl").read_text() == run("show", letters, "--json").out
         assert (folder / "config.yaml").read_bytes() == (letters / "config.yaml").read_bytes()
         assert SECRET in (folder / "texts.jsonl").read_text()
         assert "python3 verify.py" in (folder / "README.txt").read_text()
 
-    def test_a_byte_changed_in_any_file_is_found(self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path):
-        folder = self.unpacked(run, letters, tmp_path)
+    def test_a_changed_byte_in_any_file_is_detected(self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path):
+        folder = self.unpack_bundle(run, letters, tmp_path)
         for path in (folder / name for name in ("records.jsonl", "texts.jsonl", "traces.jsonl", "config.yaml")):
             kept = path.read_bytes()
             for place in (0, len(kept) // 3, len(kept) // 2, len(kept) - 2):
                 path.write_bytes(kept[:place] + bytes([kept[place] ^ 1]) + kept[place + 1 :])
-                ended = proved(folder / "verify.py", cwd=elsewhere)
+                ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
                 assert ended.returncode == 5, (path.name, place, ended)
                 assert path.name in ended.stdout + ended.stderr
                 assert "Traceback" not in ended.stderr
             path.write_bytes(kept)
-        assert proved(folder / "verify.py", cwd=elsewhere).returncode == 0
+        assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
 
     @pytest.mark.parametrize("name", ["records.jsonl", "texts.jsonl", "traces.jsonl", "config.yaml"])
     @pytest.mark.parametrize("how", ["lost", "empty", "without its last line", "with its last line twice"])
-    def test_what_is_missing_or_too_much_is_found(
+    def test_missing_and_additional_files_are_detected(
         self, scored: Path, run: Command, tmp_path: Path, elsewhere: Path, name: str, how: str
     ):
-        folder = self.unpacked(run, scored, tmp_path)
+        folder = self.unpack_bundle(run, scored, tmp_path)
         lines = (folder / name).read_bytes().splitlines(keepends=True)
         if how == "lost":
             (folder / name).unlink()
         else:
             kept = {"empty": [], "without its last line": lines[:-1], "with its last line twice": [*lines, lines[-1]]}
             (folder / name).write_bytes(b"".join(kept[how]))
-        ended = proved(folder / "verify.py", cwd=elsewhere)
+        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
         if (name, how) == ("records.jsonl", "without its last line"):
             assert ended.returncode == 0, "a run that was not closed is whole in itself"
             return
@@ -236,88 +236,88 @@ class TestBundle:
         assert "Traceback" not in ended.stderr
 
     @pytest.mark.parametrize("what", [("--response", "letter/a"), ("--task", "letter")])
-    def test_what_was_erased_is_not_in_it_and_it_still_proves_itself(
+    def test_a_bundle_has_no_erased_text_and_still_verifies(
         self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path, what: tuple[str, str]
     ):
         run("erase", letters, *what)
-        folder = self.unpacked(run, letters, tmp_path)
+        folder = self.unpack_bundle(run, letters, tmp_path)
         gone = [SECRET, "0171 555 0100", "by Mrs Hollis"] if what[0] == "--response" else ["0171 555 0100", "landlord"]
-        held = b"".join(contents(folder).values()).decode()
-        assert [text for text in gone if text in held] == []
-        ended = proved(folder / "verify.py", cwd=elsewhere)
+        content = b"".join(contents(folder).values()).decode()
+        assert [text for text in gone if text in content] == []
+        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
         assert ended.returncode == 0, ended
 
-    def test_a_rescored_run_brings_the_verdicts_with_it(
+    def test_the_bundle_of_a_rescored_run_includes_the_verdicts(
         self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path
     ):
         run("rescore", letters, "--out", "again", "--set", "scale=3")
-        folder = self.unpacked(run, "again", tmp_path)
-        assert proved(folder / "verify.py", cwd=elsewhere).returncode == 0
+        folder = self.unpack_bundle(run, "again", tmp_path)
+        assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
         for name in ("records.jsonl", "texts.jsonl"):
             path = folder / "base" / name
             kept = path.read_bytes()
             path.write_bytes(kept.replace(b"letter", b"better", 1))
-            assert proved(folder / "verify.py", cwd=elsewhere).returncode == 5
+            assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 5
             path.write_bytes(kept)
 
-    def test_a_rescored_run_proves_itself_after_an_erasure_too(
+    def test_the_bundle_of_a_rescored_run_verifies_after_an_erasure(
         self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path
     ):
         run("rescore", letters, "--out", "again", "--set", "scale=3")
         run("erase", letters, "--response", "letter/a")
-        folder = self.unpacked(run, "again", tmp_path)
-        ended = proved(folder / "verify.py", cwd=elsewhere)
+        folder = self.unpack_bundle(run, "again", tmp_path)
+        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
         assert ended.returncode == 0, ended
         assert SECRET not in b"".join(contents(folder).values()).decode()
 
-    def test_a_seal_is_checked_too(self, scored: Path, run: Command, tmp_path: Path, elsewhere: Path):
+    def test_the_bundle_checks_the_seal(self, scored: Path, run: Command, tmp_path: Path, elsewhere: Path):
         key = Ed25519PrivateKey.generate()
         (tmp_path / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
         run("seal", scored, "--key", tmp_path / "key.pem")
-        folder = self.unpacked(run, scored, tmp_path)
+        folder = self.unpack_bundle(run, scored, tmp_path)
         public = key.public_key().public_bytes_raw().hex()
         other = Ed25519PrivateKey.generate().public_key().public_bytes_raw().hex()
-        assert proved(folder / "verify.py", "--signer", public, cwd=elsewhere).returncode == 0
-        assert proved(folder / "verify.py", "--signer", other, cwd=elsewhere).returncode == 5
+        assert run_isolated_python(folder / "verify.py", "--signer", public, cwd=elsewhere).returncode == 0
+        assert run_isolated_python(folder / "verify.py", "--signer", other, cwd=elsewhere).returncode == 5
         sealed = (folder / "seal.json").read_text()
         (folder / "seal.json").write_text(sealed.replace("12", "11"))
-        assert proved(folder / "verify.py", cwd=elsewhere).returncode == 5
+        assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 5
         (folder / "seal.json").unlink()
-        assert proved(folder / "verify.py", "--signer", public, cwd=elsewhere).returncode == 5
+        assert run_isolated_python(folder / "verify.py", "--signer", public, cwd=elsewhere).returncode == 5
 
     def test_another_head_is_refused(self, scored: Path, run: Command, tmp_path: Path, elsewhere: Path):
-        folder = self.unpacked(run, scored, tmp_path)
-        assert proved(folder / "verify.py", "--expect-head", "0" * 64, cwd=elsewhere).returncode == 5
+        folder = self.unpack_bundle(run, scored, tmp_path)
+        assert run_isolated_python(folder / "verify.py", "--expect-head", "0" * 64, cwd=elsewhere).returncode == 5
 
     def test_the_same_run_gives_the_same_bundle(self, scored: Path, run: Command, tmp_path: Path):
         for name in ("a.zip", "b.zip"):
             run("export", scored, "--to", "audit-bundle", "-o", tmp_path / name)
         assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
 
-    def test_a_run_that_was_stopped_is_bundled_as_far_as_it_came(
+    def test_a_stopped_run_is_bundled_up_to_its_last_record(
         self, project: Path, run: Command, tmp_path: Path, elsewhere: Path
     ):
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
-        folder = self.unpacked(run, project / "run", tmp_path)
+        folder = self.unpack_bundle(run, project / "run", tmp_path)
         assert len((folder / "traces.jsonl").read_text().splitlines()) == 2
-        assert proved(folder / "verify.py", cwd=elsewhere).returncode == 0
+        assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
 
-    def test_a_changed_run_is_not_bundled(self, scored: Path, run: Command, tmp_path: Path):
+    def test_a_changed_run_cannot_be_bundled(self, scored: Path, run: Command, tmp_path: Path):
         change(scored, "UPDATE records SET at = at + 1 WHERE key = 'door/a'")
         ended = run("export", scored, "--to", "audit-bundle", "-o", tmp_path / "x.zip")
         assert (ended.code, ended.out) == (5, "")
         assert not (tmp_path / "x.zip").exists()
 
-    def test_hostile_ids_do_no_harm(self, tmp_path: Path, run: Command, elsewhere: Path):
+    def test_hostile_ids_are_harmless_in_a_bundle(self, tmp_path: Path, run: Command, elsewhere: Path):
         hostile = "../../x\x1b[2J\n\u202e\"'"
         tasks = [{**LETTERS[0], "id": hostile, "responses": [{"id": f"{hostile}a", "text": hostile}]}]
         project = write_project(tmp_path / "p", tasks, LETTERS_CONFIG, WATCHED)
         run("score", project / "tasks.jsonl", "--out", project / "run")
-        folder = self.unpacked(run, project / "run", tmp_path)
-        ended = proved(folder / "verify.py", cwd=elsewhere)
+        folder = self.unpack_bundle(run, project / "run", tmp_path)
+        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
         assert ended.returncode == 0
         records = folder / "records.jsonl"
         records.write_bytes(records.read_bytes().replace(b'\\"reward\\"', b'\\"rewerd\\"'))
-        ended = proved(folder / "verify.py", cwd=elsewhere)
+        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
         assert ended.returncode == 5
         assert not set("\x1b\u202e") & set(ended.stdout + ended.stderr)

@@ -1,4 +1,4 @@
-"""What a command does to the files around it: nothing through links in a run's folder, nothing that others can read."""
+"""Files of a command: links in the folder of a run are not followed, and other users can read nothing."""
 
 import json
 import os
@@ -25,9 +25,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["run.lock", "run.sqlite", "run.sqlite-wal", "config.yaml"])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_in_the_folder_of_a_run_is_named_and_not_followed(
-    project: Path, run: Command, name: str, there: bool
-) -> None:
+def test_a_link_in_the_folder_of_a_run_is_refused(project: Path, run: Command, name: str, there: bool) -> None:
     mine = project / "mine"
     if there:
         mine.write_text("my thesis")
@@ -40,7 +38,7 @@ def test_a_link_in_the_folder_of_a_run_is_named_and_not_followed(
     assert not there or mine.read_text() == "my thesis"
 
 
-def test_a_config_of_somebody_else_is_not_written_over(project: Path, run: Command) -> None:
+def test_a_foreign_config_is_not_overwritten(project: Path, run: Command) -> None:
     (project / "run").mkdir()
     (project / "run" / "config.yaml").write_text("mine: true\n")
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 2
@@ -48,7 +46,7 @@ def test_a_config_of_somebody_else_is_not_written_over(project: Path, run: Comma
 
 
 @pytest.mark.parametrize("umask", ["000", "022"])
-def test_a_run_a_recording_and_the_cache_are_for_their_owner_alone(project: Path, umask: str) -> None:
+def test_runs_recordings_and_the_cache_are_readable_by_their_owner_only(project: Path, umask: str) -> None:
     (project / "jury.yaml").write_text(RECORDED)
     command = f'umask {umask}; exec "$0" "$@"'
     words = ["sh", "-c", command, JURYGRAPH, "score", "tasks.jsonl", "--out", "new/run"]
@@ -65,14 +63,14 @@ def test_a_run_a_recording_and_the_cache_are_for_their_owner_alone(project: Path
     assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
 
 
-def test_a_file_that_is_no_recording_is_not_cut_off(project: Path, run: Command) -> None:
+def test_a_file_that_is_not_a_recording_is_not_truncated(project: Path, run: Command) -> None:
     (project / "jury.yaml").write_text(RECORDED.replace("calls.jsonl", str(project / "notes.txt")))
     (project / "notes.txt").write_text("one line of mine")
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 2
     assert (project / "notes.txt").read_text() == "one line of mine"
 
 
-def test_an_export_follows_the_link_that_it_is_given_and_has_the_usual_mode(project: Path, run: Command) -> None:
+def test_an_export_follows_a_link_and_has_the_usual_mode(project: Path, run: Command) -> None:
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     (project / "there").mkdir()
     (project / "rewards.jsonl").symlink_to("there/rewards.jsonl")
@@ -83,7 +81,7 @@ def test_an_export_follows_the_link_that_it_is_given_and_has_the_usual_mode(proj
     assert stat.S_IMODE((project / "there" / "rewards.jsonl").stat().st_mode) == 0o666 & ~umask
 
 
-def test_a_draft_that_a_killed_command_left_in_a_run_is_removed_by_the_next(project: Path, run: Command) -> None:
+def test_the_draft_of_a_killed_command_is_removed_by_the_next_command(project: Path, run: Command) -> None:
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     left = project / "run" / ".jurygraph-0123456789abcdef.draft"
     left.write_text("a text of somebody")

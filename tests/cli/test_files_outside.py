@@ -1,4 +1,4 @@
-"""Tasks name table files below their own folder, unless somebody allows others."""
+"""Table files of tasks must be below the folder of the tasks, unless an option allows others."""
 
 import json
 import shutil
@@ -26,7 +26,7 @@ def task(file: str) -> dict[str, object]:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which one stands, with a table in it and one outside of it."""
+    """The current folder, with a table in it and another outside."""
     project = tmp_path / "project"
     (project / "tables").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
@@ -50,7 +50,7 @@ OUTSIDE = ["../outside/places.csv", "tables/../../outside/places.csv", "link.csv
 
 @pytest.mark.parametrize("file", OUTSIDE)
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_a_file_outside_the_folder_of_tasks_is_refused_with_line_and_field(
+def test_a_table_file_outside_the_folder_of_the_tasks_is_refused_with_line_and_field(
     project: Path, run: Command, file: str, dry: tuple[str, ...]
 ) -> None:
     ended = score(run, file, *dry)
@@ -63,7 +63,7 @@ def test_a_file_outside_the_folder_of_tasks_is_refused_with_line_and_field(
 
 
 @pytest.mark.parametrize("file", ["places.csv", "tables/places.csv", "./linked/../project/tables/places.csv", "WHOLE"])
-def test_a_file_below_it_is_read(project: Path, run: Command, file: str) -> None:
+def test_a_table_file_below_the_folder_of_the_tasks_is_read(project: Path, run: Command, file: str) -> None:
     if file.startswith("./linked"):
         (project / "linked").unlink()
         (project / "linked").symlink_to(project.parent / "project")
@@ -72,7 +72,7 @@ def test_a_file_below_it_is_read(project: Path, run: Command, file: str) -> None
     assert ended.code == 0, ended.err
 
 
-def test_files_elsewhere_may_be_allowed(project: Path, run: Command) -> None:
+def test_an_option_allows_table_files_elsewhere(project: Path, run: Command) -> None:
     assert score(run, "../outside/places.csv", "--allow-files-outside").code == 0
     refused = run("verify", "run", "--deep")
     assert refused.code == 2
@@ -82,7 +82,7 @@ def test_files_elsewhere_may_be_allowed(project: Path, run: Command) -> None:
 
 
 @pytest.mark.slow
-def test_tasks_from_standard_input_are_of_the_current_folder(project: Path) -> None:
+def test_tasks_from_standard_input_may_use_files_of_the_current_folder(project: Path) -> None:
     for file, code in (("places.csv", 0), ("link.csv", 2)):
         words = [JURYGRAPH, "score", "-", "--config", "jury.yaml", "--out", "run"]
         done = subprocess.run(words, input=json.dumps(task(file)), capture_output=True, text=True, check=False)
@@ -90,7 +90,7 @@ def test_tasks_from_standard_input_are_of_the_current_folder(project: Path) -> N
         shutil.rmtree("run", ignore_errors=True)
 
 
-def test_an_attack_on_tasks_of_ones_own_keeps_to_it_too(project: Path, run: Command) -> None:
+def test_attack_refuses_files_outside_the_folder_of_its_tasks_too(project: Path, run: Command) -> None:
     (project / "tasks.jsonl").write_text(json.dumps(task("link.csv")) + "\n")
     command = ("attack", "--config", "model.yaml", "--tasks", "tasks.jsonl", "--dry-run")
     refused = run(*command)

@@ -1,4 +1,4 @@
-"""A run that is stopped from outside, read from outside, or begun twice: in processes of their own."""
+"""A run that is stopped, read or started twice by other processes."""
 
 import json
 import os
@@ -37,19 +37,19 @@ def slow(tmp_path: Path) -> Path:
     return project
 
 
-def scoring(project: Path, run: str) -> subprocess.Popen[str]:
+def start_scoring(project: Path, run: str) -> subprocess.Popen[str]:
     arguments = [JURYGRAPH, "score", project / "tasks.jsonl", "--out", project / run]
     pipe = subprocess.PIPE
-    return subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, preexec_fn=heeding_ctrl_c)
+    return subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, preexec_fn=restore_ctrl_c)
 
 
-def heeding_ctrl_c() -> None:
-    """A suite that is run in the background was told to ignore it, and hands that on."""
+def restore_ctrl_c() -> None:
+    """Handle Ctrl-C in a child process even if the tests run in the background, where it is ignored."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def groups(folder: Path) -> int:
-    """How many groups of a run are on disk."""
+def count_groups(folder: Path) -> int:
+    """Return the number of groups of a run on disk."""
     address = f"file:{folder / 'run.sqlite'}?mode=ro"
     with suppress(sqlite3.OperationalError), closing(sqlite3.connect(address, uri=True)) as ledger:
         return ledger.execute("SELECT count(*) FROM records WHERE kind = 'group'").fetchone()[0]
@@ -57,12 +57,12 @@ def groups(folder: Path) -> int:
 
 
 @contextmanager
-def started(project: Path) -> Iterator[subprocess.Popen[str]]:
-    """A run of which the first groups are on disk; it is not left behind."""
-    process = scoring(project, "run")
+def start_unfinished_run(project: Path) -> Iterator[subprocess.Popen[str]]:
+    """Start a run and wait until its first groups are on disk; kill the process at the end."""
+    process = start_scoring(project, "run")
     try:
         until = time.monotonic() + 60
-        while not groups(project / "run"):
+        while not count_groups(project / "run"):
             assert time.monotonic() < until
             assert process.poll() is None
             time.sleep(0.01)
@@ -73,9 +73,9 @@ def started(project: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture
-def writing(slow: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that is in the middle of a run, and held there."""
-    with started(slow) as process:
+def stopped_writer(slow: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that is paused in the middle of a run."""
+    with start_unfinished_run(slow) as process:
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
         yield process
@@ -88,8 +88,10 @@ def writing(slow: Path) -> Iterator[subprocess.Popen[str]]:
         pytest.param(signal.SIGKILL, -9, id="killed"),
     ],
 )
-def test_a_stopped_run_resumes_and_ends_like_an_unbroken_one(slow: Path, sign: signal.Signals, code: int):
-    with started(slow) as process:
+def test_a_stopped_run_resumes_with_the_same_result_as_an_uninterrupted_one(
+    slow: Path, sign: signal.Signals, code: int
+):
+    with start_unfinished_run(slow) as process:
         process.send_signal(sign)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (code, "")
@@ -112,8 +114,8 @@ def test_a_stopped_run_resumes_and_ends_like_an_unbroken_one(slow: Path, sign: s
 
 
 @pytest.mark.slow
-def test_what_is_erased_from_a_killed_run_is_gone_from_its_log_too(slow: Path):
-    with started(slow) as process:
+def test_erasing_from_a_killed_run_also_clears_its_log(slow: Path):
+    with start_unfinished_run(slow) as process:
         process.kill()
         process.communicate()
     assert any(b"letter 0, letter 0" in content for content in contents(slow / "run").values())
@@ -123,7 +125,7 @@ def test_what_is_erased_from_a_killed_run_is_gone_from_its_log_too(slow: Path):
     assert called("verify", slow / "run").code == 0
 
 
-def test_a_run_that_was_killed_as_it_was_created_is_begun_anew(project: Path, run: Command):
+def test_a_run_that_was_killed_while_it_was_created_starts_again(project: Path, run: Command):
     (project / "run").mkdir()
     (project / "run" / "run.sqlite").touch()
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
@@ -131,23 +133,23 @@ def test_a_run_that_was_killed_as_it_was_created_is_begun_anew(project: Path, ru
     assert len(traces(run, project / "run")) == 4
 
 
-def holder(process: subprocess.Popen[str]) -> str:
+def lock_message(process: subprocess.Popen[str]) -> str:
     return f"run: is being written by process {process.pid} on {socket.gethostname()} since 2"
 
 
 @pytest.mark.slow
-def test_a_run_that_another_process_writes_is_refused_and_left_alone(
-    slow: Path, run: Command, writing: subprocess.Popen[str]
+def test_score_refuses_a_run_that_another_process_writes(
+    slow: Path, run: Command, stopped_writer: subprocess.Popen[str]
 ):
     before = contents(slow / "run")
     second = called("score", slow / "tasks.jsonl", "--out", slow / "run")
     assert (second.code, second.out) == (2, "")
-    assert holder(writing) in second.err
+    assert lock_message(stopped_writer) in second.err
     assert "wait until it ends, or end it" in second.err
     assert contents(slow / "run") == before
-    writing.send_signal(signal.SIGCONT)
-    out, _ = writing.communicate(timeout=60)
-    assert writing.returncode == 0
+    stopped_writer.send_signal(signal.SIGCONT)
+    out, _ = stopped_writer.communicate(timeout=60)
+    assert stopped_writer.returncode == 0
     assert out == called("score", slow / "tasks.jsonl", "--out", slow / "whole").out
     assert traces(run, slow / "run") == traces(run, slow / "whole")
 
@@ -156,17 +158,19 @@ def test_a_run_that_another_process_writes_is_refused_and_left_alone(
     "arguments", [("close",), ("erase", "--response", "t0/r0"), ("erase", "--task", "t0")], ids=" ".join
 )
 @pytest.mark.slow
-def test_nothing_else_writes_a_run_meanwhile(slow: Path, writing: subprocess.Popen[str], arguments: tuple[str, ...]):
+def test_no_other_command_writes_a_run_that_is_being_scored(
+    slow: Path, stopped_writer: subprocess.Popen[str], arguments: tuple[str, ...]
+):
     before = contents(slow / "run")
     ended = called(arguments[0], slow / "run", *arguments[1:])
     assert (ended.code, ended.out) == (2, "")
-    assert holder(writing) in ended.err
+    assert lock_message(stopped_writer) in ended.err
     assert contents(slow / "run") == before
 
 
-def test_a_run_is_read_while_it_is_held(slow: Path, run: Command, writing: subprocess.Popen[str]):
-    assert writing.returncode is None
-    scored = groups(slow / "run")
+def test_a_locked_run_can_be_read(slow: Path, run: Command, stopped_writer: subprocess.Popen[str]):
+    assert stopped_writer.returncode is None
+    scored = count_groups(slow / "run")
     shown = run("show", slow / "run")
     assert len(shown.out.splitlines()) == 2 + 2 * scored
     assert f"{scored} of 60 tasks are scored" in shown.err
@@ -179,13 +183,13 @@ def test_a_run_is_read_while_it_is_held(slow: Path, run: Command, writing: subpr
     assert "the run is not closed: more records may follow this head" in run("verify", slow / "run").err
 
 
-def test_what_was_re_scored_half_way_stays_as_it_is_when_the_run_goes_on(
-    slow: Path, run: Command, writing: subprocess.Popen[str]
+def test_a_rescored_copy_of_an_unfinished_run_does_not_change_when_the_run_continues(
+    slow: Path, run: Command, stopped_writer: subprocess.Popen[str]
 ):
     assert run("rescore", slow / "run", "--out", slow / "again").code == 0
     before = traces(run, slow / "again")
-    writing.send_signal(signal.SIGCONT)
-    writing.communicate(timeout=60)
+    stopped_writer.send_signal(signal.SIGCONT)
+    stopped_writer.communicate(timeout=60)
     assert traces(run, slow / "again") == before
     assert len(traces(run, slow / "run")) == 120 > len(before)
     assert run("verify", slow / "again").code == 0
@@ -193,9 +197,9 @@ def test_what_was_re_scored_half_way_stays_as_it_is_when_the_run_goes_on(
 
 @pytest.mark.parametrize("arguments", [("show",), ("verify",), ("export", "--to", "jsonl")])
 @pytest.mark.slow
-def test_a_run_is_read_while_it_is_written(slow: Path, run: Command, arguments: tuple[str, ...]):
+def test_a_run_can_be_read_while_it_is_written(slow: Path, run: Command, arguments: tuple[str, ...]):
     read = 0
-    with started(slow) as process:
+    with start_unfinished_run(slow) as process:
         while process.poll() is None:
             ended = run(arguments[0], slow / "run", *arguments[1:])
             assert ended.code == 0, ended.err
@@ -204,46 +208,44 @@ def test_a_run_is_read_while_it_is_written(slow: Path, run: Command, arguments: 
     assert len(traces(run, slow / "run")) == 120
 
 
-def test_a_run_that_grows_while_it_is_verified_is_no_changed_run(
-    project: Path, run: Command, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_run_that_grows_during_verification_passes(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     verify = verification.verify
 
-    def grown(*arguments: Any) -> verification.VerificationResult:
+    def verify_after_growth(*arguments: Any) -> verification.VerificationResult:
         assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 0
         return verify(*arguments)
 
     assert run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1).code == 0
-    monkeypatch.setattr(verification, "verify", grown)
+    monkeypatch.setattr(verification, "verify", verify_after_growth)
     ended = run("verify", project / "run", "--json")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["traces"] in (2, 4)
 
 
-def test_two_that_begin_at_once_make_one_run(slow: Path, run: Command):
-    processes = [scoring(slow, "run") for _ in range(2)]
-    said = [process.communicate(timeout=120) for process in processes]
+def test_two_processes_that_start_at_once_create_one_run(slow: Path, run: Command):
+    processes = [start_scoring(slow, "run") for _ in range(2)]
+    outputs = [process.communicate(timeout=120) for process in processes]
     codes = [process.returncode for process in processes]
-    assert sorted(codes) == [0, 2], said
-    refused = said[codes.index(2)][1]
-    assert "is being written by" in refused or "made a run there first" in refused
+    assert sorted(codes) == [0, 2], outputs
+    message = outputs[codes.index(2)][1]
+    assert "is being written by" in message or "made a run there first" in message
     assert len(traces(run, slow / "run")) == 120
     assert run("verify", slow / "run").code == 0
 
 
-def test_a_lock_that_a_killed_process_left_holds_nobody_up(scored: Path, run: Command, project: Path):
+def test_the_lock_of_a_killed_process_blocks_no_command(scored: Path, run: Command, project: Path):
     (scored / "run.lock").write_text(json.dumps({"pid": os.getpid(), "host": "elsewhere", "since": "2020"}))
     assert run("score", project / "tasks.jsonl", "--out", scored).code == 0
     assert run("erase", scored, "--response", "salt/a").code == 0
 
 
-def test_progress_is_told_in_plain_lines_where_there_is_no_terminal(slow: Path):
+def test_progress_is_printed_as_plain_lines_without_a_terminal(slow: Path):
     ended = called("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 1)
     assert "\x1b" not in ended.err + ended.out
     assert ended.out.startswith("agent")
 
 
-def test_a_reader_that_stops_reading_is_no_bug(slow: Path):
+def test_a_closed_pipe_is_not_reported_as_a_bug(slow: Path):
     assert called("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 3).code == 0
     shown = subprocess.run(
         f"{JURYGRAPH} show {slow / 'run'} --json | head -c 1", shell=True, capture_output=True, text=True, check=True

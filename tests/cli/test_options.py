@@ -1,4 +1,4 @@
-"""The options side by side: what is shared is one thing under one name, and says the same of itself everywhere."""
+"""Options that several commands share have one name and one help text."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -30,37 +30,37 @@ def options(command: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ONE_MEANING)
-def test_an_option_that_several_commands_have_says_the_same_everywhere(name: str):
-    said = defaultdict(list)
+def test_a_shared_option_has_the_same_help_in_every_command(name: str):
+    texts = defaultdict(list)
     for command, found in EVERY.items():
         for one in options(found):
             if name in one.opts:
-                said[one.help].append(command)
-    assert len(said) == 1
-    assert sum(map(len, said.values())) > 1
+                texts[one.help].append(command)
+    assert len(texts) == 1
+    assert sum(map(len, texts.values())) > 1
 
 
 @pytest.mark.parametrize("command", EVERY)
-def test_where_a_result_goes_is_o_or_out_everywhere(command: str):
+def test_the_output_option_is_o_or_out_in_every_command(command: str):
     for one in options(EVERY[command]):
         if "--out" in one.opts or "-o" in one.opts:
             assert one.opts == ["-o", "--out"]
 
 
 @pytest.mark.parametrize("command", EVERY)
-def test_json_is_the_last_option_everywhere(command: str):
+def test_json_is_the_last_option_of_every_command(command: str):
     names = [one.opts[-1] for one in options(EVERY[command])]
     assert "--json" not in names[:-1]
 
 
 @pytest.mark.parametrize("command", EVERY)
-def test_help_breaks_its_lines_but_for_examples(command: str, run: Command):
+def test_help_wraps_its_text_but_not_its_examples(command: str, run: Command):
     head = run(*command.split(), "--help").out.partition("  Example:")[0]
     assert max(map(len, head.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("command", ["score", "annotate", "profiles"])
-def test_tasks_that_are_not_there_are_what_is_wrong_also_without_a_config(
+def test_missing_tasks_are_reported_even_without_a_config(
     command: str, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)

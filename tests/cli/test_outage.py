@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.cli.conftest import JURYGRAPH, Command, traces
-from tests.cli.test_interrupt import heeding_ctrl_c
+from tests.cli.test_interrupt import restore_ctrl_c
 from tests.models.judging import config, judged, rubric
 from tests.models.server import Answer, Server, serving, slow, status
 
@@ -27,7 +27,7 @@ SOON = 180.0
 """Seconds in which even a busy machine gets there."""
 
 
-def steady(body: dict[str, Any], number: int) -> Answer:
+def judge_slowly(body: dict[str, Any], number: int) -> Answer:
     return slow(0.02, judged(body))
 
 
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
 
 
 class Project:
-    """Questions for a model server, and the command that asks them."""
+    """Questions for a model server, and the command that sends them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,12 +58,12 @@ class Project:
         (self.folder / "jury.yaml").write_text(json.dumps(config(url, cache=False, **calls)))
 
     @contextmanager
-    def scoring(self, *options: object) -> Iterator[subprocess.Popen[str]]:
+    def start_scoring(self, *options: object) -> Iterator[subprocess.Popen[str]]:
         command = [JURYGRAPH, "score", self.folder / "tasks.jsonl", "--out", self.folder / "run", "--json", *options]
         environment = {**os.environ, "JURYGRAPH_CACHE": str(self.folder / "cache")}
         pipe = subprocess.PIPE
         process = subprocess.Popen(
-            list(map(str, command)), stdout=pipe, stderr=pipe, text=True, env=environment, preexec_fn=heeding_ctrl_c
+            list(map(str, command)), stdout=pipe, stderr=pipe, text=True, env=environment, preexec_fn=restore_ctrl_c
         )
         try:
             yield process
@@ -72,17 +72,17 @@ class Project:
             process.communicate()
 
     @contextmanager
-    def scoring_until_outage(self, server: Server, **calls: Any) -> Iterator[subprocess.Popen[str]]:
+    def start_scoring_until_outage(self, server: Server, **calls: Any) -> Iterator[subprocess.Popen[str]]:
         """Score until the server has answered for a while, and stop it."""
         self.write_config(server.url, **calls)
-        with self.scoring() as process:
+        with self.start_scoring() as process:
             wait_for_requests(server, BEFORE_OUTAGE, process)
             server.stop()
             yield process
 
     def score(self, *options: object) -> Ended:
-        with self.scoring(*options) as process:
-            return ended(process)
+        with self.start_scoring(*options) as process:
+            return wait_for_end(process)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path)
 
 
-def ended(process: subprocess.Popen[str]) -> Ended:
+def wait_for_end(process: subprocess.Popen[str]) -> Ended:
     out, err = process.communicate(timeout=SOON)
     return Ended(process.returncode, out, err)
 
@@ -104,10 +104,10 @@ def wait_for_requests(server: Server, number: int, process: subprocess.Popen[str
 
 
 def test_an_outage_of_five_seconds_fails_none_of_240_questions(project: Project, run: Command) -> None:
-    with serving(steady) as first, project.scoring_until_outage(first) as process:
+    with serving(judge_slowly) as first, project.start_scoring_until_outage(first) as process:
         time.sleep(4.8)
-        with serving(steady, first.port) as second:
-            found = ended(process)
+        with serving(judge_slowly, first.port) as second:
+            found = wait_for_end(process)
     assert found.code == 0, found.err
     assert (found.result["responses"], found.result["rewards_failed"]) == (QUESTIONS, 0)
     assert found.err.count("requests wait for up to") == 1
@@ -115,25 +115,25 @@ def test_an_outage_of_five_seconds_fails_none_of_240_questions(project: Project,
     assert first.count + second.count <= QUESTIONS + 32  # those that were cut off are sent again
 
 
-def test_a_server_that_never_comes_back_is_given_up_and_the_run_is_inconclusive(project: Project) -> None:
-    with serving(steady) as server, project.scoring_until_outage(server, outage={"wait": 1.0}) as process:
-        found = ended(process)
+def test_a_run_is_inconclusive_if_the_server_never_returns(project: Project) -> None:
+    with serving(judge_slowly) as server, project.start_scoring_until_outage(server, outage={"wait": 1.0}) as process:
+        found = wait_for_end(process)
     assert found.code == 3, found.err
     assert "requests fail until it answers" in found.err
     assert "of kind outage, for example: the model server has not answered for" in found.err
     assert found.result["rewards_failed"] > 0
 
 
-def test_ctrl_c_during_an_outage_ends_the_run_which_goes_on_later(project: Project, run: Command) -> None:
-    with serving(steady) as first, project.scoring_until_outage(first) as process:
+def test_a_run_stopped_by_ctrl_c_during_an_outage_can_be_resumed(project: Project, run: Command) -> None:
+    with serving(judge_slowly) as first, project.start_scoring_until_outage(first) as process:
         assert process.stderr is not None
         while "requests wait for up to" not in process.stderr.readline():
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        stopped = ended(process)
+        stopped = wait_for_end(process)
     assert stopped.code == 130
     assert "Run the same command again to continue" in stopped.err
-    with serving(steady, first.port) as second:
+    with serving(judge_slowly, first.port) as second:
         found = project.score()
     assert found.code == 0, found.err
     assert found.result["rewards_failed"] == 0
@@ -141,7 +141,7 @@ def test_ctrl_c_during_an_outage_ends_the_run_which_goes_on_later(project: Proje
     assert len(traces(run, project.folder / "run")) == QUESTIONS
 
 
-def test_no_more_requests_are_sent_to_a_server_that_is_away_than_max_calls_allows(project: Project) -> None:
+def test_max_calls_limits_the_requests_during_an_outage(project: Project) -> None:
     with serving(lambda body, number: status(503)) as server:
         project.write_config(server.url, concurrency=8)
         found = project.score("--max-calls", 10)

@@ -19,7 +19,7 @@ def _a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CANARY_API_KEY", SECRET)
 
 
-def test_a_line_is_redacted_though_it_is_written_in_pieces(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_written_in_pieces_is_redacted(capsys: pytest.CaptureFixture[str]) -> None:
     with redacted_streams(for_good=False):
         print("the key", SECRET[:9], sep=": ", end="")
         print(SECRET[9:], "is wrong")
@@ -36,19 +36,19 @@ def test_a_key_of_many_lines_is_redacted(capsys: pytest.CaptureFixture[str], mon
     assert capsys.readouterr().out == "the key: [redacted]\n"
 
 
-def test_the_streams_are_given_back(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_streams_are_restored(capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.stdout, sys.stderr
     with redacted_streams(for_good=False):
         assert (sys.stdout, sys.stderr) != before
     assert (sys.stdout, sys.stderr) == before
 
 
-def test_what_a_thread_dies_of_is_redacted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_of_a_thread_is_redacted(capsys: pytest.CaptureFixture[str]) -> None:
     with redacted_streams(for_good=False):
         threading.__excepthook__(threading.ExceptHookArgs((ValueError, ValueError(SECRET), None, None)))
-    said = capsys.readouterr().err
-    assert "ValueError: [redacted]" in said
-    assert SECRET not in said
+    text = capsys.readouterr().err
+    assert "ValueError: [redacted]" in text
+    assert SECRET not in text
 
 
 def ascii_stdout(monkeypatch: pytest.MonkeyPatch) -> io.TextIOWrapper:
@@ -74,7 +74,7 @@ def test_bytes_are_redacted_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert written_to(stream) == b"[redacted] [redacted]\\xff\n"
 
 
-def test_an_export_is_written_as_it_is_behind_what_was_written_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_is_written_unchanged_after_earlier_text(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = ascii_stdout(monkeypatch)
     with redacted_streams(for_good=False):
         print("first", end=" ")
@@ -82,7 +82,7 @@ def test_an_export_is_written_as_it_is_behind_what_was_written_before(monkeypatc
     assert written_to(stream) == b"first " + SECRET.encode() + b"\n"
 
 
-def test_the_streams_below_are_redacted_in_a_process_of_its_own() -> None:
+def test_the_original_streams_are_redacted_in_a_process_of_its_own() -> None:
     script = """
 import os, sys
 from jurygraph.cli.redacted_streams import redacted_streams

@@ -27,13 +27,13 @@ FILES = {
 }
 FORETOLD = {"reviewers": 18, "ideas": 270}
 LEFT_OPEN = {"reviewers": 18, "ideas": 120}
-"""Verdicts without a model: what waits for something that is not known is not asked three times."""
+"""Number of abstained verdicts without a model: a question with an open condition has one verdict, not three."""
 NAMED = "openai-compatible:http://127.0.0.1:8000/v1#NAME"
 each_template = pytest.mark.parametrize("template", FILES)
 
 
-class Typed(NamedTuple):
-    """A command of a README: its words, how it ended, what it printed, and how many requests it sent."""
+class ReadmeCommand(NamedTuple):
+    """A command of a README: its words, exit code, output, and number of requests."""
 
     words: list[str]
     code: int
@@ -41,16 +41,16 @@ class Typed(NamedTuple):
     requests: int
 
 
-class Played(NamedTuple):
-    """A project whose README's commands were typed, and what the model was asked by them."""
+class ReadmeProject(NamedTuple):
+    """A project after the commands of its README, and the requests that the model got."""
 
     folder: Path
-    commands: list[Typed]
+    commands: list[ReadmeCommand]
     bodies: list[dict[str, Any]]
 
 
 def script(body: dict[str, Any], number: int) -> Answer:
-    """A model that goes by what it is shown; but what has no figures is vague to it, and nothing works in the dark."""
+    """Score like the shown examples; an idea without numbers is vague, and nothing works in the dark."""
     text, response = hearing.user(body), response_in(body)
     if "How concretely the idea is described" in text:
         return predicted(body, 3 if re.search(r"\d", response) else 1)
@@ -60,35 +60,35 @@ def script(body: dict[str, Any], number: int) -> Answer:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Played]]:
-    """Both projects. A hosted model is not asked, and NAME is one that is there."""
+def readme_projects(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, ReadmeProject]]:
+    """Both projects. Hosted models are skipped, and NAME is replaced by a local model."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):
             patch.setenv(name, "false")
-        yield {template: _played(template, tmp_path_factory.mktemp(template), patch) for template in FILES}
+        yield {template: _run_readme(template, tmp_path_factory.mktemp(template), patch) for template in FILES}
 
 
-def _played(template: str, folder: Path, patch: pytest.MonkeyPatch) -> Played:
+def _run_readme(template: str, folder: Path, patch: pytest.MonkeyPatch) -> ReadmeProject:
     patch.setenv("JURYGRAPH_CACHE", str(folder / "cache"))
     patch.chdir(folder)
-    assert _ended(["init", "jury", "--template", template])[0] == 0
+    assert _run_command(["init", "jury", "--template", template])[0] == 0
     patch.chdir("jury")
     commands = []
     with serving(script) as server:
-        for words in _typed(Path("README.md").read_text(encoding="utf-8")):
+        for words in _readme_commands(Path("README.md").read_text(encoding="utf-8")):
             before = server.count
             there = [f"openai-compatible:{server.url}#tiny" if word == NAMED else word for word in words]
-            commands.append(Typed(words, *_ended(there), server.count - before))
-        return Played(folder / "jury", commands, [seen.body for seen in server.requests])
+            commands.append(ReadmeCommand(words, *_run_command(there), server.count - before))
+        return ReadmeProject(folder / "jury", commands, [seen.body for seen in server.requests])
 
 
-def _typed(readme: str) -> Iterator[list[str]]:
+def _readme_commands(readme: str) -> Iterator[list[str]]:
     for line in readme.splitlines():
         if line.startswith("    jurygraph ") and "openai/" not in line:
             yield shlex.split(line)[1:]
 
 
-def _ended(words: list[str]) -> tuple[int, str]:
+def _run_command(words: list[str]) -> tuple[int, str]:
     printed = StringIO()
     with redirect_stdout(printed), redirect_stderr(printed), pytest.raises(SystemExit) as caught:
         main(words)
@@ -107,7 +107,7 @@ def by_response(run: Command, folder: Path) -> Mapping[str, dict[str, Any]]:
 
 
 @each_template
-def test_the_files_are_those_that_the_readme_names_and_are_good(template: str, tmp_path: Path, run: Command) -> None:
+def test_the_readme_names_every_file_and_each_is_valid(template: str, tmp_path: Path, run: Command) -> None:
     assert run("init", tmp_path / "jury", "--template", template).code == 0
     folder = tmp_path / "jury"
     assert sorted(path.name for path in folder.iterdir()) == FILES[template]
@@ -120,7 +120,7 @@ def test_the_files_are_those_that_the_readme_names_and_are_good(template: str, t
 
 
 @each_template
-def test_without_a_model_it_abstains_and_the_whole_history_can_be_shown(
+def test_without_a_model_it_abstains_and_every_example_can_be_shown(
     template: str, tmp_path: Path, run: Command
 ) -> None:
     run("init", tmp_path / "jury", "--template", template)
@@ -133,8 +133,8 @@ def test_without_a_model_it_abstains_and_the_whole_history_can_be_shown(
 
 
 @each_template
-def test_the_commands_of_the_readme_run_as_typed(template: str, played: dict[str, Played]) -> None:
-    commands = played[template].commands
+def test_the_commands_of_the_readme_run_as_typed(template: str, readme_projects: dict[str, ReadmeProject]) -> None:
+    commands = readme_projects[template].commands
     assert {words[0] for words, *_ in commands} >= {"score", "show", "prompts"}
     assert [(words, printed) for words, code, printed, _ in commands if code != 0] == []
     assert [words for words, _, _, requests in commands if requests] == [
@@ -146,9 +146,9 @@ def test_the_commands_of_the_readme_run_as_typed(template: str, played: dict[str
 
 @each_template
 def test_a_personalized_judge_is_shown_three_examples_of_its_reviewer(
-    template: str, played: dict[str, Played], run: Command
+    template: str, readme_projects: dict[str, ReadmeProject], run: Command
 ) -> None:
-    folder, _, bodies = played[template]
+    folder, _, bodies = readme_projects[template]
     given = {
         (row["item"], row["reviewer"], row.get("dimension", "appeal"), float(row["score"]))
         for row in rows(folder / "ratings.jsonl")
@@ -164,8 +164,10 @@ def test_a_personalized_judge_is_shown_three_examples_of_its_reviewer(
 # Reviewers
 
 
-def test_what_says_nearly_the_same_is_not_shown_and_show_says_so(played: dict[str, Played], run: Command) -> None:
-    folder, commands, _ = played["reviewers"]
+def test_a_near_duplicate_is_not_shown_as_an_example_and_show_gives_the_reason(
+    readme_projects: dict[str, ReadmeProject], run: Command
+) -> None:
+    folder, commands, _ = readme_projects["reviewers"]
     dropped = {
         (trace["response_id"], verdict["reviewer"], one["item"])
         for trace in traces(run, folder / "run")
@@ -174,20 +176,20 @@ def test_what_says_nearly_the_same_is_not_shown_and_show_says_so(played: dict[st
         if "dropped" in one
     }
     assert dropped == {("headlamp/borrowed", "bo", "lantern-1")}
-    (told,) = (printed for words, _, printed, _ in commands if "headlamp/borrowed" in words)
-    assert "not shown: lantern-1 (bo: 5), because it says nearly the same as the judged item" in told
+    (shown_example,) = (printed for words, _, printed, _ in commands if "headlamp/borrowed" in words)
+    assert "not shown: lantern-1 (bo: 5), because it says nearly the same as the judged item" in shown_example
 
 
-@pytest.mark.parametrize(("template", "group", "asked"), [("reviewers", "kettle", 9), ("ideas", "foam", 63)])
-def test_what_is_of_the_tasks_group_is_not_shown_for_it(
-    template: str, group: str, asked: int, played: dict[str, Played]
+@pytest.mark.parametrize(("template", "group", "expected"), [("reviewers", "kettle", 9), ("ideas", "foam", 63)])
+def test_examples_of_the_group_of_a_task_are_not_shown_for_it(
+    template: str, group: str, expected: int, readme_projects: dict[str, ReadmeProject]
 ) -> None:
-    folder, _, bodies = played[template]
-    said = {row["item"]: row["text"] for name in FILES[template] for row in rows_with_texts(folder / name)}
-    own = [text for item, text in said.items() if item.startswith(f"{group}-")]
+    folder, _, bodies = readme_projects[template]
+    texts = {row["item"]: row["text"] for name in FILES[template] for row in rows_with_texts(folder / name)}
+    own = [text for item, text in texts.items() if item.startswith(f"{group}-")]
     (query,) = (str(task.query) for task, _ in read_tasks(folder / "tasks.jsonl") if task.group == group)
     about = [body for body in bodies if query in hearing.user(body)]
-    assert (len(own), len(about)) == (2, asked)
+    assert (len(own), len(about)) == (2, expected)
     assert not any(text in examples_in(body) for body in about for text in own)
 
 
@@ -198,43 +200,45 @@ def rows_with_texts(path: Path) -> list[dict[str, Any]]:
 # Ideas
 
 
-def test_the_history_of_ideas_was_screened_as_the_judges_are(played: dict[str, Played]) -> None:
-    """Every reviewer rated what passed their own gates, and nothing else, on the scales of the dimensions."""
+def test_the_history_of_ideas_follows_the_screening_of_the_judges(readme_projects: dict[str, ReadmeProject]) -> None:
+    """Every reviewer rated exactly the items that passed their own gates, on the scales of the dimensions."""
     dimensions = load_dimensions("ideas")
     given: dict[tuple[str, str], dict[str, float]] = {}
-    for row in rows(played["ideas"].folder / "ratings.jsonl"):
+    for row in rows(readme_projects["ideas"].folder / "ratings.jsonl"):
         given.setdefault((row["item"], row["reviewer"]), {})[row["dimension"]] = row["score"]
     assert len(given) == 8 * 3
     for scores in given.values():
-        asked = [
+        expected = [
             name
             for name, dimension in dimensions.items()
             if all(scores.get(before, 0) > threshold for before, threshold in dimension.above.items())
         ]
-        assert sorted(scores) == asked
+        assert sorted(scores) == expected
         assert all(dimensions[name].form.is_valid_score(value) for name, value in scores.items())
 
 
-def test_an_idea_is_asked_about_as_far_as_it_gets(played: dict[str, Played], run: Command) -> None:
-    asked = {
+def test_an_idea_is_judged_up_to_the_criterion_that_it_fails(
+    readme_projects: dict[str, ReadmeProject], run: Command
+) -> None:
+    expected = {
         trace["response_id"]: {verdict["subject"] for verdict in trace["verdicts"] if verdict["status"] == "ok"}
-        for trace in traces(run, played["ideas"].folder / "run")
+        for trace in traces(run, readme_projects["ideas"].folder / "run")
     }
     everything = set(load_dimensions("ideas"))
-    assert asked == {
+    assert expected == {
         "glaze/pools": everything,
         "glaze/bottle": everything - {"innovativeness", "competitive-advantage"},
         "glaze/dawn": {"specificity"},
         "foam/hives": everything,
         "foam/future": {"specificity"},
     }
-    assert len(played["ideas"].bodies) == 3 * 3 * sum(map(len, asked.values()))
+    assert len(readme_projects["ideas"].bodies) == 3 * 3 * sum(map(len, expected.values()))
 
 
-def test_what_an_idea_did_not_get_to_is_missing_unless_it_is_said_to_be_zero(
-    played: dict[str, Played], run: Command
+def test_criteria_that_an_idea_did_not_reach_are_missing_unless_set_to_zero(
+    readme_projects: dict[str, ReadmeProject], run: Command
 ) -> None:
-    missing, zero = (by_response(run, played["ideas"].folder / name) for name in ("run", "zero"))
+    missing, zero = (by_response(run, readme_projects["ideas"].folder / name) for name in ("run", "zero"))
     before, after = (of["glaze/bottle"]["reward"]["value"] for of in (missing, zero))
     assert after == pytest.approx(before * 4 / 6)
     assert missing["glaze/pools"]["reward"]["value"] == zero["glaze/pools"]["reward"]["value"]

@@ -1,4 +1,4 @@
-"""`jurygraph score`: rewards on standard output, the rest on standard error, and an exit code that tells."""
+"""`jurygraph score`: rewards on standard output, everything else on standard error, and the exit code."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import CONFIG, TASKS, Command, Ended, change, contents, traces, write_project
 
 
-def test_the_result_is_a_table_by_agent_and_a_closed_denominator(project: Path, run: Command):
+def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(project: Path, run: Command):
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert ended.code == 0
     assert ended.out.splitlines() == [
@@ -25,7 +25,7 @@ def test_the_result_is_a_table_by_agent_and_a_closed_denominator(project: Path, 
     ]
 
 
-def test_where_to_look_next_names_the_lowest_response_on_standard_error(project: Path, run: Command):
+def test_the_next_commands_on_standard_error_name_the_lowest_response(project: Path, run: Command):
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert f"jurygraph explain {project / 'run'} --response salt/b" in ended.err
     assert run("explain", project / "run", "--response", "salt/b").code == 0
@@ -47,7 +47,7 @@ def test_json_gives_exact_numbers(project: Path, run: Command):
     assert (result["run"], result["tasks"], result["responses"]) == (str(project / "run"), 2, 4)
 
 
-def test_evaluators_beside_the_config_are_found_from_anywhere(
+def test_evaluators_in_the_folder_of_the_config_are_found_from_any_folder(
     project: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     elsewhere = tmp_path / "elsewhere"
@@ -57,7 +57,7 @@ def test_evaluators_beside_the_config_are_found_from_anywhere(
     assert run("score", "tasks.jsonl", "--config", project / "jury.yaml", "--out", "run").code == 0
 
 
-def test_without_config_it_is_the_jury_yaml_beside_the_tasks_or_here(
+def test_the_default_config_is_jury_yaml_next_to_the_tasks_or_in_the_current_folder(
     project: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     (tmp_path / "tasks").mkdir()
@@ -71,7 +71,7 @@ def test_without_config_it_is_the_jury_yaml_beside_the_tasks_or_here(
     assert run("score", tasks, "--out", tmp_path / "run").code == 0
 
 
-def test_responses_may_stand_apart(project: Path, run: Command):
+def test_responses_can_be_in_a_file_of_their_own(project: Path, run: Command):
     apart = [{"task": task["id"], **response} for task in TASKS for response in task["responses"]]
     (project / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in apart))
     bare = [{"id": task["id"], "query": task["query"]} for task in TASKS]
@@ -83,7 +83,7 @@ def test_responses_may_stand_apart(project: Path, run: Command):
     assert traces(run, project / "one") == traces(run, project / "two")
 
 
-def test_a_dry_run_says_what_would_be_asked_and_writes_nothing(project: Path, run: Command):
+def test_a_dry_run_counts_the_questions_and_writes_nothing(project: Path, run: Command):
     config = "evaluators: [manners.polite, {use: manners.judge, samples: 3}]\nreward: {polite: 1.0, judge: 1.0}\n"
     (project / "jury.yaml").write_text(config)
     before = sorted(project.iterdir())
@@ -104,11 +104,11 @@ def test_a_dry_run_says_what_would_be_asked_and_writes_nothing(project: Path, ru
 
 
 class TestForecastOfAModel:
-    """`score --dry-run` with a model that nobody reaches."""
+    """`score --dry-run` with an unreachable model."""
 
     @pytest.fixture
-    def told(self, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
-        """The forecast for a project with a rubric, under the settings of calls that are given."""
+    def estimate(self, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+        """Return a function that estimates a project with a rubric under given settings of calls."""
         monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
         rubric = {"criteria": [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in "abcde"]}
         tasks = [{**task, "rubric": rubric} for task in TASKS]
@@ -120,8 +120,10 @@ class TestForecastOfAModel:
 
         return forecast
 
-    def test_it_tells_calls_tokens_and_dollars_and_what_they_rest_on(self, told: Callable[..., Ended], tmp_path: Path):
-        ended = told("{max_tokens: 100, prices: {tiny: {input: 1000, output: 5000}}}")
+    def test_a_dry_run_estimates_calls_tokens_and_dollars_and_prints_its_assumptions(
+        self, estimate: Callable[..., Ended], tmp_path: Path
+    ):
+        ended = estimate("{max_tokens: 100, prices: {tiny: {input: 1000, output: 5000}}}")
         assert ended.code == 0, ended.err
         rows = {line.rsplit(maxsplit=3)[0]: line.rsplit(maxsplit=3)[1:] for line in ended.out.splitlines() if line}
         assert rows["model requests"] == ["low", "expected", "worst"]
@@ -133,22 +135,22 @@ class TestForecastOfAModel:
         assert "dry run: nothing was sent or written" in ended.err
         assert not (tmp_path / "run").exists()
 
-    def test_json_gives_the_same(self, told: Callable[..., Ended]):
-        loads = json.loads(told("{prices: {tiny: {input: 1, output: 2}}}", "--json").out)["model"]
+    def test_json_has_the_same_estimate(self, estimate: Callable[..., Ended]):
+        loads = json.loads(estimate("{prices: {tiny: {input: 1, output: 2}}}", "--json").out)["model"]
         assert [loads[name]["calls"] for name in ("low", "expected", "worst")] == [6, 6, 12]
         for load in loads.values():
             assert load["cost"] == pytest.approx((load["tokens_in"] + 2 * load["tokens_out"]) / 1e6)
 
-    def test_neither_a_recording_nor_a_cache_is_begun(self, told: Callable[..., Ended], tmp_path: Path):
-        assert told(f"{{record: {tmp_path / 'record.jsonl'}}}").code == 0
+    def test_a_dry_run_creates_neither_a_recording_nor_a_cache(self, estimate: Callable[..., Ended], tmp_path: Path):
+        assert estimate(f"{{record: {tmp_path / 'record.jsonl'}}}").code == 0
         assert sorted(path.name for path in tmp_path.iterdir()) == ["project"]
 
-    def test_what_is_not_known_is_not_a_price_of_nothing(self, told: Callable[..., Ended]):
-        assert "US dollars unknown unknown unknown" in " ".join(told("{}").out.split())
-        assert json.loads(told("{}", "--json").out)["model"]["worst"]["cost"] is None
+    def test_an_unknown_price_is_not_a_price_of_0(self, estimate: Callable[..., Ended]):
+        assert "US dollars unknown unknown unknown" in " ".join(estimate("{}").out.split())
+        assert json.loads(estimate("{}", "--json").out)["model"]["worst"]["cost"] is None
 
 
-def test_what_an_evaluator_prints_is_no_part_of_the_result(project: Path, run: Command):
+def test_output_of_an_evaluator_is_not_part_of_the_result(project: Path, run: Command):
     (project / "manners.py").write_text('print("loading")\n\ndef polite(t, r):\n    print("asking")\n    return 1.0\n')
     (project / "jury.yaml").write_text("evaluators: [manners.polite]\n")
     for more in ((), ("--dry-run",)):
@@ -159,7 +161,7 @@ def test_what_an_evaluator_prints_is_no_part_of_the_result(project: Path, run: C
     assert json.loads(run("doctor", "--config", project / "jury.yaml", "--json").out)["checks"]
 
 
-def test_nor_is_what_its_child_processes_print(project: Path):
+def test_output_of_its_child_processes_is_not_part_of_the_result(project: Path):
     source = "import subprocess\n\ndef polite(t, r):\n    subprocess.run(['echo', 'hello'])\n    return 1.0\n"
     (project / "manners.py").write_text(source)
     (project / "jury.yaml").write_text("evaluators: [manners.polite]\n")
@@ -170,7 +172,7 @@ def test_nor_is_what_its_child_processes_print(project: Path):
 
 
 @pytest.mark.parametrize(("more", "traced"), [("", "false"), ("langsmith: true\n", "true")])
-def test_nothing_is_sent_unless_the_config_says_so(
+def test_no_trace_is_sent_to_langsmith_unless_the_config_enables_it(
     project: Path, run: Command, monkeypatch: pytest.MonkeyPatch, more: str, traced: str
 ):
     for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):
@@ -185,7 +187,7 @@ def test_nothing_is_sent_unless_the_config_says_so(
     assert os.environ["LANGSMITH_TRACING"] == traced
 
 
-def test_an_empty_folder_is_filled(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+def test_a_run_can_be_created_in_an_empty_folder(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     (project / "here").mkdir()
     monkeypatch.chdir(project / "here")
     assert run("score", project / "tasks.jsonl", "--out", ".").code == 0
@@ -193,7 +195,7 @@ def test_an_empty_folder_is_filled(project: Path, run: Command, monkeypatch: pyt
     assert run("show", ".").code == 0
 
 
-def test_a_task_that_cannot_be_planned_is_named_by_its_line(project: Path, run: Command):
+def test_a_task_that_cannot_be_planned_is_named_with_its_line(project: Path, run: Command):
     source = "import jurygraph as jg\n\n@jg.evaluator(audience='criterion')\ndef met(task, response):\n    return 1.0\n"
     (project / "manners.py").write_text(source)
     rubric = {"criteria": [{"id": "c", "text": "?", "weight": 1.0}]}
@@ -216,7 +218,7 @@ def test_failed_rewards_give_exit_code_1(project: Path, run: Command, tmp_path: 
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 1
 
 
-def test_too_many_failures_of_our_own_are_inconclusive(project: Path, run: Command):
+def test_too_many_infrastructure_failures_are_inconclusive(project: Path, run: Command):
     responses = [{"id": "r0", "text": "please"}, {"id": "r1", "text": "crash"}]
     write_project(project, [{"id": "t", "query": "?", "responses": responses}])
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
@@ -224,17 +226,17 @@ def test_too_many_failures_of_our_own_are_inconclusive(project: Path, run: Comma
     assert "inconclusive: 25.0% of the verdicts failed for infrastructure reasons" in ended.err
 
 
-def test_a_model_that_is_not_there_abstains_and_the_reward_says_so(project: Path, run: Command):
+def test_without_a_model_its_verdicts_abstain_and_the_reward_has_a_note(project: Path, run: Command):
     (project / "jury.yaml").write_text(
         "evaluators: [manners.polite, manners.judge]\nreward: {polite: 0.9, judge: 0.1}\n"
     )
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert ended.code == 0
-    assert "5 judged + 3 abstained + 0 failed" in ended.out  # of an empty response no model need be asked
+    assert "5 judged + 3 abstained + 0 failed" in ended.out  # an empty response needs no model
     assert "0.9000   0         2       0" in ended.out
 
 
-def test_a_complete_run_prints_its_result_and_does_nothing(scored: Path, run: Command, project: Path):
+def test_scoring_a_complete_run_again_prints_its_result(scored: Path, run: Command, project: Path):
     before = contents(scored)
     ended = run("score", project / "tasks.jsonl", "--out", scored)
     assert "is complete; nothing to do" in ended.err
@@ -242,7 +244,7 @@ def test_a_complete_run_prints_its_result_and_does_nothing(scored: Path, run: Co
     assert contents(scored) == before
 
 
-def test_a_limit_scores_the_first_tasks_and_the_rest_can_follow(project: Path, run: Command, tmp_path: Path):
+def test_a_limit_scores_the_first_tasks_and_the_others_can_follow(project: Path, run: Command, tmp_path: Path):
     tasks = project / "tasks.jsonl"
     first = run("score", tasks, "--out", project / "run", "--limit", 1).out
     assert "= 4 requested" in first
@@ -264,7 +266,7 @@ def test_a_limit_scores_the_first_tasks_and_the_rest_can_follow(project: Path, r
     ],
     ids=["config", "tasks", "evaluator"],
 )
-def test_a_run_begun_with_other_settings_is_refused(scored: Path, run: Command, project: Path, change, message: str):
+def test_a_run_with_other_settings_is_refused(scored: Path, run: Command, project: Path, change, message: str):
     (project / change[0]).write_text(change[1])
     before = contents(scored)
     ended = run("score", project / "tasks.jsonl", "--out", scored)
@@ -320,7 +322,7 @@ def test_bad_input_gives_exit_code_2_and_writes_nothing(
     assert [path for path in sorted(project.rglob("*")) if "__pycache__" not in path.parts] == before
 
 
-def test_a_task_that_cannot_be_planned_stops_everything_before_it_begins(project: Path, run: Command):
+def test_a_task_that_cannot_be_planned_prevents_any_scoring(project: Path, run: Command):
     (project / "jury.yaml").write_text(
         "evaluators: [manners.polite, {use: manners.shaky, when: {question: manners.polit, threshold: 1}}]\n"
         "reward: {polite: 1.0, shaky: 1.0}\n"
@@ -332,7 +334,7 @@ def test_a_task_that_cannot_be_planned_stops_everything_before_it_begins(project
     assert not (project / "run").exists()
 
 
-def test_a_folder_that_is_no_run_is_refused(project: Path, run: Command):
+def test_a_folder_that_is_not_a_run_is_refused(project: Path, run: Command):
     ended = run("score", project / "tasks.jsonl", "--out", project)
     assert ended.code == 2
     assert "is neither a run nor empty; name another folder with --out" in ended.err

@@ -1,6 +1,6 @@
-"""A canary run: forty secrets in twelve encodings go through everything that user code, models and servers say.
+"""A canary run: forty secrets in twelve encodings pass through everything that user code, models and servers return.
 
-Afterwards none of them stands in any file that was written, nor in what the commands printed.
+Afterwards no written file and no output of a command contains any of them.
 """
 
 import gzip
@@ -31,8 +31,8 @@ BACKENDS = ["native", "litellm"]
 _KINDS = ("API_KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWORD_2", "CREDENTIALS", "ACCESS_KEY_ID", "PASSPHRASE")
 
 
-def made_secret(number: int) -> str:
-    """Secrets of several makes: keys of providers, passwords with signs, base64, and a private key in lines."""
+def make_secret(number: int) -> str:
+    """Return a secret of one of several kinds: provider key, password with symbols, private key of several lines."""
     draw = random.Random(number)
     core = "".join(draw.choices(string.ascii_letters + string.digits, k=24))
     if number == 0:
@@ -47,11 +47,11 @@ def made_secret(number: int) -> str:
     return f"{makes[number % len(makes)]}{number:02d}"
 
 
-SECRETS = {f"CANARY_{number:02d}_{_KINDS[number % len(_KINDS)]}": made_secret(number) for number in range(NUMBER)}
+SECRETS = {f"CANARY_{number:02d}_{_KINDS[number % len(_KINDS)]}": make_secret(number) for number in range(NUMBER)}
 
 
-def written_forms() -> dict[bytes, tuple[str, str]]:
-    """Every form of every secret, as bytes, also as it is within JSON, and within JSON within JSON."""
+def secret_forms() -> dict[bytes, tuple[str, str]]:
+    """Return every form of every secret as bytes: plain, in JSON, and in JSON inside JSON."""
     forms: dict[bytes, tuple[str, str]] = {}
     for name, secret in SECRETS.items():
         for encoding, encode in leaky.ENCODINGS.items():
@@ -59,23 +59,23 @@ def written_forms() -> dict[bytes, tuple[str, str]]:
             if encoding == "json":
                 text = json.dumps(secret)[1:-1]
             if encoding == "base64":
-                text = text[8:-4]  # without what it shares with the text around it
+                text = text[8:-4]  # without the characters that depend on the text around it
             for _ in range(3):
                 forms[text.encode()] = forms[json.dumps(text, ensure_ascii=False)[1:-1].encode()] = name, encoding
                 text = json.dumps(text)[1:-1]
     return forms
 
 
-FORMS = written_forms()
+FORMS = secret_forms()
 _ALL = re.compile(b"|".join(re.escape(form) for form in sorted(FORMS, key=len, reverse=True)))
 
 
-def found_in(content: bytes) -> set[tuple[str, str]]:
+def find_secrets(content: bytes) -> set[tuple[str, str]]:
     return {FORMS[match.group()] for match in _ALL.finditer(content)}
 
 
-def contents_of(path: Path) -> Iterator[bytes]:
-    """The bytes of a file, and what lies within it: cells of a database or a table, members of an archive."""
+def read_contents(path: Path) -> Iterator[bytes]:
+    """Yield the bytes of a file and of its parts: cells of a database or a table, members of an archive."""
     content = path.read_bytes()
     yield content
     if content.startswith(b"SQLite format 3"):
@@ -94,25 +94,25 @@ def contents_of(path: Path) -> Iterator[bytes]:
             yield from (archive.read(name) for name in archive.namelist())
 
 
-def leaks(folder: Path, streams: Mapping[str, Ended], own: set[Path]) -> dict[str, set[tuple[str, str]]]:
-    """Where which secret stands, in which encoding; `own` are the user's files."""
+def find_leaks(folder: Path, streams: Mapping[str, Ended], own: set[Path]) -> dict[str, set[tuple[str, str]]]:
+    """Return by place the secrets found there, each with its encoding; `own` are the user's files."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in own]
-    found = {str(path): {one for content in contents_of(path) for one in found_in(content)} for path in files}
-    found |= {f"{name} stdout": found_in(ended.out.encode()) for name, ended in streams.items()}
-    found |= {f"{name} stderr": found_in(ended.err.encode()) for name, ended in streams.items()}
+    found = {str(path): {one for content in read_contents(path) for one in find_secrets(content)} for path in files}
+    found |= {f"{name} stdout": find_secrets(ended.out.encode()) for name, ended in streams.items()}
+    found |= {f"{name} stderr": find_secrets(ended.err.encode()) for name, ended in streams.items()}
     return {where: secrets for where, secrets in found.items() if secrets}
 
 
-def echoed(secret: str) -> str:
+def all_encodings(secret: str) -> str:
     return "\n".join(encode(secret) for encode in leaky.ENCODINGS.values())
 
 
 def script(body: dict[str, Any], number: int) -> Answer:
-    """What a server may make of what it knows: by the number of the response."""
-    asked = re.findall(r"number (\d+)", json.dumps(body))
-    number = int(asked[-1]) if asked else TASKS * number + number % 4
+    """Reply in one of several ways that disclose a secret, chosen by the number of the response."""
+    numbers = re.findall(r"number (\d+)", json.dumps(body))
+    number = int(numbers[-1]) if numbers else TASKS * number + number % 4
     secret = list(SECRETS.values())[number % NUMBER]
-    echo = echoed(secret)
+    echo = all_encodings(secret)
     if number % TASKS == 0:
         return status(401, {"X-Echo": leaky.ENCODINGS["hex"](secret)}, {"error": {"message": f"wrong key {echo}"}})
     if number % TASKS == 1:
@@ -144,22 +144,22 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "leaky", raising=False)
     for name, secret in SECRETS.items():
         monkeypatch.setenv(name, secret)
-    key = made_secret(4)
+    key = make_secret(4)
     for name in ("JURYGRAPH_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, key)
-    monkeypatch.setenv("HTTPS_PROXY", f"http://user:{made_secret(8)}@127.0.0.1:9")
+    monkeypatch.setenv("HTTPS_PROXY", f"http://user:{make_secret(8)}@127.0.0.1:9")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PYTHONWARNINGS", "always")
 
 
 def write_project(folder: Path) -> set[Path]:
-    """The user's own files, some of which hold secrets themselves."""
+    """Write the user's own files, some of which contain secrets, and return their paths."""
     shutil.copy(leaky.__file__, folder / "leaky.py")
-    held = "\n".join(encode(secret) for secret in SECRETS.values() for encode in leaky.ENCODINGS.values())
-    held = f"{{% raw %}}{held}{{% endraw %}}"
+    content = "\n".join(encode(secret) for secret in SECRETS.values() for encode in leaky.ENCODINGS.values())
+    content = f"{{% raw %}}{content}{{% endraw %}}"
     head = "---\nid: warm\npurpose: Judge warmth.\nvariables: [house]\nextends: items\n---\n## user\n"
-    (folder / "warm.md").write_text(f'{head}{held}\n{{{{ house | fenced("house") }}}}\n')
+    (folder / "warm.md").write_text(f'{head}{content}\n{{{{ house | fenced("house") }}}}\n')
     numbers = iter(range(NUMBER))
     rubric = {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 1.0}]}
     tasks = [
@@ -216,7 +216,7 @@ def score_and_read(run: Commands, folder: Path, config: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.filterwarnings("ignore")
-def test_no_secret_is_left_in_a_file_or_on_a_stream(
+def test_no_secret_is_written_to_a_file_or_a_stream(
     backend: str, tmp_path: Path, run: Command, environment: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = write_project(tmp_path)
@@ -236,7 +236,7 @@ def test_no_secret_is_left_in_a_file_or_on_a_stream(
         commands("attack", "attack", *given, "--max-calls", 30, code={0, 1, 3, 4})
         commands("annotate", "annotate", tmp_path / "tasks.jsonl", "--config", attack, "-o", tmp_path / "graphs.jsonl",
                  code={0, 1, 2, 3})  # fmt: skip
-    assert leaks(tmp_path, commands.ended, own | {config, attack}) == {}
+    assert find_leaks(tmp_path, commands.ended, own | {config, attack}) == {}
     assert (tmp_path / "calls.jsonl").stat().st_size > 0
     assert sum(ended.out.count("[redacted]") for ended in commands.ended.values()) > NUMBER
 
@@ -250,11 +250,11 @@ BROKEN: dict[str, dict[str, Any]] = {
     "made": {"evaluators": ["leaky.RaisesWhenMade"]},
     "import": {"evaluators": ["leaky.Missing"]},
     "bug": {"evaluators": ["leaky.Bug"]},
-    "params": {"evaluators": [{"use": "leaky.Quiet", "params": {"key": made_secret(5)}}]},
-    "user in the url": {"model": f"openai-compatible:http://user:{made_secret(5)}@127.0.0.1:9/v1#tiny"},
-    "path of the url": {"model": f"openai-compatible:http://127.0.0.1:9/{made_secret(1)}/v1#tiny"},
+    "params": {"evaluators": [{"use": "leaky.Quiet", "params": {"key": make_secret(5)}}]},
+    "user in the url": {"model": f"openai-compatible:http://user:{make_secret(5)}@127.0.0.1:9/v1#tiny"},
+    "path of the url": {"model": f"openai-compatible:http://127.0.0.1:9/{make_secret(1)}/v1#tiny"},
     "langchain": {"model": "langchain:leaky.model"},
-    "nobody": {"model": f"nobody:{made_secret(5)}"},
+    "nobody": {"model": f"nobody:{make_secret(5)}"},
 }
 
 
@@ -262,7 +262,7 @@ BROKEN: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     "command", ["score", *(pytest.param(name, marks=pytest.mark.slow) for name in ("doctor", "dry run", "annotate"))]
 )
-def test_no_secret_is_left_by_a_command_that_fails(
+def test_a_failing_command_writes_no_secret(
     command: str, broken: str, tmp_path: Path, run: Command, environment: None
 ) -> None:
     own = write_project(tmp_path)
@@ -278,16 +278,16 @@ def test_no_secret_is_left_by_a_command_that_fails(
     ended = run(*words[command])
     if command == "score":
         assert ended.code in (2, 70)
-    assert leaks(tmp_path, {command: ended}, own | {config}) == {}
+    assert find_leaks(tmp_path, {command: ended}, own | {config}) == {}
 
 
-def test_a_prompt_that_is_rendered_shows_no_secret(tmp_path: Path, run: Command, environment: None) -> None:
+def test_a_rendered_prompt_shows_no_secret(tmp_path: Path, run: Command, environment: None) -> None:
     given = {"query": leaky.everything(), "profile": "\n".join(SECRETS.values())}
     (tmp_path / "given.json").write_text(json.dumps(given))
     for words in ((), ("--json",)):
         ended = run("prompts", "render", "profile", "--with", tmp_path / "given.json", *words)
         assert ended.code == 0
-        assert found_in(ended.out.encode()) == set()
+        assert find_secrets(ended.out.encode()) == set()
         assert "[redacted]" in ended.out
 
 
@@ -298,40 +298,40 @@ def test_the_process_itself_writes_no_secret_to_its_streams(tmp_path: Path, envi
     ended = called("score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / "run", "--limit", 1)
     assert ended.code in (0, 1), ended.err[-2000:]
     assert ended.err.count("[redacted]") > NUMBER
-    assert leaks(tmp_path, {"score": ended}, own | {config}) == {}
+    assert find_leaks(tmp_path, {"score": ended}, own | {config}) == {}
 
 
-class TestTheSearch:
-    """It finds what it is to find: each secret in each encoding, in each kind of file and stream."""
+class TestSecretSearch:
+    """The search finds each secret in each encoding, in each kind of file and stream."""
 
-    def planted(self, folder: Path) -> set[tuple[str, str]]:
-        return set().union(*leaks(folder, {}, set()).values())
+    def found_secrets(self, folder: Path) -> set[tuple[str, str]]:
+        return set().union(*find_leaks(folder, {}, set()).values())
 
     @pytest.mark.parametrize("encoding", leaky.ENCODINGS)
-    def test_in_a_file(self, encoding: str, tmp_path: Path) -> None:
+    def test_the_search_finds_a_secret_in_a_file(self, encoding: str, tmp_path: Path) -> None:
         text = "\n".join(leaky.ENCODINGS[encoding](secret) for secret in SECRETS.values())
         (tmp_path / "plain.txt").write_text(f"a {text} b")
         (tmp_path / "one.json").write_text(json.dumps({"a": text}))
         (tmp_path / "two.json").write_text(json.dumps({"a": json.dumps({"b": text})}))
-        found = leaks(tmp_path, {"show": Ended(0, text, f"x{text}")}, set())
+        found = find_leaks(tmp_path, {"show": Ended(0, text, f"x{text}")}, set())
         assert len(found) == 5
         for secrets in found.values():
             assert {name for name, _ in secrets} == SECRETS.keys()
 
-    def test_in_a_database_a_table_and_an_archive(self, tmp_path: Path) -> None:
+    def test_the_search_finds_a_secret_in_a_database_a_table_and_an_archive(self, tmp_path: Path) -> None:
         import pyarrow
         from pyarrow import parquet
 
         name, secret = next(iter(SECRETS.items()))
-        held = json.dumps({"reason": "x" * 5000 + secret})
+        content = json.dumps({"reason": "x" * 5000 + secret})
         with closing(sqlite3.connect(tmp_path / "run.sqlite")) as database:
             database.execute("CREATE TABLE records (content BLOB)")
-            database.execute("INSERT INTO records VALUES (?)", [held.encode()])
+            database.execute("INSERT INTO records VALUES (?)", [content.encode()])
             database.commit()
         parquet.write_table(pyarrow.table({"reason": [secret]}), tmp_path / "a.parquet")
         with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("traces.jsonl", held)
-        (tmp_path / "a.gz").write_bytes(gzip.compress(held.encode()))
-        found = leaks(tmp_path, {}, set())
+            archive.writestr("traces.jsonl", content)
+        (tmp_path / "a.gz").write_bytes(gzip.compress(content.encode()))
+        found = find_leaks(tmp_path, {}, set())
         assert len(found) == 4
         assert all((name, "plain") in secrets or (name, "json") in secrets for secrets in found.values())

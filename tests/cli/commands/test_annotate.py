@@ -52,8 +52,8 @@ def write(path: Path, tasks: int) -> None:
     lines = []
     for place in range(tasks):
         task = rubric_task(CRITERIA, name=f"t{place}").model_dump(mode="json", exclude_none=True)
-        beside = {"metadata": {"kept": 1.50}, "responses": [{"id": f"t{place}/a", "text": "x" * 40}]}
-        lines.append({**task, "query": f"Write letter {place}.", **beside})
+        other_fields = {"metadata": {"kept": 1.50}, "responses": [{"id": f"t{place}/a", "text": "x" * 40}]}
+        lines.append({**task, "query": f"Write letter {place}.", **other_fields})
     lines.append({"id": "bare", "query": "no rubric", "responses": [{"id": "b", "text": "y"}]})
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
@@ -75,7 +75,7 @@ def triples(line: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(one["parent"], one["child"], one["kind"]) for one in line["rubric"]["edges"]]
 
 
-def test_it_writes_tasks_with_graphs_of_which_all_else_is_as_it_was(
+def test_annotate_writes_tasks_with_graphs_and_changes_nothing_else(
     run: Command, project: Path, server: Server
 ) -> None:
     ended = annotate(run)
@@ -97,7 +97,7 @@ def test_it_writes_tasks_with_graphs_of_which_all_else_is_as_it_was(
     assert server.count == 2 * CALLS
 
 
-def test_it_prints_the_papers_statistics_the_edges_and_what_was_sent(run: Command, project: Path) -> None:
+def test_annotate_prints_the_statistics_of_the_paper_the_edges_and_the_requests(run: Command, project: Path) -> None:
     ended = annotate(run)
     printed = re.sub(" +", " ", ended.out)
     for line in (
@@ -115,7 +115,7 @@ def test_it_prints_the_papers_statistics_the_edges_and_what_was_sent(run: Comman
     assert "next: jurygraph score tasks.jsonl --edges-from graphs.jsonl --out run" in ended.err
 
 
-def test_as_json_it_gives_all_of_it(run: Command, project: Path) -> None:
+def test_json_has_everything_that_is_printed(run: Command, project: Path) -> None:
     ended = annotate(run, "--json")
     given = json.loads(ended.out)
     assert given["statistics"]["candidates"] == CANDIDATES
@@ -125,42 +125,40 @@ def test_as_json_it_gives_all_of_it(run: Command, project: Path) -> None:
     assert (given["left_out"], given["graphs"][0]["unanswered"]) == ([], [])
 
 
-def test_the_same_command_again_asks_for_nothing_and_keeps_what_a_person_changed(
-    run: Command, project: Path, server: Server
-) -> None:
+def test_the_same_command_sends_nothing_and_keeps_manual_edits(run: Command, project: Path, server: Server) -> None:
     configure(project, server, annotation={"batch": 2})
     annotate(run)
     lines = read(project / "graphs.jsonl")
     lines["t0"]["rubric"]["edges"][0]["kind"] = "weak"
     del lines["t1"]["rubric"]["edges"][1]
     (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
-    asked = server.count
+    count_before = server.count
     ended = annotate(run)
     assert ended.code == 0, ended.err
-    assert server.count == asked
+    assert server.count == count_before
     assert "graphs.jsonl exists: its graphs are kept" in ended.err
     again = read(project / "graphs.jsonl")
     assert triples(again["t0"])[0] == ("facts", "story", "weak")
     assert triples(again["t1"]) == [("facts", "story", "strong")]
     fresh = annotate(run, out="fresh.jsonl")
-    assert (fresh.code, server.count) == (0, asked), "the cache has it"
+    assert (fresh.code, server.count) == (0, count_before), "the cache has it"
     assert triples(read(project / "fresh.jsonl")["t1"]) == [("facts", "story", "strong"), ("story", "style", "weak")]
 
 
-def test_a_changed_criterion_re_asks_just_its_pairs(run: Command, project: Path, server: Server) -> None:
+def test_a_changed_criterion_repeats_only_its_pairs(run: Command, project: Path, server: Server) -> None:
     annotate(run, out="graphs.jsonl.gz")
     lines = read(project / "tasks.jsonl")
     lines["t0"]["rubric"]["criteria"][2]["text"] = "It is about rhythm."
     (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
-    asked = server.count
+    count_before = server.count
     ended = annotate(run, "--edges-from", "graphs.jsonl.gz", out="new.jsonl")
     assert ended.code == 0, ended.err
-    roles, pairs = (request.body for request in server.requests[asked:])
+    roles, pairs = (request.body for request in server.requests[count_before:])
     assert asks_about_roles(roles)
     assert asked_pairs(pairs) == [("facts", "style"), ("story", "style")]
 
 
-def test_stopped_by_a_budget_nothing_is_written_and_the_next_command_goes_on(
+def test_a_reached_budget_writes_nothing_and_the_next_command_continues(
     run: Command, project: Path, server: Server
 ) -> None:
     configure(project, server, annotation={"batch": 1})
@@ -172,7 +170,7 @@ def test_stopped_by_a_budget_nothing_is_written_and_the_next_command_goes_on(
     assert server.count == 2 * (1 + CANDIDATES), "what was answered is not asked again"
 
 
-def test_a_model_that_is_not_there_is_told_with_file_and_line_and_nothing_is_written(
+def test_an_unreachable_model_is_reported_with_file_and_line_and_nothing_is_written(
     run: Command, project: Path
 ) -> None:
     with serving(lambda body, number: status(503)) as gone:
@@ -182,7 +180,7 @@ def test_a_model_that_is_not_there_is_told_with_file_and_line_and_nothing_is_wri
     assert not (project / "graphs.jsonl").exists()
 
 
-def test_what_has_no_answer_is_told_and_the_exit_code_says_so(run: Command, project: Path) -> None:
+def test_missing_answers_are_listed_and_exit_with_1(run: Command, project: Path) -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
         return annotating(FOUND, ROLES)(body, number) if asks_about_roles(body) else said("I would rather not.")
 
@@ -194,7 +192,7 @@ def test_what_has_no_answer_is_told_and_the_exit_code_says_so(run: Command, proj
     assert [len(read(project / "graphs.jsonl")["t0"]["rubric"]["annotation"]["unanswered"])] == [CANDIDATES]
 
 
-def test_score_tells_of_graphs_with_pairs_that_have_no_answer(run: Command, project: Path) -> None:
+def test_score_reports_graphs_with_pairs_without_an_answer(run: Command, project: Path) -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
         return annotating(FOUND, ROLES)(body, number) if asks_about_roles(body) else said("I would rather not.")
 
@@ -205,11 +203,11 @@ def test_score_tells_of_graphs_with_pairs_that_have_no_answer(run: Command, proj
     (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
     (project / "none.yaml").write_text("evaluators: [criteria]\n")
     ended = run("score", "graphs.jsonl", "--config", "none.yaml", "--out", "run")
-    told = "graphs: 12 pairs or roles of criteria without an answer and an edge; criteria"
-    assert told in ended.err
+    message = "graphs: 12 pairs or roles of criteria without an answer and an edge; criteria"
+    assert message in ended.err
 
 
-def test_what_was_rejected_is_told(run: Command, project: Path) -> None:
+def test_rejected_edges_are_listed(run: Command, project: Path) -> None:
     script = annotating(FOUND, ROLES, [edge("facts", "nobody", "weak")])
     with serving(script) as careless:
         ended = annotate(run, "--model", f"openai-compatible:{careless.url}#other")
@@ -217,13 +215,13 @@ def test_what_was_rejected_is_told(run: Command, project: Path) -> None:
     assert "t0: rejected: facts -> nobody (weak): “nobody” is no criterion of the rubric" in ended.err
 
 
-def test_votes_are_asked_for_on_the_command_line(run: Command, project: Path, server: Server) -> None:
+def test_the_number_of_votes_is_an_option(run: Command, project: Path, server: Server) -> None:
     annotate(run, "--votes", "3")
     assert server.count == 2 * (1 + 3)
     assert read(project / "graphs.jsonl")["t0"]["rubric"]["edges"][0]["votes"] == [3, 3]
 
 
-def test_a_dry_run_says_what_would_be_asked_and_sends_nothing(run: Command, project: Path, server: Server) -> None:
+def test_a_dry_run_estimates_the_requests_and_sends_nothing(run: Command, project: Path, server: Server) -> None:
     ended = annotate(run, "--dry-run")
     assert (ended.code, server.count) == (0, 0)
     assert "2 rubrics need roles first" in ended.out
@@ -233,7 +231,7 @@ def test_a_dry_run_says_what_would_be_asked_and_sends_nothing(run: Command, proj
     assert server.count == 2 * CALLS
 
 
-def test_without_a_config_a_model_is_enough(run: Command, project: Path, server: Server) -> None:
+def test_without_a_config_a_model_is_sufficient(run: Command, project: Path, server: Server) -> None:
     os.remove("jury.yaml")
     ended = annotate(run, "--model", f"openai-compatible:{server.url}#tiny", "--domain", "legal")
     assert ended.code == 0, ended.err
@@ -254,13 +252,13 @@ def test_bad_input_is_one_clear_error(run: Command, project: Path, options: list
     assert why in ended.err
 
 
-def test_it_does_not_write_over_what_it_reads(run: Command, project: Path) -> None:
+def test_the_input_file_is_not_overwritten(run: Command, project: Path) -> None:
     ended = annotate(run, out="tasks.jsonl")
     assert ended.code == 2
     assert "tasks.jsonl: is an input file; name another file to write" in ended.err
 
 
-def test_a_file_that_is_there_and_knows_other_tasks_is_not_written_over(run: Command, project: Path) -> None:
+def test_an_existing_file_with_other_tasks_is_not_overwritten(run: Command, project: Path) -> None:
     (project / "graphs.jsonl").write_text('{"id": "precious", "query": "?"}\n')
     ended = annotate(run)
     assert ended.code == 2
@@ -268,7 +266,7 @@ def test_a_file_that_is_there_and_knows_other_tasks_is_not_written_over(run: Com
     assert "precious" in (project / "graphs.jsonl").read_text()
 
 
-def test_what_somebody_changed_in_the_file_but_for_graphs_is_not_written_over(run: Command, project: Path) -> None:
+def test_edits_outside_the_graphs_are_not_overwritten(run: Command, project: Path) -> None:
     annotate(run)
     lines = read(project / "graphs.jsonl")
     lines["t0"]["rubric"]["criteria"][0]["weight"] = 7.0
@@ -280,7 +278,7 @@ def test_what_somebody_changed_in_the_file_but_for_graphs_is_not_written_over(ru
     assert (project / "graphs.jsonl").read_bytes() == before
 
 
-def test_nor_is_a_graph_whose_task_is_left_out_now(run: Command, project: Path) -> None:
+def test_the_graph_of_an_omitted_task_is_not_overwritten(run: Command, project: Path) -> None:
     annotate(run)
     lines = read(project / "graphs.jsonl")
     ring = [{"parent": one, "child": other, "kind": "weak"} for one, other in (("facts", "rude"), ("rude", "facts"))]
@@ -293,27 +291,25 @@ def test_nor_is_a_graph_whose_task_is_left_out_now(run: Command, project: Path) 
     assert (project / "graphs.jsonl").read_bytes() == before
 
 
-def test_nor_is_another_file_beside_edges_from_nor_one_that_is_changed_meanwhile(run: Command, project: Path) -> None:
+def test_a_file_other_than_edges_from_or_changed_meanwhile_is_not_overwritten(run: Command, project: Path) -> None:
     annotate(run)
     (project / "precious.jsonl").write_bytes((project / "graphs.jsonl").read_bytes())
     ended = annotate(run, "--edges-from", "graphs.jsonl", out="precious.jsonl")
     assert ended.code == 2
     assert "precious.jsonl: exists, and --edges-from names another file" in ended.err
 
-    def meddling(body: dict[str, Any], number: int) -> Answer:
+    def change_file_and_annotate(body: dict[str, Any], number: int) -> Answer:
         (project / "late.jsonl").write_text("mine\n")
         return annotating(FOUND, ROLES)(body, number)
 
-    with serving(meddling) as server:
+    with serving(change_file_and_annotate) as server:
         ended = annotate(run, "--model", f"openai-compatible:{server.url}#other", out="late.jsonl")
     assert ended.code == 2
     assert "late.jsonl: changed while the model was running" in ended.err
     assert (project / "late.jsonl").read_text() == "mine\n"
 
 
-def test_a_place_in_which_nothing_can_be_written_is_refused_before_anything_is_asked(
-    run: Command, project: Path, server: Server
-) -> None:
+def test_an_unwritable_path_is_refused_before_any_request(run: Command, project: Path, server: Server) -> None:
     for out in (".", "no/such/folder.jsonl", "-"):
         assert annotate(run, out=out).code == 2
     assert server.count == 0
@@ -329,11 +325,11 @@ def score(run: Command, *options: object, out: str = "run") -> Ended:
 @pytest.fixture
 def graphs(run: Command, project: Path) -> Path:
     annotate(run)
-    (project / "told.py").write_text(
+    (project / "rating.py").write_text(
         "import jurygraph as jg\n\n\n@jg.evaluator(layer='human', audience='criterion')\n"
-        "def told(task, response):\n    return 0.0 if task.about.id == 'facts' else 1.0\n"
+        "def rating(task, response):\n    return 0.0 if task.about.id == 'facts' else 1.0\n"
     )
-    (project / "score.yaml").write_text("evaluators: [told.told]\n")
+    (project / "score.yaml").write_text("evaluators: [rating.rating]\n")
     lines = read(project / "tasks.jsonl")
     del lines["bare"]
     (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
@@ -347,9 +343,7 @@ def value(run: Command, folder: str) -> float:
     return float(json.loads(run("show", folder, "--json").out.splitlines()[0])["reward"]["value"])
 
 
-def test_score_takes_edges_and_roles_from_the_file_and_the_run_stands_on_them(
-    run: Command, project: Path, graphs: Path
-) -> None:
+def test_score_uses_the_edges_and_roles_of_the_file(run: Command, project: Path, graphs: Path) -> None:
     assert score(run, out="flat").code == 0
     assert score(run, "--edges-from", graphs).code == 0
     story, style = 0.2, 0.2 + 0.8 * 0.6
@@ -360,7 +354,7 @@ def test_score_takes_edges_and_roles_from_the_file_and_the_run_stands_on_them(
     assert value(run, "zero") == value(run, "flat"), "bit for bit"
 
 
-def test_a_run_goes_on_with_the_same_graphs_alone(run: Command, project: Path, graphs: Path) -> None:
+def test_a_run_resumes_only_with_the_same_graphs(run: Command, project: Path, graphs: Path) -> None:
     assert score(run, "--edges-from", graphs, "--limit", "1").code == 0
     ended = score(run)
     assert ended.code == 2
@@ -380,7 +374,7 @@ def test_a_graph_for_other_criteria_is_refused_with_file_line_and_field(
     assert not (project / "run").exists()
 
 
-def test_what_it_takes_from_where_is_told_and_an_edge_of_the_task_is_not_lost(
+def test_the_number_of_graphs_is_printed_and_edges_of_the_task_are_kept(
     run: Command, project: Path, graphs: Path
 ) -> None:
     assert "2 of 2 tasks take their graph from" in score(run, "--edges-from", graphs).err
@@ -394,7 +388,7 @@ def test_what_it_takes_from_where_is_told_and_an_edge_of_the_task_is_not_lost(
     assert "the file is empty" in score(run, "--edges-from", graphs, out="other").err
 
 
-def test_an_edge_of_a_person_in_the_task_goes_before_one_of_a_model_in_the_file(
+def test_an_edge_given_by_a_person_takes_precedence_over_one_of_a_model(
     run: Command, project: Path, graphs: Path
 ) -> None:
     lines = read(project / "tasks.jsonl")
@@ -413,14 +407,14 @@ def test_a_graph_for_another_query_is_refused(run: Command, project: Path, graph
     assert "line 1, field query: is not that of task 't0', and the graph was made for it" in ended.err
 
 
-def test_a_run_knows_what_its_annotator_was_told_of_the_field(run: Command, project: Path, server: Server) -> None:
+def test_a_run_records_the_domain_of_its_annotator(run: Command, project: Path, server: Server) -> None:
     (project / "own.md").write_text("- Poems scan.\n")
-    (project / "told.py").write_text(
+    (project / "rating.py").write_text(
         "import jurygraph as jg\n\n\n@jg.evaluator(layer='human', audience='criterion')\n"
-        "def told(task, response):\n    return 1.0\n"
+        "def rating(task, response):\n    return 1.0\n"
     )
     content = settings(server.url, calls={"cache": True}, annotation={"domain": "own.md"})
-    (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["told.told"]}))
+    (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["rating.rating"]}))
     lines = read(project / "tasks.jsonl")
     del lines["bare"]
     (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
@@ -431,7 +425,7 @@ def test_a_run_knows_what_its_annotator_was_told_of_the_field(run: Command, proj
     assert "the domain of the annotator is own.md" in ended.err
 
 
-def test_a_cycle_that_a_person_wrote_is_named(run: Command, project: Path, graphs: Path) -> None:
+def test_a_cycle_in_an_edited_file_is_named(run: Command, project: Path, graphs: Path) -> None:
     lines = read(graphs)
     lines["t0"]["rubric"]["edges"].append({"parent": "story", "child": "facts", "kind": "weak"})
     graphs.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
@@ -440,15 +434,15 @@ def test_a_cycle_that_a_person_wrote_is_named(run: Command, project: Path, graph
     assert "facts -> story -> facts" in ended.err
 
 
-def test_what_a_run_annotates_itself_is_told_verified_and_re_scored(
+def test_graphs_annotated_while_scoring_are_shown_verified_and_rescored(
     run: Command, project: Path, server: Server
 ) -> None:
-    (project / "told.py").write_text(
+    (project / "rating.py").write_text(
         "import jurygraph as jg\n\n\n@jg.evaluator(layer='human', audience='criterion')\n"
-        "def told(task, response):\n    return 0.0 if task.about.id == 'facts' else 1.0\n"
+        "def rating(task, response):\n    return 0.0 if task.about.id == 'facts' else 1.0\n"
     )
     content = settings(server.url, calls={"cache": True}, annotation={"domain": "writing"})
-    (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["told.told"]}))
+    (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["rating.rating"]}))
     lines = read(project / "tasks.jsonl")
     del lines["bare"]
     (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))

@@ -13,7 +13,7 @@ import pytest
 
 from jurygraph.schema import RESPONSE_GATES
 from tests.cli.conftest import JURYGRAPH, Command, Ended
-from tests.cli.test_interrupt import heeding_ctrl_c
+from tests.cli.test_interrupt import restore_ctrl_c
 from tests.models.judging import config
 from tests.models.server import Server, serving, slow, status
 from tests.studies.judges import AlwaysYes, Echo, Judge, LastInstruction, Yes
@@ -62,7 +62,7 @@ def project(tmp_path: Path, run: Command, server: Server) -> Project:
 
 
 @pytest.mark.parametrize("judge", [AlwaysYes, Echo, pytest.param(LastInstruction, marks=pytest.mark.slow)])
-def test_what_fools_a_judge_before_and_after_its_defences_is_said_first(
+def test_false_verdicts_before_and_after_the_defences_are_printed_first(
     judge: type[Judge], tmp_path: Path, run: Command
 ) -> None:
     with serving(judge()) as server:
@@ -79,7 +79,7 @@ def test_what_fools_a_judge_before_and_after_its_defences_is_said_first(
 
 
 @pytest.mark.slow
-def test_the_tables_have_every_arm_every_kind_and_what_was_sent(project: Project, server: Server):
+def test_the_tables_have_every_arm_every_kind_and_the_requests(project: Project, server: Server):
     ended = project.attack()
     assert ended.code == 0, ended.err
     for name in (
@@ -107,7 +107,7 @@ def test_the_same_command_sends_nothing_again(project: Project, server: Server):
     assert json.loads(again.out) == {**json.loads(first.out), "requests": {"number": 0, "cost": 0.0, "unpriced": 0}}
 
 
-def test_json_holds_every_arm_with_every_attack(project: Project):
+def test_json_has_every_arm_with_every_attack(project: Project):
     found = json.loads(project.attack("--json").out)
     assert (found["suite"], found["configured"], found["tasks"], found["honest"]) == ("master-keys", "all", 1, 1)
     assert set(found["arms"]) == {
@@ -127,21 +127,21 @@ def test_json_holds_every_arm_with_every_attack(project: Project):
 
 
 @pytest.mark.slow
-def test_a_gate_that_holds_is_silent_and_one_that_is_missed_exits_with_1(project: Project):
+def test_a_met_threshold_prints_nothing_and_a_missed_one_exits_with_1(project: Project):
     assert project.attack("--gate", "rate<=0, honest_rate>=1").code == 0
     ended = project.attack("--gate", "high<=0.0001 and n>=1")
     assert ended.code == 1
     assert "threshold missed: high <= 0.0001, but high is 0." in ended.err
 
 
-def test_a_gate_is_read_before_anything_is_asked(project: Project, server: Server):
+def test_a_threshold_is_parsed_before_any_request(project: Project, server: Server):
     ended = project.attack("--gate", "raet<=0")
     assert (ended.code, server.count) == (2, 0)
     assert "unknown statistic 'raet'; did you mean rate?" in ended.err
     assert 'write it as in "rate<=0.01"' in project.attack("--gate", "rate").err
 
 
-def test_a_dry_run_sends_nothing_and_says_what_would_be(project: Project, server: Server):
+def test_a_dry_run_estimates_the_requests_and_sends_nothing(project: Project, server: Server):
     ended = project.attack("--dry-run", "--json")
     assert (ended.code, server.count) == (0, 0)
     assert "dry run: nothing was sent or written" in ended.err
@@ -153,7 +153,7 @@ def test_a_dry_run_sends_nothing_and_says_what_would_be(project: Project, server
     assert 0 < repaired < expected, "what is repaired is asked beyond that"
 
 
-def test_what_a_model_does_not_judge_is_named(tmp_path: Path, run: Command, server: Server):
+def test_evaluators_without_a_model_are_named(tmp_path: Path, run: Command, server: Server):
     other = {"evaluators": ["criteria", "maths.length"], "reward": {"rubric": 1.0}}
     ended = Project(tmp_path, run, server.url, **other).attack()
     assert ended.code == 0
@@ -167,25 +167,25 @@ def test_tasks_need_no_responses(project: Project):
     assert found["arms"]["all"]["honest"]["verdicts"]["rate"] is None
 
 
-def test_without_tasks_ours_are_attacked(project: Project, run: Command):
+def test_without_tasks_the_built_in_ones_are_used(project: Project, run: Command):
     ended = run("attack", "--config", project.config, "--suite", "null", "--dry-run", "--json")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["responses"] > 20
 
 
-def test_without_a_model_there_is_nobody_to_attack(project: Project):
+def test_a_config_without_a_model_is_refused(project: Project):
     ended = project.attack("--model", "none")
     assert ended.code == 2
     assert "jury.yaml: model: it is none, and evaluator 'criteria' asks a model; name one, or use --model" in ended.err
 
 
-def test_a_config_that_asks_no_model_is_refused(tmp_path: Path, run: Command, server: Server):
+def test_a_config_whose_evaluators_use_no_model_is_refused(tmp_path: Path, run: Command, server: Server):
     ended = Project(tmp_path, run, server.url, evaluators=["maths.length"]).attack()
     assert ended.code == 2
     assert "jury.yaml: evaluators: none is of layer model or residual" in ended.err
 
 
-def test_a_line_that_is_no_task_is_refused(project: Project):
+def test_an_invalid_task_is_refused_with_its_line(project: Project):
     project.tasks.write_text("{}\n")
     ended = project.attack()
     assert ended.code == 2
@@ -193,7 +193,7 @@ def test_a_line_that_is_no_task_is_refused(project: Project):
 
 
 @pytest.mark.slow
-def test_the_limit_of_calls_ends_it_and_the_cache_goes_on(project: Project, server: Server):
+def test_after_the_limit_of_calls_the_study_continues_from_the_cache(project: Project, server: Server):
     ended = project.attack("--max-calls", "5")
     assert ended.code == 4
     assert "run the same command again: it continues from the cache" in ended.err
@@ -202,13 +202,13 @@ def test_the_limit_of_calls_ends_it_and_the_cache_goes_on(project: Project, serv
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_it_and_the_cache_goes_on(tmp_path: Path, run: Command):
+def test_after_ctrl_c_the_study_continues_from_the_cache(tmp_path: Path, run: Command):
     with serving(lambda body, number: slow(0.02, Yes()(body, number))) as server:
         project = Project(tmp_path, run, server.url)
         options = ("--config", project.config, "--tasks", project.tasks, "--suite", "master-keys")
         pipe = subprocess.PIPE
         command = [JURYGRAPH, "attack", *map(str, options)]
-        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=heeding_ctrl_c)
+        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=restore_ctrl_c)
         until = time.monotonic() + 60
         while server.count < 20:
             assert time.monotonic() < until
@@ -223,7 +223,7 @@ def test_ctrl_c_ends_it_and_the_cache_goes_on(tmp_path: Path, run: Command):
         assert json.loads(project.attack("--json").out)["requests"]["number"] == server.count - sent
 
 
-def test_a_model_that_is_not_well_makes_it_inconclusive(tmp_path: Path, run: Command):
+def test_a_failing_model_makes_the_study_inconclusive(tmp_path: Path, run: Command):
     with serving(lambda body, number: status(400)) as server:
         ended = Project(tmp_path, run, server.url).attack("--gate", "rate<=0")
     assert ended.code == 3
@@ -231,7 +231,7 @@ def test_a_model_that_is_not_well_makes_it_inconclusive(tmp_path: Path, run: Com
     assert "of kind rejected" in ended.err
 
 
-def test_an_honest_judge_lets_nothing_through(tmp_path: Path, run: Command):
+def test_a_robust_judge_has_no_false_positive(tmp_path: Path, run: Command):
     with serving(Judge()) as server:
         ended = Project(tmp_path, run, server.url).attack("--gate", "hits<=0, honest_rate>=1")
     assert ended.code == 0

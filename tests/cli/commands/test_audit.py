@@ -39,14 +39,14 @@ COMMANDS = ["verify", "seal", "close", "erase", "rescore", "compare", "score", "
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_has_an_example_that_begins_like_the_command(run: Command, name: str):
+def test_help_has_an_example_of_the_command(run: Command, name: str):
     ended = run(name, "--help")
     assert ended.code == 0
     assert re.search(rf"Example:\n +jurygraph {name} ", ended.out)
 
 
 class TestVerify:
-    def test_a_run_that_is_right_says_how_much_was_checked(self, scored: Path, run: Command):
+    def test_verify_prints_what_was_checked(self, scored: Path, run: Command):
         ended = run("verify", scored)
         assert (ended.code, ended.err) == (0, "")
         assert ended.out.splitlines() == [
@@ -56,7 +56,7 @@ class TestVerify:
             "sealed  no",
         ]
 
-    def test_json_gives_the_same(self, scored: Path, run: Command):
+    def test_json_has_the_same_result(self, scored: Path, run: Command):
         ended = run("verify", scored, "--json")
         assert (ended.code, ended.err) == (0, "")
         found = json.loads(ended.out)
@@ -74,12 +74,12 @@ class TestVerify:
             "deep": None,
         }
 
-    def test_it_writes_nothing(self, scored: Path, run: Command):
+    def test_verify_writes_nothing(self, scored: Path, run: Command):
         before = contents(scored)
         run("verify", scored)
         assert contents(scored) == before
 
-    def test_a_folder_that_may_only_be_read_can_be_verified(self, scored: Path, run: Command):
+    def test_a_read_only_folder_can_be_verified(self, scored: Path, run: Command):
         for path in (*scored.iterdir(), scored):
             path.chmod(0o555 if path.is_dir() else 0o444)
         try:
@@ -89,7 +89,7 @@ class TestVerify:
 
     @pytest.mark.parametrize("form", [(), ("--json",), ("--deep",)])
     @pytest.mark.parametrize(
-        ("statement", "said"),
+        ("statement", "message"),
         [
             ("UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'", "record 7 (trace 'door/a')"),
             ("UPDATE records SET at = at + 1 WHERE seq = 1", "record 1 (run '"),
@@ -100,14 +100,14 @@ class TestVerify:
             ("DELETE FROM records WHERE seq IN (11, 12)", "belongs to no record"),
         ],
     )
-    def test_the_first_thing_that_was_changed_is_named(
-        self, scored: Path, run: Command, statement: str, said: str, form: tuple[str, ...]
+    def test_the_first_change_is_named(
+        self, scored: Path, run: Command, statement: str, message: str, form: tuple[str, ...]
     ):
         change(scored, statement)
         ended = run("verify", scored, *form)
         assert (ended.code, ended.out) == (5, "")
         assert f"error: {scored / 'run.sqlite'}" in ended.err
-        assert said in ended.err
+        assert message in ended.err
         assert ended.err.count("\n") == 1
 
     @pytest.mark.parametrize("line", ["  polite: 2.0\n", ""])
@@ -118,30 +118,30 @@ class TestVerify:
         assert (ended.code, ended.out) == (5, "")
         assert f"error: {config}: is not the config that was written" in ended.err
 
-    def test_a_file_that_lies_beside_is_nobodys_business(self, scored: Path, run: Command):
+    def test_an_additional_file_in_the_folder_is_ignored(self, scored: Path, run: Command):
         (scored / "notes.txt").write_text("mine")
         assert run("verify", scored).code == 0
 
-    def test_a_run_that_was_stopped_is_right_and_not_closed(self, project: Path, run: Command):
+    def test_a_stopped_run_is_valid_and_not_closed(self, project: Path, run: Command):
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
         ended = run("verify", project / "run")
         assert ended.code == 0
         assert "2 rewards recomputed" in ended.out
         assert "the run is not closed: more records may follow this head" in ended.err
 
-    def test_a_run_that_was_stopped_before_its_first_reward_is_right(self, scored: Path, run: Command):
+    def test_a_run_stopped_before_its_first_reward_is_valid(self, scored: Path, run: Command):
         stop_before_the_first_reward(scored)
         ended = run("verify", scored)
         assert (ended.code, ended.out.splitlines()[1]) == (0, "0 rewards recomputed from their verdicts, bit for bit")
 
 
 class TestExpectedHead:
-    def test_the_head_that_was_noted_is_found(self, scored: Path, run: Command):
+    def test_the_expected_head_is_accepted(self, scored: Path, run: Command):
         head = head_of(run, scored)
         for written in (head, head.upper(), f" {head}\n"):
             assert run("verify", scored, "--expect-head", written).code == 0
 
-    def test_a_run_that_was_made_anew_as_a_whole_is_found_out(self, project: Path, scored: Path, run: Command):
+    def test_a_completely_rebuilt_run_is_detected(self, project: Path, scored: Path, run: Command):
         head = head_of(run, scored)
         shutil.rmtree(scored)
         run("score", project / "tasks.jsonl", "--out", scored)
@@ -150,7 +150,7 @@ class TestExpectedHead:
         assert (ended.code, ended.out) == (5, "")
         assert f"the head is {head_of(run, scored)}, and no record has the link {head} that was expected" in ended.err
 
-    def test_what_was_scored_after_the_head_is_named(self, project: Path, run: Command):
+    def test_records_scored_after_the_expected_head_are_named(self, project: Path, run: Command):
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
         head = head_of(run, project / "run")
         run("score", project / "tasks.jsonl", "--out", project / "run")
@@ -158,7 +158,7 @@ class TestExpectedHead:
         assert ended.code == 5
         assert "comes after the head that was expected" in ended.err
 
-    def test_the_end_and_an_erasure_may_come_after_it(self, project: Path, run: Command):
+    def test_closing_and_erasures_may_follow_the_expected_head(self, project: Path, run: Command):
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
         head = head_of(run, project / "run")
         for command in (("close", project / "run"), ("erase", project / "run", "--response", "door/a")):
@@ -166,19 +166,19 @@ class TestExpectedHead:
             assert run("verify", project / "run", "--expect-head", head).code == 0
 
     @pytest.mark.parametrize("given", ["", "9f2c", "not hexadecimal", "0" * 65])
-    def test_what_is_no_head_is_wrong_usage(self, scored: Path, run: Command, given: str):
+    def test_an_invalid_head_is_refused(self, scored: Path, run: Command, given: str):
         ended = run("verify", scored, "--expect-head", given)
         assert (ended.code, ended.out) == (2, "")
         assert "64 hexadecimal digits" in ended.err
 
 
 class TestDeep:
-    def test_every_verdict_is_asked_for_again_and_every_quotation_looked_up(self, letters: Path, run: Command):
-        asked = calls(letters.parent)
+    def test_deep_verification_repeats_every_verdict_and_checks_every_quotation(self, letters: Path, run: Command):
+        calls_before = calls(letters.parent)
         ended = run("verify", letters, "--deep")
         assert ended.code == 0, ended.err
         assert "repeated: 9 verdicts are the same, 4 quotations are where they were recorded" in ended.out.splitlines()
-        assert calls(letters.parent) == asked
+        assert calls(letters.parent) == calls_before
         assert json.loads(run("verify", letters, "--deep", "--json").out)["deep"] == {
             "recomputed": 9,
             "quotations": 4,
@@ -187,51 +187,51 @@ class TestDeep:
             "erased": 0,
         }
 
-    def test_without_it_nothing_is_asked_and_no_evaluator_needed(self, letters: Path, run: Command):
+    def test_verification_calls_no_evaluator_unless_deep(self, letters: Path, run: Command):
         calls(letters.parent)
         (letters.parent / "manners.py").unlink()
         assert run("verify", letters).code == 0
         assert calls(letters.parent) == []
 
-    def test_an_evaluator_that_says_something_else_now_is_named(self, letters: Path, run: Command):
+    def test_a_different_verdict_is_named(self, letters: Path, run: Command):
         source = letters.parent / "manners.py"
         source.write_text(source.read_text().replace("score=1 / 3, reason", "score=0.34, reason"))
         ended = run("verify", letters, "--deep")
         assert (ended.code, ended.out) == (5, "")
-        said = (
+        message = (
             "trace 'letter/a', verdict 'manners.echo': score is 0.3333333333333333 in the run and 0.34 when recomputed"
         )
-        assert said in ended.err
+        assert message in ended.err
 
-    def test_an_evaluator_of_another_version_is_no_proof_either_way(self, letters: Path, run: Command):
+    def test_an_evaluator_of_another_version_is_refused(self, letters: Path, run: Command):
         source = letters.parent / "manners.py"
         source.write_text(source.read_text().replace('version="1"', 'version="2"'))
         ended = run("verify", letters, "--deep")
         assert (ended.code, ended.out) == (2, "")
         assert "evaluator 'manners.better' of version '1'; this jury has 2" in ended.err
 
-    def test_what_failed_by_our_own_trouble_need_not_come_again(self, project: Path, run: Command):
+    def test_infrastructure_failures_are_skipped(self, project: Path, run: Command):
         responses = [{"id": f"r{i}", "text": "crash" if i == 5 else "please"} for i in range(10)]
         write_project(project, [{"id": "t", "query": "?", "responses": responses}])
         assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 1
         found = json.loads(run("verify", project / "run", "--deep", "--json").out)["deep"]
         assert (found["recomputed"], found["infrastructure_failures"]) == (19, 1)
 
-    def test_from_any_folder_the_modules_come_from_where_they_lay(
+    def test_modules_are_imported_from_their_folder_at_scoring(
         self, letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "manners.py").write_text("raise SystemExit('this is another module')\n")
         monkeypatch.chdir(tmp_path)
         assert called("verify", letters, "--deep").code == 0
 
-    def test_a_run_that_was_moved_away_from_its_modules_says_where_they_lay(self, letters: Path, tmp_path: Path):
+    def test_a_run_moved_without_its_modules_names_their_folder(self, letters: Path, tmp_path: Path):
         letters.rename(tmp_path / "alone")
         ended = called("verify", tmp_path / "alone", "--deep")
         assert (ended.code, ended.out) == (2, "")
         assert "'manners.echo'" in ended.err
         assert f"modules are imported from {tmp_path}, where they were when" in ended.err
 
-    def test_a_folder_of_modules_that_is_gone_is_named(self, project: Path, tmp_path: Path):
+    def test_a_missing_folder_of_modules_is_named(self, project: Path, tmp_path: Path):
         assert called("score", project / "tasks.jsonl", "--out", tmp_path / "runs" / "one").code == 0
         project.rename(tmp_path / "gone")
         ended = called("verify", tmp_path / "runs" / "one", "--deep")
@@ -242,45 +242,45 @@ class TestDeep:
 
 class TestClose:
     @pytest.fixture
-    def stopped(self, project: Path, run: Command) -> Path:
+    def stopped_run(self, project: Path, run: Command) -> Path:
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
         return project / "run"
 
-    def test_it_states_the_head(self, stopped: Path, run: Command):
-        ended = run("close", stopped)
+    def test_close_prints_the_head(self, stopped_run: Path, run: Command):
+        ended = run("close", stopped_run)
         assert (ended.code, ended.err) == (0, "")
         assert ended.out.splitlines() == [
-            f"{stopped} is closed: 2 traces, 8 records",
-            f"head {head_of(run, stopped)}",
+            f"{stopped_run} is closed: 2 traces, 8 records",
+            f"head {head_of(run, stopped_run)}",
         ]
 
-    def test_json_gives_the_same(self, stopped: Path, run: Command):
-        found = json.loads(run("close", stopped, "--json").out)
-        assert found == {"run": str(stopped), "traces": 2, "records": 8, "head": head_of(run, stopped)}
+    def test_json_has_the_same_result(self, stopped_run: Path, run: Command):
+        found = json.loads(run("close", stopped_run, "--json").out)
+        assert found == {"run": str(stopped_run), "traces": 2, "records": 8, "head": head_of(run, stopped_run)}
 
-    def test_a_second_time_changes_nothing(self, stopped: Path, run: Command):
-        first = run("close", stopped)
-        before = contents(stopped)
-        assert run("close", stopped) == first
-        assert contents(stopped) == before
+    def test_closing_twice_changes_nothing(self, stopped_run: Path, run: Command):
+        first = run("close", stopped_run)
+        before = contents(stopped_run)
+        assert run("close", stopped_run) == first
+        assert contents(stopped_run) == before
 
     def test_a_complete_run_is_closed_already(self, scored: Path, run: Command):
         before = contents(scored)
         assert run("close", scored).out.startswith(f"{scored} is closed: 4 traces, 12 records\n")
         assert contents(scored) == before
 
-    def test_nothing_more_is_scored_into_it_and_score_says_so(self, stopped: Path, project: Path, run: Command):
-        run("close", stopped)
-        before = contents(stopped)
-        ended = run("score", project / "tasks.jsonl", "--out", stopped)
+    def test_score_refuses_to_add_to_a_closed_run(self, stopped_run: Path, project: Path, run: Command):
+        run("close", stopped_run)
+        before = contents(stopped_run)
+        ended = run("score", project / "tasks.jsonl", "--out", stopped_run)
         assert (ended.code, ended.out) == (2, "")
         assert "was closed when 1 of 2 tasks were scored" in ended.err
-        assert f"--branch {stopped}" in ended.err
-        assert contents(stopped) == before
+        assert f"--branch {stopped_run}" in ended.err
+        assert contents(stopped_run) == before
 
-    def test_show_no_longer_calls_it_stopped(self, stopped: Path, run: Command):
-        run("close", stopped)
-        assert run("show", stopped).err == ""
+    def test_show_does_not_report_a_closed_run_as_stopped(self, stopped_run: Path, run: Command):
+        run("close", stopped_run)
+        assert run("show", stopped_run).err == ""
 
     def test_a_run_without_any_reward_can_be_closed(self, scored: Path, run: Command):
         stop_before_the_first_reward(scored)
@@ -313,7 +313,7 @@ class TestSeal:
             path.with_suffix(f".{suffix}.pub").write_bytes(key.public_key().public_bytes(encoded, public))
         path.with_suffix(".hex").write_text(key.public_key().public_bytes_raw().hex() + "\n")
 
-    def test_the_head_is_signed_beside_the_run(self, scored: Path, run: Command, keys: Path):
+    def test_seal_writes_the_signed_head_into_the_folder_of_the_run(self, scored: Path, run: Command, keys: Path):
         ended = run("seal", scored, "--key", keys / "mine.pem")
         assert (ended.code, ended.err) == (0, "")
         key = (keys / "mine.hex").read_text().strip()
@@ -323,14 +323,16 @@ class TestSeal:
         assert f"sealed  by {key}" in run("verify", scored).out
         assert json.loads(run("verify", scored, "--json").out)["sealed"] == key
 
-    def test_json_is_what_stands_in_the_file(self, scored: Path, run: Command, keys: Path):
+    def test_json_is_the_content_of_the_seal(self, scored: Path, run: Command, keys: Path):
         given = json.loads(run("seal", scored, "--key", keys / "mine.pem", "--json").out)
         assert given == json.loads((scored / "seal.json").read_text())
         assert (given["records"], given["head"]) == (12, head_of(run, scored))
 
     @pytest.mark.parametrize("private", ["mine.pem", "mine.ssh"])
     @pytest.mark.parametrize("signer", ["mine.pem.pub", "mine.ssh.pub", "mine.hex", "mine.pem", "mine.ssh"])
-    def test_every_form_of_a_key_will_do(self, scored: Path, run: Command, keys: Path, private: str, signer: str):
+    def test_every_supported_format_of_a_key_is_accepted(
+        self, scored: Path, run: Command, keys: Path, private: str, signer: str
+    ):
         assert run("seal", scored, "--key", keys / private).code == 0
         ended = run("verify", scored, "--signer", keys / signer)
         assert ended.code == 0, ended.err
@@ -341,7 +343,7 @@ class TestSeal:
         assert run("seal", scored, "--key", keys / "mine.pem") == first
         assert contents(scored) == before
 
-    def test_another_key_does_not_take_its_place(self, scored: Path, run: Command, keys: Path):
+    def test_another_key_does_not_replace_the_seal(self, scored: Path, run: Command, keys: Path):
         run("seal", scored, "--key", keys / "mine.pem")
         before = contents(scored)
         ended = run("seal", scored, "--key", keys / "other.pem")
@@ -349,27 +351,27 @@ class TestSeal:
         assert f"is sealed by another key, {(keys / 'mine.hex').read_text().strip()}" in ended.err
         assert contents(scored) == before
 
-    def test_a_run_that_is_not_closed_is_not_sealed(self, project: Path, run: Command, keys: Path):
+    def test_an_open_run_cannot_be_sealed(self, project: Path, run: Command, keys: Path):
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
         ended = run("seal", project / "run", "--key", keys / "mine.pem")
         assert (ended.code, ended.out) == (2, "")
         assert f"end it with `jurygraph close {project / 'run'}`" in ended.err
         assert not (project / "run" / "seal.json").exists()
 
-    def test_a_changed_run_is_not_sealed(self, scored: Path, run: Command, keys: Path):
+    def test_a_changed_run_cannot_be_sealed(self, scored: Path, run: Command, keys: Path):
         change(scored, "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'")
         ended = run("seal", scored, "--key", keys / "mine.pem")
         assert (ended.code, ended.out) == (5, "")
         assert "record 7 (trace 'door/a')" in ended.err
         assert not (scored / "seal.json").exists()
 
-    def test_nor_is_one_whose_texts_or_config_were_changed(self, scored: Path, run: Command, keys: Path):
+    def test_a_run_with_changed_texts_or_config_cannot_be_sealed(self, scored: Path, run: Command, keys: Path):
         change(scored, OTHER_TEXT)
         ended = run("seal", scored, "--key", keys / "mine.pem")
         assert (ended.code, ended.out) == (5, "")
         assert not (scored / "seal.json").exists()
 
-    def test_an_erasure_breaks_no_seal_but_is_unsigned_until_the_run_is_sealed_again(
+    def test_an_erasure_keeps_the_seal_valid_but_is_unsigned_until_the_next_seal(
         self, scored: Path, run: Command, keys: Path
     ):
         run("seal", scored, "--key", keys / "mine.pem")
@@ -384,7 +386,7 @@ class TestSeal:
         assert (first["records"], again["records"]) == (12, 13)
         assert run("verify", scored, "--signer", keys / "mine.pem.pub").code == 0
 
-    def test_a_rescored_run_has_a_seal_of_its_own(self, scored: Path, run: Command, keys: Path):
+    def test_a_rescored_run_has_its_own_seal(self, scored: Path, run: Command, keys: Path):
         again = scored.parent / "again"
         run("rescore", scored, "--out", again, "--set", "scale=2")
         assert run("seal", again, "--key", keys / "mine.pem").code == 0
@@ -397,7 +399,7 @@ class TestSeal:
         assert (ended.code, ended.out) == (5, "")
         assert f"{scored / 'seal.json'}: is by the key {(keys / 'mine.hex').read_text().strip()}, not by" in ended.err
 
-    def test_a_seal_that_should_be_there_is_missed(self, scored: Path, run: Command, keys: Path):
+    def test_a_missing_seal_is_reported_if_a_signer_is_expected(self, scored: Path, run: Command, keys: Path):
         ended = run("verify", scored, "--signer", keys / "mine.hex")
         assert (ended.code, ended.out) == (5, "")
         assert f"{scored / 'seal.json'}: is missing" in ended.err
@@ -423,7 +425,7 @@ class TestSeal:
 
     @pytest.mark.parametrize("command", [("seal", "--key"), ("verify", "--signer")])
     @pytest.mark.parametrize(
-        ("name", "content", "said"),
+        ("name", "content", "message"),
         [
             ("nothing", None, "cannot be read (No such file or directory)"),
             ("folder", None, "cannot be read (Is a directory)"),
@@ -432,14 +434,14 @@ class TestSeal:
             ("rsa", generate_private_key(65537, 2048), "a key that is not Ed25519"),
         ],
     )
-    def test_what_is_no_key_is_named(
+    def test_an_invalid_key_is_named(
         self,
         scored: Path,
         run: Command,
         tmp_path: Path,
         name: str,
         content: object,
-        said: str,
+        message: str,
         command: tuple[str, str],
     ):
         path = tmp_path / name
@@ -452,7 +454,7 @@ class TestSeal:
         ended = run(command[0], scored, command[1], path)
         assert (ended.code, ended.out) == (2, "")
         assert f"error: {path}: " in ended.err
-        assert said in ended.err
+        assert message in ended.err
         assert not (scored / "seal.json").exists()
 
     @staticmethod
@@ -461,7 +463,7 @@ class TestSeal:
         written: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked)  # type: ignore[attr-defined]
         return written
 
-    def test_an_encrypted_key_is_not_asked_about(self, scored: Path, run: Command, tmp_path: Path):
+    def test_an_encrypted_key_is_refused_without_a_prompt(self, scored: Path, run: Command, tmp_path: Path):
         (tmp_path / "locked.pem").write_bytes(self.pem(Ed25519PrivateKey.generate(), b"secret"))
         ended = run("seal", scored, "--key", tmp_path / "locked.pem")
         assert (ended.code, ended.out) == (2, "")
@@ -484,7 +486,7 @@ NO_RUN = [
 @pytest.mark.parametrize(
     ("name", "state"), [("nothing", "does not exist"), ("empty", "contains no run"), ("file", "is not a folder")]
 )
-def test_what_is_no_run_is_refused(
+def test_a_folder_that_is_not_a_run_is_refused(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], name: str, state: str
 ):
     monkeypatch.chdir(tmp_path)
@@ -499,7 +501,7 @@ def test_what_is_no_run_is_refused(
 
 
 @pytest.mark.parametrize("command", NO_RUN, ids=" ".join)
-def test_a_run_that_was_stopped_while_it_planned_is_none_yet(
+def test_a_run_stopped_while_planning_is_refused(
     scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ):
     monkeypatch.chdir(tmp_path)
@@ -516,7 +518,7 @@ NAMES = ["my run", "-run", "run\n\x1b[31m\x07\u202ered", "rün", "a'b\"c", "%41?
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_run_may_have_any_name(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str):
+def test_a_run_can_have_any_name(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.chdir(project)
     (project / "key.pem").write_bytes(TestSeal.pem(Ed25519PrivateKey.generate()))
     assert run("score", "tasks.jsonl", f"--out={name}").code == 0
@@ -544,9 +546,7 @@ def test_a_run_may_have_any_name(project: Path, run: Command, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("name", ["my run", "-run", "$HOME"])
-def test_what_is_said_to_come_next_can_be_typed(
-    project: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
-):
+def test_the_printed_next_command_can_be_typed(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.chdir(project)
     hints = run("score", "tasks.jsonl", f"--out={name}").err.splitlines()
     hints += run("rescore", f"--out={name} again", "--", name).err.splitlines()
@@ -560,7 +560,7 @@ def test_what_is_said_to_come_next_can_be_typed(
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\n\u202e\x9b31m"
 
 
-def test_hostile_ids_command_no_terminal(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+def test_hostile_ids_are_escaped_on_a_terminal(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     task, response = f"t{HOSTILE}", f"r{HOSTILE}"
     project = write_project(
         tmp_path / "project",
@@ -599,7 +599,7 @@ def test_hostile_ids_command_no_terminal(tmp_path: Path, run: Command, monkeypat
     assert not set("\x1b\x07\r\u202e\x9b") & set(refused.err)
 
 
-def test_commands_find_the_run_from_another_folder(
+def test_commands_work_from_another_folder(
     project: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(project)
@@ -629,8 +629,8 @@ class Half(Mean):
 
 
 @pytest.fixture
-def halved(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run whose rewards a combiner of one's own decided, which lies beside the config."""
+def run_with_own_combiner(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run whose rewards were computed by a custom combiner in the folder of the config."""
     (project / "own.py").write_text(OWN_COMBINER)
     component = "{combiner: own.Half, inputs: {polite: manners.polite}}"
     (project / "jury.yaml").write_text(
@@ -643,33 +643,37 @@ def halved(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.mark.parametrize("command", [("verify",), ("rescore", "--out", "again", "--set", "scale=2")])
 @pytest.mark.parametrize("elsewhere", [False, True])
-def test_a_combiner_of_ones_own_is_found_where_it_lay_at_scoring(
-    halved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], elsewhere: bool
+def test_a_custom_combiner_is_imported_from_its_folder_at_scoring(
+    run_with_own_combiner: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    elsewhere: bool,
 ):
     if elsewhere:
         (tmp_path / "own.py").write_text("raise SystemExit('this is another module')\n")
         monkeypatch.chdir(tmp_path)
-    assert called(command[0], halved, *command[1:]).code == 0
+    assert called(command[0], run_with_own_combiner, *command[1:]).code == 0
 
 
 @pytest.mark.parametrize("command", [("verify",), ("rescore", "--out", "again", "--set", "scale=2")])
-def test_where_it_is_gone_nothing_is_claimed(halved: Path, tmp_path: Path, command: tuple[str, ...]):
-    (halved.parent / "own.py").unlink()
-    ended = called(command[0], halved, *command[1:])
+def test_a_missing_combiner_is_refused(run_with_own_combiner: Path, tmp_path: Path, command: tuple[str, ...]):
+    (run_with_own_combiner.parent / "own.py").unlink()
+    ended = called(command[0], run_with_own_combiner, *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert "unknown combiner 'own.Half'" in ended.err
     assert not (tmp_path / "again").exists()
 
 
 @pytest.mark.parametrize("command", [("verify", "run"), ("rescore", "run", "--out", "again")])
-def test_a_combiner_of_another_version_is_no_proof_either_way(halved: Path, command: tuple[str, ...]):
-    (halved.parent / "own.py").write_text(OWN_COMBINER.replace("* 0.5", "* 0.25"))
+def test_a_combiner_of_another_version_is_refused(run_with_own_combiner: Path, command: tuple[str, ...]):
+    (run_with_own_combiner.parent / "own.py").write_text(OWN_COMBINER.replace("* 0.5", "* 0.25"))
     ended = called(*command)
     assert (ended.code, ended.out) == (2, "")
     assert "was decided with combiner own.Half of version" in ended.err
 
 
-def test_what_a_reader_holds_open_holds_nobody_up(scored: Path, run: Command):
+def test_an_open_reader_blocks_no_command(scored: Path, run: Command):
     with closing(sqlite3.connect(f"file:{scored / 'run.sqlite'}?mode=ro", uri=True)) as reader:
         reader.execute("SELECT count(*) FROM records").fetchone()
         assert run("verify", scored).code == 0

@@ -14,7 +14,7 @@ from jurygraph.schema import Counts, RecordedVerdict, Reward, Trace
 from tests.cli.conftest import Command
 
 
-def scored(task: str, response: str, value: float | None, agent: str | None, *verdicts: RecordedVerdict) -> Trace:
+def make_trace(task: str, response: str, value: float | None, agent: str | None, *verdicts: RecordedVerdict) -> Trace:
     status = "failed" if value is None else "ok"
     reward = Reward(
         value=value, status=status, partial=value, coverage=1.0, range=None, components={}, terms=(), counts=Counts()
@@ -24,46 +24,46 @@ def scored(task: str, response: str, value: float | None, agent: str | None, *ve
     )
 
 
-def polite(about: str, score: float) -> RecordedVerdict:
+def polite_verdict(about: str, score: float) -> RecordedVerdict:
     return RecordedVerdict(question="polite", about=about, responses=(about,), score=score)
 
 
-def duel(score: float) -> RecordedVerdict:
+def duel_verdict(score: float) -> RecordedVerdict:
     return RecordedVerdict(question="duel", about="salt/a", responses=("salt/a", "salt/b"), score=score)
 
 
 RUNS = {
     "before": [
-        scored("door", "door/a", 0.5, "alice", polite("door/a", 1.0)),
-        scored("door", "door/b", 0.25, "bob", polite("door/b", 0.0)),
-        scored("salt", "salt/a", 0.75, "alice", polite("salt/a", 0.75), duel(0.0)),
-        scored("salt", "salt/b", 0.5, None, polite("salt/b", 0.5), duel(0.0)),
+        make_trace("door", "door/a", 0.5, "alice", polite_verdict("door/a", 1.0)),
+        make_trace("door", "door/b", 0.25, "bob", polite_verdict("door/b", 0.0)),
+        make_trace("salt", "salt/a", 0.75, "alice", polite_verdict("salt/a", 0.75), duel_verdict(0.0)),
+        make_trace("salt", "salt/b", 0.5, None, polite_verdict("salt/b", 0.5), duel_verdict(0.0)),
     ],
     "after": [
-        scored("door", "door/a", 0.25, "alice", polite("door/a", 0.25)),
-        scored("door", "door/b", 0.25, "bob", polite("door/b", 0.0)),
-        scored("salt", "salt/a", 0.5, "alice", polite("salt/a", 0.75), duel(1.0)),
-        scored("salt", "salt/b", None, None, duel(1.0)),
+        make_trace("door", "door/a", 0.25, "alice", polite_verdict("door/a", 0.25)),
+        make_trace("door", "door/b", 0.25, "bob", polite_verdict("door/b", 0.0)),
+        make_trace("salt", "salt/a", 0.5, "alice", polite_verdict("salt/a", 0.75), duel_verdict(1.0)),
+        make_trace("salt", "salt/b", None, None, duel_verdict(1.0)),
     ],
-    "hostile": [scored("t\n", "r\x1b[31m", 0.5, "\u202eeve", polite("r\x1b[31m", 0.0))],
-    "hostile too": [scored("t\n", "r\x1b[31m", 0.0, "\u202eeve", polite("r\x1b[31m", 1.0))],
+    "hostile": [make_trace("t\n", "r\x1b[31m", 0.5, "\u202eeve", polite_verdict("r\x1b[31m", 0.0))],
+    "hostile too": [make_trace("t\n", "r\x1b[31m", 0.0, "\u202eeve", polite_verdict("r\x1b[31m", 1.0))],
 }
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs made by hand, by name."""
+def stored_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace `Run.open` with the runs of `RUNS`."""
 
-    def opened(folder: Path) -> SimpleNamespace:
+    def open_run(folder: Path) -> SimpleNamespace:
         if str(folder) not in RUNS:
             raise InputError(f"{folder}: does not exist")
         return SimpleNamespace(traces=lambda: iter(RUNS[str(folder)]), close=lambda: None)
 
-    monkeypatch.setattr(Run, "open", opened)
+    monkeypatch.setattr(Run, "open", open_run)
 
 
-@pytest.mark.usefixtures("made")
-def test_two_runs_side_by_side(run: Command):
+@pytest.mark.usefixtures("stored_runs")
+def test_the_tables_compare_two_runs(run: Command):
     ended = run("compare", "before", "after")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines() == [
@@ -115,8 +115,8 @@ def test_two_runs_side_by_side(run: Command):
     ]
 
 
-@pytest.mark.usefixtures("made")
-def test_only_as_many_flips_are_listed_as_asked_for(run: Command):
+@pytest.mark.usefixtures("stored_runs")
+def test_the_number_of_listed_flips_can_be_limited(run: Command):
     listed = run("compare", "before", "after", "--flips", 1).out.splitlines()[-3:]
     assert listed[1].startswith("duel     salt/a")
     assert listed[2] == "... and 1 more (--flips N lists N, --json all)"
@@ -124,22 +124,22 @@ def test_only_as_many_flips_are_listed_as_asked_for(run: Command):
     assert "sample" not in run("compare", "before", "after", "--flips", 0).out
 
 
-@pytest.mark.usefixtures("made")
-def test_nothing_flipped_and_nothing_changed_are_no_tables(run: Command):
+@pytest.mark.usefixtures("stored_runs")
+def test_without_changes_there_are_no_tables_of_changes(run: Command):
     shown = run("compare", "before", "before").out
     assert "sample" not in shown
     assert "largest changes" not in shown
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("stored_runs")
 def test_notes_come_last(run: Command):
     *_, empty, note = run("compare", "hostile", "hostile").out.splitlines()
     wrong = "fewer than 2 responses have a reward in both runs, so the mean difference has no interval"
     assert (empty, note) == ("", f"note: {wrong}")
 
 
-@pytest.mark.usefixtures("made")
-def test_what_others_wrote_is_shown_and_never_obeyed(run: Command):
+@pytest.mark.usefixtures("stored_runs")
+def test_texts_from_outside_are_escaped(run: Command):
     shown = run("compare", "hostile", "hostile too").out
     assert "\x1b" not in shown
     assert "\u202e" not in shown
@@ -147,8 +147,8 @@ def test_what_others_wrote_is_shown_and_never_obeyed(run: Command):
     assert "\\u202eeve" in shown
 
 
-@pytest.mark.usefixtures("made")
-def test_json_is_the_whole_comparison(run: Command):
+@pytest.mark.usefixtures("stored_runs")
+def test_json_has_the_whole_comparison(run: Command):
     printed = run("compare", "before", "after", "--json", "--passing", 0.3, "--flips", 0).out
     found = Comparison.model_validate_json(printed)
     assert (found.mean_delta, found.pass_threshold, found.passed_a_only, len(found.flipped_verdicts)) == (
@@ -161,15 +161,15 @@ def test_json_is_the_whole_comparison(run: Command):
     assert set(ComparisonStatistics.model_fields) <= set(json.loads(printed))
 
 
-@pytest.mark.usefixtures("made")
-def test_a_gate_that_holds_says_nothing(run: Command):
+@pytest.mark.usefixtures("stored_runs")
+def test_a_met_threshold_prints_nothing(run: Command):
     ended = run("compare", "before", "after", "--gate", "mean_delta>-0.2 and failed_b<=1")
     assert (ended.code, ended.err) == (0, "")
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("stored_runs")
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_missed_gate_says_what_was_seen_and_is_1(run: Command, form: tuple[str, ...]):
+def test_a_missed_threshold_prints_the_value_and_exits_with_1(run: Command, form: tuple[str, ...]):
     plain = run("compare", "before", "after", *form)
     ended = run("compare", "before", "after", *form, "--gate", "flips<=1, n>=3, mean_delta>=-0.125")
     assert (ended.code, ended.out) == (1, plain.out)
@@ -179,15 +179,15 @@ def test_a_missed_gate_says_what_was_seen_and_is_1(run: Command, form: tuple[str
     ]
 
 
-@pytest.mark.usefixtures("made")
-def test_a_figure_that_is_missing_misses_the_gate(run: Command):
+@pytest.mark.usefixtures("stored_runs")
+def test_a_missing_statistic_misses_the_threshold(run: Command):
     ended = run("compare", "before", "before", "--gate", "wilcoxon_p>0.05")
     assert (ended.code, ended.err) == (1, "threshold missed: wilcoxon_p > 0.05, but there is no wilcoxon_p\n")
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("stored_runs")
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("before", "after", "--gate", "mean_delta"), 'is not a condition; write it as in "mean_delta>-0.01"'),
         (("nowhere", "after", "--gate", "mean_detla>0"), "unknown statistic 'mean_detla'; did you mean mean_delta?"),
@@ -198,13 +198,13 @@ def test_a_figure_that_is_missing_misses_the_gate(run: Command):
         (("before",), "RUN_B"),
     ],
 )
-def test_wrong_input_is_2_and_prints_no_result(run: Command, arguments: tuple[str, ...], said: str):
+def test_wrong_input_exits_with_2_and_prints_no_result(run: Command, arguments: tuple[str, ...], message: str):
     ended = run("compare", *arguments)
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert message in ended.err
 
 
-def test_two_configs_of_the_same_responses(project: Path, run: Command):
+def test_runs_under_two_configs_can_be_compared(project: Path, run: Command):
     (project / "kind.yaml").write_text(
         "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: 0.5}\n"
     )

@@ -30,7 +30,7 @@ def votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return table(tmp_path / "votes.csv", *ROWS)
 
 
-def found(run: Command, *arguments: object) -> dict[str, Any]:
+def consensus_json(run: Command, *arguments: object) -> dict[str, Any]:
     ended = run("consensus", *arguments, "--json")
     assert ended.code == 0, ended.err
     (line,) = ended.out.splitlines()
@@ -38,8 +38,8 @@ def found(run: Command, *arguments: object) -> dict[str, Any]:
     return answer
 
 
-def rows(lines: list[str], header: str) -> list[list[str]]:
-    """The rows of the table whose header begins so."""
+def table_rows(lines: list[str], header: str) -> list[list[str]]:
+    """Return the rows of the table whose header begins with `header`."""
     start = next(place for place, line in enumerate(lines) if line.startswith(header)) + 2
     end = next((place for place, line in enumerate(lines) if place > start and not line), len(lines))
     return [line.split() for line in lines[start:end]]
@@ -48,25 +48,25 @@ def rows(lines: list[str], header: str) -> list[list[str]]:
 # The published set
 
 
-def test_the_tables_are_the_published_ones(run: Command) -> None:
+def test_the_tables_have_the_published_numbers(run: Command) -> None:
     ended = run("consensus", MSLR, "--preset", "paper", "--compare", "--jobs", 1)
     assert ended.code == 0, ended.err
     lines = ended.out.splitlines()
-    compared = rows(lines, "agent      MV")
+    compared = table_rows(lines, "agent      MV")
     assert compared[0] == ["VNCH8M", "0.700", "0.900", "0.848", "+0.148", "5", "2,", "1,", "1"]
     assert compared[-1] == ["8FWF5T", "0.562", "0.562", "0.547", "-0.015", "8", "5.5,", "6,", "6"]
-    best = rows(lines, "annotator")[0]
+    best = table_rows(lines, "annotator")[0]
     assert best[:2] + best[5:7] == ["annotator_0", "0.794", "0.253", "0.219"]
-    assert rows(lines, "most ambiguous items")[0][1:] == ["0.261", "0.739", "1"]
-    assert [row[-1] for row in rows(lines, "MV and PEC")] == ["0.824", "0.148", "6", "0.103", "(0.00%)"]
-    stable = rows(lines, "stability (50 subsets)")
+    assert table_rows(lines, "most ambiguous items")[0][1:] == ["0.261", "0.739", "1"]
+    assert [row[-1] for row in table_rows(lines, "MV and PEC")] == ["0.824", "0.148", "6", "0.103", "(0.00%)"]
+    stable = table_rows(lines, "stability (50 subsets)")
     assert [row[-3:-1] for row in stable] == [["0.503", "1.000"], ["0.503", "1.000"], ["0.587", "1.167"]]
-    assert rows(lines, "agreement")[0][-1] == "69.2%"
+    assert table_rows(lines, "agreement")[0][-1] == "69.2%"
     assert "2 annotators are not identifiable: 8 free cells for 14 unknowns" in ended.err
 
 
-def test_json_has_the_published_figures(run: Command) -> None:
-    answer = found(run, MSLR, "--preset", "paper", "--jobs", 1)
+def test_json_has_the_published_numbers(run: Command) -> None:
+    answer = consensus_json(run, MSLR, "--preset", "paper", "--jobs", 1)
     for name, one in EXPECTED["agent_scores"].items():
         assert answer["agents"][name]["score"] == pytest.approx(one["score_pec"], abs=1e-9)
         assert answer["agents"][name]["items"] == one["n_items"]
@@ -79,11 +79,11 @@ def test_json_has_the_published_figures(run: Command) -> None:
     assert set(answer["stability"]) == {"majority", "dawid-skene", "stableval"}
 
 
-# What is printed
+# Output
 
 
-def test_json_is_what_is_promised(votes: Path, run: Command) -> None:
-    answer = found(run, votes, *MODEL)
+def test_json_has_the_documented_fields(votes: Path, run: Command) -> None:
+    answer = consensus_json(run, votes, *MODEL)
     assert set(answer["agents"]) == {"small", "large"}
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}
     assert set(answer["annotators"]) == {"ada", "bo", "cy", "dee"}
@@ -104,63 +104,63 @@ def test_json_is_what_is_promised(votes: Path, run: Command) -> None:
     assert {"log_likelihood", "agreement", "decided_by_one", "ties", "converged", "warnings"} <= set(answer)
 
 
-def test_the_same_command_prints_the_same(votes: Path, run: Command) -> None:
+def test_the_same_command_gives_the_same_output(votes: Path, run: Command) -> None:
     assert run("consensus", votes, *MODEL, "--json").out == run("consensus", votes, *MODEL, "--json").out
 
 
-def test_processes_change_no_figure(votes: Path, run: Command) -> None:
-    alone = found(run, votes, *MODEL, "--refit", 3)
-    assert found(run, votes, *MODEL, "--refit", 3, "--jobs", 2) == alone
+def test_the_number_of_processes_changes_no_number(votes: Path, run: Command) -> None:
+    alone = consensus_json(run, votes, *MODEL, "--refit", 3)
+    assert consensus_json(run, votes, *MODEL, "--refit", 3, "--jobs", 2) == alone
 
 
-def test_several_files_are_read_as_one(votes: Path, run: Command) -> None:
+def test_several_files_are_combined(votes: Path, run: Command) -> None:
     table(votes.parent / "first.csv", *ROWS[:20])
     table(votes.parent / "second.jsonl", *ROWS[20:])
-    assert found(run, "first.csv", "second.jsonl", *MODEL) == found(run, votes, *MODEL)
+    assert consensus_json(run, "first.csv", "second.jsonl", *MODEL) == consensus_json(run, votes, *MODEL)
 
 
-def test_other_names_of_columns_are_stated(votes: Path, run: Command) -> None:
+def test_other_column_names_can_be_given(votes: Path, run: Command) -> None:
     table(
         votes.parent / "other.csv", *[dict(zip(("i", "m", "who", "mark"), one.values(), strict=True)) for one in ROWS]
     )
     named = ("--item", "i", "--agent", "m", "--reviewer", "who", "--score", "mark")
-    assert found(run, "other.csv", *named, *MODEL) == found(run, votes, *MODEL)
+    assert consensus_json(run, "other.csv", *named, *MODEL) == consensus_json(run, votes, *MODEL)
 
 
-def test_words_have_the_order_that_is_stated(votes: Path, run: Command) -> None:
+def test_labels_have_the_given_order(votes: Path, run: Command) -> None:
     table(votes.parent / "words.csv", *[one | {"label": ("bad", "good")[int(one["label"])]} for one in ROWS])
-    answer = found(run, "words.csv", "--classes", "bad, good", *MODEL)
+    answer = consensus_json(run, "words.csv", "--classes", "bad, good", *MODEL)
     assert answer["classes"] == ["bad", "good"]
-    assert answer["agents"] == found(run, votes, *MODEL)["agents"]
+    assert answer["agents"] == consensus_json(run, votes, *MODEL)["agents"]
 
 
 def test_credit_gold_and_method_are_options(votes: Path, run: Command) -> None:
     table(votes.parent / "gold.csv", {"item": "i0", "agent": "large", "label": 1})
-    answer = found(run, votes, *QUICK, "--method", "dawid-skene", "--values", "0,10", "--gold", "gold.csv")
+    answer = consensus_json(run, votes, *QUICK, "--method", "dawid-skene", "--values", "0,10", "--gold", "gold.csv")
     assert (answer["method"], answer["values"], answer["counts"]["gold"]) == ("dawid-skene", [0.0, 10.0], 1)
     assert answer["items"]["i0_large"] == {"posterior": [0.0, 1.0], "ambiguity": 0.0}
     assert answer["agents"]["small"]["score"] == answer["comparison"]["small"]["dawid_skene"]
 
 
-def test_a_panel_that_is_too_small_has_the_majority_and_it_is_said(votes: Path, run: Command) -> None:
+def test_a_panel_that_is_too_small_gets_the_majority_with_a_message(votes: Path, run: Command) -> None:
     ended = run("consensus", votes, *QUICK, "--json")
     answer = json.loads(ended.out)
     assert answer["method"] == "majority"
     assert "majority vote, its ties shared, stands in for agents and items" in answer["warnings"][-1]
     assert answer["warnings"][-1] in ended.err
-    assert found(run, votes, *QUICK, "--method", "stableval")["method"] == "stableval"
+    assert consensus_json(run, votes, *QUICK, "--method", "stableval")["method"] == "stableval"
 
 
-def test_repeated_rows_and_abstentions_are_counted_and_told(votes: Path, run: Command) -> None:
+def test_repeated_rows_and_abstentions_are_counted_and_reported(votes: Path, run: Command) -> None:
     table(votes, *ROWS, ROWS[0], ROWS[1] | {"label": ""})
     ended = run("consensus", votes, *MODEL)
     assert "labels: 49, items: 12, annotators: 4" in ended.out
-    assert [row[-1] for row in rows(ended.out.splitlines(), "agreement")][-2:] == ["1", "1"]
+    assert [row[-1] for row in table_rows(ended.out.splitlines(), "agreement")][-2:] == ["1", "1"]
     assert "rows that repeat an item and annotator: 1" in ended.err
     assert "abstentions, left out: 1" in ended.err
 
 
-def test_without_agents_there_are_no_scores_and_it_is_said(votes: Path, run: Command) -> None:
+def test_without_agents_there_are_no_scores_and_a_message(votes: Path, run: Command) -> None:
     table(votes, *[{name: value for name, value in one.items() if name != "agent"} for one in ROWS])
     ended = run("consensus", votes, *MODEL, "--json")
     answer = json.loads(ended.out)
@@ -169,14 +169,14 @@ def test_without_agents_there_are_no_scores_and_it_is_said(votes: Path, run: Com
     assert "agent " not in run("consensus", votes, *MODEL, "--compare").out
 
 
-def test_long_tables_are_cut_short(votes: Path, run: Command) -> None:
+def test_long_tables_are_shortened(votes: Path, run: Command) -> None:
     many = [one | {"annotator": f"{one['annotator']} {place}"} for place in range(4) for one in ROWS]
     lines = run("consensus", table(votes, *many), *MODEL).out.splitlines()
     assert "... and 6 more (--json)" in lines
     assert "... and 2 more (--json)" in lines
 
 
-def test_what_stability_lacks_is_said(votes: Path, run: Command) -> None:
+def test_the_reason_for_missing_stability_is_printed(votes: Path, run: Command) -> None:
     ended = run("consensus", votes, *MODEL, "--subsets", 0)
     assert "stability was not measured: no subsets were asked for" in ended.err
     assert "rank sd" not in ended.out
@@ -187,11 +187,11 @@ def test_a_possibly_misspelt_column_is_reported(votes: Path, run: Command) -> No
     assert "column 'grup' is not read; did you mean group?" in run("consensus", votes, *MODEL).err
 
 
-# What is written
+# Files
 
 
 def test_the_artifact_holds_the_confusions(votes: Path, run: Command) -> None:
-    answer = found(run, votes, *MODEL, "--artifact", "confusions.json")
+    answer = consensus_json(run, votes, *MODEL, "--artifact", "confusions.json")
     known = read_confusions("confusions.json")
     assert known.classes == (0.0, 1.0)
     assert list(known.prior) == answer["prior"]
@@ -200,25 +200,25 @@ def test_the_artifact_holds_the_confusions(votes: Path, run: Command) -> None:
         assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
 
 
-def test_of_a_small_panel_no_artifact_is_written(votes: Path, run: Command) -> None:
+def test_no_artifact_is_written_for_a_small_panel(votes: Path, run: Command) -> None:
     ended = run("consensus", votes, *QUICK, "--artifact", "confusions.json")
     assert "confusions.json: not written, because the majority vote has no confusions" in ended.err
     assert not Path("confusions.json").exists()
 
 
-def test_it_draws(votes: Path, run: Command) -> None:
+def test_a_plot_can_be_drawn(votes: Path, run: Command) -> None:
     assert run("consensus", votes, *MODEL, "--plot", "a.png").code == 0
     assert (votes.parent / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_cannot_be_drawn_is_refused_first(votes: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_plot_is_refused_first(votes: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ended = run("consensus", votes, "--plot", "a.svg")
     assert (ended.code, ended.out) == (2, "")
     assert "pip install 'jurygraph[plot]'" in ended.err
 
 
-# What is refused
+# Invalid input
 
 
 @pytest.mark.parametrize(
@@ -255,19 +255,19 @@ def test_wrong_input_is_one_clear_error(votes: Path, run: Command, arguments: li
 
 
 @pytest.mark.parametrize(
-    ("some", "said"),
+    ("rows", "warning"),
     [
         ([("a", "x", 0), ("b", "x", 1)], "one annotator is not identifiable"),
         ([("a", "x", 0), ("b", "x", 1), ("a", "y", 1), ("b", "y", 1), ("a", "z", 0)], "little is known of z"),
         ([("a", "x", 0), ("b", "x", 1), ("c", "x", "")], "items without a label: 1"),
     ],
 )
-def test_odd_panels_have_an_answer_with_a_warning(
-    votes: Path, run: Command, some: list[tuple[str, str, Any]], said: str
+def test_unusual_panels_get_a_result_with_a_warning(
+    votes: Path, run: Command, rows: list[tuple[str, str, Any]], warning: str
 ) -> None:
-    table(votes, *[dict(zip(("item", "annotator", "label"), one, strict=True)) for one in some])
-    answer = found(run, votes, *MODEL)
-    assert any(said in one for one in answer["warnings"])
+    table(votes, *[dict(zip(("item", "annotator", "label"), one, strict=True)) for one in rows])
+    answer = consensus_json(run, votes, *MODEL)
+    assert any(warning in one for one in answer["warnings"])
     assert "NaN" not in json.dumps(answer)
 
 
@@ -287,9 +287,7 @@ def test_help_has_an_example(run: Command) -> None:
         (["--bootstrap", "1"], "--bootstrap: one draw tells no spread"),
     ],
 )
-def test_what_would_be_lost_or_tell_nothing_is_refused(
-    votes: Path, run: Command, options: list[str], wrong: str
-) -> None:
+def test_options_without_an_effect_are_refused(votes: Path, run: Command, options: list[str], wrong: str) -> None:
     before = votes.read_bytes()
     ended = run("consensus", votes, *options)
     assert ended.code == 2
@@ -297,16 +295,16 @@ def test_what_would_be_lost_or_tell_nothing_is_refused(
     assert votes.read_bytes() == before
 
 
-def test_gold_counts_in_the_majority_too(votes: Path, run: Command) -> None:
+def test_gold_labels_count_in_the_majority(votes: Path, run: Command) -> None:
     gold = votes.parent / "gold.csv"
-    rows = votes.read_text(encoding="utf-8").splitlines()
-    names = rows[0].split(",")
+    table_rows = votes.read_text(encoding="utf-8").splitlines()
+    names = table_rows[0].split(",")
     items = dict.fromkeys(
         (
             dict(zip(names, row.split(","), strict=True))["item"],
             dict(zip(names, row.split(","), strict=True)).get("agent", ""),
         )
-        for row in rows[1:]
+        for row in table_rows[1:]
     )
     header = "item,agent,label" if "agent" in names else "item,label"
     lines = [f"{item},{agent},1" if "agent" in names else f"{item},1" for item, agent in items]

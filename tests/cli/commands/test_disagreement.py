@@ -41,7 +41,7 @@ TASKS = [
 
 
 @pytest.fixture
-def trained(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run_with_steps(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a run of two steps."""
     project = write_project(tmp_path / "trips", TASKS, CONFIG)
     monkeypatch.chdir(project)
@@ -49,7 +49,7 @@ def trained(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Pa
     return project
 
 
-def test_the_tables_say_how_much_and_where(trained: Path, run: Command):
+def test_the_tables_have_the_amount_and_place_of_disagreement(run_with_steps: Path, run: Command):
     ended = run("study", "disagreement", "macrm", "--step-label", "step", "--resamples", 20)
     assert ended.code == 0
     lines = ended.out.splitlines()
@@ -66,19 +66,19 @@ def test_the_tables_say_how_much_and_where(trained: Path, run: Command):
     assert "macrm: omitted, responses whose reward failed: 1" in ended.err
 
 
-def test_without_steps_there_is_no_series(trained: Path, run: Command):
+def test_without_steps_there_is_no_series(run_with_steps: Path, run: Command):
     ended = run("study", "disagreement", "macrm", "--resamples", 20)
     assert ended.code == 0
     assert "over steps" not in ended.out
     assert "correlation" in ended.out
 
 
-def test_steps_can_be_of_so_many_tasks(trained: Path, run: Command):
+def test_a_step_can_be_a_number_of_tasks(run_with_steps: Path, run: Command):
     found = json.loads(run("study", "disagreement", "macrm", "--every", 1, "--json").out)
     assert [(one["step"], one["samples"]) for one in found["runs"][0]["steps"]] == [(1, 2), (2, 2), (3, 1)]
 
 
-def test_runs_stand_side_by_side_each_by_its_own_threshold(trained: Path, run: Command):
+def test_several_runs_are_compared_each_with_its_own_threshold(run_with_steps: Path, run: Command):
     run("rescore", "macrm", "--out", "other", "--set", "reward.format=2")
     same = json.loads(run("study", "disagreement", "macrm", "other", "--json").out)["runs"]
     assert [one["run"] for one in same] == ["macrm", "other"]
@@ -91,7 +91,7 @@ def test_runs_stand_side_by_side_each_by_its_own_threshold(trained: Path, run: C
     assert "the runs have different components; choose common ones with --components" in ended.err
 
 
-def test_components_and_percentile_can_be_named(trained: Path, run: Command):
+def test_components_and_percentile_can_be_named(run_with_steps: Path, run: Command):
     arguments = ("--components", "format, steps", "--percentile", 50, "--json")
     (found,) = json.loads(run("study", "disagreement", "macrm", *arguments).out)["runs"]
     assert found["components"] == ["format", "steps"]
@@ -100,7 +100,7 @@ def test_components_and_percentile_can_be_named(trained: Path, run: Command):
     assert (found["split"]["high"], found["split"]["low"]) == (3, 2)
 
 
-def test_ties_between_high_and_low_are_told(tmp_path: Path, run: Command):
+def test_ties_between_high_and_low_are_reported(tmp_path: Path, run: Command):
     project = write_project(tmp_path / "tied", [task("a", 1, *[(1.0, 0.0, 0.0)] * 3)], CONFIG)
     run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
     ended = run("study", "disagreement", project / "run")
@@ -108,14 +108,14 @@ def test_ties_between_high_and_low_are_told(tmp_path: Path, run: Command):
     assert "accuracy and format are constant" in ended.out
 
 
-def test_it_draws_the_series_and_writes_nothing_else(trained: Path, run: Command):
-    before = contents(trained / "macrm")
+def test_the_plot_is_the_only_file_written(run_with_steps: Path, run: Command):
+    before = contents(run_with_steps / "macrm")
     assert run("study", "disagreement", "macrm", "--every", 1, "--plot", "a.png").code == 0
-    assert contents(trained / "macrm") == before
-    assert (trained / "a.png").read_bytes().startswith(b"\x89PNG")
+    assert contents(run_with_steps / "macrm") == before
+    assert (run_with_steps / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_what_cannot_be_drawn_is_refused_first(trained: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+def test_an_impossible_plot_is_refused_first(run_with_steps: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     ended = run("study", "disagreement", "macrm", "--plot", "a.png")
     assert (ended.code, ended.out) == (2, "")
     assert "--plot: the plot needs steps; add --step-label or --every" in ended.err
@@ -141,13 +141,15 @@ def test_what_cannot_be_drawn_is_refused_first(trained: Path, run: Command, monk
         (["nowhere"], "nowhere"),
     ],
 )
-def test_wrong_input_is_told_and_nothing_is_printed(trained: Path, run: Command, arguments: list[str], message: str):
+def test_wrong_input_is_refused_without_a_result(
+    run_with_steps: Path, run: Command, arguments: list[str], message: str
+):
     ended = run("study", "disagreement", "macrm", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
 
 
-def test_many_steps_are_cut_short_but_for_json(tmp_path: Path, run: Command):
+def test_many_steps_are_shortened_except_in_json(tmp_path: Path, run: Command):
     tasks = [task(f"t{place:02}", place, (place / 40, 0.0, 1.0)) for place in range(40)]
     project = write_project(tmp_path / "long", tasks, CONFIG)
     run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")

@@ -1,4 +1,4 @@
-"""`jurygraph graph` for the rubric of a task, alone and with what a response came to."""
+"""`jurygraph graph` for the rubric of a task, alone and with the scores of a response."""
 
 import json
 import shutil
@@ -22,42 +22,42 @@ ROUND = {**RUBRIC, "edges": [*RUBRIC["edges"], {"parent": "thanks", "child": "fa
 
 
 @pytest.fixture(scope="module")
-def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _scored_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("drawn")
     score(folder / "run", write(folder, LETTERS), config())
     return folder
 
 
 @pytest.fixture
-def here(_made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def scored_project(_scored_project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with tasks.jsonl and its run."""
-    shutil.copytree(_made, tmp_path / "here")
+    shutil.copytree(_scored_project, tmp_path / "here")
     monkeypatch.chdir(tmp_path / "here")
     return tmp_path / "here"
 
 
-def two_tasks(folder: Path) -> Path:
+def write_several_tasks(folder: Path) -> Path:
     line = json.loads((folder / "tasks.jsonl").read_text())
     others = [{**line, "id": name, "responses": []} for name in ("note", "list")]
     return write_tasks(folder, [line, *others], "several.jsonl")
 
 
-def test_the_graph_of_the_only_task(here: Path, run: Command):
+def test_the_graph_of_the_only_task(scored_project: Path, run: Command):
     ended = run("graph", "--task", "tasks.jsonl")
     assert ended.code == 0, ended.err
     assert ended.out.startswith("flowchart TD\n")
-    for said in ("strong .2", "weak .6", "activation 0", "It advises on", "weight #8722;1"):
-        assert said in ended.out
+    for text in ("strong .2", "weak .6", "activation 0", "It advises on", "weight #8722;1"):
+        assert text in ended.out
     assert "q" not in ended.out.partition("subgraph legend")[2]
 
 
-def test_a_task_needs_no_responses_to_be_drawn(here: Path, run: Command):
-    write_tasks(here, [{"id": "t", "query": "?", "rubric": RUBRIC}], "bare.jsonl")
+def test_a_task_needs_no_responses_to_be_drawn(scored_project: Path, run: Command):
+    write_tasks(scored_project, [{"id": "t", "query": "?", "rubric": RUBRIC}], "bare.jsonl")
     assert run("graph", "--task", "bare.jsonl").code == 0
 
 
-def test_one_of_several_tasks_is_picked_by_its_id(here: Path, run: Command):
-    two_tasks(here)
+def test_one_of_several_tasks_is_chosen_by_id(scored_project: Path, run: Command):
+    write_several_tasks(scored_project)
     assert "Rubric of task note" in run("graph", "--task", "several.jsonl", "--id", "note").out
     ended = run("graph", "--task", "several.jsonl")
     assert ended.code == 2
@@ -67,7 +67,7 @@ def test_one_of_several_tasks_is_picked_by_its_id(here: Path, run: Command):
     assert "there is no task 'lettre'; did you mean letter?" in ended.err
 
 
-def test_a_response_shows_what_is_left_of_its_scores(here: Path, run: Command):
+def test_a_response_shows_its_scores_before_and_after_prerequisites(scored_project: Path, run: Command):
     ended = run("graph", "--run", "run", "--response", "bluff")
     assert ended.code == 0, ended.err
     assert "p 0.90 #8594; q 0.18" in ended.out
@@ -78,7 +78,7 @@ def test_a_response_shows_what_is_left_of_its_scores(here: Path, run: Command):
     assert "class k6,n3 suppressed" in honest  # the advice held to 0.9, and the thanks rest on it
 
 
-def test_a_rescored_run_shows_its_own_aggregation(here: Path, run: Command):
+def test_a_rescored_run_shows_its_own_aggregation(scored_project: Path, run: Command):
     assert run("rescore", "run", "--out", "flat", "--set", "rubric.aggregation=flat").code == 0
     ended = run("graph", "--run", "flat", "--response", "bluff")
     assert "p 0.90 #8594; q 0.90" in ended.out
@@ -87,72 +87,72 @@ def test_a_rescored_run_shows_its_own_aggregation(here: Path, run: Command):
     assert "strong .04" in run("graph", "--run", "harder", "--response", "bluff").out
 
 
-def test_svg_by_the_name_of_the_file_or_by_form(here: Path, run: Command):
+def test_svg_is_chosen_by_suffix_or_by_form(scored_project: Path, run: Command):
     ended = run("graph", "--run", "run", "--response", "bluff", "-o", "bluff.svg")
     assert (ended.code, ended.out, ended.err) == (0, "", "wrote bluff.svg\n")
-    text = (here / "bluff.svg").read_text()
+    text = (scored_project / "bluff.svg").read_text()
     assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
     assert "▼ suppressed" in text
     assert run("graph", "--run", "run", "--response", "bluff", "--form", "svg").out == text
     assert run("graph", "--run", "run", "--response", "bluff", "-o", "bluff.mmd").code == 0
-    assert (here / "bluff.mmd").read_text().startswith("flowchart TD\n")
+    assert (scored_project / "bluff.mmd").read_text().startswith("flowchart TD\n")
 
 
-def test_a_file_of_any_name_is_written_where_the_form_is_stated(here: Path, run: Command):
+def test_form_allows_any_suffix(scored_project: Path, run: Command):
     assert run("graph", "--task", "tasks.jsonl", "-o", "drawn.xml", "--form", "svg").code == 0
-    assert (here / "drawn.xml").read_text().startswith("<svg ")
+    assert (scored_project / "drawn.xml").read_text().startswith("<svg ")
     assert run("graph", "--task", "tasks.jsonl", "-o", "drawn").code == 0
-    assert (here / "drawn").read_text().startswith("flowchart TD\n")
+    assert (scored_project / "drawn").read_text().startswith("flowchart TD\n")
 
 
-def test_a_dash_is_standard_output(here: Path, run: Command):
-    before = contents(here)
+def test_a_dash_is_standard_output(scored_project: Path, run: Command):
+    before = contents(scored_project)
     ended = run("graph", "--task", "tasks.jsonl", "-o", "-")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == run("graph", "--task", "tasks.jsonl").out
-    assert contents(here) == before
+    assert contents(scored_project) == before
 
 
-def test_a_flat_run_over_a_cycle_is_drawn(here: Path, run: Command):
-    score(here / "round", write(here, LETTERS, ROUND), config(rubric={"aggregation": "flat"}))
+def test_a_run_with_flat_aggregation_over_a_cycle_is_drawn(scored_project: Path, run: Command):
+    score(scored_project / "round", write(scored_project, LETTERS, ROUND), config(rubric={"aggregation": "flat"}))
     for name in ("x.svg", "x.mmd"):
         assert run("graph", "--run", "round", "--response", "bluff", "-o", name).code == 0
-    text = (here / "x.svg").read_text()
+    text = (scored_project / "x.svg").read_text()
     assert "but for thanks → facts" in text
     assert text.count("strong, not used</text>") == 1
-    assert (here / "x.mmd").read_text().count("not used") == 4
+    assert (scored_project / "x.mmd").read_text().count("not used") == 4
 
 
-def test_a_run_without_a_rubric_has_nothing_to_draw(here: Path, run: Command):
-    told = {"tone": [1.0, 1.0], "same": 1.0, "late": 1.0}
-    line = {"id": "t", "query": "?", "responses": [{"id": "r", "text": "one", "data": told}]}
-    score(here / "plain", write_tasks(here, [line]), PLAIN)
+def test_a_run_without_a_rubric_has_nothing_to_draw(scored_project: Path, run: Command):
+    scores = {"tone": [1.0, 1.0], "same": 1.0, "late": 1.0}
+    line = {"id": "t", "query": "?", "responses": [{"id": "r", "text": "one", "data": scores}]}
+    score(scored_project / "plain", write_tasks(scored_project, [line]), PLAIN)
     ended = run("graph", "--run", "plain", "--response", "r")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == "error: plain: task 't' has no rubric to draw; name a response to one that has\n"
 
 
-def test_a_state_machine_can_be_written_to_a_file_too(here: Path, run: Command):
+def test_a_state_machine_can_be_written_to_a_file(scored_project: Path, run: Command):
     drawn = run("graph", "prepare").out
     assert run("graph", "prepare", "-o", "prepare.mmd").code == 0
-    assert (here / "prepare.mmd").read_text().strip() == drawn.strip()
+    assert (scored_project / "prepare.mmd").read_text().strip() == drawn.strip()
 
 
-def test_a_task_that_is_not_as_it_was_in_the_run_is_refused(here: Path, run: Command):
-    line = json.loads((here / "tasks.jsonl").read_text())
+def test_a_task_that_changed_since_the_run_is_refused(scored_project: Path, run: Command):
+    line = json.loads((scored_project / "tasks.jsonl").read_text())
     line["rubric"]["edges"].pop()
-    write_tasks(here, [line])
+    write_tasks(scored_project, [line])
     ended = run("graph", "--task", "tasks.jsonl", "--run", "run", "--response", "bluff")
     assert ended.code == 2
     assert "task 'letter' has changed since run was scored; remove --task" in ended.err
-    two_tasks(here)
+    write_several_tasks(scored_project)
     ended = run("graph", "--task", "several.jsonl", "--id", "note", "--run", "run", "--response", "bluff")
     assert ended.code == 2
     assert "response 'bluff' of run is a response to task 'letter'" in ended.err
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "text"),
     [
         (("score", "--task", "tasks.jsonl"), "remove one"),
         (("--response", "bluff"), "--response: needs the run; name it with --run"),
@@ -173,16 +173,16 @@ def test_a_task_that_is_not_as_it_was_in_the_run_is_refused(here: Path, run: Com
         (("--task", "tasks.jsonl", "-o", "run/run.sqlite"), "is a file of the run;"),
     ],
 )
-def test_what_does_not_go_together_is_refused(here: Path, run: Command, options: tuple[str, ...], said: str):
-    before = contents(here)
+def test_contradictory_options_are_refused(scored_project: Path, run: Command, options: tuple[str, ...], text: str):
+    before = contents(scored_project)
     ended = run("graph", *options)
     assert ended.code == 2
-    assert said in ended.err
-    assert contents(here) == before
+    assert text in ended.err
+    assert contents(scored_project) == before
 
 
 @pytest.mark.parametrize(
-    ("rubric", "said"),
+    ("rubric", "text"),
     [
         (None, "task 't' has no rubric; choose another task with --id"),
         (
@@ -192,15 +192,15 @@ def test_what_does_not_go_together_is_refused(here: Path, run: Command, options:
         ),
     ],
 )
-def test_a_task_without_a_graph_to_draw_is_refused(here: Path, run: Command, rubric: object, said: str):
+def test_a_task_without_a_graph_to_draw_is_refused(scored_project: Path, run: Command, rubric: object, text: str):
     lines = [{"id": "other", "query": "?"}, {"id": "t", "query": "?", "rubric": rubric}]
-    write_tasks(here, lines, "odd.jsonl")
+    write_tasks(scored_project, lines, "odd.jsonl")
     ended = run("graph", "--task", "odd.jsonl", "--id", "t")
     assert ended.code == 2
-    assert said in ended.err
+    assert text in ended.err
 
 
-def test_a_task_that_was_erased_is_refused(here: Path, run: Command):
+def test_a_task_that_was_erased_is_refused(scored_project: Path, run: Command):
     assert run("erase", "run", "--task", "letter").code == 0
     ended = run("graph", "--run", "run", "--response", "bluff")
     assert ended.code == 2

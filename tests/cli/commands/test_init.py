@@ -14,7 +14,7 @@ from tests.runs.store.test_lock import FULL
 FILES = ["README.md", "jury.yaml", "tasks.jsonl"]
 
 
-def test_init_makes_a_project_whose_files_are_good(tmp_path: Path, run: Command):
+def test_init_creates_a_project_with_valid_files(tmp_path: Path, run: Command):
     ended = run("init", tmp_path / "new" / "jury")
     folder = tmp_path / "new" / "jury"
     assert ended.code == 0
@@ -46,19 +46,19 @@ def test_every_template_is_named_in_the_help(run: Command):
 
     folders = [path for path in (Path(init.__file__).parents[1] / "templates").iterdir() if path.is_dir()]
     assert len(folders) == 6
-    said = run("init", "--help").out
-    assert all(folder.name in said for folder in folders)
+    text = run("init", "--help").out
+    assert all(folder.name in text for folder in folders)
 
 
-def test_explain_quotes_the_step_at_which_it_went_wrong(tmp_path: Path, run: Command):
+def test_explain_quotes_the_first_wrong_step(tmp_path: Path, run: Command):
     run("init", tmp_path / "jury")
     run("score", tmp_path / "jury/tasks.jsonl", "--out", tmp_path / "run")
-    said = run("explain", tmp_path / "run", "--response", "train/hasty").out
-    first = next(line for line in said.splitlines() if line.startswith("First error"))
+    text = run("explain", tmp_path / "run", "--response", "train/hasty").out
+    first = next(line for line in text.splitlines() if line.startswith("First error"))
     assert "80 / 2 = 30" in first
 
 
-def test_init_writes_over_nothing(tmp_path: Path, run: Command):
+def test_init_overwrites_nothing(tmp_path: Path, run: Command):
     (tmp_path / "jury.yaml").write_text("mine")
     ended = run("init", tmp_path)
     assert ended.code == 2
@@ -67,7 +67,7 @@ def test_init_writes_over_nothing(tmp_path: Path, run: Command):
     assert (tmp_path / "jury.yaml").read_text() == "mine"
 
 
-def test_init_leaves_nothing_half_written(tmp_path: Path):
+def test_a_failed_init_leaves_nothing(tmp_path: Path):
     command = f"{FULL}from jurygraph.cli import main; main(['init', sys.argv[1]])"
     words = [sys.executable, "-B", "-c", command, tmp_path / "jury"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -76,7 +76,7 @@ def test_init_leaves_nothing_half_written(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_init_writes_through_no_link(tmp_path: Path, run: Command):
+def test_init_follows_no_link(tmp_path: Path, run: Command):
     (tmp_path / "jury").mkdir()
     (tmp_path / "jury" / "jury.yaml").symlink_to(tmp_path / "mine")
     ended = run("init", tmp_path / "jury")
@@ -85,14 +85,14 @@ def test_init_writes_through_no_link(tmp_path: Path, run: Command):
     assert not (tmp_path / "mine").exists()
 
 
-def test_init_names_the_nearest_template(tmp_path: Path, run: Command):
+def test_an_unknown_template_is_refused_with_the_nearest(tmp_path: Path, run: Command):
     ended = run("init", tmp_path / "jury", "--template", "math")
     assert ended.code == 2
     assert "unknown template 'math'; did you mean maths?" in ended.err
     assert not (tmp_path / "jury").exists()
 
 
-def test_doctor_names_keys_and_never_their_values(run: Command, monkeypatch: pytest.MonkeyPatch):
+def test_doctor_prints_names_of_keys_and_never_their_values(run: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-do-not-show")
     for ended in (run("doctor"), run("doctor", "--json")):
         assert ended.code == 0
@@ -100,14 +100,14 @@ def test_doctor_names_keys_and_never_their_values(run: Command, monkeypatch: pyt
         assert "sk-do-not-show" not in ended.out + ended.err
 
 
-def test_doctor_compares_once_in_the_maths_worker(run: Command):
+def test_doctor_runs_one_comparison_in_the_maths_worker(run: Command):
     checks = {check["name"]: check for check in json.loads(run("doctor", "--json").out)["checks"]}
     assert checks["maths worker"]["works"] is True
     assert checks["write access"]["works"] is True
     assert "openai-compatible:URL#model" in checks["models"]["detail"]
 
 
-def test_doctor_says_whether_a_config_can_run(project: Path, run: Command):
+def test_doctor_checks_that_a_config_can_run(project: Path, run: Command):
     assert run("doctor", "--config", project / "jury.yaml").code == 0
     (project / "jury.yaml").write_text("evaluators: [maths.acuracy]")
     ended = run("doctor", "--config", project / "jury.yaml")
@@ -115,7 +115,7 @@ def test_doctor_says_whether_a_config_can_run(project: Path, run: Command):
     assert "did you mean 'maths.accuracy'?" in ended.out
 
 
-def test_doctor_plans_a_made_up_task_under_a_config(project: Path, run: Command):
+def test_doctor_plans_an_example_task_under_a_config(project: Path, run: Command):
     source = "import jurygraph as jg\n\n\n" + "\n".join(
         f"@jg.evaluator(audience={audience!r})\ndef {name}(task, response):\n    return 1.0\n"
         for name, audience in (("met", "criterion"), ("content", "stakeholder"), ("reviewed", "reviewer"))
@@ -136,13 +136,13 @@ def test_doctor_plans_a_made_up_task_under_a_config(project: Path, run: Command)
     assert " has no question or evaluator 'manners.mte'" in ended.out
 
 
-def test_the_version_is_told(run: Command):
+def test_version_prints_the_version(run: Command):
     from importlib.metadata import version
 
     assert run("--version").out == f"jurygraph {version('jurygraph')}\n"
 
 
-def test_graph_is_mermaid(run: Command):
+def test_graph_prints_mermaid(run: Command):
     for machine in ("prepare", "score"):
         assert "graph TD;" in run("graph", machine).out
     assert run("graph").out == run("graph", "score").out
@@ -158,7 +158,7 @@ def test_graph_is_mermaid(run: Command):
         ("trace", {"task_id", "reward", "verdicts", "digest", "previous"}),
     ],
 )
-def test_schema_is_json_schema(run: Command, document: str, fields: set[str]):
+def test_schema_prints_json_schema(run: Command, document: str, fields: set[str]):
     assert fields <= set(json.loads(run("schema", document).out)["properties"])
 
 
@@ -172,7 +172,7 @@ def test_every_command_has_help_with_an_example(run: Command):
         assert f"  {command} " in top
 
 
-def test_help_loads_nothing_heavy(run: Command):
+def test_help_imports_no_heavy_library(run: Command):
     import subprocess
 
     script = "import sys; from jurygraph.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
@@ -181,11 +181,11 @@ def test_help_loads_nothing_heavy(run: Command):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_a_bug_says_that_it_is_one(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    def broken(*_: object) -> None:
+def test_an_unexpected_exception_is_reported_as_a_bug(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    def fail(*_: object) -> None:
         raise ZeroDivisionError("never so")
 
-    monkeypatch.setattr("jurygraph.cli.commands.init._copy", broken)
+    monkeypatch.setattr("jurygraph.cli.commands.init._copy", fail)
     ended = run("init", tmp_path / "jury")
     assert ended.code == 70
     assert "Traceback" in ended.err

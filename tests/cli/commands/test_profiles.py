@@ -1,4 +1,4 @@
-"""`jurygraph profiles`, and `score` by what it wrote: profiles in text alone, read, edited and shown."""
+"""`jurygraph profiles`, and `score` with its file: profiles in text are read, edited and shown."""
 
 import json
 import os
@@ -75,7 +75,7 @@ class Project:
         (self.folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
         return self.folder / name
 
-    def configured(self, url: str, **fields: Any) -> "Project":
+    def write_config(self, url: str, **fields: Any) -> "Project":
         fields.setdefault("calls", {"cache": True})
         (self.folder / "jury.yaml").write_text(json.dumps(settings(url, **fields)))
         return self
@@ -101,8 +101,8 @@ def project(tmp_path: Path, run: Command) -> Project:
 
 
 class TestWritten:
-    def test_a_line_of_a_task_holds_all_that_a_person_needs_to_edit_it(self, project: Project, server: Server):
-        ended = project.configured(server.url).profiles()
+    def test_the_line_of_a_task_has_everything_that_a_person_needs_to_edit_it(self, project: Project, server: Server):
+        ended = project.write_config(server.url).profiles()
         assert (ended.code, server.count) == (0, CALLS)
         assert project.lines[0] == {
             "task": "t0",
@@ -145,10 +145,10 @@ class TestWritten:
         }
         assert [line["task"] for line in project.lines] == ["t0", "t1"]
 
-    def test_what_was_found_is_a_table_with_tensions_and_what_was_dropped(self, project: Project):
+    def test_the_result_is_a_table_with_tensions_and_dropped_constraints(self, project: Project):
         invented = need("I love ghosts", "There are ghosts.")
         with serving(parsing({**NEEDS, BEN: [*NEEDS[BEN], invented]}, TENSIONS)) as server:
-            ended = project.configured(server.url).profiles()
+            ended = project.write_config(server.url).profiles()
         assert ended.out.startswith(FOUND)
         assert "t0: tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in ended.out
         why = "“There are ghosts.” rests on “I love ghosts”, which does not stand in the profile"
@@ -156,8 +156,8 @@ class TestWritten:
         assert "2 tasks written, 0 omitted" in ended.err
         assert f"next: jurygraph score {project.folder}/tasks.jsonl --profiles-from" in ended.err
 
-    def test_as_json_it_is_one_object(self, project: Project, server: Server):
-        ended = project.configured(server.url).profiles("--json")
+    def test_json_is_one_object(self, project: Project, server: Server):
+        ended = project.write_config(server.url).profiles("--json")
         found = json.loads(ended.out)
         assert found["profiles_file"] == str(project.folder / "profiles.jsonl")
         assert [one["task"] for one in found["profiles"]] == ["t0", "t1"]
@@ -165,25 +165,23 @@ class TestWritten:
         assert found["profiles"][0]["stakeholders"][1]["constraints"][0]["kind"] == "hard"
         assert (found["left_out"], found["requests"]["number"]) == ([], CALLS)
 
-    def test_tasks_that_need_no_reading_are_no_lines_and_responses_are_not_needed(
-        self, project: Project, server: Server
-    ):
-        stated = [{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}]
-        alone = [project.line("t0", stakeholders=stated), project.line("t1", ZOE), project.line("t2")]
+    def test_tasks_with_constraints_have_no_line_and_responses_are_optional(self, project: Project, server: Server):
+        stakeholders = [{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}]
+        alone = [project.line("t0", stakeholders=stakeholders), project.line("t1", ZOE), project.line("t2")]
         for line in alone:
             del line["responses"]
         project.write(alone)
-        assert project.configured(server.url).profiles().code == 0
+        assert project.write_config(server.url).profiles().code == 0
         assert ([line["task"] for line in project.lines], server.count) == (["t1"], 1)
         assert project.lines[0]["stakeholders"][0]["constraints"][1]["text"] == "静かな部屋である。"
         project.write(alone[:1])
         ended = project.profiles()
         assert (ended.code, (project.folder / "profiles.jsonl").read_bytes()) == (0, b"")
-        project.write([project.line("t0", stakeholders=stated)])
+        project.write([project.line("t0", stakeholders=stakeholders)])
         assert project.score("run", *project.by_hand).code == 0, "such a file says nothing, and is none the worse"
 
-    def test_again_it_asks_nothing_and_writes_the_same(self, project: Project, server: Server):
-        project.configured(server.url).profiles()
+    def test_the_same_command_sends_nothing_and_writes_the_same(self, project: Project, server: Server):
+        project.write_config(server.url).profiles()
         before = (project.folder / "profiles.jsonl").read_bytes()
         ended = project.profiles()
         assert (ended.code, server.count) == (0, CALLS)
@@ -192,15 +190,15 @@ class TestWritten:
 
 
 class TestNotWritten:
-    def test_under_model_none_it_says_what_is_missing(self, project: Project, server: Server):
-        project.configured(server.url)
+    def test_a_config_without_a_model_is_refused(self, project: Project, server: Server):
+        project.write_config(server.url)
         ended = project.profiles("--model", "none")
         assert (ended.code, ended.out) == (2, "")
         assert "error: model: none reads no profiles; name one in the config or with --model" in ended.err
         assert not (project.folder / "profiles.jsonl").exists()
 
     @pytest.mark.parametrize("answer", [needs(), said("", refusal="no")], ids=["nothing found", "refused"])
-    def test_a_task_that_cannot_be_read_is_left_out_and_named(self, project: Project, answer: Answer):
+    def test_a_task_that_cannot_be_read_is_omitted_and_named(self, project: Project, answer: Answer):
         read = parsing(tensions=TENSIONS)
 
         def script(body: dict[str, Any], number: int) -> Answer:
@@ -208,21 +206,21 @@ class TestNotWritten:
             return answer if odd and fenced(body, "profile") == BEN else read(body, number)
 
         with serving(script) as server:
-            ended = project.configured(server.url).profiles()
+            ended = project.write_config(server.url).profiles()
         assert ended.code == 1
         assert [line["task"] for line in project.lines] == ["t1"]
         assert "omitted, line 1: task 't0': " in ended.err
         assert "stakeholder 'ben'" in ended.err
         assert "1 tasks written, 1 omitted" in ended.err
 
-    def test_a_model_that_cannot_be_reached_writes_nothing_and_the_same_command_goes_on(self, project: Project):
+    def test_an_unreachable_model_writes_nothing_and_the_same_command_continues(self, project: Project):
         read, down = parsing(tensions=TENSIONS), True
 
         def script(body: dict[str, Any], number: int) -> Answer:
             return status(503) if down and fenced(body, "task") == "Plan t1." else read(body, number)
 
         with serving(script) as server:
-            ended = project.configured(server.url, calls={"cache": True, "concurrency": 1}).profiles()
+            ended = project.write_config(server.url, calls={"cache": True, "concurrency": 1}).profiles()
             assert (ended.code, ended.out) == (3, "")
             assert "error: tasks.jsonl, line 2: task 't1': the profile of stakeholder 'ann' could not be" in ended.err
             assert "nothing was written; run the same command again: it continues from the cache" in ended.err
@@ -232,22 +230,22 @@ class TestNotWritten:
             assert server.count - before == CALLS / 2
 
     @pytest.mark.parametrize(
-        ("change", "said"),
+        ("change", "message"),
         [
             ({"id": "t0"}, "tasks.jsonl, line 2, field id: task 't0' is already in line 1; give each task an id"),
             ({"stakeholdrs": []}, "tasks.jsonl, line 2, field stakeholdrs: unknown; did you mean stakeholders?"),
         ],
     )
-    def test_a_file_of_tasks_that_is_wrong_is_refused_before_anybody_is_asked(
-        self, project: Project, server: Server, change: dict[str, Any], said: str
+    def test_an_invalid_file_of_tasks_is_refused_before_any_request(
+        self, project: Project, server: Server, change: dict[str, Any], message: str
     ):
         project.write([project.line("t0", ANN), {**project.line("t1", BEN), **change}])
-        ended = project.configured(server.url).profiles()
+        ended = project.write_config(server.url).profiles()
         assert (ended.code, server.count) == (2, 0)
-        assert said in ended.err
+        assert message in ended.err
 
-    def test_it_writes_over_no_file_that_it_reads_and_into_no_run(self, project: Project, server: Server, run: Command):
-        project.configured(server.url)
+    def test_input_files_and_files_of_a_run_are_not_overwritten(self, project: Project, server: Server, run: Command):
+        project.write_config(server.url)
         tasks = project.folder / "tasks.jsonl"
         before = tasks.read_bytes()
         ended = run("profiles", tasks, "--out", tasks)
@@ -258,11 +256,11 @@ class TestNotWritten:
         assert run("profiles", tasks, "--out", project.folder / "run" / "config.yaml").code == 2
         assert contents(project.folder / "run") == before_run
 
-    def test_interrupted_it_writes_nothing_and_says_how_to_go_on(self, project: Project):
+    def test_an_interrupt_writes_nothing_and_prints_how_to_continue(self, project: Project):
         read = parsing(tensions=TENSIONS)
         with serving(lambda body, number: slow(60, said("")) if number > 2 else read(body, number)) as server:
-            project.configured(server.url, calls={"cache": True, "concurrency": 1})
-            with commanded(project.folder) as process:
+            project.write_config(server.url, calls={"cache": True, "concurrency": 1})
+            with start_profiles(project.folder) as process:
                 end = time.monotonic() + 60
                 while server.count < 3:
                     assert time.monotonic() < end
@@ -274,7 +272,7 @@ class TestNotWritten:
         assert not (project.folder / "profiles.jsonl").exists()
 
 
-def commanded(folder: Path) -> "subprocess.Popen[bytes]":
+def start_profiles(folder: Path) -> "subprocess.Popen[bytes]":
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     code += "from jurygraph.cli import main; main(sys.argv[1:])"
     files = [str(folder / "tasks.jsonl"), "--out", str(folder / "profiles.jsonl")]
@@ -287,7 +285,7 @@ def commanded(folder: Path) -> "subprocess.Popen[bytes]":
 class TestScoredBy:
     @pytest.fixture
     def read(self, project: Project, server: Server) -> Project:
-        assert project.configured(server.url).profiles().code == 0
+        assert project.write_config(server.url).profiles().code == 0
         return project
 
     def edit(self, project: Project) -> None:
@@ -296,27 +294,25 @@ class TestScoredBy:
         lines[1]["tensions"] = []
         project.write(lines, "profiles.jsonl")
 
-    def test_no_model_is_needed_any_more(self, read: Project, server: Server, run: Command):
-        asked = server.count
+    def test_scoring_with_a_profiles_file_needs_no_model(self, read: Project, server: Server, run: Command):
+        count_before = server.count
         ended = read.score("none", *read.by_hand, "--model", "none")
-        assert (ended.code, server.count) == (0, asked)
+        assert (ended.code, server.count) == (0, count_before)
         assert read.score("none2", "--model", "none").code == 2
         rewards = [[t["reward"]["value"] for t in traces(run, read.folder / "none")]]
         assert read.score("model").code == 0
         rewards.append([t["reward"]["value"] for t in traces(run, read.folder / "model")])
         assert rewards[0] == rewards[1]
 
-    def test_what_was_edited_counts_and_a_branch_changes_nothing_else(
-        self, read: Project, server: Server, run: Command
-    ):
+    def test_an_edited_profiles_file_changes_a_branch_in_that_alone(self, read: Project, server: Server, run: Command):
         assert read.score("old", *read.by_hand).code == 0
         self.edit(read)
         refused = read.score("old", *read.by_hand)
         assert refused.code == 2
         assert "was started with other settings: the profiles file is profiles.jsonl (" in refused.err
-        asked = server.count
+        count_before = server.count
         ended = read.score("new", *read.by_hand, "--branch", read.folder / "old")
-        assert (ended.code, server.count) == (0, asked)
+        assert (ended.code, server.count) == (0, count_before)
         assert "3 verdicts were reused" in ended.err
         assert "1 were requested again" in ended.err
         old, new = (traces(run, read.folder / name) for name in ("old", "new"))
@@ -325,7 +321,7 @@ class TestScoredBy:
         assert old[1]["reward"]["value"] > new[1]["reward"]["value"], "who is harder to please weighs more"
         assert run("verify", read.folder / "new", "--deep").code == 0
 
-    def test_show_says_where_constraints_come_from(self, read: Project, run: Command):
+    def test_show_names_the_source_of_constraints(self, read: Project, run: Command):
         lines = read.lines
         del lines[1]["stakeholders"][0], lines[1]["tensions"]
         read.write(lines, "profiles.jsonl")
@@ -339,7 +335,7 @@ class TestScoredBy:
         shown = run("show", read.folder / "run", "--response", "t0/a", "--json").out
         assert not re.search(r'"c1\b', shown)
 
-    def test_the_command_that_asks_again_names_the_file(self, read: Project):
+    def test_the_retry_command_names_the_profiles_file(self, read: Project):
         line = read.line("t1", ANN, BEN)
         line["responses"][0]["data"] = {"kind@ann": "infrastructure", "kind@ben": 0.5}
         read.write([read.line("t0", ANN, BEN), line])
@@ -347,7 +343,9 @@ class TestScoredBy:
         assert ended.code == 3
         assert f"--profiles-from {read.folder}/profiles.jsonl" in ended.err
 
-    def test_both_cannot_come_from_standard_input(self, read: Project, run: Command, monkeypatch: pytest.MonkeyPatch):
+    def test_tasks_and_profiles_cannot_both_come_from_standard_input(
+        self, read: Project, run: Command, monkeypatch: pytest.MonkeyPatch
+    ):
         config = read.folder / "jury.yaml"
         with (read.folder / "tasks.jsonl").open() as tasks:
             monkeypatch.setattr(sys, "stdin", tasks)
@@ -357,10 +355,10 @@ class TestScoredBy:
 
 
 class TestPlanned:
-    """What becomes of `score` where profiles are read while it plans."""
+    """`score` reads profiles while it plans."""
 
-    def test_a_limit_that_is_reached_ends_it_with_4_and_with_more_it_goes_on(self, project: Project, server: Server):
-        project.configured(server.url, calls={"cache": True, "concurrency": 1})
+    def test_a_reached_limit_exits_with_4_and_a_higher_limit_continues(self, project: Project, server: Server):
+        project.write_config(server.url, calls={"cache": True, "concurrency": 1})
         ended = project.score("run", "--max-calls", 2)
         assert (ended.code, ended.out, server.count) == (4, "", 2)
         assert "error: tasks.jsonl, line 1: task 't0': " in ended.err
@@ -370,9 +368,9 @@ class TestPlanned:
         assert (ended.code, server.count) == (0, CALLS)
         assert "calls: 4 answered by the model (cost unknown), 2 from the cache (cost unknown)" in ended.out
 
-    def test_a_model_that_cannot_be_reached_names_the_line_and_leaves_nothing(self, project: Project):
+    def test_an_unreachable_model_is_reported_with_the_line_and_nothing_is_written(self, project: Project):
         with serving(lambda body, number: status(503)) as server:
-            ended = project.configured(server.url, calls={"attempts": 1}).score("run")
+            ended = project.write_config(server.url, calls={"attempts": 1}).score("run")
         assert (ended.code, ended.out) == (3, "")
         assert "error: tasks.jsonl, line 1: task 't0': the profile of stakeholder 'ann' could not be read" in ended.err
         assert "nothing was written; run the same command again" in ended.err
@@ -380,20 +378,20 @@ class TestPlanned:
 
 
 class TestDryRun:
-    def test_it_counts_what_must_be_read_first_and_says_that_the_rest_hangs_on_it(
+    def test_a_dry_run_counts_the_profiles_to_read_and_excludes_dependent_requests(
         self, project: Project, server: Server
     ):
-        ended = project.configured(server.url).score("run", "--dry-run")
+        ended = project.write_config(server.url).score("run", "--dry-run")
         assert (ended.code, server.count) == (0, 0)
         assert [line.split() for line in ended.out.splitlines() if line.startswith("calls")] == [
             ["calls", "4", "4", "8"]
         ]
-        said = "2 tasks first need profiles or roles of criteria from the model"
-        assert said in ended.out
+        message = "2 tasks first need profiles or roles of criteria from the model"
+        assert message in ended.out
         found = json.loads(project.score("run", "--dry-run", "--json").out)
         assert (found["tasks_needing_model"], found["tasks"], found["questions"]) == (2, 2, 0)
         assert not (project.folder / "run").exists()
         project.profiles()
         ended = project.score("run", "--dry-run")
-        assert (ended.code, server.count, said in ended.out) == (0, CALLS, False)
+        assert (ended.code, server.count, message in ended.out) == (0, CALLS, False)
         assert json.loads(project.score("run", "--dry-run", "--json").out)["questions"] == 4

@@ -1,4 +1,4 @@
-"""`jurygraph prompts`: what models are told can be read without reading code."""
+"""`jurygraph prompts`: the prompts of models can be read without reading code."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_list_names_every_prompt_with_its_version_and_purpose(run: Command) -> N
         assert prompt.purpose in ended.out
 
 
-def test_list_as_json_says_what_each_needs(run: Command) -> None:
+def test_list_json_has_the_variables_of_each_prompt(run: Command) -> None:
     found = {one["id"]: one for one in json.loads(run("prompts", "list", "--json").out)}
     assert sorted(found) == list(prompt_names())
     assert found["criteria"]["variables"] == ["query", "reference", "response", "items", "compact"]
@@ -46,19 +46,21 @@ def test_show_prints_the_file(run: Command) -> None:
     assert run("prompts", "show", "judge").out == prompt_source("judge")
 
 
-def test_render_prints_the_messages_that_a_model_would_read(run: Command, person: Path) -> None:
+def test_render_prints_the_messages_that_a_model_receives(run: Command, person: Path) -> None:
     ended = run("prompts", "render", "profile", "--with", person)
     assert ended.code == 0, ended.err
     for message in load_prompt("profile").render(**PERSON).messages:
         assert f"## {message.role}\n{message.content}\n" in ended.out
 
 
-def test_render_as_json_gives_the_messages(run: Command, person: Path) -> None:
+def test_render_json_has_the_messages(run: Command, person: Path) -> None:
     found = json.loads(run("prompts", "render", "profile", "--with", person, "--json").out)
     assert found == [one.model_dump(mode="json") for one in load_prompt("profile").render(**PERSON).messages]
 
 
-def test_the_marks_are_made_with_the_projects_key(run: Command, person: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fences_are_marked_with_the_key_of_the_project(
+    run: Command, person: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = run("prompts", "render", "profile", "--with", person).out
     monkeypatch.setenv("JURYGRAPH_FENCE_KEY", "a key of our own")
     assert run("prompts", "render", "profile", "--with", person).out != before
@@ -84,14 +86,14 @@ def test_variables_that_do_not_fit_are_refused_in_one_sentence(
     assert len(ended.err.splitlines()) == 1
 
 
-def rendered(run: Command, folder: Path, name: str, filled: dict[str, Any]) -> Ended:
+def render(run: Command, folder: Path, name: str, filled: dict[str, Any]) -> Ended:
     (folder / "it.json").write_text(json.dumps(filled))
     return run("prompts", "render", name, "--with", folder / "it.json")
 
 
-def test_items_need_a_name_and_a_text_and_may_have_a_scale(run: Command, tmp_path: Path) -> None:
+def test_items_need_a_name_and_a_text_and_can_have_a_scale(run: Command, tmp_path: Path) -> None:
     items = [{"name": "kind", "text": "It is kind."}, {"name": "style", "text": "It fits.", "scale": [1, 10]}]
-    ended = rendered(run, tmp_path, "criteria", {**CRITERIA, "items": items})
+    ended = render(run, tmp_path, "criteria", {**CRITERIA, "items": items})
     assert ended.code == 0, ended.err
     assert "- kind: say whether it is `met`" in ended.out
     assert "- style: give as `value` a number from 1 (not at all) to 10 (wholly)" in ended.out
@@ -113,22 +115,22 @@ def test_every_prompt_can_be_rendered_from_json(run: Command, tmp_path: Path, na
 @pytest.mark.parametrize(
     ("name", "variable"), [("direct", "people"), ("verification", "names"), ("reviewer", "examples")]
 )
-def test_what_there_may_be_none_of_can_be_empty(run: Command, tmp_path: Path, name: str, variable: str) -> None:
+def test_optional_lists_can_be_empty(run: Command, tmp_path: Path, name: str, variable: str) -> None:
     filled = {**SCORING, "people": [], "names": [], "examples": [], variable: []}
     needed = {key: value for key, value in filled.items() if key in load_prompt(name).needs}
-    ended = rendered(run, tmp_path, name, needed)
+    ended = render(run, tmp_path, name, needed)
     assert ended.code == 0, ended.err
 
 
-def test_an_example_may_say_why(run: Command, tmp_path: Path) -> None:
+def test_an_example_can_have_a_reason(run: Command, tmp_path: Path) -> None:
     examples = [{**SCORED, "reason": "it is warm"}, {**SCORED, "reviewer": "reviewer 2"}]
-    ended = rendered(run, tmp_path, "reviewer", {**SCORING, "examples": examples})
+    ended = render(run, tmp_path, "reviewer", {**SCORING, "examples": examples})
     assert ended.out.count("it is warm") == ended.out.count("The score of reviewer 2: 4") == 1
 
 
-def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) -> None:
+def test_kinds_have_the_form_of_a_config(run: Command, tmp_path: Path) -> None:
     kinds = {"meals": {"name": "the restaurant", "day": {"about": "its number", "number": True}}}
-    ended = rendered(run, tmp_path, "extract", {**EXTRACT, "kinds": kinds})
+    ended = render(run, tmp_path, "extract", {**EXTRACT, "kinds": kinds})
     assert ended.code == 0, ended.err
     assert "- `name`: the restaurant\n- `day`: its number (a number)" in ended.out
 
@@ -203,15 +205,15 @@ def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) 
         ("extract", {**EXTRACT, "kinds": {"meals": {"a b": "c"}}}, "records.meals.a b: a name begins with a letter"),
     ],
 )
-def test_a_variable_of_another_shape_is_named_and_ends_in_no_traceback(
+def test_a_variable_of_the_wrong_type_is_named_without_a_traceback(
     run: Command, tmp_path: Path, name: str, filled: dict[str, Any], wrong: str
 ) -> None:
-    ended = rendered(run, tmp_path, name, filled)
+    ended = render(run, tmp_path, name, filled)
     assert (ended.code, ended.out) == (2, "")
     assert wrong in ended.err
     assert len(ended.err.splitlines()) == 1
 
 
-def test_a_prompt_that_there_is_not_is_refused_and_the_nearest_named(run: Command) -> None:
+def test_an_unknown_prompt_is_refused_with_the_nearest(run: Command) -> None:
     ended = run("prompts", "show", "criterion")
     assert (ended.code, ended.err) == (2, "error: there is no prompt 'criterion'; did you mean criteria?\n")

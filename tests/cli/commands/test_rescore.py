@@ -1,4 +1,4 @@
-"""`jurygraph rescore`: other settings, the same verdicts, and nothing asked."""
+"""`jurygraph rescore`: other settings, the same verdicts, and no request."""
 
 import json
 import shutil
@@ -11,13 +11,13 @@ from jurygraph.runs.workflows import rescoring
 from tests.cli.conftest import CONFIG, LETTERS, Command, called, calls, change, contents, traces, write_project
 
 
-def decided(run: Command, folder: Path | str) -> list[tuple[Any, ...]]:
-    """What a run decided: rewards to the last bit, and under which plan."""
+def stored_rewards(run: Command, folder: Path | str) -> list[tuple[Any, ...]]:
+    """Return the exact rewards of a run and their plan digests."""
     return [(t["response_id"], json.dumps(t["reward"]), t["plan_digest"]) for t in traces(run, Path(folder))]
 
 
-def judged(run: Command, folder: Path | str) -> list[tuple[Any, ...]]:
-    """What a run's verdicts are."""
+def stored_verdicts(run: Command, folder: Path | str) -> list[tuple[Any, ...]]:
+    """Return the verdicts of a run."""
     return [(t["response_id"], t["verdicts"], t["group"], t["statistics"]) for t in traces(run, Path(folder))]
 
 
@@ -104,7 +104,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize(("settings", "edits"), SETTINGS.values(), ids=SETTINGS)
-def test_other_settings_give_what_scoring_under_them_would_have_given(
+def test_rescoring_equals_scoring_under_the_same_settings(
     rich: Path, run: Command, settings: list[str], edits: dict[str, str]
 ):
     ended = run("rescore", rich, "--out", "again", *(part for one in settings for part in ("--set", one)))
@@ -115,13 +115,13 @@ def test_other_settings_give_what_scoring_under_them_would_have_given(
         config = config.replace(old, new)
     Path("other.yaml").write_text(config)
     assert run("score", "tasks.jsonl", "--config", "other.yaml", "--out", "other").code in (0, 1)
-    assert decided(run, "again") == decided(run, "other")
-    assert judged(run, "again") == judged(run, rich)
+    assert stored_rewards(run, "again") == stored_rewards(run, "other")
+    assert stored_verdicts(run, "again") == stored_verdicts(run, rich)
     verified = run("verify", "again", "--deep")
     assert verified.code == 0, verified.err
 
 
-def test_unchanged_settings_give_the_same_bit_for_bit(rich: Path, run: Command):
+def test_unchanged_settings_give_identical_rewards(rich: Path, run: Command):
     before = traces(run, rich)
     result = json.loads(run("rescore", rich, "--out", "again", "--json").out)
     assert result["changed"] == 0
@@ -129,7 +129,7 @@ def test_unchanged_settings_give_the_same_bit_for_bit(rich: Path, run: Command):
     assert (rich / "config.yaml").read_bytes() == Path("again/config.yaml").read_bytes()
 
 
-def test_nothing_is_asked_and_no_evaluator_needed(letters: Path, run: Command):
+def test_rescoring_calls_no_evaluator(letters: Path, run: Command):
     calls(letters.parent)
     (letters.parent / "manners.py").unlink()
     assert run("rescore", letters, "--out", "again", "--set", "reward.echo=3").code == 0
@@ -137,7 +137,7 @@ def test_nothing_is_asked_and_no_evaluator_needed(letters: Path, run: Command):
     assert calls(letters.parent) == []
 
 
-def test_it_says_what_changed_and_how_to_see_it(scored: Path, run: Command, tmp_path: Path):
+def test_rescore_prints_the_changes_and_the_command_to_compare(scored: Path, run: Command, tmp_path: Path):
     ended = run("rescore", scored, "--out", tmp_path / "again", "--set", "reward.shaky=0")
     assert ended.code == 0
     assert ended.out.splitlines() == [
@@ -167,7 +167,7 @@ def test_json_gives_exact_numbers(scored: Path, run: Command, tmp_path: Path):
     }
 
 
-def test_rewards_that_fail_now_are_counted_and_are_no_zeros(rich: Path, run: Command):
+def test_newly_failed_rewards_are_counted_and_are_not_zero(rich: Path, run: Command):
     settings = ("--set", "failure.min_coverage=1", "--set", "reward={wary: 1.0, better: 1.0}")
     result = json.loads(run("rescore", rich, "--out", "again", *settings, "--json").out)
     values = [trace["reward"]["value"] for trace in traces(run, Path("again"))]
@@ -175,22 +175,22 @@ def test_rewards_that_fail_now_are_counted_and_are_no_zeros(rich: Path, run: Com
     assert result["mean_after"] == pytest.approx(sum(value or 0 for value in values) / 4)
 
 
-def test_the_run_itself_stays_as_it_was(scored: Path, run: Command, tmp_path: Path):
+def test_the_original_run_is_unchanged(scored: Path, run: Command, tmp_path: Path):
     before = contents(scored)
     run("rescore", scored, "--out", tmp_path / "again", "--set", "scale=2")
     assert contents(scored) == before
 
 
-def test_what_it_holds_is_no_text_and_no_verdict(letters: Path, run: Command):
+def test_a_rescored_run_has_no_text_and_no_verdict(letters: Path, run: Command):
     run("rescore", letters, "--out", "again", "--set", "scale=2")
-    held = b"".join(contents(Path("again")).values())
+    content = b"".join(contents(Path("again")).values())
     for text in (response["text"] for task in LETTERS for response in task["responses"] if response["text"]):
-        assert text.encode() not in held
-    assert b"it says" not in held
+        assert text.encode() not in content
+    assert b"it says" not in content
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         (["reward.plite=1"], "there is no component 'plite'; did you mean 'polite'?"),
         (["reword.polite=1"], "key reword: unknown; did you mean reward?"),
@@ -218,18 +218,18 @@ def test_what_it_holds_is_no_text_and_no_verdict(letters: Path, run: Command):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_setting_that_cannot_be_is_named_with_what_would_be_right(
-    scored: Path, run: Command, tmp_path: Path, settings: list[str], said: str
+def test_an_invalid_setting_is_refused_with_what_is_expected(
+    scored: Path, run: Command, tmp_path: Path, settings: list[str], message: str
 ):
     before = sorted(tmp_path.rglob("*"))
     ended = run("rescore", scored, "--out", tmp_path / "again", *(part for one in settings for part in ("--set", one)))
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert message in ended.err
     assert ended.err.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_what_would_ask_something_is_sent_to_branch(scored: Path, run: Command, tmp_path: Path):
+def test_settings_that_need_requests_are_refused_with_a_hint_at_branch(scored: Path, run: Command, tmp_path: Path):
     ended = run("rescore", scored, "--out", tmp_path / "again", "--set", "evaluators=[manners.polite]")
     assert f"use `jurygraph score --branch {scored}` with the other config" in ended.err
 
@@ -243,7 +243,9 @@ def test_an_empty_part_of_a_key_is_refused(scored: Path, run: Command, tmp_path:
 
 class TestWhereItGoes:
     @pytest.mark.parametrize("name", ["run", "./run/", "../project/run", "again", "link"])
-    def test_a_run_that_is_there_stays(self, scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str):
+    def test_an_existing_run_is_not_overwritten(
+        self, scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
+    ):
         monkeypatch.chdir(scored.parent)
         assert run("rescore", "run", "--out", "again").code == 0
         Path("link").symlink_to("run")
@@ -254,7 +256,9 @@ class TestWhereItGoes:
         assert contents(scored.parent) == before
 
     @pytest.mark.parametrize("name", [".", "tasks.jsonl", "tasks.jsonl/x"])
-    def test_what_is_something_else_stays(self, scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str):
+    def test_an_existing_file_is_not_overwritten(
+        self, scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
+    ):
         monkeypatch.chdir(scored.parent)
         before = contents(scored.parent)
         ended = run("rescore", "run", "--out", name)
@@ -262,20 +266,20 @@ class TestWhereItGoes:
         assert name in ended.err
         assert contents(scored.parent) == before
 
-    def test_an_empty_folder_is_filled(self, scored: Path, run: Command, tmp_path: Path):
+    def test_an_empty_folder_can_be_used(self, scored: Path, run: Command, tmp_path: Path):
         (tmp_path / "empty").mkdir()
         assert run("rescore", scored, "--out", tmp_path / "empty").code == 0
 
-    def test_folders_on_the_way_are_made(self, scored: Path, run: Command, tmp_path: Path):
+    def test_missing_parent_folders_are_created(self, scored: Path, run: Command, tmp_path: Path):
         assert run("rescore", scored, "--out", tmp_path / "a" / "b" / "c").code == 0
         assert run("verify", tmp_path / "a" / "b" / "c").code == 0
 
-    def test_it_may_lie_in_the_run_itself(self, scored: Path, run: Command):
+    def test_a_rescored_run_can_be_inside_the_original_run(self, scored: Path, run: Command):
         assert run("rescore", scored, "--out", scored / "again", "--set", "scale=2").code == 0
         for folder in (scored, scored / "again"):
             assert run("verify", folder).code == 0
 
-    def test_relative_paths_may_differ_from_where_one_stands_later(
+    def test_a_rescored_run_works_from_any_current_folder(
         self, scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.chdir(scored)
@@ -285,25 +289,25 @@ class TestWhereItGoes:
         monkeypatch.chdir("project/again")
         assert run("verify", ".").code == 0
 
-    def test_a_link_to_the_run_will_do(self, scored: Path, run: Command, tmp_path: Path):
+    def test_a_link_to_the_run_is_accepted(self, scored: Path, run: Command, tmp_path: Path):
         (tmp_path / "link").symlink_to(scored)
         assert run("rescore", tmp_path / "link", "--out", tmp_path / "again").code == 0
         (tmp_path / "link").unlink()
         assert run("verify", tmp_path / "again").code == 0
 
-    def test_one_who_interrupts_it_finds_nothing_made(
+    def test_an_interrupt_leaves_no_new_run(
         self, scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
-        def interrupted(made: object) -> None:
+        def interrupt(made: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(rescoring, "append_close_record", interrupted)
+        monkeypatch.setattr(rescoring, "append_close_record", interrupt)
         ended = run("rescore", scored, "--out", tmp_path / "new" / "again")
         assert (ended.code, ended.out) == (130, "")
         assert not (tmp_path / "new").exists()
 
 
-class TestItsBase:
+class TestOriginalRun:
     @pytest.fixture
     def again(self, scored: Path, run: Command) -> Path:
         folder = scored.parent / "again"
@@ -321,7 +325,7 @@ class TestItsBase:
     )
 
     @pytest.mark.parametrize("command", READING, ids=" ".join)
-    def test_every_command_reads_it(
+    def test_every_command_reads_a_rescored_run(
         self, again: Path, run: Command, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.chdir(again.parent)
@@ -335,13 +339,13 @@ class TestItsBase:
         assert "salt,salt/a,alice,-0.5,ok" in run("export", again, "--to", "csv").out
         assert f"the verdicts are those of {again.parent / 'run'}" in run("verify", again).out
 
-    def test_an_unknown_response_names_the_nearest(self, again: Path, run: Command):
+    def test_an_unknown_response_is_refused_with_the_nearest(self, again: Path, run: Command):
         ended = run("show", again, "--response", "salt/aa")
         assert (ended.code, ended.out) == (2, "")
         assert "did you mean salt/a?" in ended.err
 
     @pytest.mark.parametrize("command", READING, ids=" ".join)
-    def test_without_it_nothing_can_be_read_and_it_is_said_what_is_missing(
+    def test_without_the_original_run_nothing_can_be_read_and_the_missing_folder_is_named(
         self, again: Path, scored: Path, run: Command, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.chdir(again.parent)
@@ -350,11 +354,11 @@ class TestItsBase:
         assert (ended.code, ended.out) == (2, "")
         assert f"again: refers to the verdicts of {scored}, which is not there" in ended.err
 
-    def test_both_may_move_together(self, again: Path, scored: Path, run: Command, tmp_path: Path):
+    def test_both_runs_can_be_moved_together(self, again: Path, scored: Path, run: Command, tmp_path: Path):
         shutil.move(scored.parent, tmp_path / "moved")
         assert run("verify", tmp_path / "moved" / "again").code == 0
 
-    def test_another_run_in_its_place_is_refused(self, again: Path, scored: Path, run: Command):
+    def test_another_run_in_place_of_the_original_is_refused(self, again: Path, scored: Path, run: Command):
         shutil.rmtree(scored)
         run("score", scored.parent / "tasks.jsonl", "--out", scored)
         for command in (("show", again), ("verify", again)):
@@ -363,7 +367,7 @@ class TestItsBase:
             assert "is another run than the one that" in ended.err
 
     @pytest.mark.parametrize("where", ["run", "again"])
-    def test_a_change_in_either_is_found(self, again: Path, run: Command, where: str):
+    def test_a_change_in_either_run_is_detected(self, again: Path, run: Command, where: str):
         change(again.parent / where, "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'")
         ended = run("verify", again)
         assert (ended.code, ended.out) == (5, "")
@@ -375,25 +379,25 @@ class TestItsBase:
         ended = run(command[0], again, *command[1:])
         assert (ended.code, ended.out) == (5, "")
 
-    def test_a_changed_run_is_not_re_scored(self, scored: Path, run: Command, tmp_path: Path):
+    def test_a_changed_run_cannot_be_rescored(self, scored: Path, run: Command, tmp_path: Path):
         change(scored, "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'")
         ended = run("rescore", scored, "--out", tmp_path / "again")
         assert (ended.code, ended.out) == (5, "")
         assert not (tmp_path / "again").exists()
 
-    def test_what_is_re_scored_again_refers_to_the_same_verdicts(self, again: Path, run: Command):
+    def test_rescoring_a_rescored_run_refers_to_the_original_verdicts(self, again: Path, run: Command):
         third = again.parent / "third"
         assert run("rescore", again, "--out", third, "--set", "reward.shaky=0").code == 0
         shutil.rmtree(again)
         assert run("verify", third).code == 0
-        assert [json.loads(reward)["value"] for _, reward, _ in decided(run, third)] == [2.0, 0.0, 0.5, 0.0]
+        assert [json.loads(reward)["value"] for _, reward, _ in stored_rewards(run, third)] == [2.0, 0.0, 0.5, 0.0]
 
-    def test_settings_add_up(self, again: Path, run: Command):
+    def test_settings_of_repeated_rescoring_accumulate(self, again: Path, run: Command):
         third = again.parent / "third"
         run("rescore", again, "--out", third, "--set", "scale=1")
-        assert decided(run, third) == decided(run, again.parent / "run")
+        assert stored_rewards(run, third) == stored_rewards(run, again.parent / "run")
 
-    def test_nothing_is_scored_into_it(self, again: Path, run: Command):
+    def test_score_refuses_to_add_to_a_rescored_run(self, again: Path, run: Command):
         (again.parent / "jury.yaml").write_text(f"{CONFIG}scale: 2\n")
         before = contents(again)
         ended = called("score", again.parent / "tasks.jsonl", "--out", again)
@@ -401,16 +405,16 @@ class TestItsBase:
         assert contents(again) == before
 
 
-def test_a_run_that_was_stopped_is_re_scored_as_far_as_it_came(project: Path, run: Command):
+def test_a_stopped_run_is_rescored_up_to_its_last_reward(project: Path, run: Command):
     run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
     assert json.loads(run("rescore", project / "run", "--out", project / "again", "--json").out)["responses"] == 2
     run("score", project / "tasks.jsonl", "--out", project / "run")
-    assert len(decided(run, project / "again")) == 2
-    assert len(decided(run, project / "run")) == 4
+    assert len(stored_rewards(run, project / "again")) == 2
+    assert len(stored_rewards(run, project / "run")) == 4
     assert run("verify", project / "again").code == 0
 
 
-def test_a_run_that_was_stopped_before_its_first_reward_is_re_scored_to_nothing(scored: Path, run: Command):
+def test_a_run_stopped_before_its_first_reward_gives_an_empty_rescored_run(scored: Path, run: Command):
     change(scored, "DELETE FROM texts WHERE id >= 6 << 20")
     change(scored, "DELETE FROM records WHERE seq > 5")
     found = json.loads(run("rescore", scored, "--out", scored.parent / "again", "--json").out)
@@ -418,7 +422,7 @@ def test_a_run_that_was_stopped_before_its_first_reward_is_re_scored_to_nothing(
     assert run("verify", scored.parent / "again").code == 0
 
 
-def test_compare_shows_what_the_settings_did(scored: Path, run: Command, tmp_path: Path):
+def test_compare_shows_the_effect_of_the_settings(scored: Path, run: Command, tmp_path: Path):
     run("rescore", scored, "--out", tmp_path / "again", "--set", "reward.shaky=0")
     found = json.loads(run("compare", scored, tmp_path / "again", "--json").out)
     assert (found["mean_delta"], found["flips"], found["judged_both"]) == (0.375, 0, 8)

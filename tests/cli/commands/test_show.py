@@ -26,7 +26,7 @@ def test_show_is_a_table_of_rewards_with_their_components(scored: Path, run: Com
     ]
 
 
-def test_show_can_stop_early(scored: Path, run: Command):
+def test_show_can_be_limited_to_the_first_responses(scored: Path, run: Command):
     assert len(run("show", scored, "--limit", 1).out.splitlines()) == 3
 
 
@@ -46,7 +46,7 @@ def test_show_of_one_response_is_the_whole_trace(scored: Path, run: Command):
         assert part in shown
 
 
-def test_show_json_gives_the_traces_one_a_line(scored: Path, run: Command):
+def test_show_json_prints_one_trace_per_line(scored: Path, run: Command):
     shown = run("show", scored, "--json").out.splitlines(keepends=True)
     names = ["door/a", "door/b", "salt/a", "salt/b"]
     assert [Trace.model_validate_json(line).response_id for line in shown] == names
@@ -109,27 +109,27 @@ reward: {kind: 1.0}
 
 
 @pytest.mark.parametrize("command", ["show", "explain"])
-def test_an_unknown_response_names_the_nearest(scored: Path, run: Command, command: str):
+def test_an_unknown_response_is_refused_with_the_nearest(scored: Path, run: Command, command: str):
     ended = run(command, scored, "--response", "salt/aa")
     assert (ended.code, ended.out) == (2, "")
     assert "there is no response 'salt/aa'; did you mean salt/a?" in ended.err
 
 
 @pytest.mark.parametrize("command", [("show", "--response"), ("explain", "--response"), ("erase", "--task")])
-def test_an_id_that_is_no_text_is_as_unknown_as_any(scored: Path, run: Command, command: tuple[str, str]):
+def test_an_id_that_is_not_valid_text_is_unknown(scored: Path, run: Command, command: tuple[str, str]):
     ended = run(command[0], scored, command[1], "\udcff")
     assert (ended.code, ended.out) == (2, "")
     assert "there is no" in ended.err
 
 
 @pytest.mark.parametrize("command", [("show",), ("explain", "--response", "x"), ("export", "--to", "csv")])
-def test_what_is_no_run_is_refused(tmp_path: Path, run: Command, command: tuple[str, ...]):
+def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path, run: Command, command: tuple[str, ...]):
     ended = run(*command, tmp_path)
     assert ended.code == 2
     assert "contains no run; name the folder that `jurygraph score --out` made" in ended.err
 
 
-def test_export_gives_jsonl_as_shown_and_csv_by_row(scored: Path, run: Command):
+def test_export_gives_jsonl_as_shown_and_csv_with_one_row_per_response(scored: Path, run: Command):
     assert run("export", scored, "--to", "jsonl").out == run("show", scored, "--json").out
     rows = list(csv.DictReader(io.StringIO(run("export", scored, "--to", "csv").out)))
     assert [(row["response_id"], row["value"], row["component.polite"]) for row in rows] == [
@@ -140,20 +140,20 @@ def test_export_gives_jsonl_as_shown_and_csv_by_row(scored: Path, run: Command):
     ]
 
 
-def test_export_to_a_file_prints_nothing(scored: Path, run: Command, tmp_path: Path):
+def test_export_to_a_file_prints_no_result(scored: Path, run: Command, tmp_path: Path):
     ended = run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv")
     assert ended.out == ""
     assert (tmp_path / "rewards.csv").read_text() == run("export", scored, "--to", "csv").out
 
 
-def test_an_export_that_fails_leaves_the_old_file(scored: Path, run: Command, tmp_path: Path):
+def test_a_failed_export_leaves_the_old_file(scored: Path, run: Command, tmp_path: Path):
     (tmp_path / "rewards.csv").write_text("old")
     change(scored, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
     assert run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {"rewards.csv": "old"}
 
 
-def test_an_export_goes_straight_through_a_pipe(scored: Path, run: Command, tmp_path: Path):
+def test_an_export_can_be_written_to_a_pipe(scored: Path, run: Command, tmp_path: Path):
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
@@ -186,7 +186,7 @@ def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, th
         ("loop", "loop: cannot be written"),
     ],
 )
-def test_an_export_to_where_no_file_can_be_is_refused(
+def test_an_export_to_an_impossible_path_is_refused(
     scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, message: str
 ):
     monkeypatch.chdir(tmp_path)
@@ -238,7 +238,7 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("statement", CHANGED.values(), ids=CHANGED)
-def test_what_was_changed_is_never_shown_as_it_were_right(scored: Path, run: Command, statement: str):
+def test_a_changed_record_is_never_shown_as_valid(scored: Path, run: Command, statement: str):
     before = run("show", scored, "--json")
     change(scored, statement)
     for command in (("show", "--json"), ("export", "--to", "jsonl")):
@@ -246,7 +246,7 @@ def test_what_was_changed_is_never_shown_as_it_were_right(scored: Path, run: Com
         assert ended.code == 5 or ended == before, command
 
 
-def test_a_lost_ledger_is_no_run(scored: Path, run: Command):
+def test_a_folder_without_a_ledger_is_not_a_run(scored: Path, run: Command):
     (scored / "run.sqlite").unlink()
     ended = run("explain", scored, "--response", "salt/a")
     assert (ended.code, ended.out) == (2, "")
@@ -255,7 +255,7 @@ def test_a_lost_ledger_is_no_run(scored: Path, run: Command):
 
 @pytest.mark.parametrize("damaged", [b"", b"no database at all", b"SQLite format 3\0" + bytes(4080)])
 @pytest.mark.parametrize("command", [("show",), ("verify",), ("export", "--to", "csv")])
-def test_a_damaged_ledger_gives_exit_code_5_and_says_so(
+def test_a_damaged_ledger_gives_exit_code_5_with_the_reason(
     scored: Path, run: Command, command: tuple[str, ...], damaged: bytes
 ):
     (scored / "run.sqlite").write_bytes(damaged)
@@ -266,7 +266,7 @@ def test_a_damaged_ledger_gives_exit_code_5_and_says_so(
     assert ended.err.count("\n") == 1
 
 
-def test_a_run_of_a_newer_jurygraph_is_not_called_changed(scored: Path, run: Command):
+def test_a_run_of_a_newer_version_is_not_reported_as_changed(scored: Path, run: Command):
     with closing(sqlite3.connect(scored / "run.sqlite")) as ledger:
         ledger.execute("PRAGMA user_version = 3")
     ended = run("show", scored)
@@ -274,7 +274,7 @@ def test_a_run_of_a_newer_jurygraph_is_not_called_changed(scored: Path, run: Com
     assert "was made by a newer jurygraph (schema version 3; this one reads 2); upgrade jurygraph" in ended.err
 
 
-def test_a_run_that_was_stopped_says_how_far_it_came(project: Path, run: Command):
+def test_show_reports_the_progress_of_a_stopped_run(project: Path, run: Command):
     run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
     ended = run("show", project / "run")
     assert len(ended.out.splitlines()) == 4
@@ -301,7 +301,7 @@ def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Comma
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\u202e\x9b31m"
 
 
-def test_a_hostile_response_commands_no_terminal(project: Path, run: Command):
+def test_a_hostile_response_is_escaped_on_a_terminal(project: Path, run: Command):
     response = {"id": f"r{HOSTILE}", "agent": HOSTILE, "text": f"please {HOSTILE}"}
     task = {"id": f"t{HOSTILE}", "query": "?", "responses": [response, {"id": "other", "text": f"crash {HOSTILE}"}]}
     write_project(project, [task])
@@ -322,7 +322,7 @@ OWN_FILES = ["run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.sqlite-journ
 
 @pytest.mark.parametrize("name", [*OWN_FILES, "seal.json", "link"])
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_an_export_never_writes_over_the_run_itself(scored: Path, run: Command, tmp_path: Path, name: str, form: str):
+def test_an_export_never_overwrites_a_file_of_the_run(scored: Path, run: Command, tmp_path: Path, name: str, form: str):
     (tmp_path / "link").symlink_to(scored / "run.sqlite")
     before = contents(scored)
     ended = run("export", scored, "--to", form, "-o", tmp_path / "link" if name == "link" else scored / name)

@@ -44,15 +44,15 @@ TASKS = [
 
 
 @pytest.fixture
-def chained(tmp_path: Path, run: Command) -> Path:
+def run_with_edges(tmp_path: Path, run: Command) -> Path:
     """A run of rubrics with edges."""
     project = write_project(tmp_path / "trips", TASKS, CONFIG)
     run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
     return project / "run"
 
 
-def test_credit_is_followed_over_the_edges(chained: Path, run: Command):
-    ended = run("study", "credit", chained, "--seeds", 2, "--resamples", 50)
+def test_the_tables_have_leakage_and_preservation_over_the_edges(run_with_edges: Path, run: Command):
+    ended = run("study", "credit", run_with_edges, "--seeds", 2, "--resamples", 50)
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert lines[0] == "4 responses to 2 rubrics, 2 of them with edges; κ = 1"
@@ -78,8 +78,8 @@ def test_credit_is_followed_over_the_edges(chained: Path, run: Command):
     ]
 
 
-def test_json_has_every_figure(chained: Path, run: Command):
-    found = json.loads(run("study", "credit", chained, "--seeds", 2, "--json").out)
+def test_json_has_every_statistic(run_with_edges: Path, run: Command):
+    found = json.loads(run("study", "credit", run_with_edges, "--seeds", 2, "--json").out)
     assert found["census"]["left_out"] == {"responses whose reward failed": 1}
     assert found["methods"]["gear"]["leakage"]["value"] == pytest.approx(0.2 / 3)
     assert found["methods"]["gear"]["kinds"]["strong"]["leakage"] == found["methods"]["gear"]["leakage"]
@@ -92,8 +92,8 @@ def test_json_has_every_figure(chained: Path, run: Command):
     }
 
 
-def test_kinds_count_the_cases_of_some_edges_alone(chained: Path, run: Command):
-    ended = run("study", "credit", chained, "--seeds", 0, "--kinds", "activation")
+def test_kinds_limits_the_edges_that_count(run_with_edges: Path, run: Command):
+    ended = run("study", "credit", run_with_edges, "--seeds", 0, "--kinds", "activation")
     assert ended.code == 0
     assert "cases: edges with a child that is met: activation" in ended.out
     assert ended.out.splitlines()[5].split() == ["flat", "-", "-", "0.7000", "0.0000"]
@@ -101,36 +101,36 @@ def test_kinds_count_the_cases_of_some_edges_alone(chained: Path, run: Command):
     assert "1000 of 1000 resamples had no case and were omitted from an interval" in ended.err
 
 
-def test_the_seed_decides_what_is_drawn(chained: Path, run: Command):
-    def told_with(seed: int) -> str:
-        return run("study", "credit", chained, "--seeds", 2, "--seed", seed, "--json").out
+def test_the_seed_determines_the_random_graphs(run_with_edges: Path, run: Command):
+    def credit_json(seed: int) -> str:
+        return run("study", "credit", run_with_edges, "--seeds", 2, "--seed", seed, "--json").out
 
-    assert told_with(5) == told_with(5)
-    assert told_with(5) != told_with(6)
+    assert credit_json(5) == credit_json(5)
+    assert credit_json(5) != credit_json(6)
 
 
-def test_it_draws_a_picture_and_writes_nothing_else(chained: Path, run: Command, tmp_path: Path):
-    before = contents(chained)
-    assert run("study", "credit", chained, "--seeds", 0, "--plot", tmp_path / "credit.png").code == 0
-    assert contents(chained) == before
+def test_the_plot_is_the_only_file_written(run_with_edges: Path, run: Command, tmp_path: Path):
+    before = contents(run_with_edges)
+    assert run("study", "credit", run_with_edges, "--seeds", 0, "--plot", tmp_path / "credit.png").code == 0
+    assert contents(run_with_edges) == before
     assert (tmp_path / "credit.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_picture_that_cannot_be_drawn_is_refused_first(
-    chained: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_impossible_plot_is_refused_first(
+    run_with_edges: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    ended = run("study", "credit", chained, "--plot", tmp_path / "credit.bmp")
+    ended = run("study", "credit", run_with_edges, "--plot", tmp_path / "credit.bmp")
     assert (ended.code, ended.out) == (2, "")
     assert "credit.bmp: pictures end in .svg, .png, .pdf; name one of these" in ended.err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    ended = run("study", "credit", chained, "--plot", tmp_path / "credit.svg")
+    ended = run("study", "credit", run_with_edges, "--plot", tmp_path / "credit.svg")
     assert (ended.code, ended.out) == (2, "")
     assert "pip install 'jurygraph[plot]'" in ended.err
 
 
-def test_of_a_run_re_scored_with_kappa_zero_it_is_said(chained: Path, run: Command):
-    run("rescore", chained, "--out", chained.parent / "zero", "--set", "rubric.kappa=0")
-    ended = run("study", "credit", chained.parent / "zero", "--seeds", 0)
+def test_a_run_rescored_with_kappa_zero_has_a_message(run_with_edges: Path, run: Command):
+    run("rescore", run_with_edges, "--out", run_with_edges.parent / "zero", "--set", "rubric.kappa=0")
+    ended = run("study", "credit", run_with_edges.parent / "zero", "--seeds", 0)
     assert "the run has κ = 0, which makes GEAR flat aggregation" in ended.err
     assert "no criterion lost credit" in ended.out
 

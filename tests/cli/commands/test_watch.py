@@ -16,7 +16,7 @@ STEPS, TURN, ROWS = 60, 45, 12
 
 
 def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
-    """A task a step. From the turn on responses are ruder; before it two of three say please once, twice or not."""
+    """Return one task per step. Before the turn a response has zero to two pleases; from the turn on it has none."""
     random, found = Random(0), []
     for step in range(1, steps + 1):
         responses = [
@@ -32,19 +32,19 @@ def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
 
 
 @pytest.fixture
-def polite(tmp_path: Path, run: Command) -> Path:
+def declining_run(tmp_path: Path, run: Command) -> Path:
     """A run whose responses become rude."""
-    return scored(tmp_path, run, tasks())
+    return score_tasks(tmp_path, run, tasks())
 
 
-def scored(folder: Path, run: Command, lines: list[dict], *options: object) -> Path:
+def score_tasks(folder: Path, run: Command, lines: list[dict], *options: object) -> Path:
     project = write_project(folder / "project", lines, CONFIG)
     assert run("score", project / "tasks.jsonl", "--out", project / "run", *options).code == 0
     return project / "run"
 
 
-def test_a_fall_is_told_with_its_step_and_the_command_exits_with_1(polite: Path, run: Command) -> None:
-    ended = run("watch", polite, "--step-label", "step")
+def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_run: Path, run: Command) -> None:
+    ended = run("watch", declining_run, "--step-label", "step")
     assert ended.code == 1
     lines = ended.out.splitlines()
     fall = next(line for line in lines if "the mean reward" in line)
@@ -57,8 +57,8 @@ def test_a_fall_is_told_with_its_step_and_the_command_exits_with_1(polite: Path,
     assert lines[-1].endswith("one false alarm is expected in 10000 steps")
 
 
-def test_json_is_a_line_for_each_alert_and_one_for_the_report(polite: Path, run: Command) -> None:
-    ended = run("watch", polite, "--step-label", "step", "--json")
+def test_json_has_a_line_for_each_alert_and_one_for_the_report(declining_run: Path, run: Command) -> None:
+    ended = run("watch", declining_run, "--step-label", "step", "--json")
     *alerts, last = (json.loads(line) for line in ended.out.splitlines())
     report = last["report"]
     assert [one["alert"] for one in alerts] == report["alerts"] != []
@@ -66,30 +66,30 @@ def test_json_is_a_line_for_each_alert_and_one_for_the_report(polite: Path, run:
     assert sum(one["alert"]["adverse"] for one in alerts) >= 1
 
 
-def test_without_change_it_exits_with_0(tmp_path: Path, run: Command) -> None:
-    steady = scored(tmp_path, run, tasks(turn=STEPS + 1))
+def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> None:
+    steady = score_tasks(tmp_path, run, tasks(turn=STEPS + 1))
     ended = run("watch", steady, "--every", 1)
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines()[-1].startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
 
 
-def test_steps_by_number_are_those_by_label_where_they_hold_the_same(polite: Path, run: Command) -> None:
-    assert run("watch", polite, "--every", 1).out == run("watch", polite, "--step-label", "step").out
+def test_steps_by_number_and_by_label_agree_on_the_same_tasks(declining_run: Path, run: Command) -> None:
+    assert run("watch", declining_run, "--every", 1).out == run("watch", declining_run, "--step-label", "step").out
 
 
-def test_what_is_left_over_is_no_step(polite: Path, run: Command) -> None:
-    report = json.loads(run("watch", polite, "--every", 4, "--json").out.splitlines()[-1])["report"]
+def test_an_incomplete_step_is_not_counted(declining_run: Path, run: Command) -> None:
+    report = json.loads(run("watch", declining_run, "--every", 4, "--json").out.splitlines()[-1])["report"]
     assert report["steps"] == 15
-    assert json.loads(run("watch", polite, "--every", 5, "--json").out.splitlines()[-1])["report"]["steps"] == 12
+    assert json.loads(run("watch", declining_run, "--every", 5, "--json").out.splitlines()[-1])["report"]["steps"] == 12
 
 
 def test_a_component_of_negative_weight_is_a_penalty(tmp_path: Path, run: Command) -> None:
-    """`shaky` is 1 unless a text says "bad": it falls, which spares a penalty, so that it is told and is not bad."""
+    """`shaky` is 1 unless a text says "bad": it falls, which reduces a penalty, so that the alert is not adverse."""
     lines = tasks(turn=STEPS + 1)
     for line in lines[TURN:]:
         for response in line["responses"]:
             response["text"] += "bad"
-    ended = run("watch", scored(tmp_path, run, lines), "--every", 1, "--json")
+    ended = run("watch", score_tasks(tmp_path, run, lines), "--every", 1, "--json")
     alerts = [json.loads(line)["alert"] for line in ended.out.splitlines()[:-1]]
     assert {(one["direction"], one["adverse"]) for one in alerts if one["series"] == "component.shaky"} == {
         ("down", False)
@@ -97,7 +97,7 @@ def test_a_component_of_negative_weight_is_a_penalty(tmp_path: Path, run: Comman
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (("--every", 60), "has 1 step; the tests need at least 11; choose smaller steps with --every N"),
         ((), "has 1 step; the tests need at least 11"),
@@ -107,17 +107,17 @@ def test_a_component_of_negative_weight_is_a_penalty(tmp_path: Path, run: Comman
         (("--every", 1, "--plot", "a.gif"), "a.gif: pictures end in"),
     ],
 )
-def test_wrong_input_is_told_and_exits_with_2(polite: Path, run: Command, options: tuple, said: str) -> None:
-    ended = run("watch", polite, *options)
+def test_wrong_input_exits_with_2(declining_run: Path, run: Command, options: tuple, message: str) -> None:
+    ended = run("watch", declining_run, *options)
     assert (ended.code, ended.out) == (2, "")
-    assert said in ended.err
+    assert message in ended.err
 
 
-def test_no_run_is_wrong_input(tmp_path: Path, run: Command) -> None:
+def test_a_folder_that_is_not_a_run_exits_with_2(tmp_path: Path, run: Command) -> None:
     assert run("watch", tmp_path).code == 2
 
 
-def labelled(*steps: object) -> list[dict]:
+def tasks_with_labels(*steps: object) -> list[dict]:
     lines = tasks(len(steps))
     for line, step in zip(lines, steps, strict=True):
         for response in line["responses"]:
@@ -125,96 +125,98 @@ def labelled(*steps: object) -> list[dict]:
     return lines
 
 
-def test_a_label_that_comes_again_is_refused(tmp_path: Path, run: Command) -> None:
-    ended = run("watch", scored(tmp_path, run, labelled(1, 2, 1)), "--step-label", "step")
+def test_a_repeated_label_is_refused(tmp_path: Path, run: Command) -> None:
+    ended = run("watch", score_tasks(tmp_path, run, tasks_with_labels(1, 2, 1)), "--step-label", "step")
     assert ended.code == 2
     assert "task 't03': label 'step' is 1 again, after others; order tasks by it" in ended.err
 
 
-def test_a_task_of_two_steps_is_refused(tmp_path: Path, run: Command) -> None:
-    lines = labelled(1, 2)
+def test_a_task_with_two_step_labels_is_refused(tmp_path: Path, run: Command) -> None:
+    lines = tasks_with_labels(1, 2)
     lines[1]["responses"][3]["labels"] = {"step": 7}
-    ended = run("watch", scored(tmp_path, run, lines), "--step-label", "step")
+    ended = run("watch", score_tasks(tmp_path, run, lines), "--step-label", "step")
     assert ended.code == 2
     assert "task 't02': its responses differ in label 'step'" in ended.err
 
 
-def test_the_picture_is_drawn(polite: Path, run: Command, tmp_path: Path) -> None:
-    assert run("watch", polite, "--every", 1, "--plot", tmp_path / "a.png").code == 1
+def test_a_plot_can_be_drawn(declining_run: Path, run: Command, tmp_path: Path) -> None:
+    assert run("watch", declining_run, "--every", 1, "--plot", tmp_path / "a.png").code == 1
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.fixture
-def half(tmp_path: Path, run: Command) -> Path:
+def unfinished_run(tmp_path: Path, run: Command) -> Path:
     """A run of which the first 30 steps are scored."""
-    return scored(tmp_path, run, tasks(), "--limit", 30)
+    return score_tasks(tmp_path, run, tasks(), "--limit", 30)
 
 
-def test_a_run_is_followed_until_it_is_closed_and_its_writer_is_not_held_up(
-    half: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+def test_a_run_is_followed_until_it_is_closed_without_blocking_its_writer(
+    unfinished_run: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits = []
 
     def rest(seconds: float) -> None:
-        """Another process goes on with the run while this one waits."""
+        """Continue the run in another process while this one waits."""
         waits.append(seconds)
-        done = called("score", half.parent / "tasks.jsonl", "--out", half)
+        done = called("score", unfinished_run.parent / "tasks.jsonl", "--out", unfinished_run)
         assert done.code == 0, done.err
 
     monkeypatch.setattr(watch.time, "sleep", rest)
-    followed = run("watch", half, "--every", 1, "--follow")
+    followed = run("watch", unfinished_run, "--every", 1, "--follow")
     assert len(waits) == 1
     assert followed.code == 1
-    assert followed.out == run("watch", half, "--every", 1).out
+    assert followed.out == run("watch", unfinished_run, "--every", 1).out
 
 
-def test_ctrl_c_ends_with_what_was_seen(half: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_with_the_results_so_far(
+    unfinished_run: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    before = contents(half)
+    before = contents(unfinished_run)
     monkeypatch.setattr(time, "sleep", interrupt)
-    ended = run("watch", half, "--every", 1, "--follow")
+    ended = run("watch", unfinished_run, "--every", 1, "--follow")
     assert ended.code == 130
     assert "interrupted" in ended.err
     assert ended.out.splitlines()[-1].startswith("30 steps; ")
-    assert contents(half) == before
+    assert contents(unfinished_run) == before
 
 
-def test_what_is_there_of_an_open_run_is_watched_without_following(half: Path, run: Command) -> None:
-    ended = run("watch", half, "--every", 1)
+def test_without_following_the_steps_of_an_open_run_are_analyzed(unfinished_run: Path, run: Command) -> None:
+    ended = run("watch", unfinished_run, "--every", 1)
     assert ended.code == 0
     assert ended.out.splitlines()[-1].startswith("30 steps; 0 alerts")
 
 
-def test_erased_responses_take_no_label_away_and_are_counted(tmp_path: Path, run: Command) -> None:
-    """A task that lost one is where it was; tasks that lost all belong to the step before, the first to that behind."""
+def test_erased_responses_keep_the_labels_of_other_tasks_and_are_counted(tmp_path: Path, run: Command) -> None:
+    """A task that lost one response keeps its step; tasks that lost all join the step before, the first the next."""
     lines = tasks()
     for response in (response for line in lines for response in line["responses"]):
-        response["text"] += response["id"]  # a text that others have is erased there, too
-    polite = scored(tmp_path, run, lines)
+        response["text"] += response["id"]  # each text must be unique, because an erasure covers equal texts
+    declining_run = score_tasks(tmp_path, run, lines)
     for what in (("--response", "t20/r3"), ("--task", "t30"), ("--task", "t01")):
-        assert called("erase", polite, *what).code == 0
-    ended = run("watch", polite, "--step-label", "step", "--json")
+        assert called("erase", declining_run, *what).code == 0
+    ended = run("watch", declining_run, "--step-label", "step", "--json")
     assert ended.code == 1
     assert json.loads(ended.out.splitlines()[-1])["report"]["steps"] == STEPS - 2
     assert f"{1 + 2 * ROWS} responses were erased; their rewards are used" in ended.err
 
 
-def test_a_label_that_is_missing_is_named_by_a_response_that_is_there(polite: Path, run: Command) -> None:
-    assert called("erase", polite, "--response", "t01/r0").code == 0
-    ended = run("watch", polite, "--step-label", "epoch")
+def test_a_missing_label_is_reported_with_a_response(declining_run: Path, run: Command) -> None:
+    assert called("erase", declining_run, "--response", "t01/r0").code == 0
+    ended = run("watch", declining_run, "--step-label", "epoch")
     assert (ended.code, "response 't01/r1': has no label 'epoch'; its labels: 'step'" in ended.err) == (2, True)
 
 
-def test_a_run_that_is_not_there_yet_or_is_still_planned_is_waited_for(
+def test_a_run_that_does_not_exist_yet_or_is_being_planned_is_awaited(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = write_project(tmp_path / "project", tasks(), CONFIG)
     folder, seen = project / "run", []
 
     def rest(seconds: float) -> None:
-        """First nothing is there, then an empty folder, then a ledger without a record, then the run."""
+        """Create an empty folder, then a ledger without a record, then the run."""
         seen.append(sorted(path.name for path in folder.iterdir()) if folder.exists() else None)
         if len(seen) == 1:
             folder.mkdir()
@@ -229,7 +231,7 @@ def test_a_run_that_is_not_there_yet_or_is_still_planned_is_waited_for(
     assert followed.out == run("watch", folder, "--every", 1).out
 
 
-def test_a_run_that_never_comes_is_waited_for_until_ctrl_c(
+def test_a_run_that_never_appears_is_awaited_until_ctrl_c(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(seconds: float) -> None:
@@ -241,24 +243,22 @@ def test_a_run_that_never_comes_is_waited_for_until_ctrl_c(
     assert "interrupted" in ended.err
 
 
-def test_where_no_run_can_come_nothing_is_waited_for(
-    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_impossible_run_is_not_awaited(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch.time, "sleep", lambda seconds: pytest.fail("it waits"))
     (tmp_path / "file").write_text("")
-    for path, said in ((tmp_path / "file", "is not a folder"), (tmp_path, "contains no run")):
+    for path, message in ((tmp_path / "file", "is not a folder"), (tmp_path, "contains no run")):
         ended = run("watch", path, "--follow")
-        assert (ended.code, said in ended.err) == (2, True)
+        assert (ended.code, message in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize("arl", ["inf", "1e300"])
-def test_an_average_run_length_out_of_bounds_is_wrong_input(polite: Path, run: Command, arl: str) -> None:
-    ended = run("watch", polite, "--arl", arl)
+def test_an_average_run_length_out_of_bounds_is_wrong_input(declining_run: Path, run: Command, arl: str) -> None:
+    ended = run("watch", declining_run, "--arl", arl)
     assert (ended.code, ended.out) == (2, "")
     assert f"--arl: expected a number of steps from 10 to 1e+09, got {float(arl):g}" in ended.err
 
 
-def test_a_run_whose_rewards_all_failed_tested_nothing(tmp_path: Path, run: Command) -> None:
+def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> None:
     project = write_project(tmp_path / "project", tasks(12), CONFIG + "failure: {rule: strict}\n")
     lines = (project / "tasks.jsonl").read_text().replace("the door ", "crash ")
     (project / "tasks.jsonl").write_text(lines)

@@ -26,7 +26,7 @@ TASK = {
 
 
 @pytest.fixture(scope="module")
-def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def contrast_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("contrasts")
     (folder / "tasks.jsonl").write_text(json.dumps(TASK) + "\n", encoding="utf-8")
     (folder / "jury.yaml").write_text(CONFIG, encoding="utf-8")
@@ -38,31 +38,31 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("command", ["show", "explain"])
 @pytest.mark.slow
 def test_a_contrast_that_was_ranked_incorrectly_is_listed_with_its_edit(
-    scored: Path, run: Command, command: str
+    contrast_run: Path, run: Command, command: str
 ) -> None:
-    text = run(command, scored, "--response", "right").out
+    text = run(command, contrast_run, "--response", "right").out
     assert "enhanced: 1 of 3 contrasts score less than the response" in text
     assert "ranked incorrectly: ~number-1 (3*4 is 12, not 13) scores the same as the response" in text
     assert "ranked incorrectly: ~step-1" in text
     assert "~answer-1 (" not in text
 
 
-def test_a_contrast_is_neither_an_error_nor_a_deduction_of_the_response(scored: Path, run: Command) -> None:
-    text = run("explain", scored, "--response", "right").out
+def test_a_contrast_is_neither_an_error_nor_a_deduction_of_the_response(contrast_run: Path, run: Command) -> None:
+    text = run("explain", contrast_run, "--response", "right").out
     assert "rror:" not in text
     assert "Deduction" not in text
 
 
-def test_a_response_without_contrasts_has_the_reason(scored: Path, run: Command) -> None:
-    text = run("explain", scored, "--response", "wrong").out
+def test_a_response_without_contrasts_has_the_reason(contrast_run: Path, run: Command) -> None:
+    text = run("explain", contrast_run, "--response", "wrong").out
     assert "enhanced: weight 0.5 × value 0 = 0." in text
     assert "Not judged, with the worst score: " in text
     assert "because of no-variant: its answer is not known to be right" in text
 
 
-def test_a_run_with_contrasts_can_be_verified_and_rescored(scored: Path, run: Command, tmp_path: Path) -> None:
-    assert run("verify", scored, "--deep").code == 0
-    ended = run("rescore", scored, "--out", tmp_path / "other", "--set", "reward.enhanced=2")
+def test_a_run_with_contrasts_can_be_verified_and_rescored(contrast_run: Path, run: Command, tmp_path: Path) -> None:
+    assert run("verify", contrast_run, "--deep").code == 0
+    ended = run("rescore", contrast_run, "--out", tmp_path / "other", "--set", "reward.enhanced=2")
     assert ended.code == 0, ended.err
     trace = json.loads(run("show", tmp_path / "other", "--response", "right", "--json").out)
     assert trace["reward"]["value"] == pytest.approx(1 + 2 / 3)

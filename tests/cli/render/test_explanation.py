@@ -26,18 +26,18 @@ from jurygraph.schema import (
 from tests.steps import growth
 
 
-def explained(trace: Trace, decision: Decision) -> list[str]:
+def explanation_sentences(trace: Trace, decision: Decision) -> list[str]:
     return to_sentences(explain(trace, decision))
 
 
-def shown(trace: Trace, decision: Decision) -> list[str]:
+def show_lines(trace: Trace, decision: Decision) -> list[str]:
     return [line.strip() for line in trace_lines(explain(trace, decision))]
 
 
 def sentences(trace: Trace, **weights: float) -> list[str]:
     """Return the sentences under a decision with one component for each question, of weight 1 by default."""
     specs = tuple(spec(v.question, weights.get(v.question, 1.0)) for v in trace.verdicts if v.question)
-    return explained(trace, Decision(specs=specs))
+    return explanation_sentences(trace, Decision(specs=specs))
 
 
 def spec(question: str, weight: float) -> ComponentSpec:
@@ -47,8 +47,8 @@ def spec(question: str, weight: float) -> ComponentSpec:
 
 
 def verdict(subject: str, **fields: Any) -> RecordedVerdict:
-    stated = {"question": subject, "subject": subject, "about": "r", "evaluator": "e"}
-    return RecordedVerdict.model_validate(stated | fields)
+    defaults = {"question": subject, "subject": subject, "about": "r", "evaluator": "e"}
+    return RecordedVerdict.model_validate(defaults | fields)
 
 
 def trace(reward: Reward, *verdicts: RecordedVerdict) -> Trace:
@@ -56,8 +56,15 @@ def trace(reward: Reward, *verdicts: RecordedVerdict) -> Trace:
 
 
 def reward(value: float | None = 1.0, status: str = "ok", **fields: Any) -> Reward:
-    stated = {"partial": value, "coverage": 1.0, "range": (1.0, 1.0), "components": {}, "terms": (), "counts": Counts()}
-    return Reward(value=value, status=status, **(stated | fields))
+    defaults = {
+        "partial": value,
+        "coverage": 1.0,
+        "range": (1.0, 1.0),
+        "components": {},
+        "terms": (),
+        "counts": Counts(),
+    }
+    return Reward(value=value, status=status, **(defaults | fields))
 
 
 def test_a_failed_reward_has_its_reasons_and_the_value_of_the_judged_part():
@@ -152,17 +159,17 @@ def test_a_penalty_that_is_met_is_an_error_and_an_unmet_one_is_not():
         name="rubric", weight=1.0, combiner="flat", version="1", inputs={"pushing": pushing}, params={}
     )
     there, not_there = (verdict("pushing", score=score, met=met) for score, met in ((0.9, True), (0.1, False)))
-    lines = explained(trace(reward(), there), Decision(specs=(spec,)))
+    lines = explanation_sentences(trace(reward(), there), Decision(specs=(spec,)))
     assert "Error: pushing (e) scored 0.9 as a penalty." in lines
-    lines = explained(trace(reward(), not_there), Decision(specs=(spec,)))
+    lines = explanation_sentences(trace(reward(), not_there), Decision(specs=(spec,)))
     assert not [line for line in lines if "rror" in line]
 
 
 def test_a_pair_is_described_from_the_side_of_the_response_with_its_opponent():
-    asked = verdict("better", score=0.75, about="r", responses=("r", "s"))
+    direct = verdict("better", score=0.75, about="r", responses=("r", "s"))
     mirrored = verdict("better", score=1.0, about="q", responses=("q", "r"))
     undecided = verdict("better", score=0.6, met=True, about="p", responses=("p", "r"))
-    lines = sentences(trace(reward(), asked, mirrored, undecided))
+    lines = sentences(trace(reward(), direct, mirrored, undecided))
     assert "Error: better against q (e) scored 0." in lines
     assert "Further error: better against p (e) scored 0.4." in lines
     assert "Deduction: better against s (e) scored 0.75." in lines
@@ -176,59 +183,59 @@ def test_a_question_named_after_its_member_has_the_name_once():
     assert "Further error: s2 of x (e) scored 0." in lines
 
 
-def composed(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> ComponentSpec:
+def component(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> ComponentSpec:
     inputs = {part: ComponentInput(questions=(part,), weights=(1.0,), input_weight=mass) for part, mass in masses}
     return ComponentSpec(name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params)
 
 
-def composed_sentences(
+def component_sentences(
     spec: ComponentSpec, parts: dict[str, float], value: float, *verdicts: RecordedVerdict
 ) -> list[str]:
     term = Term(name=spec.name, weight=spec.weight, value=value, contribution=value)
     one = trace(reward(value, terms=(term,), parts={spec.name: parts}), *verdicts)
-    return explained(one, Decision(specs=(spec,)))
+    return explanation_sentences(one, Decision(specs=(spec,)))
 
 
 def test_a_panel_describes_how_its_votes_become_one_level():
     parts = {"ada": 0.25, "ben": 1.0}
-    spec = composed("panel", "consensus", ("ada", 1.0), ("ben", 1.0), levels=[0.0, 0.5, 1.0])
-    (made,) = (line for line in composed_sentences(spec, parts, 0.5) if "consists of" in line)
+    spec = component("panel", "consensus", ("ada", 1.0), ("ben", 1.0), levels=[0.0, 0.5, 1.0])
+    (made,) = (line for line in component_sentences(spec, parts, 0.5) if "consists of" in line)
     assert made.endswith(
         "ada 0.25, ben 1, each rounded to the nearest of 0 and 0.5 and 1; it is the level of the majority."
     )
     learned = spec.model_copy(update={"params": {**spec.params, "judges": {}}})
-    (made,) = (line for line in composed_sentences(learned, parts, 0.5) if "consists of" in line)
+    (made,) = (line for line in component_sentences(learned, parts, 0.5) if "consists of" in line)
     assert made.endswith("; it is the mean level, given how often each judge errs.")
 
 
 def test_a_rubric_lists_its_criteria_and_reductions_by_unmet_prerequisites():
-    spec = composed("rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2])
-    lines = composed_sentences(spec, {"a": 0.0, "b": 0.2}, 0.1, verdict("a", score=0.0), verdict("b", score=1.0))
-    held = "b 0.2 (counts 0.2 of its 1, because it depends on a at 0)"
-    assert lines[2] == f"rubric consists of a 0, {held}."
-    lines = composed_sentences(spec, {"a": 1.0, "b": 0.5}, 0.75, verdict("a", score=1.0), verdict("b", score=0.5))
+    spec = component("rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2])
+    lines = component_sentences(spec, {"a": 0.0, "b": 0.2}, 0.1, verdict("a", score=0.0), verdict("b", score=1.0))
+    reduced = "b 0.2 (counts 0.2 of its 1, because it depends on a at 0)"
+    assert lines[2] == f"rubric consists of a 0, {reduced}."
+    lines = component_sentences(spec, {"a": 1.0, "b": 0.5}, 0.75, verdict("a", score=1.0), verdict("b", score=0.5))
     assert lines[2] == "rubric consists of a 1, b 0.5."
-    lines = composed_sentences(
+    lines = component_sentences(
         spec, {"a": 0.0, "b": 0.0}, 0.0, verdict("a", score=0.0), verdict("b", status="abstained")
     )
     assert lines[2] == "rubric consists of a 0, b 0 (not judged)."
 
 
 def test_a_part_without_a_verdict_is_marked_as_not_judged():
-    spec = composed("stakeholders", "stakeholders", ("ann", 0.5), ("ben", 0.5))
+    spec = component("stakeholders", "stakeholders", ("ann", 0.5), ("ben", 0.5))
     failed = verdict("ben", status="failed", failure=Failure(cause="infrastructure", kind="Timeout"))
-    lines = composed_sentences(spec, {"ann": 0.4, "ben": 0.0}, 0.2, verdict("ann", score=0.4), failed)
+    lines = component_sentences(spec, {"ann": 0.4, "ben": 0.0}, 0.2, verdict("ann", score=0.4), failed)
     assert lines[2] == "stakeholders consists of ann 0.4 (weight 0.5), ben 0 (weight 0.5, not judged)."
     unsure = ComponentSpec(
         **{**dict(spec), "inputs": {"ann": ComponentInput(questions=("ann",), weights=(1.0,), confident=0.9)}}
     )
-    lines = composed_sentences(unsure, {"ann": 0.0}, 0.0, verdict("ann", score=0.4, confidence=0.5))
+    lines = component_sentences(unsure, {"ann": 0.0}, 0.0, verdict("ann", score=0.4, confidence=0.5))
     assert lines[2] == "stakeholders consists of ann 0 (weight 1, discarded)."
 
 
 def test_stakeholders_are_listed_with_their_weights():
-    spec = composed("stakeholders", "stakeholders", ("ann", 2 / 3), ("ben", 1 / 3))
-    lines = composed_sentences(
+    spec = component("stakeholders", "stakeholders", ("ann", 2 / 3), ("ben", 1 / 3))
+    lines = component_sentences(
         spec, {"ann": 0.4, "ben": 1.0}, 0.6, verdict("ann", score=0.4), verdict("ben", score=1.0)
     )
     assert lines[2] == "stakeholders consists of ann 0.4 (weight 0.6667), ben 1 (weight 0.3333)."
@@ -237,18 +244,20 @@ def test_stakeholders_are_listed_with_their_weights():
         ("nash", {}, "the product of all û, regardless of w"),
         ("egalitarian", {"floor": 0.5}, "the sum of w × û, at most the lowest û if that is below 0.5000"),
     ):
-        lines = composed_sentences(composed("people", combiner, *shares, **params), {"ann": 0.4, "ben": 1.0}, 0.4)
+        lines = component_sentences(component("people", combiner, *shares, **params), {"ann": 0.4, "ben": 1.0}, 0.4)
         assert lines[2] == f"people consists of ann 0.4 (weight 0.5), ben 1 (weight 0.5); it is {rule}."
 
 
 def test_a_product_that_is_zero_has_deductions_for_its_zeros_only():
-    spec = composed("cosine", "product", ("accuracy", 1.0), ("length", 1.0))
+    spec = component("cosine", "product", ("accuracy", 1.0), ("length", 1.0))
     verdicts = verdict("accuracy", score=0.0), verdict("length", score=0.5)
-    lines = composed_sentences(spec, {"accuracy": 0.0, "length": 0.5}, 0.0, *verdicts)
+    lines = component_sentences(spec, {"accuracy": 0.0, "length": 0.5}, 0.0, *verdicts)
     assert "cosine consists of accuracy 0, length 0.5; it is their product." in lines
     assert "Error: accuracy (e) scored 0." in lines
     assert not any(s.startswith("Deduction") for s in lines)
-    lines = composed_sentences(spec, {"accuracy": 1.0, "length": 0.5}, 0.5, verdict("accuracy", score=1.0), verdicts[1])
+    lines = component_sentences(
+        spec, {"accuracy": 1.0, "length": 0.5}, 0.5, verdict("accuracy", score=1.0), verdicts[1]
+    )
     assert "Deduction: length (e) scored 0.5." in lines
 
 
@@ -299,7 +308,7 @@ def test_a_trace_shows_the_message_of_a_failure_once_and_a_line_for_material():
     differs = verdict("kind", status="failed", reason="it is kind", failure=failure)
     same = verdict("warm", status="failed", reason="nothing is quoted", failure=failure)
     one = trace(reward(), differs, same).model_copy(update={"material": (Material(name="data", note="one was lost"),)})
-    lines = shown(one, Decision(specs=()))
+    lines = show_lines(one, Decision(specs=()))
     assert lines.count("response failure: unsupported: nothing is quoted") == 1
     assert lines[lines.index("nothing is quoted") + 1] == "response failure: unsupported"
     assert "material data: one was lost" in lines
@@ -308,7 +317,7 @@ def test_a_trace_shows_the_message_of_a_failure_once_and_a_line_for_material():
 # Judges
 
 
-def predicted(**fields: Any) -> RecordedVerdict:
+def predicted_verdict(**fields: Any) -> RecordedVerdict:
     examples = (
         ExampleUse(item="tent", reviewer="ann", score=4.5, fingerprint="1"),
         ExampleUse(item="boots", reviewer="ann", score=2.0, fingerprint="2", dropped="of the group of the response"),
@@ -323,8 +332,8 @@ def test_a_judge_is_listed_with_its_confidence_and_its_examples():
         "example not shown: boots (ann: 2), because of the group of the response",
         "shrunk by 20.0% towards 0.5000, the score of the aggregate judge",
     ]
-    one = trace(reward(), predicted(shrinkage=Shrinkage(weight=0.2, toward=0.5, call="c")))
-    lines = shown(one, Decision(specs=()))
+    one = trace(reward(), predicted_verdict(shrinkage=Shrinkage(weight=0.2, toward=0.5, call="c")))
+    lines = show_lines(one, Decision(specs=()))
     start = lines.index(expected[0])
     assert lines[start : start + 4] == expected
     assert f"appeal@ann (e): {'; '.join(expected[1:])}." in sentences(one)
@@ -335,7 +344,7 @@ def test_the_examples_of_the_aggregate_judge_have_a_line_of_their_own():
         ExampleUse(item="stove", reviewer="ben", score=3.0, fingerprint="3"),
         ExampleUse(item="socks", reviewer="cy", score=1.0, fingerprint="4", dropped="the prompt was full"),
     )
-    one = trace(reward(), predicted(shrinkage=Shrinkage(weight=0.2, toward=0.5, examples=others)))
+    one = trace(reward(), predicted_verdict(shrinkage=Shrinkage(weight=0.2, toward=0.5, examples=others)))
     expected = [
         "examples shown: tent (ann: 4.5)",
         "example not shown: boots (ann: 2), because of the group of the response",
@@ -343,7 +352,7 @@ def test_the_examples_of_the_aggregate_judge_have_a_line_of_their_own():
         "examples shown to the aggregate judge: stove (ben: 3)",
         "example not shown to the aggregate judge: socks (cy: 1), because the prompt was full",
     ]
-    lines = shown(one, Decision(specs=()))
+    lines = show_lines(one, Decision(specs=()))
     start = lines.index(expected[0])
     assert lines[start : start + 5] == expected
     assert f"appeal@ann (e): {'; '.join(expected)}." in sentences(one)
@@ -356,7 +365,7 @@ def test_each_sample_is_listed_with_its_own_examples():
     lines = sentences(one)
     assert "appeal@ann (e), sample 1: examples shown: tent (ann: 4)." in lines
     assert "appeal@ann (e), sample 2: examples shown: boots (ann: 4)." in lines
-    heads = [line.split("  (")[0] for line in shown(one, Decision(specs=())) if line.endswith("(e )")]
+    heads = [line.split("  (")[0] for line in show_lines(one, Decision(specs=())) if line.endswith("(e )")]
     assert heads == ["appeal@ann, sample 1 of 2  1.0000", "appeal@ann, sample 2 of 2  1.0000", "tone  1.0000"]
 
 
@@ -365,31 +374,31 @@ def spec_requiring(confident: float, *questions: str, name: str = "kind", weight
     return ComponentSpec(name=name, weight=weight, combiner="mean", version="1", inputs={name: one})
 
 
-def discards(one: Trace, *specs: ComponentSpec) -> tuple[list[str], list[str]]:
+def discarded_lines(one: Trace, *specs: ComponentSpec) -> tuple[list[str], list[str]]:
     """Return the lines of `show` and the sentences of `explain` on discarded verdicts."""
     decision = Decision(specs=specs)
-    lines = [line for line in shown(one, decision) if line.startswith("discarded")]
-    return lines, [line for line in explained(one, decision) if line.startswith("Discarded")]
+    lines = [line for line in show_lines(one, decision) if line.startswith("discarded")]
+    return lines, [line for line in explanation_sentences(one, decision) if line.startswith("Discarded")]
 
 
 def test_a_verdict_of_low_confidence_is_discarded_and_not_an_error():
     unsure = verdict("a", score=0.0, confidence=0.9, reason="rude")
     sure, short = verdict("b", score=0.0, confidence=0.95), verdict("c", score=0.5, confidence=0.2)
     one, spec = trace(reward(), unsure, sure, short), spec_requiring(0.95, "a", "b", "c")
-    assert discards(one, spec) == (
+    assert discarded_lines(one, spec) == (
         ["discarded: confidence 0.9000 is below 0.9500", "discarded: confidence 0.2000 is below 0.9500"],
         [
             "Discarded: a (e) scored 0, but confidence 0.9000 is below 0.9500.",
             "Discarded: c (e) scored 0.5, but confidence 0.2000 is below 0.9500.",
         ],
     )
-    lines = explained(one, Decision(specs=(spec,)))
+    lines = explanation_sentences(one, Decision(specs=(spec,)))
     assert [s for s in lines if "error" in s or s.startswith(("Error", "Deduction"))] == ["Error: b (e) scored 0."]
 
 
 def test_discarded_samples_are_numbered():
     samples = [verdict("a", score=0.5, confidence=sure, sample=place) for place, sure in enumerate((0.9, 0.1))]
-    _, lines = discards(trace(reward(), *samples), spec_requiring(0.5, "a"))
+    _, lines = discarded_lines(trace(reward(), *samples), spec_requiring(0.5, "a"))
     assert lines == ["Discarded: a (e), sample 2 scored 0.5, but confidence 0.1000 is below 0.5000."]
 
 
@@ -398,15 +407,15 @@ def test_a_verdict_without_confidence_or_score_or_stopped_by_a_gate_is_not_disca
     silent = verdict("a", score=1.0)
     abstained = verdict("b", status="abstained", confidence=0.1)
     stopped = verdict("c", score=0.0, confidence=0.0, gated_by=RESPONSE_GATES[0])
-    assert discards(trace(reward(), silent, abstained, stopped), spec) == ([], [])
+    assert discarded_lines(trace(reward(), silent, abstained, stopped), spec) == ([], [])
 
 
 def test_a_verdict_that_counts_in_one_component_is_not_discarded():
     one = trace(reward(), verdict("a", score=0.0, confidence=0.6))
     strict, mild = spec_requiring(0.9, "a"), spec_requiring(0.5, "a", name="mild")
-    assert discards(one, strict, mild) == ([], [])
-    shown = mild.model_copy(update={"weight": 0.0})
-    assert discards(one, strict, shown)[0] == ["discarded: confidence 0.6000 is below 0.9000"]
+    assert discarded_lines(one, strict, mild) == ([], [])
+    show_lines = mild.model_copy(update={"weight": 0.0})
+    assert discarded_lines(one, strict, show_lines)[0] == ["discarded: confidence 0.6000 is below 0.9000"]
 
 
 def test_equal_samples_give_one_sentence():
@@ -419,43 +428,43 @@ def test_weights_set_by_a_judge_are_marked_as_not_fixed():
     free = trace(reward(weights_fixed=False), verdict("x", score=1.0))
     assert "The weights were not fixed before the response was seen." in sentences(free)
     note = "note      weights not fixed: a judge set them after it saw the response"
-    assert note in shown(free, Decision(specs=()))
-    assert note not in shown(trace(reward(), verdict("x", score=1.0)), Decision(specs=()))
+    assert note in show_lines(free, Decision(specs=()))
+    assert note not in show_lines(trace(reward(), verdict("x", score=1.0)), Decision(specs=()))
 
 
 def test_a_weight_set_by_a_judge_is_not_a_deduction():
     weight, utility = verdict("weight/ann", score=0.5), verdict("utility/ann", score=0.5)
-    one = composed("adaptive", "adaptive", ("weight", 1.0), ("utility", 1.0))
+    one = component("adaptive", "adaptive", ("weight", 1.0), ("utility", 1.0))
     inputs = {name: ComponentInput(questions=(f"{name}/ann",), weights=(1.0,)) for name in ("weight", "utility")}
-    lines = composed_sentences(one.model_copy(update={"inputs": inputs}), {}, 0.5, weight, utility)
+    lines = component_sentences(one.model_copy(update={"inputs": inputs}), {}, 0.5, weight, utility)
     assert [line for line in lines if line.startswith("Deduction")] == ["Deduction: utility/ann (e) scored 0.5."]
 
 
-def rubric_of(criteria: int) -> tuple[Trace, Decision]:
-    """A chain of criteria under GEAR: every other one falls short, and every third is not judged."""
+def make_rubric(criteria: int) -> tuple[Trace, Decision]:
+    """Return a chain of criteria under GEAR: every other one is not fully met, and every third is not judged."""
     names = [f"c{number}" for number in range(criteria)]
     inputs = {name: ComponentInput(questions=(name,), weights=(1.0,)) for name in names}
     params = {"parents": list(range(criteria - 1)), "children": list(range(1, criteria))}
     component = ComponentSpec(name="rubric", weight=1.0, combiner="gear", version="1", inputs=inputs, params=params)
-    judged = [
+    verdicts = [
         verdict(name, status="abstained") if place % 3 == 2 else verdict(name, score=0.5 + place % 2 / 2)
         for place, name in enumerate(names)
     ]
     term = Term(name="rubric", weight=1.0, value=0.25, contribution=0.25)
     parts = {"rubric": dict.fromkeys(names, 0.25)}
-    return trace(reward(0.25, terms=(term,), parts=parts), *judged), Decision(specs=(component,))
+    return trace(reward(0.25, terms=(term,), parts=parts), *verdicts), Decision(specs=(component,))
 
 
 def test_a_rubric_of_four_times_as_many_criteria_takes_about_four_times_as_many_steps():
-    def explaining(criteria: int) -> Callable[[], object]:
-        found, decision = rubric_of(criteria)
-        return lambda: explained(found, decision)
+    def make_explanation(criteria: int) -> Callable[[], object]:
+        found, decision = make_rubric(criteria)
+        return lambda: explanation_sentences(found, decision)
 
-    assert growth(explaining, 50) < 6
+    assert growth(make_explanation, 50) < 6
 
 
 def test_each_criterion_names_its_own_prerequisite():
-    lines = "\n".join(explained(*rubric_of(4)))
+    lines = "\n".join(explanation_sentences(*make_rubric(4)))
     assert "c1 0.25 (counts 0.25 of its 1, because it depends on c0 at 0.25)" in lines
     assert "c2 0.25 (not judged)" in lines
     assert "c3 0.25 (counts 0.25 of its 1, because it depends on c2, not judged)" in lines

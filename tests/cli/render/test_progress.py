@@ -12,7 +12,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def test_a_line_comes_after_a_tenth_and_two_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]):
+def test_a_line_is_printed_after_a_tenth_and_two_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]):
     with progress.progress("scoring", 100, "responses") as advance:
         for _ in range(100):
             clock[0] += 0.5
@@ -22,7 +22,7 @@ def test_a_line_comes_after_a_tenth_and_two_seconds(clock: list[float], capsys: 
     assert len(lines) == 10
 
 
-def test_a_quick_run_says_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]):
+def test_a_quick_run_prints_no_progress(clock: list[float], capsys: pytest.CaptureFixture[str]):
     with progress.progress("scoring", 100, "responses") as advance:
         for _ in range(100):
             clock[0] += 0.01
@@ -30,7 +30,7 @@ def test_a_quick_run_says_nothing(clock: list[float], capsys: pytest.CaptureFixt
     assert capsys.readouterr().err == ""
 
 
-def test_a_slow_run_says_no_more_than_every_tenth(clock: list[float], capsys: pytest.CaptureFixture[str]):
+def test_a_slow_run_prints_a_line_for_each_tenth(clock: list[float], capsys: pytest.CaptureFixture[str]):
     with progress.progress("scoring", 20, "responses") as advance:
         for _ in range(20):
             clock[0] += 60

@@ -1,4 +1,4 @@
-"""What others wrote is shown on a terminal and never obeyed by it, whichever command shows it."""
+"""Text from outside is escaped on a terminal by every command."""
 
 import logging
 import os
@@ -17,8 +17,8 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\n\t\u202e\x9b31m\x08\x7f"
 COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def on_a_terminal(*arguments: object) -> str:
-    """What a command writes to a terminal that is its standard output and error."""
+def run_on_terminal(*arguments: object) -> str:
+    """Return the output of a command whose standard output and error are a terminal."""
     here, there = pty.openpty()
     settings = termios.tcgetattr(there)
     settings[1] &= ~termios.OPOST  # or every line feed gets a carriage return
@@ -37,13 +37,13 @@ def on_a_terminal(*arguments: object) -> str:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 1 << 16)
-    except OSError:  # Linux says so once nobody has the other end open
+    except OSError:  # Linux raises it after the other end was closed
         return b""
 
 
 @pytest.fixture
 def hostile(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run whose ids, agents, texts, reasons and errors hold what a terminal would act on."""
+    """A run whose ids, agents, texts, reasons and errors contain control characters."""
     evaluators = """\
 import jurygraph as jg
 
@@ -75,40 +75,40 @@ def echo(task, response):
     ids=["csv", "jsonl", "show", "show one", "explain", "an error"],
 )
 def test_no_command_writes_control_characters_to_a_terminal(hostile: Path, command: tuple[str, ...]) -> None:
-    written = on_a_terminal(command[0], hostile, *command[1:])
+    written = run_on_terminal(command[0], hostile, *command[1:])
     assert "owned" in written
     assert COMMANDS.findall(written) == []
 
 
-def test_a_prompt_is_rendered_without_them_either(tmp_path: Path) -> None:
+def test_a_rendered_prompt_has_no_control_characters_on_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "values.json").write_text('{"query": "\\u001b[2J owned", "profile": "x\\u009b"}')
-    written = on_a_terminal("prompts", "render", "profile", "--with", tmp_path / "values.json")
+    written = run_on_terminal("prompts", "render", "profile", "--with", tmp_path / "values.json")
     assert "\\u001b[2J owned" in written
     assert COMMANDS.findall(written) == []
 
 
-def test_a_file_and_a_pipe_get_the_content_as_it_is(hostile: Path, run: Command) -> None:
+def test_files_and_pipes_get_the_content_unchanged(hostile: Path, run: Command) -> None:
     piped = run("export", hostile, "--to", "csv").out
     assert run("export", hostile, "--to", "csv", "-o", "x.csv").code == 0
     assert Path("x.csv").read_bytes().decode() == piped
     assert HOSTILE in piped
 
 
-def test_lines_and_tabs_stay_and_the_rest_is_escaped() -> None:
+def test_control_characters_except_line_feeds_and_tabs_are_escaped() -> None:
     assert escape_lines("a\n\tb\r\x1b\x07\x9b\u202e") == "a\n\tb\\r\\u001b\\u0007\\u009b\\u202e"
 
 
-def test_warnings_of_the_log_command_no_terminal(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_warnings_are_escaped(run: Command, capsys: pytest.CaptureFixture[str]) -> None:
     run("--version")
     assert logging.lastResort is not None
     record = logging.LogRecord("x", logging.WARNING, "x", 1, "%s: is torn", (HOSTILE,), None)
     assert COMMANDS.findall(logging.lastResort.format(record)) == []
 
 
-def test_nor_does_the_traceback_of_a_bug(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(folder: object) -> None:
+def test_the_traceback_of_a_bug_is_escaped(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(folder: object) -> None:
         raise RuntimeError(HOSTILE)
 
-    monkeypatch.setattr("jurygraph.runs.run.Run.open", broken)
+    monkeypatch.setattr("jurygraph.runs.run.Run.open", fail)
     ended = run("show", "run")
     assert (ended.code, "Traceback" in ended.err, COMMANDS.findall(ended.err)) == (70, True, [])
