@@ -112,7 +112,13 @@ class Cache:
 
         The next run pays again for a reply that cannot be stored.
         """
-        envelopes = {key: envelope for key, stored in replies.items() if (envelope := self._to_envelope(key, stored))}
+        envelopes = {}
+        for key, stored in replies.items():
+            try:
+                content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
+                envelopes[key] = {"version": SCHEMA_VERSION, "sha256": _digest(key, content), "stored": content}
+            except ValueError as error:
+                self._log_unstored(error)
         try:
             with self._rows.transact():
                 for key, envelope in envelopes.items():
@@ -128,14 +134,6 @@ class Cache:
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
             self._rows.close()
             self._log_once(f"a reply of no use could not be taken out ({_describe_error(error)})")
-
-    def _to_envelope(self, key: str, stored: CachedReply) -> dict[str, Any] | None:
-        try:
-            content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
-            return {"version": SCHEMA_VERSION, "sha256": _digest(key, content), "stored": content}
-        except ValueError as error:
-            self._log_unstored(error)
-            return None
 
     def _log_unstored(self, error: Exception) -> None:
         self._log_once(f"a reply could not be stored ({_describe_error(error)}); the next run pays for it again")
@@ -165,11 +163,9 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
     database = folder / DBNAME
     if not database.exists():
         return 0
+    address = f"{database.absolute().as_uri()}?mode=rw"
     try:
-        with closing(
-            sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True, timeout=_ERASE_TIMEOUT)
-        ) as rows:
-            rows.isolation_level = None
+        with closing(sqlite3.connect(address, uri=True, timeout=_ERASE_TIMEOUT, isolation_level=None)) as rows:
             return _erase_rows(rows, keys, holds)
     except sqlite3.Error as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
 from jurygraph.models.limiter import Limiter
@@ -18,12 +18,7 @@ class RecordingBackend(Backend):
     def __init__(self, other: Backend) -> None:
         self.provider, self.endpoint, self.model = other.provider, other.endpoint, other.model
         self.requests: dict[str, Request] = {}
-        self._capabilities = other.capabilities
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The capabilities of the other backend's endpoint."""
-        return self._capabilities
+        self.capabilities = other.capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Record the request, and raise `Fault` of kind `unrecorded`."""

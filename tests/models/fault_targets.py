@@ -105,20 +105,20 @@ async def _chat_model(url: str, model: str) -> None:
 
 
 async def _native_embedder(url: str, model: str) -> None:
-    from jurygraph.models.embedding.openai_compatible import Endpoint
+    from jurygraph.models.embedding.remote import Endpoint
 
     await _embedder(Endpoint(f"{url}/v1", model)).embed(["a"])
 
 
 async def _native_reranker(url: str, model: str) -> None:
-    from jurygraph.models.embedding.openai_compatible import Endpoint
+    from jurygraph.models.embedding.remote import Endpoint
 
     await _reranker(Endpoint(f"{url}/v1", model)).score("q", ["a"])
 
 
 def _litellm_embedder(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
     async def ask(url: str, model: str) -> None:
-        from jurygraph.models.embedding.litellm import LiteLLMServer
+        from jurygraph.models.embedding.remote import LiteLLMServer
 
         os.environ[variable] = f"{url}/v1"
         await _embedder(LiteLLMServer(f"{provider}/{model}")).embed(["a"])
@@ -128,7 +128,7 @@ def _litellm_embedder(provider: str, variable: str) -> Callable[[str, str], Awai
 
 def _litellm_reranker(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
     async def ask(url: str, model: str) -> None:
-        from jurygraph.models.embedding.litellm import LiteLLMServer
+        from jurygraph.models.embedding.remote import LiteLLMServer
 
         os.environ[variable] = url
         await _reranker(LiteLLMServer(f"{provider}/{model}")).score("q", ["a"])
@@ -177,18 +177,12 @@ async def _gguf(folder: str, mode: str) -> None:
     path.write_bytes(b"GGUF")
     text, finish = planted_reply(mode)
 
-    class Engine:
-        async def ask(self, body: Any) -> list[dict[str, Any]]:
-            return [
-                {"choices": [{"delta": {"content": text}, "finish_reason": None}]},
-                {"choices": [{"delta": {}, "finish_reason": finish}]},
-            ]
-
-        async def close(self) -> None:
-            """It holds nothing."""
+    def answer(body: Any, collect: Callable[[dict[str, Any]], bool]) -> None:
+        collect({"choices": [{"delta": {"content": text}, "finish_reason": None}]})
+        collect({"choices": [{"delta": {}, "finish_reason": finish}]})
 
     backend = Gguf(path)
-    backend._engine = Engine()  # type: ignore[assignment]
+    backend._server = SimpleNamespace(handle_chat_completions=answer)
     await _complete(backend)
 
 
@@ -211,7 +205,7 @@ async def _gguf_embedder(folder: str, mode: str) -> None:
     path.write_bytes(b"GGUF")
     given = [{"index": place, "embedding": one} for place, one in enumerate(VECTORS.get(mode, [[0.6, 0.8]]))]
     embedder = GgufEmbedder(path)
-    embedder._server = SimpleNamespace(handle_embeddings=lambda asked: {"data": given})
+    embedder._model._model = SimpleNamespace(handle_embeddings=lambda asked: {"data": given})
     await _embed(embedder)
 
 

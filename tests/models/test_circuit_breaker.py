@@ -31,16 +31,13 @@ class Server(Backend):
     """A model server that is away for spans of virtual time. `sent` are the times at which requests reached it."""
 
     provider, endpoint, model = "openai-compatible", "http://127.0.0.1:1/v1", "tiny"
+    capabilities = Capabilities("text")
 
     def __init__(self, *away: tuple[float, float], fault: Callable[[], Fault] | None = None) -> None:
         self._away = away
         self._fault = fault or (lambda: Fault("connection", "refused"))
         self.sent: list[float] = []
         self.in_flight = self.most_in_flight_while_away = 0
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities("text")
 
     def is_away(self) -> bool:
         return any(first <= now() < last for first, last in self._away)

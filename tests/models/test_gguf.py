@@ -12,12 +12,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from jurygraph.errors import ConfigError
+from jurygraph.models.backends import gguf
 from jurygraph.models.backends.gguf import Gguf
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply, Request
@@ -159,8 +161,15 @@ def test_the_library_is_loaded_with_the_first_model_only() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_it_computes_in_one_thread_at_least(tiny: Path) -> None:
-    assert Gguf(tiny)._threads >= 1
+def test_the_engine_computes_in_at_least_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = ("model", "cpuparams", "cpuparams_batch")
+    parameters = SimpleNamespace(**{part: SimpleNamespace() for part in parts})
+    server = SimpleNamespace(handle_metrics=lambda: None)
+    library = SimpleNamespace(CommonParams=lambda: parameters, Server=lambda _: server)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
+    monkeypatch.setattr(gguf, "library", lambda: library)
+    assert gguf.start_server(Path("tiny.gguf"), "too small") is server
+    assert parameters.cpuparams.n_threads == parameters.cpuparams_batch.n_threads == 1
 
 
 # The reply
@@ -361,8 +370,7 @@ def roomy(tiny: Path) -> Iterator[tuple[Gguf, Overheard]]:
     """One slot, with room for a reply that takes seconds."""
     model = Gguf(tiny, slots=1, context=30_000, threads=1)
     model.open()
-    assert model._engine is not None
-    overheard = model._engine._server = Overheard(model._engine._server)
+    overheard = model._server = Overheard(model._server)
     yield model, overheard
     asyncio.run(model.close())
 

@@ -198,10 +198,20 @@ def test_a_model_that_sets_its_own_sampling_gets_no_temperature(model: str) -> N
         ("unheard-of/model", {"temperature", "max_tokens", "seed", "n", "logprobs", "top_logprobs"}),
     ],
 )
-def test_unsupported_parameters_of_a_model_are_omitted(model: str, left: set[str]) -> None:
+def test_unsupported_parameters_of_a_model_are_omitted(
+    model: str, left: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     litellm = library()
+    arguments: dict[str, Any] = {}
+
+    async def record_arguments(**given: Any) -> None:
+        arguments.update(given)
+        raise ValueError("nothing is sent")
+
+    monkeypatch.setattr(litellm, "acompletion", record_arguments)
     given = {"temperature": 0.0, "max_tokens": 9, "seed": 1, "n": 1, "logprobs": True, "top_logprobs": 5}
-    arguments = LiteLLM(model)._arguments(request(model, parameters=given))
+    with pytest.raises(Fault, match="nothing is sent"):
+        asyncio.run(LiteLLM(model).complete(request(model, parameters=given), 9.0))
     sent = {name: arguments[name] for name in given if name in arguments}
     assert sent.keys() == left
     if not model.startswith("unheard-of"):  # and with what is left litellm has nothing to refuse

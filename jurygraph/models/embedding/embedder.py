@@ -1,16 +1,18 @@
-"""Interfaces of embedders and rerankers, and the validation of their results."""
+"""Interfaces of embedders and rerankers, the thread of a local model, and the validation of results."""
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 
 from jurygraph.aggregation.arrays import Floats
+from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 
-TIMEOUT = 60.0
-"""Seconds for one request to a server."""
+T = TypeVar("T")
 
 BATCH_SIZE = 32
 """Most texts or documents in one request: many servers accept no more."""
@@ -48,6 +50,45 @@ class Reranker(_Model):
 
         Raises `Fault`, and then returns no score at all.
         """
+
+
+class ModelThread:
+    """A local model in its own thread, where one call runs at a time, because few are thread-safe.
+
+    `load` raises `ConfigError`. After a failed load, which may take long, there is no new attempt until it is closed.
+    """
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+        self._thread: ThreadPoolExecutor | None = None
+        self._model: Any = None
+        self._error: str | None = None
+
+    async def call(self, function: Callable[[Any], T]) -> T:
+        """Load the model if needed, and call a function of it.
+
+        Raises `Fault`, of kind `unknown-model` if it cannot be loaded.
+        """
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-embedding")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._loaded_model()))
+
+    def close(self) -> None:
+        """Unload the model, after the calls under way have ended."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.shutdown()
+        self._model = self._error = None
+
+    def _loaded_model(self) -> Any:
+        if self._model is None and self._error is None:
+            try:
+                self._model = self._load()
+            except ConfigError as error:
+                self._error = str(error)
+        if self._error is not None:
+            raise Fault("unknown-model", self._error)
+        return self._model
 
 
 def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
