@@ -25,7 +25,7 @@ from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig
 
-FREE_PRICE = Price(input=0.0, output=0.0)
+_FREE_PRICE = Price(input=0.0, output=0.0)
 _FREE_KINDS = ("gguf", "replay")
 _UNCACHED = ("gguf", "replay", "langchain")
 """Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
@@ -50,11 +50,8 @@ def open_gateway(
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
         raise ConfigError("model: the server's address contains a secret, which calls would store; pass it separately")
     kind = model.partition(":")[0]
-    price = (
-        FREE_PRICE
-        if kind in _FREE_KINDS
-        else price_of(backend.model, config.prices, _PRICE_TABLES.get(backend.provider))
-    )
+    table = _litellm_price if backend.provider == "litellm" else None
+    price = _FREE_PRICE if kind in _FREE_KINDS else price_of(backend.model, config.prices, table)
     if max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         raise ConfigError(f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}")
@@ -139,7 +136,3 @@ def _litellm_price(model: str) -> Price | None:
     from jurygraph.models.backends.litellm import price
 
     return price(model)
-
-
-_PRICE_TABLES: Mapping[str, Callable[[str], Price | None]] = {"litellm": _litellm_price}
-"""Built-in price tables by provider, for models whose price is not in the config."""

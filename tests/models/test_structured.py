@@ -690,7 +690,7 @@ def request(*messages: tuple[str, str], **more: Any) -> Request:
 def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
     asked = request(("system", "Judge."), ("user", "It."), answer=answer_schema(Verdicts), sample=3, form="native")
     wrong = fault(with_first(met="yes"))
-    again = repair_request(asked, Reply(text=with_first(met="yes")), wrong)
+    again = repair_request(asked, Reply(text=with_first(met="yes")), str(wrong))
     assert again.messages[:2] == asked.messages
     assert [message.role for message in again.messages[2:]] == ["assistant", "user"]
     assert again.messages[2].content == with_first(met="yes")
@@ -701,12 +701,12 @@ def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
 
 
 def test_a_repair_costs_little_however_long_the_reply() -> None:
-    again = repair_request(request(("user", "It.")), Reply(text="x" * 1_000_000), fault("x" * 1_000_000))
+    again = repair_request(request(("user", "It.")), Reply(text="x" * 1_000_000), str(fault("x" * 1_000_000)))
     assert sum(len(message.content) for message in again.messages) < 4_600
 
 
 def test_a_repair_of_an_empty_reply_has_no_empty_message() -> None:
-    again = repair_request(request(("user", "It.")), Reply(text=" \n"), fault(" \n"))
+    again = repair_request(request(("user", "It.")), Reply(text=" \n"), str(fault(" \n")))
     assert all(message.content.strip() for message in again.messages)
 
 

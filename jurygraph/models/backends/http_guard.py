@@ -51,8 +51,10 @@ class Exchange:
 
     def begin(self, request: "httpx.Request") -> None:
         """Prepare a request. Raises a transport error if the same request failed before: a call is one attempt."""
+        import httpx
+
         if (request.method, str(request.url)) in self._failed:
-            raise _transport_error("the request failed, and is not sent a second time", request)
+            raise httpx.TransportError("the request failed, and is not sent a second time", request=request)
         self.fault = self.status = None
         request.headers["Accept-Encoding"] = _ENCODING
 
@@ -69,7 +71,12 @@ class Exchange:
         if response.status_code < 300:
             check_value_count(content)
             if self._json:
-                _require_json(content)
+                try:
+                    from_json(content, allow_inf_nan=True)
+                except ValueError as error:
+                    begins = content[:_MAX_SHOWN].decode(errors="replace")
+                    problem = f"the reply is not JSON: {error}; it begins with {begins!r}"
+                    raise Fault("unreadable", problem) from None
         self.bodies.append(content)
         self.status = response.status_code
         headers = [
@@ -106,28 +113,30 @@ class _Body:
         if 300 <= status < 400:
             problem = f"{status}, a redirect; give the address that it leads to, if you trust that server"
             raise Fault(kind_of_status(status), problem)
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding not in (*_IDENTITY, _ENCODING) and status < 400:
-            raise Fault("unreadable", f"the reply is compressed as {encoding[:40]!r}; only {_ENCODING} was requested")
         self._is_error = status >= 400
+        self._encoding = response.headers.get("content-encoding", "").strip().lower()
+        if self._encoding not in (*_IDENTITY, _ENCODING) and not self._is_error:
+            problem = f"the reply is compressed as {self._encoding[:40]!r}; only {_ENCODING} was requested"
+            raise Fault("unreadable", problem)
         self._max_size = MAX_ERROR_BYTES if self._is_error else LARGEST
-        self._decoder = None if encoding in _IDENTITY else zlib.decompressobj(_GZIP)
-        self._is_skipped = self._is_error and encoding not in (*_IDENTITY, _ENCODING)
+        self._decoder = None if self._encoding in _IDENTITY else zlib.decompressobj(_GZIP)
         self._content = bytearray()
         self._received = 0
 
     def add(self, chunk: bytes) -> bool:
-        """Add a chunk. Return True if more is wanted."""
+        """Add a chunk. Return True if more is wanted; the rest of an error that cannot be read is ignored."""
         self._received += len(chunk)
-        if self._is_skipped:
-            return False
         try:
             self._content += self._decode(chunk)
         except zlib.error as error:
             if not self._is_error:
                 raise Fault("unreadable", f"the reply is not valid {_ENCODING}: {error}") from None
             return False
-        return max(self._received, len(self._content)) <= self._max_size or self._refuse_rest()
+        if max(self._received, len(self._content)) <= self._max_size:
+            return True
+        if not self._is_error:
+            raise Fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
+        return False
 
     def finish(self) -> bytes:
         """Return the whole body."""
@@ -138,17 +147,14 @@ class _Body:
     def _decode(self, chunk: bytes) -> bytes:
         if self._decoder is None:
             return chunk
+        if self._encoding != _ENCODING:
+            raise zlib.error("it has another encoding")
         if self._decoder.eof:
             raise zlib.error("bytes follow its end")
         decoded = self._decoder.decompress(chunk, self._max_size + 1 - len(self._content))
         if self._decoder.unused_data:
             raise zlib.error("bytes follow its end")
         return decoded
-
-    def _refuse_rest(self) -> bool:
-        if not self._is_error:
-            raise Fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
-        return False
 
 
 def check_value_count(content: bytes | bytearray) -> None:
@@ -157,14 +163,6 @@ def check_value_count(content: bytes | bytearray) -> None:
         raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
     if content.count(b"{") > MOST_OBJECTS and _count_objects(content) > MOST_OBJECTS:
         raise Fault("too-large", f"the reply has more than {MOST_OBJECTS:,} objects")
-
-
-def _require_json(content: bytes) -> None:
-    try:
-        from_json(content, allow_inf_nan=True)
-    except ValueError as error:
-        begins = content[:_MAX_SHOWN].decode(errors="replace")
-        raise Fault("unreadable", f"the reply is not JSON: {error}; it begins with {begins!r}") from None
 
 
 def _count_objects(content: bytes | bytearray) -> int:
@@ -257,23 +255,12 @@ def _recorded_attempt(exchange: Exchange, request: "httpx.Request") -> Iterator[
         yield
     except Fault as fault:
         exchange.fail(request, fault)
-        raise _transport_error(str(fault), request) from fault
+        raise httpx.TransportError(str(fault), request=request) from fault
     except httpx.RequestError as error:
-        exchange.fail(request, _fault_of(error))
+        import aiohttp
+
+        known, cause = None, error.__cause__
+        if isinstance(cause, aiohttp.ClientResponseError):  # the clients would report less
+            known = Fault("unreadable", f"the response is not HTTP: {cause.message}")
+        exchange.fail(request, known)
         raise
-
-
-def _fault_of(error: "httpx.RequestError") -> Fault | None:
-    """Return the fault behind a transport's error, if the clients would report less."""
-    import aiohttp
-
-    cause = error.__cause__
-    if isinstance(cause, aiohttp.ClientResponseError):
-        return Fault("unreadable", f"the response is not HTTP: {cause.message}")
-    return None
-
-
-def _transport_error(message: str, request: "httpx.Request") -> "httpx.TransportError":
-    import httpx
-
-    return httpx.TransportError(message, request=request)
