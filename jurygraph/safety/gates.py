@@ -46,10 +46,8 @@ def stopping_gate(
     """
     response = _ReadResponse(text, fold_text(text), query, reference or "")
     for gate in RESPONSE_GATES:
-        if gate in gates:
-            reason = _GATES[gate](response)
-            if reason is not None:
-                return GateResult(gate, reason)
+        if gate in gates and (reason := _GATES[gate](response)) is not None:
+            return GateResult(gate, reason)
     return None
 
 
@@ -72,17 +70,15 @@ def _check_empty(response: _ReadResponse) -> str | None:
 
 
 def _check_punctuation(response: _ReadResponse) -> str | None:
-    if _has_only_signs(response.text) and not (_has_only_signs(response.reference) or _is_sign_query(response.query)):
-        return f"there is no word and no figure in it: {quote(_first_line(response.text))}"
-    return None
+    if not _has_only_signs(response.text) or _has_only_signs(response.reference):
+        return None
+    if _ASKS_FOR_SIGNS.search(fold_text(response.query)) is not None:
+        return None
+    return f"there is no word and no figure in it: {quote(_first_line(response.text))}"
 
 
 def _has_only_signs(text: str) -> bool:
     return _VISIBLE.search(text) is not None and not _has_meaning(text)
-
-
-def _is_sign_query(query: str) -> bool:
-    return _ASKS_FOR_SIGNS.search(fold_text(query)) is not None
 
 
 def _has_meaning(text: str) -> bool:
@@ -113,7 +109,7 @@ def _is_expected_word(response: _ReadResponse) -> bool:
 
 def _check_copy(response: _ReadResponse) -> str | None:
     description = describe_copy(response.read, response.reference, response.query)
-    return None if description is None else f"{description}: {quote(_first_line(response.reference))}"
+    return description and f"{description}: {quote(_first_line(response.reference))}"
 
 
 def _check_address(response: _ReadResponse) -> str | None:
@@ -165,11 +161,9 @@ def describe_copy(read: str, reference: str, query: str) -> str | None:
     if weight < MIN_LETTERS:
         return None
     description = _describe_likeness(letters_and_digits(read), reference_letters, weight)
-    return (
-        None
-        if description is None or _is_in_query(reference_letters, letters_and_digits(fold_text(query)))
-        else description
-    )
+    if description is None or _is_in_query(reference_letters, letters_and_digits(fold_text(query))):
+        return None
+    return description
 
 
 @lru_cache(maxsize=16)
@@ -184,14 +178,11 @@ def _describe_likeness(response: str, reference: str, weight: int) -> str | None
     if reference in response and (weight >= _LONG or len(response) <= (1 + _MAX_EXTRA) * len(reference)):
         return "it holds the reference, word for word"
     cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
-    return "it is nearly the reference" if cutoff is not None and _is_near_copy(response, reference, cutoff) else None
-
-
-def _is_near_copy(response: str, reference: str, cutoff: float) -> bool:
-    """Return whether the similarity reaches the cutoff; of long texts, only the beginnings are compared."""
-    if min(len(response), len(reference)) < cutoff * max(len(response), len(reference)):
-        return False
-    return Indel.normalized_similarity(response[:_COMPARED], reference[:_COMPARED], score_cutoff=cutoff) > 0
+    if cutoff is None or min(len(response), len(reference)) < cutoff * max(len(response), len(reference)):
+        return None
+    compared = response[:_COMPARED], reference[:_COMPARED]  # the beginnings of long texts
+    is_near = Indel.normalized_similarity(*compared, score_cutoff=cutoff) > 0
+    return "it is nearly the reference" if is_near else None
 
 
 def _is_in_query(reference: str, query: str) -> bool:
