@@ -8,7 +8,6 @@ import asyncio
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from types import TracebackType
 from typing import Self
 
 from pydantic import JsonValue
@@ -223,9 +222,7 @@ class Reservation:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._ended:
             self.settle(None)
 

@@ -102,7 +102,14 @@ class Cache:
         """Return the stored reply to a request; None if there is none that can be trusted."""
         try:
             value = self._rows.get(key)
-            return None if value is None else _CONTENT.validate_json(_open_envelope(key, value))
+            if value is None:
+                return None
+            if not isinstance(value, dict) or value.get("version") != SCHEMA_VERSION:
+                raise _UnusableRow("it is of another schema version")
+            content = value.get("stored")
+            if not isinstance(content, str) or value.get("sha256") != _digest(key, content):
+                raise _UnusableRow("it is damaged")
+            return _CONTENT.validate_json(content)
         except (sqlite3.Error, ValueError) as error:
             self._log_once(f"a stored reply is unusable ({_describe_error(error)}); the model is called again")
             return None
@@ -268,16 +275,6 @@ def _refuse_shared(path: Path, state: os.stat_result) -> None:
 
 def _digest(key: str, content: str) -> str:
     return sha256(f"{SCHEMA_VERSION} {key}\n{content}".encode()).hexdigest()
-
-
-def _open_envelope(key: str, value: Any) -> str:
-    """Return the content of an envelope. Raises `_UnusableRow` if it was changed."""
-    if not isinstance(value, dict) or value.get("version") != SCHEMA_VERSION:
-        raise _UnusableRow("it is of another schema version")
-    content = value.get("stored")
-    if not isinstance(content, str) or value.get("sha256") != _digest(key, content):
-        raise _UnusableRow("it is damaged")
-    return content
 
 
 def _describe_error(error: Exception) -> str:

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from jurygraph.errors import ConfigError
 from jurygraph.models.faults import wait_for_turn
 from jurygraph.models.retries import MAX_WAIT
 
@@ -20,7 +19,7 @@ BURST = 2.0
 HOLD = 0.25
 """Seconds of pause after a provider throttles without a `Retry-After`."""
 
-_LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged
+_LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
 
 
 @dataclass(slots=True, eq=False)
@@ -37,15 +36,15 @@ class Limiter:
 
     At most `concurrency` turns run at once: fewer after the provider has throttled, then one more with each full round
     of successes. The rate limits refill steadily and allow bursts of two seconds' worth. May be created anywhere, but
-    used in one event loop at a time. Raises `ConfigError` for a limit under which nothing could be sent.
+    used in one event loop at a time.
     """
 
     def __init__(
         self, concurrency: int, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
     ) -> None:
         self._window = _Window(concurrency)
-        self._requests = _RateLimit("requests_per_minute", requests_per_minute)
-        self._tokens = _RateLimit("tokens_per_minute", tokens_per_minute)
+        self._requests = _RateLimit(requests_per_minute)
+        self._tokens = _RateLimit(tokens_per_minute)
         self._held_until = self._logged_until = -math.inf
         self._granted = 0
         self._running: set[RequestSlot] = set()
@@ -59,7 +58,12 @@ class Limiter:
 
         Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop.
         """
-        turn = RequestSlot(0, tokens, self._running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # turns of an earlier loop ended with it
+            self._loop, self._timer = loop, None
+            self._running.clear()
+            self._waiting.clear()
+        turn = RequestSlot(0, tokens, loop.create_future())
         self._waiting.append(turn)
         self._grant_turns()
         await wait_for_turn(turn.granted, until, partial(self._withdraw, turn))  # returns at once if already granted
@@ -82,32 +86,19 @@ class Limiter:
         while the turn is open, else another request is sent before the hold.
         """
         is_halved = self._window.record_throttling(turn.number, self._granted)
-        if retry_after is None or retry_after > MAX_WAIT:
-            self._hold(HOLD if is_halved else 0.0)  # a burst of refusals is held once
-        else:
-            self._hold(retry_after)
-
-    def report_success(self, turn: RequestSlot) -> None:
-        """Report a successful reply."""
-        self._window.record_success(turn.number)
-        self._grant_turns()
-
-    def _hold(self, seconds: float) -> None:
-        """Grant no turn for this long. A long hold is logged once per burst."""
+        seconds = HOLD if is_halved else 0.0  # a burst of refusals is held once
+        if retry_after is not None and retry_after <= MAX_WAIT:
+            seconds = retry_after
         until = _now() + seconds
         self._held_until = max(self._held_until, until)
         if min(seconds, until - self._logged_until) > _LOG_THRESHOLD:
             self._logged_until = until
             log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        """Return the running loop. Turns of an earlier loop are discarded, since they ended with it."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop, self._timer = loop, None
-            self._running.clear()
-            self._waiting.clear()
-        return loop
+    def report_success(self, turn: RequestSlot) -> None:
+        """Report a successful reply."""
+        self._window.record_success(turn.number)
+        self._grant_turns()
 
     def _grant_turns(self) -> None:
         """Grant turns that are due, strictly in order, so that a large request never starves."""
@@ -121,15 +112,12 @@ class Limiter:
                 if time > _now():
                     self._timer = asyncio.get_running_loop().call_at(time, self._grant_turns)
                     return
-                self._start(first)
+                self._charge(1, first.tokens)
+                first.number = self._granted
+                self._granted += 1
+                self._running.add(first)
+                first.granted.set_result(None)
             self._waiting.popleft()
-
-    def _start(self, turn: RequestSlot) -> None:
-        self._charge(1, turn.tokens)
-        turn.number = self._granted
-        self._granted += 1
-        self._running.add(turn)
-        turn.granted.set_result(None)
 
     def _withdraw(self, turn: RequestSlot) -> None:
         """Withdraw a turn that was cancelled before or just after it was granted; nothing was sent."""
@@ -152,9 +140,7 @@ class _RateLimit:
     forever.
     """
 
-    def __init__(self, name: str, per_minute: float | None) -> None:
-        if per_minute is not None and not per_minute > 0:
-            raise ConfigError(f"{name} is {per_minute}, under which nothing could ever be sent; it is more than 0")
+    def __init__(self, per_minute: float | None) -> None:
         self._seconds_per_unit = 0.0 if per_minute is None else 60.0 / per_minute
         self._full_at = -math.inf
 
@@ -175,8 +161,6 @@ class _Window:
     """
 
     def __init__(self, most: int) -> None:
-        if most < 1:
-            raise ConfigError(f"concurrency is {most}, under which nothing could ever be sent; it is at least 1")
         self.size = self._max_size = most
         self._first_counted = 0
         self._successes = 0

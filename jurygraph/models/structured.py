@@ -120,13 +120,6 @@ def _refuse_unfinished(reply: Reply) -> None:
         raise Fault("empty", "the reply has no text")
 
 
-def _parse(text: str, reply_model: type[T]) -> T | Problem:
-    try:
-        return _validate(text, reply_model)
-    except RecursionError:
-        return Problem((), "is nested too deeply", "write it as the schema says")
-
-
 def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
     """Yield the JSON objects in a text that validate as `reply_model`."""
     for opening in islice(re.finditer("{", text), _MAX_OBJECTS):
@@ -139,18 +132,21 @@ def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
             yield answer
 
 
-def _validate(text: str, reply_model: type[T]) -> T | Problem:
+def _parse(text: str, reply_model: type[T]) -> T | Problem:
     try:
-        answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
-    except ValidationError as error:
-        if syntax := _syntax_complaint(error):
-            return syntax
+        try:
+            answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
+        except ValidationError as error:
+            if syntax := _syntax_complaint(error):
+                return syntax
+            data = decode_strictly(text, allow_negative_zero=False)
+            return data if isinstance(data, Problem) else describe_validation_error(error, reply_model, data)
         data = decode_strictly(text, allow_negative_zero=False)
-        return data if isinstance(data, Problem) else describe_validation_error(error, reply_model, data)
-    data = decode_strictly(text, allow_negative_zero=False)
-    if isinstance(data, Problem):
-        return data
-    return _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
+        if isinstance(data, Problem):
+            return data
+        return _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
+    except RecursionError:
+        return Problem((), "is nested too deeply", "write it as the schema says")
 
 
 def _syntax_complaint(error: ValidationError) -> Problem | None:

@@ -6,13 +6,11 @@ import logging
 import random
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.errors import ConfigError
 from jurygraph.models.limiter import BURST, HOLD, Limiter, RequestSlot
 from jurygraph.models.retries import MAX_WAIT
 from tests.models.test_retries import SkippingLoop, now, run
@@ -84,19 +82,6 @@ class TestTurns:
             return await start(limiter)
 
         assert run(failing()) == 0.0
-
-    @pytest.mark.parametrize(
-        ("limits", "wrong"),
-        [
-            ((0,), "concurrency is 0"),
-            ((1, 0.0), "requests_per_minute is 0.0"),
-            ((1, None, -5.0), "tokens_per_minute is -5.0"),
-            ((1, float("nan")), "requests_per_minute is nan"),
-        ],
-    )
-    def test_a_limit_that_allows_nothing_is_refused(self, limits: tuple[Any, ...], wrong: str) -> None:
-        with pytest.raises(ConfigError, match=wrong):
-            Limiter(*limits)
 
 
 class TestBudgets:

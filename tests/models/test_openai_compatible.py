@@ -578,11 +578,6 @@ def test_it_says_who_it_is() -> None:
     assert KEY not in repr(backend)
 
 
-def test_a_grammar_is_not_its_form() -> None:
-    with pytest.raises(ValueError, match="no grammar"):
-        OpenAICompatible(CLOSED, "tiny", form="grammar")
-
-
 # Connections
 
 

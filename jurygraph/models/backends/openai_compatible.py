@@ -59,7 +59,7 @@ class OpenAICompatible(Backend):
     """One model of a server, by the URL that has `/chat/completions` below it.
 
     A request waits for one of `connections` connections within its own timeout. Raises `ValueError` if the URL is no
-    web address or contains parts that may be secret, if the key is not valid in a header, or if the form is a grammar.
+    web address or contains parts that may be secret, or if the key is not valid in a header.
     """
 
     provider = "openai-compatible"
@@ -73,8 +73,6 @@ class OpenAICompatible(Backend):
         logprobs: bool = True,
         connections: int = 64,
     ) -> None:
-        if form == "grammar":
-            raise ValueError("these servers take no grammar; the form is native, instructed or text")
         if key is not None and not _KEY.fullmatch(key):
             raise ValueError("the key is empty, or has a blank or a sign beyond ASCII in it; give it as it was issued")
         self.endpoint: str = _endpoint(url)

@@ -123,24 +123,14 @@ def validate_scores(values: Any, count: int, name: str) -> Floats:
 
 
 def _to_numbers(values: Any) -> Floats | None:
-    """Return an array of numbers as float64, None for anything else.
-
-    NumPy itself would convert a boolean and "0.9" to numbers.
-    """
-    if isinstance(values, np.ndarray):
-        return values.astype(np.float64) if values.dtype.kind in "iuf" else None
+    """Return an array of numbers as float64; None for anything else, where NumPy would convert True and "0.9"."""
     try:
-        return np.asarray(values, dtype=np.float64) if _has_only_numbers(values) else None
+        array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)  # which keeps the types
+        if array.dtype.kind == "O" and not {type(each) for each in array.flat} <= {int, float}:
+            return None
+        return array.astype(np.float64) if array.dtype.kind in "iufO" else None
     except (OverflowError, TypeError, ValueError):  # lists of different lengths; or an integer that is too large
         return None
-
-
-def _has_only_numbers(values: Any) -> bool:
-    if isinstance(values, list | tuple):
-        return all(map(_has_only_numbers, values))
-    if isinstance(values, np.ndarray | np.generic):
-        return values.dtype.kind in "iuf"
-    return isinstance(values, int | float) and not isinstance(values, bool)
 
 
 def sort_by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
