@@ -10,7 +10,6 @@ provider/model                          any provider of litellm
 
 import os
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jurygraph.errors import ConfigError, InputError
@@ -74,8 +73,25 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
     try:
         if config.form is not None and kind in _FORM_REFUSALS:
             raise ConfigError(f"calls.form: {_FORM_REFUSALS[kind]}, so leave the form out")
-        if kind in _BACKENDS:
-            return _BACKENDS[kind](rest, config)
+        if kind == "openai-compatible":
+            from jurygraph.models.backends.openai_compatible import OpenAICompatible
+
+            key = os.environ.get(config.key) or None
+            url_and_model = split_url_and_model(rest, "qwen")
+            return OpenAICompatible(*url_and_model, key, config.form or "native", connections=config.concurrency)
+        if kind == "gguf":
+            from jurygraph.models.backends.gguf import Gguf
+
+            return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
+        if kind == "replay":
+            from jurygraph.models.backends.replay import Replay
+
+            path, _, which = rest.partition("#")
+            return Replay(Path(path), which or None)
+        if kind == "langchain":
+            from jurygraph.models.backends.chat_model import ChatModel
+
+            return ChatModel(rest)
         if PROVIDER_MODEL.fullmatch(model):
             from jurygraph.models.backends.litellm import LiteLLM
 
@@ -95,41 +111,6 @@ def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
     if not url or not model:
         raise ValueError(f"openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#{example}")
     return url, model
-
-
-def _open_openai_compatible(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.openai_compatible import OpenAICompatible
-
-    url, model = split_url_and_model(rest, "qwen")
-    key = os.environ.get(config.key) or None
-    return OpenAICompatible(url, model, key, form=config.form or "native", connections=config.concurrency)
-
-
-def _open_gguf(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.gguf import Gguf
-
-    return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
-
-
-def _open_replay(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.replay import Replay
-
-    path, _, which = rest.partition("#")
-    return Replay(Path(path), which or None)
-
-
-def _open_langchain(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.chat_model import ChatModel
-
-    return ChatModel(rest)
-
-
-_BACKENDS: Mapping[str, Callable[[str, CallsConfig], Backend]] = {
-    "openai-compatible": _open_openai_compatible,
-    "gguf": _open_gguf,
-    "replay": _open_replay,
-    "langchain": _open_langchain,
-}
 
 
 def _litellm_price(model: str) -> Price | None:

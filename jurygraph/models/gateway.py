@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget, Price, cost, max_cost, reply_limit
@@ -25,6 +25,9 @@ from jurygraph.schema import Call, canonical_json
 
 _UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
 """Kinds of faults after which the provider charges nothing."""
+
+_BYTES_PER_TOKEN = 4
+"""Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
 _CALL_FIELDS_OF_REQUEST = ("provider", "model", "endpoint", "parameters", "prompt", "prompt_version")
 
@@ -128,45 +131,50 @@ class Gateway:
 
     async def _resolve(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
-        answered = await self._find_stored(request, sink) or await self._request_model(request, until, sink)
+        answered = None if sink is None else sink.find(request.digest)
+        stored = self._cache.get(request.digest) if self._cache and answered is None else None
+        if stored is not None:
+            reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
+            answered = await self._keep(request, reply, sink, cost=stored.cost, cache_hit=True, attempts=0, latency=0.0)
+        if answered is None:
+            answered = await self._request_model(request, until, sink)
         if self._recorder is not None:
             self._recorder.add(request, answered.reply, answered.call.cost)
         return answered
 
-    async def _find_stored(self, request: Request, sink: CallSink | None) -> AnsweredCall | None:
-        known = None if sink is None else sink.find(request.digest)
-        stored = self._cache.get(request.digest) if self._cache and known is None else None
-        if stored is None:
-            return known
-        reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
-        return await self._keep(request, reply, sink, cost=stored.cost, cache_hit=True, attempts=0, latency=0.0)
-
     async def _keep(self, request: Request, reply: Reply, sink: CallSink | None, **about: Any) -> AnsweredCall:
-        """Return a call, with what is known `about` it, stored in the sink without secrets.
+        """Return a call, with what is known `about` it, and store it: it is durable when this returns.
 
-        It is durable when this returns.
+        The request was sent with its secrets, and its digest includes them, but it is stored without them.
         """
         fields = {name: getattr(request, name) for name in _CALL_FIELDS_OF_REQUEST}
         fields |= {name: getattr(reply, name) for name in ("served", "tokens_in", "tokens_out")}
         answered = AnsweredCall(reply, Call(id=request.digest, **fields, **about))
-        if sink is not None:
-            await sink.store(self._redact_request(request), answered)
+        if sink is None:
+            return answered
+        if any(self.redactor.has_secret_in(message.content) for message in request.messages):
+            texts = [(message, self.redactor.redact_text(message.content)) for message in request.messages]
+            clean = tuple(message.model_copy(update={"content": text}) for message, text in texts)
+            request = request.model_copy(update={"messages": clean})
+        await sink.store(request, answered)
         return answered
 
     async def _request_model(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         start, sent, repeats = monotonic(), 0, 0
-        load = _Load(request_size(request), reply_limit(request.parameters, self.limits.max_tokens))
+        size, most_written = request_size(request), reply_limit(request.parameters, self.limits.max_tokens)
+        most = max_cost(self.price, size, len(request.messages), most_written)
+        tokens = size // _BYTES_PER_TOKEN + most_written
 
         async def once() -> AnsweredCall:
             nonlocal sent, repeats
             while True:  # repeat attempts that end in an outage of the server
-                async with self._limiter.turn(load.tokens, until) as turn:
+                async with self._limiter.turn(tokens, until) as turn:
                     may_repeat = repeats < self.limits.retries.attempts  # bounds requests to an overloaded server
                     with self._refund_unsent(turn):  # waits with its turn: the next request to probe has one
                         attempt = await self._breaker.admit(until, may_repeat)
                     with attempt:
                         sent += 1
-                        reply = self._redact_reply(await self._send(request, load, turn, until))
+                        reply = self._redact_reply(await self._send(request, most, turn, until))
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
                         return await self._keep(
                             request,
@@ -190,16 +198,6 @@ class Gateway:
         self._unstored[request.digest] = CachedReply(answered.reply, answered.call.cost)
         return answered
 
-    def _redact_request(self, request: Request) -> Request:
-        """Return a request without secrets, to be stored. It was sent with them, and its digest includes them."""
-        if not any(self.redactor.has_secret_in(message.content) for message in request.messages):
-            return request
-        messages = [
-            message.model_copy(update={"content": self.redactor.redact_text(message.content)})
-            for message in request.messages
-        ]
-        return request.model_copy(update={"messages": tuple(messages)})
-
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed, in text and tokens."""
         texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
@@ -222,11 +220,10 @@ class Gateway:
             self._limiter.charge_tokens(turn, 0)
             raise
 
-    async def _send(self, request: Request, load: "_Load", turn: RequestSlot, until: float | None) -> Reply:
-        """Make one attempt within the limits; its possible cost is reserved before it is sent."""
+    async def _send(self, request: Request, most: float | None, turn: RequestSlot, until: float | None) -> Reply:
+        """Make one attempt within the limits; its highest cost, `most`, is reserved before it is sent."""
         with self._refund_unsent(turn):
             _time_left(self.limits.timeout, until)
-            most = max_cost(self.price, load.size, len(request.messages), load.longest)
             async with deadline_at(until):
                 reservation = await self.budget.reserve_when_free(most)
         with reservation as reserved:
@@ -251,22 +248,6 @@ class Gateway:
         unstored, self._unstored = self._unstored, {}
         if self._cache is not None and unstored:
             self._cache.put(unstored)
-
-
-_BYTES_PER_TOKEN = 4
-"""Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
-
-
-class _Load(NamedTuple):
-    """Size of a request: bytes that the model reads, and the most tokens that it writes."""
-
-    size: int
-    longest: int
-
-    @property
-    def tokens(self) -> int:
-        """Return the estimated total of tokens."""
-        return self.size // _BYTES_PER_TOKEN + self.longest
 
 
 def request_size(request: Request) -> int:

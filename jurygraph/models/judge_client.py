@@ -21,6 +21,7 @@ ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
 DEFENDED = SafetyConfig()
+_cached_schema = lru_cache(maxsize=64)(answer_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +172,3 @@ async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     await asyncio.gather(*tasks, return_exceptions=True)
     return [task.result() for task in tasks]
-
-
-@lru_cache(maxsize=64)
-def _cached_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
-    return answer_schema(reply_model)

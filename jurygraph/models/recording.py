@@ -99,7 +99,9 @@ class Recorder:
 
     def add(self, request: Request, reply: Reply, cost: float | None) -> None:
         """Write a call, unless it is there already."""
-        call = self._redact(request, reply, cost)
+        redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
+        request, reply = Request.model_validate(redacted[0]), Reply.model_validate(redacted[1])
+        call = RecordedCall(key=request.digest, request=request, reply=reply, cost=cost)
         if call.key in self._keys:
             return
         try:
@@ -115,13 +117,6 @@ class Recorder:
         """Close the file until the next call is added; may be called more than once."""
         with suppress(OSError):  # `add` has already reported a write error
             self._file.close()
-
-    def _redact(self, request: Request, reply: Reply, cost: float | None) -> RecordedCall:
-        redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
-        redacted_request = Request.model_validate(redacted[0])
-        return RecordedCall(
-            key=redacted_request.digest, request=redacted_request, reply=Reply.model_validate(redacted[1]), cost=cost
-        )
 
     def _write_error(self, error: OSError) -> InputError:
         return InputError(f"{self._path}: cannot be written ({error}); record to a file that can")

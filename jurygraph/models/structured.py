@@ -199,11 +199,14 @@ class _Strict(NamedTuple):
             return self.schema({**self.definitions[name], **siblings}, location)
         if unknown := sorted(source.keys() - _HANDLED - _DROPPED):
             raise self._type_error(location, f"has {unknown[0]}")
+        converted = {name: source[name] for name in _COPIED if name in source}
         if source.get("type") == "object":
-            return self._convert_object(source, location)
+            if "properties" not in source or source.get("additionalProperties"):
+                raise self._type_error(location, "has free keys")
+            fields = {name: self.schema(field, f"{location}.{name}") for name, field in source["properties"].items()}
+            return {**converted, "properties": fields, "required": list(fields), "additionalProperties": False}
         if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
             raise self._type_error(location, "may be anything")
-        converted = {name: source[name] for name in _COPIED if name in source}
         if "const" in source:
             converted["enum"] = [source["const"]]
         if alternatives := source.get("anyOf", source.get("oneOf")):
@@ -211,13 +214,6 @@ class _Strict(NamedTuple):
         if source.get("type") == "array":
             converted["items"] = self.schema(source.get("items", {}), f"{location}[]")
         return converted
-
-    def _convert_object(self, source: Mapping[str, Any], location: str) -> dict[str, JsonValue]:
-        if "properties" not in source or source.get("additionalProperties"):
-            raise self._type_error(location, "has free keys")
-        fields = {name: self.schema(field, f"{location}.{name}") for name, field in source["properties"].items()}
-        converted = {name: source[name] for name in _COPIED if name in source}
-        return {**converted, "properties": fields, "required": list(fields), "additionalProperties": False}
 
     def _type_error(self, location: str, problem: str) -> TypeError:
         field = f"{self.model_name}{'' if location.startswith('.') or not location else ' '}{location}"

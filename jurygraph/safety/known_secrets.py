@@ -85,9 +85,7 @@ def _secrets_in(variables: frozenset[tuple[str, str]]) -> frozenset[str]:
     return frozenset(find_secrets(dict(variables)))
 
 
-@lru_cache(maxsize=16)
-def _redactor_of(secrets: frozenset[str]) -> Redactor:
-    return Redactor(secrets)
+_redactor_of = lru_cache(maxsize=16)(Redactor)
 
 
 def _secrets_of(name: str, value: str) -> Iterator[str]:

@@ -49,19 +49,33 @@ class Exchange:
         self.fault: Fault | None = None
         self._failed: set[tuple[str, str]] = set()
 
-    def begin(self, request: "httpx.Request") -> None:
-        """Prepare a request. Raises a transport error if the same request failed before: a call is one attempt."""
+    @contextmanager
+    def attempt(self, request: "httpx.Request") -> Iterator[None]:
+        """Prepare a request, and record why it failed; the same request is not sent again: a call is one attempt.
+
+        A rejection by the guard is raised as an error that every httpx client expects.
+        """
         import httpx
 
-        if (request.method, str(request.url)) in self._failed:
+        key = request.method, str(request.url)
+        if key in self._failed:
             raise httpx.TransportError("the request failed, and is not sent a second time", request=request)
         self.fault = self.status = None
         request.headers["Accept-Encoding"] = _ENCODING
+        try:
+            yield
+        except Fault as fault:
+            self._failed.add(key)
+            self.fault = fault
+            raise httpx.TransportError(str(fault), request=request) from fault
+        except httpx.RequestError as error:
+            import aiohttp
 
-    def fail(self, request: "httpx.Request", fault: Fault | None) -> None:
-        """Record that a request failed, and the fault if it is known here."""
-        self.fault = fault
-        self._failed.add((request.method, str(request.url)))
+            self._failed.add(key)
+            cause = error.__cause__
+            if isinstance(cause, aiohttp.ClientResponseError):  # the clients would report less
+                self.fault = Fault("unreadable", f"the response is not HTTP: {cause.message}")
+            raise
 
     def finish(self, request: "httpx.Request", response: "httpx.Response", body: "_Body") -> "httpx.Response":
         """Return the reply with its body read and decoded. Raises `Fault` if the body is not acceptable."""
@@ -214,7 +228,7 @@ def _guard_httpx() -> None:
         exchange = _EXCHANGE.get()
         if exchange is None:
             return await send_async(client, request, **options)
-        with _recorded_attempt(exchange, request):
+        with exchange.attempt(request):
             response = await send_async(client, request, **{**options, **_UNREAD})
             try:
                 body = _Body(response)
@@ -230,7 +244,7 @@ def _guard_httpx() -> None:
         exchange = _EXCHANGE.get()
         if exchange is None:
             return send_sync(client, request, **options)
-        with _recorded_attempt(exchange, request):
+        with exchange.attempt(request):
             response = send_sync(client, request, **{**options, **_UNREAD})
             try:
                 body = _Body(response)
@@ -243,24 +257,3 @@ def _guard_httpx() -> None:
 
     httpx.AsyncClient.send = send_guarded  # type: ignore[assignment, method-assign]
     httpx.Client.send = send_guarded_sync  # type: ignore[assignment, method-assign]
-
-
-@contextmanager
-def _recorded_attempt(exchange: Exchange, request: "httpx.Request") -> Iterator[None]:
-    """Record why a request failed; a rejection by the guard is raised as an error that every httpx client expects."""
-    import httpx
-
-    exchange.begin(request)
-    try:
-        yield
-    except Fault as fault:
-        exchange.fail(request, fault)
-        raise httpx.TransportError(str(fault), request=request) from fault
-    except httpx.RequestError as error:
-        import aiohttp
-
-        known, cause = None, error.__cause__
-        if isinstance(cause, aiohttp.ClientResponseError):  # the clients would report less
-            known = Fault("unreadable", f"the response is not HTTP: {cause.message}")
-        exchange.fail(request, known)
-        raise

@@ -48,6 +48,13 @@ _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _OLLAMA = ("ollama/", "ollama_chat/")
 _MILLION = 1_000_000
 
+_KINDS = {
+    "Timeout": "timeout",
+    "ContextWindowExceededError": "overflowed",
+    "ContentPolicyViolationError": "refused",
+}
+"""Classes of litellm's errors that say more than their status."""
+
 _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 """Error codes that litellm recognizes by the words of a message alone, and so may miss."""
 
@@ -195,14 +202,9 @@ def _longest_prefix_entry(table: dict[str, Any], model: str, otherwise: Any) -> 
 
 
 def _kind(error: Exception) -> str:
-    from litellm import exceptions
-
-    if isinstance(error, exceptions.Timeout):
-        return "timeout"
-    if isinstance(error, exceptions.ContextWindowExceededError):
-        return "overflowed"
-    if isinstance(error, exceptions.ContentPolicyViolationError):
-        return "refused"
+    for base in type(error).__mro__:
+        if base.__name__ in _KINDS:
+            return _KINDS[base.__name__]
     code, status, body = (getattr(error, name, None) for name in ("code", "status_code", "body"))
     if code in _CODES:
         return _CODES[code]
@@ -239,11 +241,17 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
         raise Fault("server", f"the server broke the reply off (finish_reason {native!r})")
     special = choice.message.provider_specific_fields or {}
     sent = from_json(body)
+    finish = choice.finish_reason
+    if model.startswith(_OLLAMA):  # litellm reports "stop" for each of its reasons, and for a reply that did not end
+        if not isinstance(sent, dict) or sent.get("done") is not True:
+            raise Fault("unreadable", "the reply does not say that it is done")
+        reason = sent.get("done_reason")
+        finish = (isinstance(reason, str) and reason) or finish
     text = _restore_text(choice.message.content or "", sent)
     logprobs = getattr(choice, "logprobs", None)
     return Reply(
         text=text,
-        finish=_finish(model, sent) or choice.finish_reason,
+        finish=finish,
         refusal=special.get("refusal"),
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 if the provider did not report it
@@ -252,43 +260,19 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
     )
 
 
-def _finish(model: str, sent: Any) -> str | None:
-    """Return Ollama's reason for the end of a reply, which litellm reports as "stop".
-
-    Raises `Fault` if the reply did not end.
-    """
-    if not model.startswith(_OLLAMA):
-        return None
-    if not isinstance(sent, dict) or sent.get("done") is not True:
-        raise Fault("unreadable", "the reply does not say that it is done")
-    reason = sent.get("done_reason")
-    return reason if isinstance(reason, str) else None
-
-
 def _restore_text(text: str, sent: Any) -> str:
     """Return a text as the provider sent it: litellm removes from it what it considers thoughts, or a fence.
 
     A text that is nowhere in the body, such as one that was sent in parts, is returned unchanged.
     """
-    if not text.strip():
-        return text
-    original = ""
-    for string in _strings(sent):
-        if string == text:
-            return text
-        if text in string and not original:
-            original = string
-    return original or text
+    containing = [string for string in _strings(sent) if text in string] if text.strip() else []
+    return text if text in containing or not containing else containing[0]
 
 
 def _strings(value: Any) -> Iterator[str]:
     """Yield every text in a JSON value, in order."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            pending.extend(reversed(item.values()))
-        elif isinstance(item, list):
-            pending.extend(reversed(item))
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)

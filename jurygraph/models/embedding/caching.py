@@ -33,39 +33,30 @@ class CachingEmbedder:
         for start in range(0, len(missing), BATCH_SIZE):
             batch = missing[start : start + BATCH_SIZE]
             vectors |= zip(batch, await self._embed_batch(batch), strict=True)
-        self._keep(vectors)
-        return [vectors[text] for text in texts]
-
-    async def _embed_batch(self, batch: Sequence[str]) -> list[Floats | Fault]:
-        try:
-            rows = self._require_same_length(await self.embedder.embed(batch))
-            return [self._require_nonzero(text, row) for text, row in zip(batch, rows, strict=True)]
-        except Fault as fault:
-            if fault.cause == "infrastructure" or len(batch) == 1:
-                return [fault] * len(batch)
-        return [result for text in batch for result in await self._embed_batch([text])]
-
-    def _require_same_length(self, rows: Floats) -> Floats:
-        """Raise `Fault` for vectors of another length: another model gave them, so they cannot be compared."""
-        length = rows.shape[1]
-        self._length = self._length or length
-        if length != self._length:
-            problem = f"its vectors have {length} numbers now, and had {self._length} before"
-            raise Fault("unreadable", f"{self.embedder.name}: {problem}")
-        return rows
-
-    def _require_nonzero(self, text: str, vector: Floats) -> Floats | Fault:
-        if np.any(vector) or not text.strip():
-            return vector
-        return Fault("unreadable", f"{self.embedder.name}: gives a vector of nothing for a text that is not blank")
-
-    def _keep(self, vectors: dict[str, Floats | Fault]) -> None:
         for text, vector in vectors.items():
             self._cache.pop(text, None)  # move it to the end
             if not isinstance(vector, Fault):
                 self._cache[text] = vector
         for text in list(self._cache)[: max(0, len(self._cache) - self._most)]:
             del self._cache[text]
+        return [vectors[text] for text in texts]
+
+    async def _embed_batch(self, batch: Sequence[str]) -> list[Floats | Fault]:
+        name = self.embedder.name
+        try:
+            rows = await self.embedder.embed(batch)
+            length = rows.shape[1]
+            self._length = self._length or length
+            if length != self._length:  # another model gave them, so they cannot be compared
+                problem = f"its vectors have {length} numbers now, and had {self._length} before"
+                raise Fault("unreadable", f"{name}: {problem}")
+        except Fault as fault:
+            if fault.cause == "infrastructure" or len(batch) == 1:
+                return [fault] * len(batch)
+            return [result for text in batch for result in await self._embed_batch([text])]
+        empty = Fault("unreadable", f"{name}: gives a vector of nothing for a text that is not blank")
+        is_empty = (text.strip() and not np.any(row) for text, row in zip(batch, rows, strict=True))
+        return [empty if lacks else row for row, lacks in zip(rows, is_empty, strict=True)]
 
     def close(self) -> None:
         """Unload the model and clear the cache."""
