@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import diskcache  # type: ignore[import-untyped]
 from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW  # type: ignore[import-untyped]
@@ -148,12 +148,6 @@ class Cache:
     def close(self) -> None:
         """Close the file. May be called more than once; other threads' connections end with their threads."""
         self._rows.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _log_once(self, message: str) -> None:
         level = logging.DEBUG if message in self._logged else logging.WARNING

@@ -63,24 +63,20 @@ class CircuitBreaker:
         for a probe. Raises `Fault` of kind `deadline` if `until`, a time of the running loop, comes first, and of kind
         `outage` once the wait was given up.
         """
-        self._enter_loop()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # the state and the waiting requests of an earlier loop ended with it
+            self._loop, self._timer = loop, None
+            self._waiting.clear()
+            self._reset()
         if not self._open:
             return Attempt(self, until, may_repeat)
         if self._given_up and not self._probing and _now() < self._probe_at:
             raise self._outage_fault()
-        turn = asyncio.get_running_loop().create_future()
+        turn = loop.create_future()
         self._waiting.append(turn)
         self._schedule_probe()
         is_probe = await wait_for_turn(turn, until, partial(self._withdraw, turn))
         return Attempt(self, until, may_repeat, is_probe)
-
-    def _enter_loop(self) -> None:
-        """Discard the state and waiting requests of an earlier event loop, which ended with it."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop, self._timer = loop, None
-            self._waiting.clear()
-            self._reset()
 
     def _withdraw(self, turn: "asyncio.Future[bool]") -> None:
         """Pass on a probe that was granted to a request at the moment of its cancellation."""
@@ -167,7 +163,6 @@ class CircuitBreaker:
         self._end_waits(fail=True)
 
     def _close(self) -> None:
-        """Let all waiting requests pass: the server has answered."""
         if self._announced:
             log.warning("the model server answers again, after %.0f s", _now() - self._since)
         self._end_waits(fail=False)

@@ -128,11 +128,6 @@ class Fault(ModelError):
         return "response" if self.kind in RESPONSE_KINDS else "infrastructure"
 
     @property
-    def is_retryable(self) -> bool:
-        """True if a retry of the same request may succeed."""
-        return self.kind in RETRYABLE
-
-    @property
     def failure(self) -> Failure:
         """The fault in the form of a verdict's failure."""
         return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_MAX_MESSAGE])

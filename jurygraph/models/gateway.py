@@ -213,7 +213,6 @@ class Gateway:
 
     @contextmanager
     def _refund_unsent(self, turn: RequestSlot) -> Iterator[None]:
-        """Refund the tokens of a turn if nothing is sent because of a fault."""
         try:
             yield
         except Fault:

@@ -77,12 +77,20 @@ class JudgeClient:
         """
         backend, capabilities = self._gateway.backend, self._gateway.backend.capabilities
         rendered = prompt.render(self._render_options, **variables)
+        max_tokens = max(self._gateway.limits.max_tokens, max_reply_tokens)
+        parameters: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": max_tokens}
+        if logprobs and capabilities.logprobs:
+            parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
+        parameters |= self._parameters
+        if not parameters.get("logprobs"):  # the config may turn them off
+            parameters.pop("logprobs", None)
+            parameters.pop("top_logprobs", None)
         request = Request.model_construct(  # all parts are validated already, and validating a schema is slow
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,
             messages=rendered.messages,
-            parameters=self._request_parameters(logprobs and capabilities.logprobs, max_reply_tokens),
+            parameters=parameters,
             answer=_cached_schema(reply_model),
             form=capabilities.form,
             prompt=prompt.id,
@@ -91,18 +99,6 @@ class JudgeClient:
             marks=rendered.marks,
         )
         return with_instructions(request) if capabilities.form == "instructed" else request
-
-    def _request_parameters(self, logprobs: bool, max_reply_tokens: int) -> dict[str, JsonValue]:
-        """Return the parameters of a request, without log probabilities if the config turns them off."""
-        max_tokens = max(self._gateway.limits.max_tokens, max_reply_tokens)
-        parameters: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": max_tokens}
-        if logprobs:
-            parameters |= {"logprobs": True, "top_logprobs": self._gateway.backend.capabilities.top_logprobs}
-        parameters |= self._parameters
-        if not parameters.get("logprobs"):
-            parameters.pop("logprobs", None)
-            parameters.pop("top_logprobs", None)
-        return parameters
 
     async def judge(
         self, request: Request, reply_model: type[T], check: "ReplyCheck[T] | None" = None

@@ -34,15 +34,17 @@ class RequestSlot:
 class Limiter:
     """Grant turns in the order of the requests, within the limits on concurrency and on rates per minute.
 
-    At most `concurrency` turns run at once: fewer after the provider has throttled, then one more with each full round
-    of successes. The rate limits refill steadily and allow bursts of two seconds' worth. May be created anywhere, but
+    At most `concurrency` turns run at once: half as many after the provider has throttled, then one more with each full
+    round of successes. As in TCP, replies to requests sent before the last halving are ignored: one burst of refusals
+    halves once. The rate limits refill steadily and allow bursts of two seconds' worth. May be created anywhere, but
     used in one event loop at a time.
     """
 
     def __init__(
         self, concurrency: int, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
     ) -> None:
-        self._window = _Window(concurrency)
+        self._window = self._max_window = concurrency
+        self._first_counted = self._successes = 0
         self._requests = _RateLimit(requests_per_minute)
         self._tokens = _RateLimit(tokens_per_minute)
         self._held_until = self._logged_until = -math.inf
@@ -85,8 +87,10 @@ class Limiter:
         If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
         while the turn is open, else another request is sent before the hold.
         """
-        is_halved = self._window.record_throttling(turn.number, self._granted)
-        seconds = HOLD if is_halved else 0.0  # a burst of refusals is held once
+        seconds = 0.0
+        if turn.number >= self._first_counted:
+            self._window, self._first_counted, self._successes = max(1, self._window // 2), self._granted, 0
+            seconds = HOLD  # a burst of refusals is held once
         if retry_after is not None and retry_after <= MAX_WAIT:
             seconds = retry_after
         until = _now() + seconds
@@ -97,7 +101,9 @@ class Limiter:
 
     def report_success(self, turn: RequestSlot) -> None:
         """Report a successful reply."""
-        self._window.record_success(turn.number)
+        self._successes += turn.number >= self._first_counted
+        if self._successes >= self._window < self._max_window:
+            self._window, self._successes = self._window + 1, 0
         self._grant_turns()
 
     def _grant_turns(self) -> None:
@@ -105,7 +111,7 @@ class Limiter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._waiting and len(self._running) < self._window.size:
+        while self._waiting and len(self._running) < self._window:
             first = self._waiting[0]
             if not first.granted.cancelled():
                 time = max(self._held_until, self._requests.time_for(1), self._tokens.time_for(first.tokens))
@@ -151,36 +157,6 @@ class _RateLimit:
     def charge(self, now: float, amount: int) -> None:
         """Charge an amount; a negative amount is a refund."""
         self._full_at = max(self._full_at, now) + amount * self._seconds_per_unit
-
-
-class _Window:
-    """The number of turns that may run at once.
-
-    It is halved when the provider throttles, and grows by one after each full round of successes. As in TCP, replies to
-    requests sent before the last halving are ignored: one burst of refusals halves once.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.size = self._max_size = most
-        self._first_counted = 0
-        self._successes = 0
-
-    def record_throttling(self, number: int, following: int) -> bool:
-        """Halve and return True, unless the turn is older than the last halving.
-
-        `following` is the next turn's number.
-        """
-        if number < self._first_counted:
-            return False
-        self.size, self._first_counted, self._successes = max(1, self.size // 2), following, 0
-        return True
-
-    def record_success(self, number: int) -> None:
-        """Count a successful reply."""
-        if number >= self._first_counted:
-            self._successes += 1
-        if self._successes >= self.size and self.size < self._max_size:
-            self.size, self._successes = self.size + 1, 0
 
 
 def _now() -> float:

@@ -124,7 +124,6 @@ def offset_of(text: str, path: Sequence[str | int]) -> int | None:
 
 
 def _offset_of_part(text: str, offset: int, step: str | int) -> int:
-    """Return the offset of a field or an entry of the object or list that begins at an offset."""
     bracket = text[offset]
     if bracket not in "{[":
         raise LookupError(step)
@@ -156,10 +155,7 @@ def _skip_space(text: str, offset: int) -> int:
 
 
 def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
-    """Return the token at an offset and its alternatives, by their continuation from there, with log probabilities.
-
-    The continuation is empty for an alternative that does not agree with the text before the offset.
-    """
+    """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
     before = "".join(token.text for token in reply.tokens).rfind(reply.text)  # thoughts may contain a draft of it
     if before < 0:
         return None

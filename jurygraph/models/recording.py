@@ -123,15 +123,11 @@ class Recorder:
 
 
 def _open_for_append(path: Path) -> IO[bytes]:
-    """Open the file for reading and appending.
-
-    A new file is readable by its owner alone, because it contains prompts.
-    """
+    """Open the file to read and append. A new one is its owner's alone, because it contains prompts."""
     return open(path, "a+b", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def _truncate_to_lines(file: IO[bytes], path: Path, size: int) -> None:
-    """Truncate a file to its whole lines, and end it with a newline."""
     file.seek(0)
     if file.read(len(GZIP)) == GZIP:
         file.close()

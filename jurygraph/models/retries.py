@@ -21,7 +21,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import RETRYABLE, Fault
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ async def call_with_retries(
         result: T = await loop(attempt)
     except Fault as fault:
         wait = _requested_wait(fault)
-        if fault.is_retryable and wait > MAX_WAIT:
+        if fault.kind in RETRYABLE and wait > MAX_WAIT:
             problem = f"the provider asks for a wait of {wait:.0f} s, more than the limit of {MAX_WAIT:.0f} s"
             fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
         fault.attempts = calls
@@ -102,7 +102,7 @@ async def call_with_retries(
 
 def _should_retry(error: BaseException) -> bool:
     """Return True if another attempt may succeed, and may start soon enough."""
-    return isinstance(error, Fault) and error.is_retryable and _requested_wait(error) <= MAX_WAIT
+    return isinstance(error, Fault) and error.kind in RETRYABLE and _requested_wait(error) <= MAX_WAIT
 
 
 def _requested_wait(error: BaseException) -> float:

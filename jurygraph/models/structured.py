@@ -121,7 +121,6 @@ def _refuse_unfinished(reply: Reply) -> None:
 
 
 def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
-    """Yield the JSON objects in a text that validate as `reply_model`."""
     for opening in islice(re.finditer("{", text), _MAX_OBJECTS):
         try:
             _, end = json.JSONDecoder().raw_decode(text, opening.start())
@@ -235,7 +234,6 @@ def _definition_name(reference: Mapping[str, Any]) -> str:
 
 
 def _reachable_definitions(name: str, definitions: Mapping[str, Any]) -> set[str]:
-    """Return the definitions that one refers to, directly or indirectly."""
     reached: set[str] = set()
     waiting = [name]
     while waiting:

@@ -168,10 +168,7 @@ def find_address(text: str, read: str, query: str, reference: str) -> Address | 
 
 
 def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
-    """Yield combinations of signs with their passages.
-
-    Only the last occurrence of each sign counts, so that one pass over the text is enough.
-    """
+    """Yield combinations of signs with their passages, in one pass: only the last of each sign counts."""
     combinations = _HIDDEN_COMBINATIONS_BY_SIGN if view.hidden else _COMBINATIONS_BY_SIGN
     last: dict[Sign, Signal] = {}
     for signal in find_signs(view.folded, spaced=not view.run_together):
@@ -201,10 +198,7 @@ _HIDDEN_COMBINATIONS_BY_SIGN = _group_by_sign(_HIDDEN_COMBINATIONS)
 
 @lru_cache(maxsize=16)
 def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
-    """Return the signs that the task itself shows in combination, and those that it asks for.
-
-    Cached, since all responses of a group have the same task.
-    """
+    """Return the signs that the task shows in combination or asks for. Cached for all responses of a group."""
     folded_query = fold_text(query)
     allowed: set[Sign] = set()
     for text in (folded_query, fold_text(reference)):
@@ -264,7 +258,6 @@ def find_views(text: str, read: str) -> Iterator[View]:
 
 
 def _selector_byte(selector: str) -> int:
-    """Return the byte that a variation selector encodes."""
     code = ord(selector)
     return code - 0xFE00 if code < 0xE0100 else code - 0xE0100 + 16
 

@@ -124,12 +124,11 @@ _NEVER_COMBINING = (
 """Characters that never combine with the one before."""
 
 
-def _is_steady(char: str) -> bool:
-    """Return whether a character is visible, is not a space, and is changed by no Unicode normal form."""
-    return unicodedata.normalize("NFKC", char) == char == remove_invisible(char) and not char.isspace()
-
-
-_STEADY_CHARACTERS = "".join(filter(_is_steady, map(chr, chain.from_iterable(_NEVER_COMBINING))))
+_STEADY_CHARACTERS = "".join(
+    char
+    for char in map(chr, chain.from_iterable(_NEVER_COMBINING))
+    if unicodedata.normalize("NFKC", char) == char == remove_invisible(char) and not char.isspace()
+)
 _STEADY = f"{re.escape(_STEADY_CHARACTERS)}\u3400-\u9fff\uac00-\ud7a3"
 """Characters that combine with no other and that no normal form changes, as a regex class."""
 
@@ -217,7 +216,9 @@ class SearchableText:
         rejected = 0
         for place in self._places(folded_quotation, in_words) if folded_quotation else ():
             end = place + len(folded_quotation)
-            passage = None if in_words and self._has_cut_word(place, end) else self._passage(place, end)
+            passage = self._passage(place, end)
+            if in_words and any(is_within_word(self._folded, at, self._original_at) for at in (place, end)):
+                passage = None
             if passage is not None and not (meaningful and self._is_filler(passage)):
                 yield passage
                 continue
@@ -236,11 +237,7 @@ class SearchableText:
             yield place
             place = self._folded.find(folded_quotation, place + 1)
 
-    def _has_cut_word(self, start: int, end: int) -> bool:
-        return any(is_within_word(self._folded, place, self._original_at) for place in (start, end))
-
     def _original_at(self, place: int) -> str:
-        """Return the original character that became the one at a place of the folded text."""
         return self.text[self._starts[place]]
 
     def _passage(self, start: int, end: int) -> Passage | None:
@@ -252,10 +249,7 @@ class SearchableText:
         return Passage(first, stop, self.text[first:stop]) if is_whole else None
 
     def _is_filler(self, passage: Passage) -> bool:
-        """Return whether a passage, or the lines that contain it, announce an answer without giving one.
-
-        Of long lines, no more is looked at than the longest filler has.
-        """
+        """Return whether a passage, or the lines that contain it as far as they matter, announce an answer alone."""
         left = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start].rpartition("\n")[2]
         right = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH].partition("\n")[0]
         return _is_filler(passage.text) or _is_filler(f"{left}{passage.text}{right}")

@@ -107,7 +107,6 @@ def _check_address(text: str, read: str, query: str, reference: str) -> str | No
 
 
 def _first_line(text: str) -> str:
-    """Return the beginning of a text, on one line."""
     return " ".join(remove_invisible(text[:200]).split())
 
 

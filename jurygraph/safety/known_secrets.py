@@ -163,7 +163,6 @@ def refuse_secrets_in_plan(task: "Task", survey: "Survey", decision: "Decision",
 
 
 def _secrets_in_fields(model: "BaseModel", redactor: Redactor) -> Iterator[str]:
-    """Yield a message for each field that holds a secret."""
     if redactor.has_secret_in(model.model_dump_json()):
         for place, value in _secret_texts(model.model_dump(mode="json"), redactor):
             variable = variable_with_secret(value, os.environ) or "the model's key"

@@ -9,7 +9,7 @@ linear in the length of the text.
 import base64
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -103,7 +103,8 @@ class Redactor:
         if not self._finds_secret(barred):
             return value
         while spans := self._spans(barred):
-            barred = _replace_spans(barred, spans)
+            ends, starts = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(barred)]
+            barred = _BARRIER.join(barred[end:start] for end, start in zip(ends, starts, strict=True))
         return barred.replace(_BARRIER, _MARK).decode("utf-8", "surrogatepass")
 
     def redact_json(self, value: "JsonValue") -> "JsonValue":
@@ -130,7 +131,13 @@ class Redactor:
         for content in _unescape(raw):  # the same steps, with the original position of each byte
             resolved = resolved.resolve_again()
             spans += [(resolved.starts[start], resolved.ends[end - 1]) for start, end in self._spans_in(content)]
-        return _merge_spans(spans)
+        merged: list[Span] = []
+        for start, end in sorted(spans):
+            if merged and start < merged[-1][1]:
+                merged[-1] = merged[-1][0], max(end, merged[-1][1])
+            else:
+                merged.append((start, end))
+        return merged
 
     def _spans_in(self, raw: bytes) -> Iterator[Span]:
         yield from (match.span() for match in self._written.finditer(raw))
@@ -176,7 +183,6 @@ def _is_distinctive(folded: bytes) -> bool:
 
 
 def _folded_forms(raw: bytes) -> Iterator[tuple[bytes, _Form]]:
-    """Yield the forms of a secret that are searched in folded text."""
     plain = fold(raw)
     if _is_distinctive(plain):
         yield plain, _Form()
@@ -227,22 +233,6 @@ def _any_of(patterns: Iterable[bytes]) -> Any:
     return re2.compile(b"|".join(listed), options)
 
 
-def _replace_spans(raw: bytes, spans: Sequence[Span]) -> bytes:
-    ends = [0, *(end for _, end in spans)]
-    starts = [*(start for start, _ in spans), len(raw)]
-    return _BARRIER.join(raw[end:start] for end, start in zip(ends, starts, strict=True))
-
-
-def _merge_spans(spans: Iterable[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
-
-
 def _unescape(raw: bytes) -> Iterator[bytes]:
     """Yield a text with its escapes resolved, then with the escapes within them resolved too, and so on."""
     for _ in range(_MAX_ESCAPE_LEVELS):
@@ -275,7 +265,6 @@ class _ResolvedText(NamedTuple):
 
 
 def _decode_escape(match: "re.Match[bytes]") -> bytes:
-    """Return the bytes that an escape represents."""
     kind = match.lastgroup
     assert kind is not None
     content = match[kind]

@@ -10,7 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.budget import Budget, Reservation
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import RETRYABLE, Fault
 from tests.examples import at_most
 
 
@@ -19,7 +19,7 @@ def refused(budget: Budget, cost: float | None) -> str:
         budget.reserve(cost)
     assert raised.value.kind == "budget"
     assert raised.value.cause == "infrastructure"
-    assert not raised.value.is_retryable
+    assert raised.value.kind not in RETRYABLE
     return str(raised.value)
 
 

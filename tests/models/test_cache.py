@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cache(folder: Path) -> Iterator[Cache]:
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         yield opened
 
 
@@ -100,9 +100,9 @@ def test_get_returns_what_put_stored(cache: Cache, one: CachedReply) -> None:
 
 
 def test_a_reply_outlives_the_process(folder: Path) -> None:
-    with Cache(folder) as first:
+    with closing(Cache(folder)) as first:
         first.put({KEY: YES})
-    with Cache(folder) as second:
+    with closing(Cache(folder)) as second:
         assert second.get(KEY) == YES
 
 
@@ -329,7 +329,7 @@ def test_an_unwritable_call_does_not_lose_others(cache: Cache, caplog: pytest.Lo
 
 def test_a_deleted_entry_is_gone_for_all_users_of_the_folder(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES, OTHER: NO})
-    with Cache(folder) as another:
+    with closing(Cache(folder)) as another:
         another.drop(KEY)
         another.drop("never there")
     assert (cache.get(KEY), cache.get(OTHER)) == (None, NO)
@@ -344,12 +344,12 @@ def test_a_key_that_is_no_text_is_refused_and_not_pickled(cache: Cache, key: str
 
 
 def test_nothing_is_ever_evicted(folder: Path) -> None:
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         opened.put({KEY: YES})
     with database(folder) as connection:  # as diskcache has it where nobody says otherwise, and smaller
         for name, value in (("eviction_policy", "least-recently-used"), ("cull_limit", 10), ("size_limit", 1)):
             connection.execute("UPDATE Settings SET value = ? WHERE key = ?", (value, name))
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         for number in range(30):
             opened.put({f"{number}": NO})
         assert opened.get(KEY) == YES
@@ -364,13 +364,13 @@ def test_the_database_states_that_nothing_is_evicted(cache: Cache, folder: Path)
 
 
 def test_settings_that_were_planted_are_not_taken(folder: Path) -> None:
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         opened.put({KEY: YES})
     planted = ("get", "set", "_disk", "_directory", "close", "disk_fetch", "disk_evil", "sqlite_x; DROP TABLE Cache")
     with database(folder) as connection:
         for name in planted:
             connection.execute("INSERT INTO Settings VALUES (?, 'x')", (name,))
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         assert opened.get(KEY) == YES
         opened.put({OTHER: NO})
         assert opened.get(OTHER) == NO
@@ -385,7 +385,7 @@ def test_the_folder_and_its_files_are_for_this_user_alone(folder: Path, cache: C
 def test_a_folder_that_others_may_read_is_taken_and_its_files_are_not_theirs(folder: Path) -> None:
     folder.mkdir()
     folder.chmod(0o755)
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         opened.put({KEY: YES})
         assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
@@ -477,7 +477,7 @@ def test_a_commit_that_failed_does_not_lock_the_cache(
 ) -> None:
     monkeypatch.setitem(storage._SETTINGS, "sqlite_journal_mode", "delete")  # as on a disk that has no shared memory
     monkeypatch.setattr(storage, "_WRITE_TIMEOUT", 0.05)
-    with Cache(folder) as opened, database(folder) as reader:
+    with closing(Cache(folder)) as opened, database(folder) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM Cache").fetchall()
         opened.put({KEY: YES})
@@ -488,7 +488,7 @@ def test_a_commit_that_failed_does_not_lock_the_cache(
         assert opened.get(KEY) is None
         opened.put({KEY: YES})
         assert opened.get(KEY) == YES
-        with Cache(folder) as another:
+        with closing(Cache(folder)) as another:
             another.put({OTHER: NO})
         assert opened.get(OTHER) == NO
 
@@ -500,7 +500,7 @@ from jurygraph.models.request import Reply
 from jurygraph.models.cache import Cache, CachedReply
 
 folder = Path(sys.argv[1])
-with Cache(folder) as cache:
+with closing(Cache(folder)) as cache:
     cache.put({"first": CachedReply(Reply(text="first"), None)})
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
@@ -554,7 +554,7 @@ def test_processes_share_a_folder(folder: Path, caplog: pytest.LogCaptureFixture
         with writer:
             _, told = writer.communicate(timeout=120)
         assert (writer.returncode, told) == (0, "")
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         for name in ("one", "two"):
             for number in range(150):
                 assert opened.get(f"{name}-{number}") == CachedReply(Reply(text=f"{name}-{number}"), 0.5)

@@ -11,7 +11,7 @@ import pytest
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.backends import replay
 from jurygraph.models.backends.replay import Replay
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import RETRYABLE, Fault
 from jurygraph.models.recording import Recorder
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
@@ -51,7 +51,7 @@ def refusal(backend: Replay, asked: Request) -> str:
     with pytest.raises(Fault) as fault:
         ask(backend, asked)
     assert fault.value.kind == "unrecorded"
-    assert not fault.value.is_retryable
+    assert fault.value.kind not in RETRYABLE
     return str(fault.value)
 
 

@@ -75,9 +75,12 @@ class ChatModel(Backend):
         """Invoke the model in a context of its own, so that it inherits no callbacks of a surrounding graph."""
         from langsmith import tracing_context
 
+        fields = type(self._chat).model_fields
+        by_name = {field.alias: name for name, field in fields.items() if field.alias} | {name: name for name in fields}
+        settings = {by_name[name]: value for name, value in request.parameters.items() if name in by_name}
+        model = self._chat.model_copy(update=settings)
         with tracing_context(enabled=False), guard_requests() as exchange:
             try:
-                model = self._with_parameters(request.parameters)
                 answer = await model.ainvoke(request.to_chat()["messages"], config={"callbacks": []})
             except Exception:
                 exchange.require_no_fault()
@@ -86,12 +89,6 @@ class ChatModel(Backend):
                 raise
             exchange.require_no_fault()
             return answer
-
-    def _with_parameters(self, parameters: Mapping[str, Any]) -> "BaseChatModel":
-        fields = type(self._chat).model_fields
-        by_name = {field.alias: name for name, field in fields.items() if field.alias} | {name: name for name in fields}
-        supported = {by_name[name]: value for name, value in parameters.items() if name in by_name}
-        return self._chat.model_copy(update=supported) if supported else self._chat
 
 
 def _load_model(path: str) -> "BaseChatModel":

@@ -207,10 +207,7 @@ def _token(entry: dict[str, Any], with_others: bool) -> Token:
 
 
 def _logprob(token: dict[str, Any]) -> float:
-    """Return a token's log probability; `post_sampling_probs` gives a probability instead.
-
-    Raises `Fault` if there is neither.
-    """
+    """Return a token's log probability, if need be from its probability. Raises `Fault` if there is neither."""
     if token.get("logprob") is not None:
         return float(token["logprob"])
     if token.get("prob") is not None:

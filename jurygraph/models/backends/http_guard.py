@@ -172,22 +172,18 @@ class _Body:
 
 
 def check_value_count(content: bytes | bytearray) -> None:
-    """Raise `Fault` for a reply with so many values that a client would block everything else while parsing it."""
+    """Raise `Fault` for a reply with so many values that a client would block everything else while parsing it.
+
+    Invalid JSON is left to the reply's readers.
+    """
     if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
         raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
-    if content.count(b"{") > MOST_OBJECTS and _count_objects(content) > MOST_OBJECTS:
-        raise Fault("too-large", f"the reply has more than {MOST_OBJECTS:,} objects")
-
-
-def _count_objects(content: bytes | bytearray) -> int:
-    """Count the objects of a JSON text, without those under `logprobs`; 0 for invalid JSON.
-
-    The text's readers report invalid JSON.
-    """
+    if content.count(b"{") <= MOST_OBJECTS:
+        return
     try:
         pending = [from_json(content)]
     except ValueError:
-        return 0
+        return
     count = 0
     while pending:
         item = pending.pop()
@@ -196,7 +192,8 @@ def _count_objects(content: bytes | bytearray) -> int:
             pending.extend(value for name, value in item.items() if name != "logprobs")
         elif isinstance(item, list):
             pending.extend(item)
-    return count
+    if count > MOST_OBJECTS:
+        raise Fault("too-large", f"the reply has more than {MOST_OBJECTS:,} objects")
 
 
 _EXCHANGE: ContextVar[Exchange | None] = ContextVar("jurygraph_exchange", default=None)

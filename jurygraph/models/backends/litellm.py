@@ -261,16 +261,12 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
 
 
 def _restore_text(text: str, sent: Any) -> str:
-    """Return a text as the provider sent it: litellm removes from it what it considers thoughts, or a fence.
-
-    A text that is nowhere in the body, such as one that was sent in parts, is returned unchanged.
-    """
+    """Return a text as the body has it, if it does: litellm removes what it considers thoughts, or a fence."""
     containing = [string for string in _strings(sent) if text in string] if text.strip() else []
     return text if text in containing or not containing else containing[0]
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield every text in a JSON value, in order."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

@@ -66,10 +66,7 @@ class Replay(Backend):
         raise Fault("unrecorded", f"{problem}; {difference}; use the recorded settings, or record again")
 
     def _nearest(self, request: Request) -> Request:
-        """Return the request with the most similar question and, among several, with the fewest fields that differ.
-
-        Only texts of about the same length are compared: all of them would take seconds.
-        """
+        """Return the request with the most similar question and, among several, with the fewest differences."""
         from rapidfuzz import fuzz
 
         text = _user_text(request)
@@ -110,7 +107,6 @@ def _differing_fields(request: Request, other: Request) -> list[str]:
 
 
 def _describe_difference(request: Request, other: Request) -> str:
-    """Describe the first field in which they differ."""
     field = _differing_fields(request, other)[0]
     part = _FIELDS[field]
     if field in ("answer", "messages"):  # too long to be shown

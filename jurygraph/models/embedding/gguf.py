@@ -43,10 +43,7 @@ class GgufEmbedder(Embedder):
 
 
 def _load(path: Path) -> Any:
-    """Start a server with the pooling of the file, or by the mean if the file has none.
-
-    Without pooling, the server rejects every request, even the first.
-    """
+    """Start a server with the pooling of the file, or by the mean if it has none, without which it rejects all."""
     pooling = library().llama_pooling_type
     settings: dict[str, Any] = {
         "embedding": True,

@@ -130,10 +130,7 @@ class LiteLLMServer(Server):
 
 
 def _read_litellm_reply(reply: Any, body: bytes) -> Mapping[str, Any]:
-    """Return the fields of a reply. Raises `Fault` for values in its body that litellm converts, such as true to 1.0.
-
-    These are also numbers as text, and an index 0.0.
-    """
+    """Return the fields of a reply. Raises `Fault` if litellm converted a value in its body, such as true to 1.0."""
     content = json.loads(body)
     entries = content.get("results") or content.get("data") if isinstance(content, dict) else None
     for entry in entries if isinstance(entries, list) else ():

@@ -17,7 +17,7 @@ _MAX_MESSAGE = 300
 _LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
 _SILENT = logging.CRITICAL + 1
 _DIGEST_DIGITS = 16
-"""Hexadecimal digits of a folder's digest in its version."""
+"""Hexadecimal digits of a folder's digest, of the names and contents of its files, in its version."""
 
 
 class SentenceTransformerEmbedder(Embedder):
@@ -84,10 +84,7 @@ def _require_one_label(model: Any) -> Any:
 
 @contextmanager
 def _silence_loading() -> Iterator[None]:
-    """Suppress the progress bar of loading weights, and the log of every attempt to reach a hub.
-
-    The fault reports the error once.
-    """
+    """Suppress the progress bar of loading, and the log of every attempt to reach a hub."""
     from transformers.utils import logging as drawing
 
     drawn = drawing.is_progress_bar_enabled()
@@ -115,8 +112,12 @@ def _identify(named: str) -> tuple[str, str]:
     folder = _folder(named)
     if folder is None:
         return named, f"{library} {named}"
-    name = Path(named).resolve().name
-    return name, f"{library} {name} sha256:{_digest(folder)[:_DIGEST_DIGITS]}"
+    name, digest = Path(named).resolve().name, hashlib.sha256()
+    for path in sorted(file for file in folder.rglob("*") if file.is_file()):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return name, f"{library} {name} sha256:{digest.hexdigest()[:_DIGEST_DIGITS]}"
 
 
 def _folder(named: str) -> Path | None:
@@ -132,13 +133,3 @@ def _folder(named: str) -> Path | None:
     if exists or path.is_absolute() or named.startswith((".", "~")) or named.count("/") > 1:
         raise ConfigError(f"sentence-transformers: {named}: there is no such folder; name one that holds a model")
     return None
-
-
-def _digest(folder: Path) -> str:
-    """Return the digest of the names and contents of all files in a folder."""
-    digest = hashlib.sha256()
-    for path in sorted(file for file in folder.rglob("*") if file.is_file()):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
-    return digest.hexdigest()

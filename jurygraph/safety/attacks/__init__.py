@@ -70,7 +70,6 @@ def load_attack_tasks() -> tuple[tuple[Task, tuple[Response, ...]], ...]:
 
 
 def _drop_words(text: str) -> str:
-    """Return the text without every thirtieth word."""
     return " ".join(word for place, word in enumerate(text.split(), start=1) if place % 30)
 
 

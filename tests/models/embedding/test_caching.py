@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation.arrays import Floats
-from jurygraph.models.embedding.caching import CachingEmbedder
-from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, normalize_vectors
+from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder, Embedder, normalize_vectors
 from jurygraph.models.faults import Fault
 from tests.models.embedding.server import vector
 
