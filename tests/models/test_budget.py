@@ -30,7 +30,7 @@ def test_a_budget_without_limits_refuses_nothing() -> None:
     assert (budget.spent, budget.calls, budget.unpriced, budget.exhausted) == (1e9, 3, 1, False)
 
 
-def test_running_calls_count_as_spent() -> None:
+def test_reservations_in_flight_count_as_spent() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.6)
     assert refused(budget, 0.5) == (
@@ -56,27 +56,27 @@ def test_unspent_reserved_cost_is_released() -> None:
     refused(budget, 0.1)
 
 
-def test_an_attempt_that_was_not_sent_costs_nothing_and_is_no_call() -> None:
+def test_a_released_reservation_costs_nothing_and_counts_no_call() -> None:
     budget = Budget(max_cost=1.0, max_calls=1)
     budget.reserve(1.0).release()
     assert (budget.spent, budget.calls) == (0.0, 0)
     budget.reserve(1.0)
 
 
-def test_an_attempt_whose_cost_is_unknown_is_charged_what_was_reserved_for_it() -> None:
+def test_an_attempt_of_unknown_cost_is_charged_its_reservation() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.7).settle(None)
     assert (budget.spent, budget.calls, budget.unpriced) == (0.7, 1, 0)
 
 
-def test_a_call_of_which_no_cost_is_known_is_counted_apart() -> None:
+def test_calls_of_unknown_cost_are_counted_as_unpriced() -> None:
     budget = Budget()
     budget.reserve(None).settle(None)
     budget.reserve(None).settle(0.25)
     assert (budget.spent, budget.calls, budget.unpriced) == (0.25, 2, 1)
 
 
-def test_the_first_bill_beyond_its_reservation_is_charged_and_ends_the_sending() -> None:
+def test_a_bill_above_its_reservation_is_charged_and_stops_all_sending() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.1).settle(0.2)
     assert budget.spent == 0.2
@@ -86,7 +86,7 @@ def test_the_first_bill_beyond_its_reservation_is_charged_and_ends_the_sending()
     )
 
 
-def test_a_bill_beyond_its_reservation_refuses_those_who_wait() -> None:
+def test_a_bill_above_its_reservation_refuses_waiting_requests() -> None:
     budget = Budget(max_cost=1.0)
 
     async def both() -> str:
@@ -100,14 +100,14 @@ def test_a_bill_beyond_its_reservation_refuses_those_who_wait() -> None:
     assert budget.spent == 0.95
 
 
-def test_without_a_limit_on_cost_no_bill_ends_the_sending() -> None:
+def test_without_a_cost_limit_no_bill_stops_sending() -> None:
     budget = Budget(max_calls=2)
     budget.reserve(0.1).settle(5.0)
     budget.reserve(0.1).settle_unbounded()
     assert (budget.calls, budget.spent) == (2, 5.1)
 
 
-def test_a_reply_whose_bill_nothing_bounds_is_charged_its_reservation_and_ends_the_sending() -> None:
+def test_an_unbounded_bill_is_charged_its_reservation_and_stops_all_sending() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.1).settle_unbounded()
     assert budget.spent == 0.1
@@ -120,7 +120,7 @@ def test_a_free_call_may_be_settled_without_a_bound() -> None:
     budget.reserve(0.0).settle(0.0)
 
 
-def test_a_limit_on_cost_cannot_be_held_where_the_price_is_unknown() -> None:
+def test_a_cost_limit_refuses_a_request_of_unknown_price() -> None:
     budget = Budget(max_cost=1.0)
     assert refused(budget, None) == (
         "the limit of $1 cannot be held, as the price of the model is unknown; "
@@ -147,7 +147,7 @@ def test_every_attempt_is_a_call() -> None:
 
 
 @pytest.mark.parametrize("limits", [(0.0, None), (None, 0)])
-def test_a_limit_of_0_lets_nothing_through_that_costs(limits: tuple[float | None, int | None]) -> None:
+def test_a_limit_of_0_refuses_everything_that_costs(limits: tuple[float | None, int | None]) -> None:
     refused(Budget(*limits), 1e-9)
 
 
@@ -156,7 +156,7 @@ def test_a_free_call_passes_a_limit_of_0() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
-def test_a_limit_or_a_cost_that_is_no_amount_is_refused(wrong: float) -> None:
+def test_an_invalid_limit_or_cost_is_refused(wrong: float) -> None:
     with pytest.raises(ConfigError, match="--max-cost"):
         Budget(max_cost=wrong)
     with pytest.raises(ValueError, match="not negative"):
@@ -165,7 +165,7 @@ def test_a_limit_or_a_cost_that_is_no_amount_is_refused(wrong: float) -> None:
         Budget(max_calls=-1)
 
 
-def test_a_settlement_that_is_no_amount_leaves_the_reservation_as_it_was() -> None:
+def test_an_invalid_settlement_leaves_the_reservation_open() -> None:
     budget = Budget(max_cost=1.0)
     reservation = budget.reserve(1.0)
     with pytest.raises(ValueError, match="not negative"):
@@ -184,7 +184,7 @@ def test_a_reservation_is_settled_or_released_once() -> None:
                 second(reservation)
 
 
-def test_an_attempt_that_breaks_off_is_charged_as_if_it_was_sent() -> None:
+def test_an_attempt_that_raises_is_charged_its_reservation() -> None:
     budget = Budget(max_cost=1.0)
 
     async def sent() -> None:
@@ -202,7 +202,7 @@ def test_an_attempt_that_breaks_off_is_charged_as_if_it_was_sent() -> None:
     assert (budget.spent, budget.calls) == (0.4, 1)
 
 
-def test_an_attempt_that_was_settled_or_released_is_not_charged_again_at_its_end() -> None:
+def test_a_settled_or_released_attempt_is_not_charged_twice() -> None:
     budget = Budget(max_cost=1.0)
     with budget.reserve(0.4) as reservation:
         reservation.settle(0.1)
@@ -211,7 +211,7 @@ def test_an_attempt_that_was_settled_or_released_is_not_charged_again_at_its_end
     assert (budget.spent, budget.calls) == (0.1, 1)
 
 
-def test_64_in_flight_do_not_pass_a_limit() -> None:
+def test_64_requests_in_flight_do_not_exceed_a_limit() -> None:
     budget = Budget(max_cost=0.05, max_calls=40)
     refusals = []
 
@@ -405,7 +405,7 @@ requests = st.lists(st.tuples(costs, st.integers(0, 4), st.sampled_from([0.0, 0.
 
 @given(costs, requests)
 @settings(max_examples=at_most(60), deadline=None)
-def test_concurrent_requests_that_keep_to_their_reservations_keep_to_the_limit(
+def test_concurrent_requests_within_their_reservations_stay_within_the_limit(
     max_cost: float, sent: list[tuple[float, int, float]]
 ) -> None:
     budget = Budget(max_cost)

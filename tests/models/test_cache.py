@@ -99,22 +99,20 @@ def test_get_returns_what_put_stored(cache: Cache, one: CachedReply) -> None:
     assert cache.get(KEY) == one
 
 
-def test_a_reply_outlives_the_process(folder: Path) -> None:
+def test_a_stored_reply_is_found_by_another_process(folder: Path) -> None:
     with closing(Cache(folder)) as first:
         first.put({KEY: YES})
     with closing(Cache(folder)) as second:
         assert second.get(KEY) == YES
 
 
-def test_a_request_that_was_never_answered_is_a_miss_and_no_news(
-    cache: Cache, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unknown_request_is_a_miss_and_logs_nothing(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
     cache.put({OTHER: NO})
     assert cache.get(KEY) is None
     assert caplog.records == []
 
 
-def test_the_last_reply_counts(cache: Cache) -> None:
+def test_a_later_reply_replaces_an_earlier_one(cache: Cache) -> None:
     cache.put({KEY: YES})
     cache.put({KEY: NO})
     assert cache.get(KEY) == NO
@@ -128,7 +126,7 @@ def test_the_file_contains_json(cache: Cache, folder: Path) -> None:
     assert value_of(folder) == sealed(KEY, json.dumps([told, 0.00012], separators=(",", ":")))
 
 
-def test_a_long_reply_lies_in_the_database_too(cache: Cache, folder: Path) -> None:
+def test_a_long_reply_is_stored_in_the_database_too(cache: Cache, folder: Path) -> None:
     long = CachedReply(Reply(text="é" * 3_000_000), 1.0)
     cache.put({KEY: long})
     assert cache.get(KEY) == long
@@ -169,9 +167,7 @@ def test_a_planted_pickle_is_a_miss_and_never_unpickled(
     assert len(warnings(caplog)) == 1
 
 
-def test_pickling_is_refused_in_either_direction_beneath_the_cache_too(
-    cache: Cache, folder: Path, tmp_path: Path
-) -> None:
+def test_diskcache_itself_neither_pickles_nor_unpickles(cache: Cache, folder: Path, tmp_path: Path) -> None:
     loot = tmp_path / "loot"
     with pytest.raises(TypeError, match="not JSON serializable"):
         cache._rows.set(KEY, Burglar(loot))
@@ -183,16 +179,14 @@ def test_pickling_is_refused_in_either_direction_beneath_the_cache_too(
 
 
 @pytest.mark.parametrize("mode", [2, 3])
-def test_a_row_that_names_a_file_is_a_miss_whatever_is_in_the_file(cache: Cache, folder: Path, mode: int) -> None:
+def test_a_row_that_names_a_file_is_a_miss_whatever_the_file_contains(cache: Cache, folder: Path, mode: int) -> None:
     cache.put({KEY: YES})
     (folder / "one.val").write_bytes(value_of(folder))
     changed(folder, mode=mode, filename="one.val", value=None)
     assert cache.get(KEY) is None
 
 
-def test_a_row_that_names_a_file_of_the_users_does_not_have_it_removed(
-    cache: Cache, folder: Path, tmp_path: Path
-) -> None:
+def test_a_planted_file_name_does_not_delete_the_file(cache: Cache, folder: Path, tmp_path: Path) -> None:
     precious = tmp_path / "thesis.tex"
     precious.write_text("years of work")
     cache.put({KEY: YES})
@@ -207,7 +201,7 @@ def test_a_row_that_names_a_file_of_the_users_does_not_have_it_removed(
     [None, 7, 0.5, "yes", b"", b"{", b"\0", zlib.compress(b"{"), zlib.compress(b"[7]"), zlib.compress(b"[" * 9999)],
 )
 @pytest.mark.parametrize("mode", [0, "raw", None])
-def test_a_row_that_something_else_wrote_is_a_miss(cache: Cache, folder: Path, value: object, mode: object) -> None:
+def test_a_row_written_by_another_program_is_a_miss(cache: Cache, folder: Path, value: object, mode: object) -> None:
     cache.put({KEY: YES})
     changed(folder, value=value, mode=mode)
     assert cache.get(KEY) is None
@@ -238,7 +232,7 @@ def is_same_when_unpacked(folder: Path, value: bytes) -> bool:
     return False
 
 
-def test_a_reply_that_was_cut_or_that_begins_otherwise_is_a_miss(cache: Cache, folder: Path) -> None:
+def test_a_truncated_or_changed_reply_is_a_miss(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES})
     value = value_of(folder)
     for other in (value[:-1], value[:90], value[:10], b" " + value):
@@ -285,7 +279,7 @@ def test_a_valid_envelope_without_a_reply_is_a_cache_miss(
     assert "it is not a reply" in warnings(caplog)[0]
 
 
-def test_the_same_trouble_is_a_warning_once(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_same_problem_is_a_warning_only_once(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     for key in (KEY, OTHER):
         cache.put({key: YES})
@@ -308,7 +302,7 @@ def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest
     assert "canary" not in caplog.text
 
 
-def test_a_reply_that_is_overwritten_is_good_again(cache: Cache, folder: Path) -> None:
+def test_overwriting_repairs_a_damaged_reply(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES})
     changed(folder, mode=4, value=b"planted", filename="x")
     cache.put({KEY: NO})
@@ -336,7 +330,7 @@ def test_a_deleted_entry_is_gone_for_all_users_of_the_folder(cache: Cache, folde
 
 
 @pytest.mark.parametrize("key", [b"a", 7, None, ("a",)])
-def test_a_key_that_is_no_text_is_refused_and_not_pickled(cache: Cache, key: str) -> None:
+def test_a_key_that_is_not_text_is_refused_and_not_pickled(cache: Cache, key: str) -> None:
     with pytest.raises(TypeError, match="is text"):
         cache.put({key: YES})
     with pytest.raises(TypeError, match="is text"):
@@ -363,7 +357,7 @@ def test_the_database_states_that_nothing_is_evicted(cache: Cache, folder: Path)
     assert [stated[name] for name in names] == ["none", 0, 2**50, 2**31 - 1, 0, "wal"]
 
 
-def test_settings_that_were_planted_are_not_taken(folder: Path) -> None:
+def test_planted_settings_are_ignored(folder: Path) -> None:
     with closing(Cache(folder)) as opened:
         opened.put({KEY: YES})
     planted = ("get", "set", "_disk", "_directory", "close", "disk_fetch", "disk_evil", "sqlite_x; DROP TABLE Cache")
@@ -382,7 +376,7 @@ def test_the_folder_and_its_files_are_for_this_user_alone(folder: Path, cache: C
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
-def test_a_folder_that_others_may_read_is_taken_and_its_files_are_not_theirs(folder: Path) -> None:
+def test_a_folder_readable_by_others_is_used_with_private_files(folder: Path) -> None:
     folder.mkdir()
     folder.chmod(0o755)
     with closing(Cache(folder)) as opened:
@@ -425,12 +419,12 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     assert file.read_text() == "text"
 
 
-def test_a_folder_that_cannot_be_made_is_named() -> None:
+def test_the_error_names_a_folder_that_cannot_be_created() -> None:
     with pytest.raises(InputError, match="/proc/replies: cannot be written"):
         Cache(Path("/proc/replies"))
 
 
-def test_a_damaged_database_is_named_and_left_as_it_is(folder: Path) -> None:
+def test_a_damaged_database_is_named_and_left_unchanged(folder: Path) -> None:
     folder.mkdir(mode=0o700)
     (folder / "cache.db").write_bytes(b"no database " * 1000)
     with pytest.raises(InputError, match=rf"{folder}: cannot be used as a cache \(file is not a database\); delete it"):
@@ -449,9 +443,7 @@ def test_a_database_that_is_damaged_later_is_a_miss(
     assert len(warnings(caplog)) == 2
 
 
-def test_a_name_that_diskcache_would_expand_is_expanded_before_it_is_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_name_is_expanded_before_it_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHERE", str(tmp_path / "there"))
     (tmp_path / "there").mkdir()
     (tmp_path / "there").chmod(0o777)
@@ -459,12 +451,10 @@ def test_a_name_that_diskcache_would_expand_is_expanded_before_it_is_looked_at(
         Cache(Path("$WHERE"))
 
 
-def test_a_folder_stays_the_same_when_the_process_goes_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_folder_is_fixed_when_the_cache_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
-    with Cache(Path("replies")) as opened:
+    with closing(Cache(Path("replies"))) as opened:
         opened.put({KEY: YES})
         opened.close()
         monkeypatch.chdir(tmp_path / "elsewhere")
@@ -472,7 +462,7 @@ def test_a_folder_stays_the_same_when_the_process_goes_elsewhere(
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_commit_that_failed_does_not_lock_the_cache(
+def test_a_failed_commit_does_not_lock_the_cache(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(storage._SETTINGS, "sqlite_journal_mode", "delete")  # as on a disk that has no shared memory
@@ -495,6 +485,7 @@ def test_a_commit_that_failed_does_not_lock_the_cache(
 
 FULL = """
 import resource, sys
+from contextlib import closing
 from pathlib import Path
 from jurygraph.models.request import Reply
 from jurygraph.models.cache import Cache, CachedReply
@@ -521,7 +512,7 @@ def run(script: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=ROOT, text=True, stderr=subprocess.PIPE)
 
 
-def test_a_full_disk_costs_the_replies_that_have_no_room_and_no_more(folder: Path) -> None:
+def test_a_full_disk_loses_only_the_replies_without_room(folder: Path) -> None:
     with run(FULL, str(folder)) as process:
         _, told = process.communicate(timeout=60)
     assert process.returncode == 0, told
@@ -530,12 +521,13 @@ def test_a_full_disk_costs_the_replies_that_have_no_room_and_no_more(folder: Pat
 
 WRITER = """
 import sys, time
+from contextlib import closing
 from pathlib import Path
 from jurygraph.models.request import Reply
 from jurygraph.models.cache import Cache, CachedReply
 
 folder, name, other = sys.argv[1:]
-with Cache(Path(folder)) as cache:
+with closing(Cache(Path(folder))) as cache:
     cache.put({name: CachedReply(Reply(text="ready"), None)})
     until = time.monotonic() + 60
     while cache.get(other) is None and time.monotonic() < until:

@@ -158,7 +158,7 @@ def in_process(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
 
 
 @pytest.mark.slow
-def test_in_process_a_whole_rubric_is_judged(in_process: Outcome) -> None:
+def test_an_engine_in_process_judges_a_whole_rubric(in_process: Outcome) -> None:
     traces, verdicts, calls = in_process
     for one in verdicts:
         check(one)
@@ -180,7 +180,7 @@ def test_the_score_is_p_met_by_the_log_probabilities_that_the_call_keeps(
         assert one.verdict.score not in (0.0, 0.5, 1.0)
 
 
-def test_twenty_alternatives_tell_p_met_as_all_of_them_do(tiny: Path, tmp_path: Path) -> None:
+def test_twenty_alternatives_give_the_same_p_met_as_all(tiny: Path, tmp_path: Path) -> None:
     scores = []
     for number in (20, 1000):
         folder = tmp_path / str(number)
@@ -193,7 +193,7 @@ def test_twenty_alternatives_tell_p_met_as_all_of_them_do(tiny: Path, tmp_path: 
     assert scores[0] == pytest.approx(scores[1], abs=1e-3)
 
 
-def test_in_process_a_reply_without_end_is_truncated(tiny: Path, tmp_path: Path) -> None:
+def test_an_endless_reply_in_process_is_truncated(tiny: Path, tmp_path: Path) -> None:
     _, verdicts, _ = judged(tmp_path, config(f"gguf:{tiny}", tokens=30), criteria(5), texts(2))
     for one in verdicts:
         check(one)
@@ -201,7 +201,7 @@ def test_in_process_a_reply_without_end_is_truncated(tiny: Path, tmp_path: Path)
     assert len(verdicts) == 10
 
 
-def test_in_process_a_response_beyond_the_context_overflows_alone(tiny: Path, tmp_path: Path) -> None:
+def test_a_response_beyond_the_context_overflows_alone(tiny: Path, tmp_path: Path) -> None:
     group = responses("Dear friend.", "Dear friend. " * 400)
     traces, (short, long), _ = judged(tmp_path, config(f"gguf:{tiny}"), criteria(1), group)
     check(short)
@@ -244,7 +244,7 @@ def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("backend", "temperature"), [("openai-compatible", 1.0), ("litellm", 0.0)])
-def test_over_http_fifty_are_judged_at_once(
+def test_fifty_responses_are_judged_concurrently_over_http(
     backend: str, temperature: float, served: str, tmp_path: Path, most_at_once: list[int]
 ) -> None:
     model = "hosted_vllm/tiny" if backend == "litellm" else f"openai-compatible:{served}#tiny"
@@ -263,7 +263,7 @@ def test_over_http_fifty_are_judged_at_once(
 
 
 @pytest.mark.slow
-def test_over_http_no_probability_beyond_one_is_any_credit(served: str, tmp_path: Path) -> None:
+def test_a_probability_above_one_gives_no_credit(served: str, tmp_path: Path) -> None:
     """The engine's own schemas, unlike its grammars, heed no bounds of numbers."""
     model = f"openai-compatible:{served}#tiny"
     traces, verdicts, calls = judged(tmp_path, config(model, SEVEN), criteria(1), texts(4))
@@ -275,7 +275,7 @@ def test_over_http_no_probability_beyond_one_is_any_credit(served: str, tmp_path
     assert {trace.reward.value for trace in traces} == {None}
 
 
-def test_over_http_requests_need_the_key(served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_over_http_need_the_key(served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "another")
     _, verdicts, _ = judged(tmp_path, config(f"openai-compatible:{served}#tiny"), criteria(1), texts(2))
     failures = [one.verdict.failure for one in verdicts]

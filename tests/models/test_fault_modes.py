@@ -83,7 +83,7 @@ def address(server: Server) -> str:
 
 
 @pytest.mark.parametrize("name", [*HTTP_TARGETS, *IN_PROCESS_TARGETS])
-def test_every_mode_is_tried_on_every_target_or_is_left_out_for_a_reason(name: str) -> None:
+def test_every_fault_mode_is_tried_on_every_target_or_excluded_with_a_reason(name: str) -> None:
     tried, left_out = modes_of(name), not_tried(name)
     assert sorted([*tried, *left_out]) == sorted([*HTTP, *REPLY, *VECTORS])
     assert all(left_out.values())
@@ -102,7 +102,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_target
 @pytest.mark.usefixtures("surroundings")
-def test_each_failure_mode_of_a_provider_is_its_kind_of_fault(name: str) -> None:
+def test_each_fault_mode_over_http_is_its_kind_of_fault(name: str) -> None:
     modes = [mode for mode in QUICK if mode in modes_of(name)]
     with provider(name) as (server, other):
         met = {mode: asyncio.run(outcome(HTTP_TARGETS[name].ask, address(server), mode)) for mode in ("right", *modes)}
@@ -113,7 +113,7 @@ def test_each_failure_mode_of_a_provider_is_its_kind_of_fault(name: str) -> None
 
 
 @every_local
-def test_in_this_process_every_mode_ends_as_the_fault_that_it_is(name: str, tmp_path: Path) -> None:
+def test_each_fault_mode_in_process_is_its_kind_of_fault(name: str, tmp_path: Path) -> None:
     ask = IN_PROCESS_TARGETS[name]
     assert asyncio.run(outcome(ask, str(tmp_path), "right")) == COUNTED
     met = {mode: asyncio.run(outcome(ask, str(tmp_path), mode)) for mode in modes_of(name)}
@@ -136,7 +136,7 @@ def in_a_process_of_its_own(name: str, place: str, *modes: str) -> dict[str, tup
 
 @pytest.mark.slow
 @every_target
-def test_every_mode_ends_as_the_fault_that_it_is_in_little_memory(name: str) -> None:
+def test_each_fault_mode_over_http_takes_little_memory(name: str) -> None:
     modes = modes_of(name)
     make_bombs(HTTP_TARGETS[name].right)
     with provider(name) as (server, other):
@@ -149,6 +149,6 @@ def test_every_mode_ends_as_the_fault_that_it_is_in_little_memory(name: str) -> 
 
 @pytest.mark.slow
 @every_local
-def test_in_a_process_of_its_own_every_mode_takes_little_memory(name: str, tmp_path: Path) -> None:
+def test_each_fault_mode_in_process_takes_little_memory(name: str, tmp_path: Path) -> None:
     met = in_a_process_of_its_own(name, str(tmp_path), *modes_of(name))
     assert {mode: memory for mode, (_, memory) in met.items() if memory >= MOST_MEMORY} == {}

@@ -169,7 +169,7 @@ def test_a_run_with_every_kind_of_failure_is_complete(run: Ended) -> None:
     assert ends == {fault.kind for fault in FAULTS.values()}
 
 
-def test_every_question_ends_as_a_verdict_or_as_a_failure_by_its_own_name(run: Ended) -> None:
+def test_every_question_ends_as_a_verdict_or_a_failure_of_the_planted_kind(run: Ended) -> None:
     for response, _, verdict in run.verdicts():
         last = run.last(response)
         if last == "right":
@@ -181,7 +181,7 @@ def test_every_question_ends_as_a_verdict_or_as_a_failure_by_its_own_name(run: E
             assert verdict.failure.message
 
 
-def test_none_is_credited_for_anything_but_a_right_reply(run: Ended) -> None:
+def test_only_valid_replies_give_credit(run: Ended) -> None:
     assert Counter(verdict.score for _, _, verdict in run.verdicts()).keys() == {RIGHT, None}
     assert all(trace.reward.value is None or trace.reward.value <= RIGHT + 1e-9 for trace in run.traces)
 

@@ -151,7 +151,7 @@ class TestAskedOnce:
         assert [sink.calls[question().digest] for sink in sinks * 2] == answers
         assert [sink.times for sink in sinks] == [1, 1]
 
-    def test_all_who_wait_for_one_call_hear_of_its_fault(self) -> None:
+    def test_every_waiting_caller_gets_the_fault_of_the_shared_call(self) -> None:
         with serving(lambda body, number: slow(0.05, status(400))) as server:
             faults = once(
                 server.url, lambda gateway: asyncio.gather(*(fault_of(gateway.ask(question())) for _ in range(20)))
@@ -186,7 +186,7 @@ class TestAskedOnce:
         assert answered.call.served == "tiny-1"
         assert (budget.calls, budget.spent) == (0, 0.0)
 
-    def test_what_the_run_store_holds_is_asked_of_nobody(self, tmp_path: Path) -> None:
+    def test_a_reply_in_the_run_store_is_not_requested_again(self, tmp_path: Path) -> None:
         kept = Kept()
         with serving(yes) as server:
             first, again = (once(server.url, lambda gateway: gateway.ask(question(), sink=kept)) for _ in range(2))
@@ -194,7 +194,7 @@ class TestAskedOnce:
         assert again == first
         assert kept.times == 1
 
-    def test_what_comes_from_the_cache_is_kept_in_the_run_store_too(self, tmp_path: Path) -> None:
+    def test_a_cached_reply_is_kept_in_the_run_store_too(self, tmp_path: Path) -> None:
         kept = Kept()
         with serving(yes) as server:
             once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path))
@@ -237,7 +237,7 @@ OTHERS: Mapping[str, dict[str, Any]] = {
 
 
 class TestTheKey:
-    def test_it_separates_everything_that_a_reply_may_hang_on(self, tmp_path: Path) -> None:
+    def test_the_key_separates_everything_that_affects_a_reply(self, tmp_path: Path) -> None:
         requests = [question(), *(question(**fields) for fields in OTHERS.values())]
 
         async def all_twice(gateway: Gateway) -> list[list[AnsweredCall]]:
@@ -254,13 +254,13 @@ class TestTheKey:
         st.dictionaries(st.text(min_size=1, max_size=4), st.integers(0, 2) | st.booleans() | st.none(), max_size=4),
         st.randoms(use_true_random=False),
     )
-    def test_the_order_of_parameters_is_no_part_of_it(self, parameters: dict[str, Any], chance: Any) -> None:
+    def test_the_key_does_not_depend_on_the_order_of_parameters(self, parameters: dict[str, Any], chance: Any) -> None:
         shuffled = list(parameters.items())
         chance.shuffle(shuffled)
         assert question(parameters=dict(shuffled)).digest == question(parameters=parameters).digest
 
     @given(st.text(), st.text())
-    def test_two_texts_share_none(self, one: str, other: str) -> None:
+    def test_two_texts_never_share_a_key(self, one: str, other: str) -> None:
         assert (question(one).digest == question(other).digest) == (one == other)
 
 
@@ -289,7 +289,7 @@ class TestTryingAgain:
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
-    def test_what_would_go_wrong_again_is_sent_once(self, answer: Answer, kind: str, cause: str) -> None:
+    def test_a_final_fault_is_sent_once(self, answer: Answer, kind: str, cause: str) -> None:
         with serving(lambda body, number: answer) as server:
             fault = once(server.url, lambda gateway: fault_of(gateway.ask(question())))
         assert server.count == 1
@@ -308,7 +308,7 @@ class TestTryingAgain:
         ],
         ids=["500", "503", "429", "cut", "reset", "unreadable", "aborted"],
     )
-    def test_what_may_do_better_is_sent_again_and_the_call_says_how_often(self, fault: Answer) -> None:
+    def test_a_retryable_fault_is_sent_again_and_the_call_counts_attempts(self, fault: Answer) -> None:
         with serving(lambda body, number: fault if number == 1 else said("yes")) as server:
             answered = once(server.url, lambda gateway: gateway.ask(question()))
         assert server.count == 2
@@ -322,9 +322,7 @@ class TestTryingAgain:
         ],
         ids=str,
     )
-    def test_it_is_not_sent_again_before_the_time_that_the_provider_named(
-        self, code: int, headers: dict[str, str]
-    ) -> None:
+    def test_a_retry_waits_for_retry_after_in_seconds(self, code: int, headers: dict[str, str]) -> None:
         times: list[float] = []
 
         def script(body: Mapping[str, Any], number: int) -> Answer:
@@ -336,7 +334,7 @@ class TestTryingAgain:
         first, second = times
         assert second - first >= 0.15
 
-    def test_nor_before_the_date_that_it_named(self) -> None:
+    def test_a_retry_waits_for_retry_after_as_a_date(self) -> None:
         named: list[int] = []
         times: list[float] = []
 
@@ -366,7 +364,7 @@ class TestTryingAgain:
             once(server.url, both, concurrency=1)
         assert seen == ["first", "second", "first"]
 
-    def test_a_provider_that_throttles_is_left_alone_by_all(self) -> None:
+    def test_a_429_holds_all_requests(self) -> None:
         times: list[float] = []
 
         def script(body: Mapping[str, Any], number: int) -> Answer:
@@ -385,7 +383,7 @@ class TestTryingAgain:
 
 class TestTime:
     @pytest.mark.parametrize("answer", [hang(), drip("yes", 0.05)], ids=["hang", "drip"])
-    def test_an_attempt_has_a_timeout_and_there_is_another(self, answer: Answer) -> None:
+    def test_an_attempt_that_times_out_is_repeated(self, answer: Answer) -> None:
         with serving(lambda body, number: answer) as server:
             fault = once(server.url, lambda gateway: fault_of(gateway.ask(question())), attempts=2, timeout=0.25)
         assert server.count == 2
@@ -415,7 +413,7 @@ class TestTime:
         assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
         assert [seen.body["messages"][0]["content"] for seen in server.requests] == ["first"]
 
-    def test_a_wait_that_would_pass_the_deadline_is_not_begun(self) -> None:
+    def test_a_wait_beyond_the_deadline_is_not_begun(self) -> None:
         with serving(lambda body, number: status(503, {"Retry-After": "300"})) as server:
             fault = once(server.url, lambda gateway: fault_of(gateway.ask(question(), soon(LONG / 2))))
         assert server.count == 1
@@ -428,7 +426,7 @@ class TestTime:
         assert server.count == 0
         assert fault.kind == "deadline"
 
-    def test_whoever_has_more_time_is_not_ended_by_the_deadline_of_another(self) -> None:
+    def test_a_caller_is_not_ended_by_the_earlier_deadline_of_another(self) -> None:
         async def both(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
             hurried = asyncio.create_task(fault_of(gateway.ask(question(), soon(0.1))))
             await until(lambda: server.count == 1)
@@ -443,7 +441,7 @@ class TestTime:
                 fault, answered = once(server.url, way)
             assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 2)
 
-    def test_nor_does_whoever_has_less_wait_for_another(self) -> None:
+    def test_a_caller_with_an_earlier_deadline_does_not_wait_for_another(self) -> None:
         async def both(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
             patient = asyncio.create_task(gateway.ask(question(), soon(LONG)))
             await until(lambda: server.count == 1)
@@ -462,7 +460,7 @@ def soon(seconds: float) -> float:
 
 class TestWhoeverLeaves:
     @pytest.mark.parametrize("leaver", [0, 1])
-    def test_the_other_who_waits_still_gets_the_reply(self, leaver: int) -> None:
+    def test_the_other_waiting_caller_still_gets_the_reply(self, leaver: int) -> None:
         async def both(gateway: Gateway) -> AnsweredCall:
             waiting = [asyncio.create_task(gateway.ask(question())) for _ in range(2)]
             await until(lambda: server.count == 1)
@@ -488,7 +486,7 @@ class TestWhoeverLeaves:
             answered = once(server.url, leave)
         assert (answered.reply.text, server.count) == ("yes", 1)
 
-    def test_nothing_stays_taken_when_callers_leave_at_any_moment(self) -> None:
+    def test_nothing_leaks_when_callers_are_cancelled_at_any_moment(self) -> None:
         async def leave(gateway: Gateway) -> AnsweredCall:
             for moment in range(8):
                 callers = [asyncio.create_task(gateway.ask(question(f"{moment} {n}"))) for n in range(4)]
@@ -502,7 +500,7 @@ class TestWhoeverLeaves:
             answered = once(server.url, leave, concurrency=2)
         assert answered.reply.text == "yes"
 
-    def test_closing_ends_what_hangs_and_who_waits_hears_it(self) -> None:
+    def test_closing_cancels_hanging_requests_and_their_callers(self) -> None:
         budget = Budget()
 
         async def close(gateway: Gateway) -> list[BaseException | AnsweredCall]:
@@ -569,7 +567,7 @@ class TestBudget:
         assert budget.spent == pytest.approx(billed)
         assert {fault.kind for fault in results if isinstance(fault, Fault)} == {"budget"}
 
-    def test_a_server_that_ignores_max_tokens_gets_no_request_after_its_first_bill(self) -> None:
+    def test_after_a_bill_above_max_tokens_no_request_is_sent(self) -> None:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget, concurrency = Budget(max_cost=1000 * one), 4
         with serving(lambda body, number: raw(envelope(tokens_out=160))) as server:
@@ -587,14 +585,14 @@ class TestBudget:
         assert (first.reply.tokens_in, first.reply.tokens_out) == (2, 998)
         assert budget.spent == pytest.approx((2 * PRICE.input + 998 * PRICE.output) / 1_000_000)
 
-    def test_a_reply_that_is_too_large_to_read_ends_the_sending(self) -> None:
+    def test_a_reply_too_large_to_read_stops_all_sending(self) -> None:
         budget = Budget(max_cost=1.0)
         with serving(lambda body, number: huge(9)) as server:
             results = once(server.url, all_asked, budget=budget, price=PRICE, concurrency=1)
         kinds = [fault.kind for fault in results if isinstance(fault, Fault)]
         assert (server.count, kinds.count("too-large"), kinds.count("budget")) == (1, 1, 63)
 
-    def test_whoever_may_fit_once_others_have_ended_is_sent(self) -> None:
+    def test_a_request_that_fits_after_others_end_is_sent(self) -> None:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         billed = (11 * PRICE.input + 7 * PRICE.output) / 1_000_000
         budget = Budget(max_cost=one + 63 * billed)
@@ -622,7 +620,7 @@ class TestBudget:
     @pytest.mark.parametrize(
         ("answer", "billed"), [(cut(), 3.0), (status(429, {"retry-after-ms": "1"}), 0.0)], ids=["cut", "429"]
     )
-    def test_a_cut_reply_may_have_been_billed_and_a_429_is_not(self, answer: Answer, billed: float) -> None:
+    def test_a_broken_reply_is_charged_and_a_429_is_not(self, answer: Answer, billed: float) -> None:
         most = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget, asked = Budget(), question("07", answer=None, form="text")
         with serving(lambda body, number: answer) as server:
@@ -630,7 +628,7 @@ class TestBudget:
         assert budget.calls == server.count == 3
         assert budget.spent == pytest.approx(billed * most)
 
-    def test_what_is_in_the_cache_is_given_to_whoever_may_spend_nothing(self, tmp_path: Path) -> None:
+    def test_a_cached_reply_needs_no_budget(self, tmp_path: Path) -> None:
         with serving(yes) as server:
             once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path))
             answered = once(

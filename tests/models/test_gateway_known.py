@@ -44,11 +44,11 @@ async def known_before_and_after(gateway: Gateway, sink: Kept | None = None) -> 
     return before, gateway.is_stored(asked(), sink), gateway.is_stored(asked("another"), sink)
 
 
-def test_without_a_cache_and_a_store_nothing_is_known() -> None:
+def test_without_cache_and_store_nothing_is_stored() -> None:
     assert with_gateway(known_before_and_after) == (False, False, False)
 
 
-def test_what_the_store_holds_is_known() -> None:
+def test_a_reply_in_the_store_is_known() -> None:
     assert with_gateway(lambda gateway: known_before_and_after(gateway, Kept())) == (False, True, False)
 
 
@@ -109,7 +109,7 @@ def test_the_latency_is_the_time_from_the_question_to_the_reply() -> None:
 
 
 @pytest.mark.parametrize("secret_in", ["text", "tokens"])
-def test_a_secret_that_a_server_echoes_is_kept_nowhere_and_its_tokens_neither(secret_in: str) -> None:
+def test_an_echoed_secret_is_stored_nowhere_and_tokens_are_dropped(secret_in: str) -> None:
     class Echoes(Bills):
         secrets = ("sk-0123456789abcdef",)
 
@@ -174,7 +174,7 @@ def test_a_secret_in_a_fault_is_redacted_and_the_errors_behind_it_are_left_out()
     assert (caught.value.kind, caught.value.attempts, caught.value.__cause__) == ("unauthorised", 1, None)
 
 
-def test_a_request_with_a_secret_is_sent_as_it_is_and_kept_without_it(tmp_path: Path) -> None:
+def test_a_request_with_a_secret_is_sent_unchanged_and_stored_redacted(tmp_path: Path) -> None:
     sent: list[Request] = []
     kept: list[Request] = []
 
@@ -198,7 +198,7 @@ def test_a_request_with_a_secret_is_sent_as_it_is_and_kept_without_it(tmp_path: 
     assert [(one.messages, one.model) for one in kept] == [(clean, request.model)] * 2
 
 
-def test_to_settle_is_to_wait_for_what_fails_too() -> None:
+def test_wait_for_pending_waits_for_failing_requests_too() -> None:
     class Fails(Bills):
         async def complete(self, request: Request, timeout: float) -> Reply:
             await asyncio.sleep(0.02 if "first" in request.messages[0].content else 0.04)
@@ -238,7 +238,7 @@ def test_an_abandoned_call_ends_silently(how: str) -> None:
     assert with_gateway(leave, backend=Fails(1, 1)) == []
 
 
-def test_the_backend_is_let_go_of_once_nothing_is_under_way() -> None:
+def test_the_backend_is_closed_after_all_requests_have_ended() -> None:
     events: list[str] = []
 
     class Lingers(Bills):
@@ -264,7 +264,7 @@ def test_the_backend_is_let_go_of_once_nothing_is_under_way() -> None:
     assert events == ["ended", "closed", "closed"]
 
 
-def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
+def test_wait_for_pending_waits_for_requests_under_way() -> None:
     kept = Kept()
 
     class Slow(Bills):
@@ -282,7 +282,7 @@ def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
     assert with_gateway(leave, backend=Slow(1, 1)) == 1
 
 
-def test_a_fault_keeps_the_time_that_the_provider_named() -> None:
+def test_a_fault_keeps_retry_after() -> None:
     class Throttles(Bills):
         async def complete(self, request: Request, timeout: float) -> Reply:
             raise Fault("rate-limit", "too many", 400.0)
@@ -292,7 +292,7 @@ def test_a_fault_keeps_the_time_that_the_provider_named() -> None:
     assert (caught.value.kind, caught.value.retry_after) == ("rate-limit", 400.0)
 
 
-def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() -> None:
+def test_a_429_holds_requests_for_its_retry_after() -> None:
     class Throttles(Bills):
         async def complete(self, request: Request, timeout: float) -> Reply:
             raise Fault("rate-limit", "too many", 400.0)

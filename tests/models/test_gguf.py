@@ -412,7 +412,7 @@ def test_a_long_prompt_is_given_up_before_it_is_read_to_its_end(roomy: tuple[Ggu
     assert overheard.pieces[-1]["prompt_progress"]["processed"] < 25_000
 
 
-def test_a_closed_model_is_loaded_again_when_it_is_asked(tiny: Path) -> None:
+def test_a_closed_model_is_loaded_again_at_the_next_request(tiny: Path) -> None:
     model = Gguf(tiny, threads=1)
     asyncio.run(model.close())
     first = reply(model)

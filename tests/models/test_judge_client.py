@@ -144,7 +144,7 @@ class TestAWarmCache:
                 made.score(rubric("clear", name="other"), responses("Dear all", task="other"))
         assert server.count == 1
 
-    def test_samples_are_asked_for_apart(self) -> None:
+    def test_each_sample_is_a_request_of_its_own(self) -> None:
         evaluators = [{"use": "criteria", "samples": 3}]
         with serving(lambda body, number: judged(body, probability=0.5 + number / 10)) as server:
             for _ in range(2):
@@ -192,13 +192,13 @@ class TestARepair:
         repair, repaired = in_order(trace)
         assert (verdict.call, repair.repairs, repaired.repairs) == (repair.id, repaired.id, None)
 
-    def test_the_model_is_told_which_field_is_wrong(self) -> None:
+    def test_the_repair_names_the_wrong_field(self) -> None:
         out_of_range = MALFORMED["out of range"]
         with serving(lambda body, number: said(out_of_range) if number == 1 else judged(body)) as server:
             scored(server.url, "Dear all")
         assert "criterion_1.probability" in server.requests[1].body["messages"][-1]["content"]
 
-    def test_of_a_field_that_is_missing_it_is_told_where(self) -> None:
+    def test_the_repair_names_a_missing_field(self) -> None:
         too_few = MALFORMED["a field too few"]
         with serving(lambda body, number: said(too_few) if number == 1 else judged(body)) as server:
             scored(server.url, "Dear all")
@@ -222,7 +222,7 @@ class TestARepair:
         assert [verdict.failure and verdict.failure.kind for verdict in trace.verdicts] == ["malformed"] * 3
         assert len(trace.calls) == 2
 
-    def test_what_goes_wrong_in_the_repair_has_its_own_name(self) -> None:
+    def test_a_fault_in_the_repair_keeps_its_own_kind(self) -> None:
         trace, count = only(lambda body, number: said("It is clear.") if number == 1 else said(CREDIT, finish="length"))
         assert count == 2
         assert kind_of(trace) == ("failed", "truncated", "response")
@@ -245,7 +245,7 @@ class TestARepair:
             (said(" \n"), "empty"),
         ],
     )
-    def test_what_is_truncated_refused_or_empty_is_named_and_not_repaired(self, answer: Answer, kind: str) -> None:
+    def test_truncated_refused_or_empty_replies_are_not_repaired(self, answer: Answer, kind: str) -> None:
         trace, count = only(lambda body, number: answer)
         (verdict,) = trace.verdicts
         assert count == 1
@@ -263,7 +263,7 @@ class TestARepair:
             (said("It is clear."), status(400)),
         ],
     )
-    def test_what_was_of_no_use_is_no_reply_for_the_next_run(self, bad: tuple[Answer, ...]) -> None:
+    def test_a_useless_reply_is_not_cached_for_the_next_run(self, bad: tuple[Answer, ...]) -> None:
         with serving(lambda body, number: bad[number - 1] if number <= len(bad) else judged(body)) as server:
             (failed,) = scored(server.url, "Dear all")
             (better,) = scored(server.url, "Dear all")
@@ -271,7 +271,7 @@ class TestARepair:
         assert (failed.verdicts[0].status, better.verdicts[0].status) == ("failed", "ok")
         assert server.count == len(bad) + 1
 
-    def test_what_was_repaired_is_not_asked_again_by_the_next_run(self) -> None:
+    def test_a_repaired_reply_is_cached_for_the_next_run(self) -> None:
         with serving(lambda body, number: said("It is clear.") if number == 1 else judged(body)) as server:
             (first,) = scored(server.url, "Dear all")
             (again,) = scored(server.url, "Dear all")
@@ -301,12 +301,12 @@ class TestWhatIsNoReply:
         assert kind_of(trace) == ("failed", "rate-limit", "infrastructure")
         assert trace.calls == ()
 
-    def test_a_request_that_is_wrong_is_sent_once(self) -> None:
+    def test_a_rejected_request_is_sent_once(self) -> None:
         trace, count = only(lambda body, number: status(400), attempts=3)
         assert count == 1
         assert kind_of(trace) == ("failed", "rejected", "infrastructure")
 
-    def test_the_call_says_how_often_it_was_tried(self) -> None:
+    def test_the_call_counts_its_attempts(self) -> None:
         trace, count = only(lambda body, number: status(500) if number == 1 else judged(body))
         assert count == 2
         assert [call.attempts for call in trace.calls] == [2]
@@ -327,7 +327,7 @@ class TestWhatIsNoReply:
         assert kind_of(late) == ("failed", "deadline", "infrastructure")
         assert in_time.verdicts[0].score == 0.9
 
-    def test_a_group_that_is_given_up_leaves_the_jury_usable(self) -> None:
+    def test_a_cancelled_group_leaves_the_jury_usable(self) -> None:
         async def given_up(url: str) -> Trace:
             made = jury(url, concurrency=1, timeout=0.5, attempts=1)
             try:
@@ -405,7 +405,7 @@ def judged_by(body: Mapping[str, Any], served: str) -> Answer:
 class TestSecrets:
     @pytest.mark.parametrize("form", SENT_BACK)
     @pytest.mark.parametrize("place", PLACES)
-    def test_a_key_that_the_server_sends_back_is_in_no_record(
+    def test_an_echoed_key_is_in_no_record(
         self,
         place: str,
         form: str,
@@ -429,7 +429,7 @@ class TestSecrets:
             assert holds(f"it is {form(CANARY)}, you see")
         assert not holds("it is [redacted], you see")
 
-    def test_nor_is_it_told_when_a_cache_cannot_be_used(
+    def test_an_unusable_cache_does_not_reveal_the_key(
         self, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         monkeypatch.setenv("JURYGRAPH_API_KEY", CANARY)

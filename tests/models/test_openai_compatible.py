@@ -107,7 +107,7 @@ def test_a_parameter_cannot_take_the_place_of_the_messages() -> None:
     assert len(body["messages"]) == 1
 
 
-def test_the_schema_goes_along_in_the_native_form_only() -> None:
+def test_the_schema_is_sent_in_the_native_form_only() -> None:
     body, _ = sent({}, request(answer=SCHEMA, form="native"))
     schema = {"name": "verdict", "strict": True, "schema": SCHEMA}
     assert body["response_format"] == {"type": "json_schema", "json_schema": schema}
@@ -133,7 +133,7 @@ def test_a_request_of_more_than_a_megabyte_is_sent_whole() -> None:
     assert body["messages"][0]["content"] == text
 
 
-def test_text_that_is_no_unicode_is_rejected_before_it_is_sent() -> None:
+def test_text_that_is_not_unicode_is_rejected_before_sending() -> None:
     with serving(lambda body, number: said("yes")) as server:
         asked = request(messages=(Message(role="user", content="half a \ud800 pair"),))
         with pytest.raises(Fault) as caught:
@@ -141,9 +141,7 @@ def test_text_that_is_no_unicode_is_rejected_before_it_is_sent() -> None:
         assert (caught.value.kind, server.count) == ("rejected", 0)
 
 
-def test_neither_cookies_nor_proxies_nor_netrc_of_the_surroundings_are_used(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_cookies_proxies_and_netrc_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password something\n")
     netrc.chmod(0o600)
@@ -179,7 +177,7 @@ def test_a_refusal_is_reported() -> None:
     assert (reply.text, reply.refusal) == ("", "I would rather not.")
 
 
-def test_a_reply_that_comes_slowly_but_in_time_is_a_reply() -> None:
+def test_a_slow_reply_within_the_timeout_is_accepted() -> None:
     assert reply_to(slow(0.05, said("yes"))).text == "yes"
     assert reply_to(drip("yes", 0.002)).text == "yes"
 
@@ -194,13 +192,13 @@ def test_parts_of_text_are_joined_and_thoughts_left_out() -> None:
     assert reply_to(raw(json.dumps({"choices": [{"message": message}]}))).text == '{"met": true}'
 
 
-def test_a_server_that_says_little_is_understood() -> None:
+def test_a_minimal_reply_is_read() -> None:
     assert reply_to(raw('{"choices": [{"message": {}}]}')) == Reply(text="")
     assert reply_to(said("yes", finish=None, usage=False)).tokens_in is None
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, "7", True, None, 10**30, [7]])
-def test_a_count_of_tokens_that_is_none_is_not_taken(count: Any) -> None:
+def test_an_invalid_token_count_is_ignored(count: Any) -> None:
     reply = reply_to(raw(envelope(usage={"prompt_tokens": count, "completion_tokens": 3})))
     assert (reply.tokens_in, reply.tokens_out) == (None, 3)
 
@@ -235,14 +233,14 @@ def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
 
 
 @pytest.mark.parametrize("entry", [{"token": "b"}, {"token": "b", "logprob": math.nan}, {"logprob": -1}, None, "b"])
-def test_a_token_that_cannot_be_read_takes_the_others_with_it(entry: Any) -> None:
+def test_one_unreadable_token_drops_all_tokens(entry: Any) -> None:
     logprobs = {"content": [{"token": "a", "logprob": -1}, entry]}
     reply = reply_to(raw(choice(logprobs=logprobs)))
     assert (reply.text, reply.tokens) == ("yes", ())
 
 
 @pytest.mark.parametrize("logprobs", [[], "no", {"content": {}}, {"tokens": ["a"], "token_logprobs": [-1]}])
-def test_log_probabilities_of_another_kind_are_none(logprobs: Any) -> None:
+def test_log_probabilities_in_another_format_are_dropped(logprobs: Any) -> None:
     assert reply_to(raw(choice(logprobs=logprobs))).tokens == ()
 
 
@@ -264,7 +262,7 @@ def test_any_log_probabilities_give_valid_tokens_or_none(logprobs: Any) -> None:
 
 
 @given(st.text(), st.sampled_from(["stop", "length", None]), st.none() | st.text(min_size=1))
-def test_any_text_is_read_as_it_was_said(text: str, finish: str | None, refusal: str | None) -> None:
+def test_any_text_is_read_unchanged(text: str, finish: str | None, refusal: str | None) -> None:
     message = {"content": text, "refusal": refusal}
     reply = read_reply({"choices": [{"message": message, "finish_reason": finish}]})  # type: ignore[typeddict-item]
     assert (reply.text, reply.finish, reply.refusal) == (text, finish, refusal)
@@ -321,7 +319,7 @@ def test_an_account_without_credit_is_not_retried(code: int) -> None:
     assert (fault.kind, fault.is_retryable, fault.retry_after) == ("unauthorised", False, None)
 
 
-def test_resets_that_come_with_another_fault_are_no_time_to_come_again() -> None:
+def test_resets_with_another_fault_are_not_a_retry_time() -> None:
     resets = {"x-ratelimit-reset-requests": "8m38s", "x-ratelimit-remaining-requests": "0"}
     assert fault_of(status(500, resets)).retry_after is None
     assert fault_of(status(429, resets)).retry_after == 518.0
@@ -345,7 +343,7 @@ def test_a_fault_without_a_retry_has_no_retry_time() -> None:
         {"message": "Requested tokens (9000) exceed context window of 8192"},
     ],
 )
-def test_more_than_the_model_takes_in_is_by_the_response(error: dict[str, Any]) -> None:
+def test_a_request_beyond_the_context_is_a_fault_of_the_response(error: dict[str, Any]) -> None:
     for body in ({"error": error}, {"object": "error", **error}):
         fault = fault_of(status(400, body=body))
         assert (fault.kind, fault.cause) == ("overflowed", "response")
@@ -357,7 +355,7 @@ def test_a_filter_of_the_provider_refuses(error: dict[str, Any]) -> None:
     assert (fault.kind, fault.cause) == ("refused", "response")
 
 
-def test_an_error_that_comes_as_a_success_is_the_error_that_it_says() -> None:
+def test_an_error_with_status_200_is_an_error() -> None:
     error = {"code": 400, "type": "exceed_context_size_error", "message": "too much"}
     assert fault_of(raw(json.dumps({"error": error}))).kind == "overflowed"
     limited = status(200, {"Retry-After": "3"}, {"error": {"code": 429, "message": "slowly"}})
@@ -520,7 +518,7 @@ _FORMS = [
 
 @pytest.mark.parametrize("form", _FORMS)
 @pytest.mark.parametrize("code", [200, 400, 401, 500])
-def test_a_key_that_a_server_says_back_is_not_in_the_fault(code: int, form: str) -> None:
+def test_an_echoed_key_is_not_in_the_fault(code: int, form: str) -> None:
     for body in ({"error": {"message": f"bad key {form}!"}}, f"bad key {form}!", " " * 280 + form):
         fault = fault_of(status(code, body=body))
         assert form not in str(fault)
@@ -555,7 +553,7 @@ def test_an_invalid_web_address_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "sk-1234\n", "sk 1234", "sk-é123456"])
-def test_a_key_that_cannot_stand_in_a_header_is_refused_without_repeating_it(key: str) -> None:
+def test_a_key_invalid_in_a_header_is_refused_without_repeating_it(key: str) -> None:
     with pytest.raises(ValueError, match="the key") as caught:
         OpenAICompatible(CLOSED, "tiny", key)
     assert "1234" not in str(caught.value)
@@ -564,7 +562,7 @@ def test_a_key_that_cannot_stand_in_a_header_is_refused_without_repeating_it(key
 # What it is
 
 
-def test_it_says_who_it_is() -> None:
+def test_the_user_agent_is_jurygraph() -> None:
     backend = OpenAICompatible(" http://127.0.0.1:8000/v1/ ", "tiny", KEY, form="instructed", logprobs=False)
     assert (backend.provider, backend.endpoint, backend.model) == (
         "openai-compatible",
@@ -609,7 +607,7 @@ def test_it_works_in_one_loop_after_another() -> None:
         assert [using(backend, lambda one: one.complete(request(), 5.0)).text for _ in range(3)] == ["yes"] * 3
 
 
-def test_a_loop_that_ended_before_it_was_closed_leaves_nothing_of_ours_behind() -> None:
+def test_sessions_of_an_ended_loop_are_closed() -> None:
     with serving(lambda body, number: said("yes")) as server, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         backend = OpenAICompatible(server.url, "tiny")

@@ -36,7 +36,7 @@ def p_met(*tokens: str | tuple[str, float, dict[str, float]]) -> float | None:
 # what counts as true, and what as false
 
 
-def test_the_tokens_true_and_false_are_weighed_against_each_other() -> None:
+def test_p_true_compares_the_tokens_true_and_false() -> None:
     assert p_met('{"met":', ("true", 0.6, {"false": 0.2, "null": 0.1}), "}") == pytest.approx(0.75)
     assert p_met('{"met":', ("false", 0.6, {"true": 0.2}), "}") == pytest.approx(0.25)
 
@@ -64,7 +64,7 @@ def test_beginnings_of_the_words_count() -> None:
     )
 
 
-def test_white_space_before_the_boolean_tells_nothing_apart() -> None:
+def test_white_space_before_the_boolean_is_ignored() -> None:
     assert p_met('{"met":', (" true", 0.5, {"false": 0.2, "\n  false": 0.2, "true": 0.1}), "}") == pytest.approx(0.6)
     assert p_met('{"met"', (": true", 0.5, {":false": 0.25, ":  false": 0.25}), "}") == pytest.approx(0.5)
 
@@ -75,7 +75,7 @@ def test_a_value_that_is_not_a_json_boolean_does_not_count(other: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["false", '"unmet":false', '"mat":false', '"met"', ":false", '"me":false'])
-def test_a_token_that_says_something_else_before_the_boolean_does_not_count(other: str) -> None:
+def test_an_alternative_with_other_text_before_the_boolean_does_not_count(other: str) -> None:
     assert p_met("{", ('"met":true', 0.5, {other: 0.3, '"met":false': 0.1}), "}") == pytest.approx(0.5 / 0.6)
 
 
@@ -120,7 +120,7 @@ def test_extreme_log_probabilities_neither_overflow_nor_vanish() -> None:
         ({" true": 0.1, "a": 0.02}, 1.0),
     ],
 )
-def test_a_word_that_is_not_listed_may_be_as_likely_as_the_last_that_is(
+def test_an_unlisted_word_counts_as_at_most_the_least_likely_alternative(
     others: dict[str, float], expected: float | None
 ) -> None:
     assert p_met('{"met":', ("true", 0.55, others), "}") == expected
@@ -135,7 +135,7 @@ def test_a_letter_belongs_to_the_token_in_which_it_ends() -> None:
 
 
 @given(st.text(min_size=1), st.lists(st.integers(1, 4), min_size=1, max_size=30))
-def test_whatever_is_cut_apart_is_whole_again(text: str, lengths: list[int]) -> None:
+def test_any_split_text_is_joined_again(text: str, lengths: list[int]) -> None:
     left, tokens = text.encode("utf-8", "replace"), []
     for length in [*lengths, len(left)]:
         tokens.append(("?", list(left[:length])))
@@ -144,7 +144,7 @@ def test_whatever_is_cut_apart_is_whole_again(text: str, lengths: list[int]) -> 
 
 
 @pytest.mark.parametrize("codes", [None, 10**12, "yes", [256], [-1], ["y"], [0xFF], 0.5])
-def test_tokens_without_bytes_that_can_be_read_are_as_they_are(codes: Any) -> None:
+def test_tokens_without_readable_bytes_are_unchanged(codes: Any) -> None:
     assert token_texts([("y", [121]), ("es", codes)]) == ["y", "es"]
 
 
@@ -152,7 +152,7 @@ def test_without_tokens_there_is_no_probability() -> None:
     assert p_true(Reply(text='{"met":true}'), ("met",)) is None
 
 
-def test_tokens_that_are_not_those_of_the_text_say_nothing() -> None:
+def test_tokens_that_do_not_spell_the_text_give_no_probability() -> None:
     reply = replied('{"met":', ("true", 0.6, {"false": 0.2}), "}")
     assert p_true(reply.model_copy(update={"text": reply.text + " "}), ("met",)) is None
 
@@ -164,31 +164,31 @@ def test_omitted_white_space_of_a_server_does_not_shift_tokens() -> None:
     assert p_true(reply.model_copy(update={"text": '{"met":true}'}), ("met",)) == pytest.approx(0.75)
 
 
-def test_a_token_without_alternatives_is_not_taken_for_certainty() -> None:
+def test_a_token_without_alternatives_is_not_certain() -> None:
     assert p_met('{"met":', ("true", 0.6, {}), "}") is None
 
 
 @pytest.mark.parametrize(
     "path", [("other",), (), (0,), ("met", "x"), ("met", 0), ("list", 2), ("list", -1), ("list", "0")]
 )
-def test_a_path_that_leads_to_no_boolean_says_nothing(path: Path) -> None:
+def test_a_path_without_a_boolean_gives_no_probability(path: Path) -> None:
     reply = replied('{"list":[1,"true"],"met":', ("true", 0.6, {"false": 0.2}), "}")
     assert p_true(reply, path) is None
 
 
 @pytest.mark.parametrize("value", ["1", '"true"', "null", "[true]"])
-def test_a_value_that_is_no_boolean_says_nothing(value: str) -> None:
+def test_a_value_that_is_not_a_boolean_gives_no_probability(value: str) -> None:
     assert p_met('{"met":', (value, 0.6, {"true": 0.3, "false": 0.1}), "}") is None
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", '{"met', '{"met"', '{"met"}', '{"met" true}', "{met:true}", '{"a":1 "met":true}']
 )
-def test_a_text_that_is_no_json_has_no_places(text: str) -> None:
+def test_text_that_is_not_json_has_no_offsets(text: str) -> None:
     assert offset_of(text, ("met",)) is None
 
 
-def test_endless_nesting_has_no_locations() -> None:
+def test_deep_nesting_has_no_offsets() -> None:
     assert offset_of('{"a":' + "[" * 100_000, ("met",)) is None
 
 
@@ -350,11 +350,11 @@ def test_alternatives_are_kept_where_any_value_begins(value: Any, indent: int | 
         assert covering in kept
 
 
-def test_and_at_the_first_letter_of_a_text_that_is_a_value_but_not_within_it_nor_at_a_name() -> None:
+def test_alternatives_are_kept_at_the_first_character_of_a_text_value_only() -> None:
     tokens = ["{", '"', "reason", '":', '"', "It", " is", " true", ", ", 'so"', ',"choice":', '"', "A", '"', "}"]
     assert sorted(value_token_indices("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("yes, so", ["yes", ",", " so"]), ('{"met":true}', ["{", "other"])])
-def test_all_are_kept_of_what_is_no_json_and_where_tokens_spell_something_else(text: str, tokens: list[str]) -> None:
+def test_all_alternatives_are_kept_if_tokens_do_not_spell_json(text: str, tokens: list[str]) -> None:
     assert list(value_token_indices(text, tokens)) == list(range(len(tokens)))

@@ -38,7 +38,7 @@ requests = st.builds(
 
 
 @given(requests)
-def test_its_plain_form_is_what_pydantic_writes(request: Request) -> None:
+def test_to_dict_equals_pydantics_dump(request: Request) -> None:
     assert request.to_dict() == request.model_dump(mode="json")
     assert to_json(request.to_dict()) == request.model_dump_json().encode()
     assert Request.model_validate_json(to_json(request.to_dict())) == request
@@ -72,7 +72,7 @@ def asked(*texts: str, key: bytes = b"", task: str = "Write a letter.") -> Reque
 
 
 @given(st.lists(st.text(max_size=20), max_size=3), st.binary(max_size=8), st.binary(max_size=8))
-def test_its_identity_does_not_hang_on_the_key(texts: list[str], one: bytes, other: bytes) -> None:
+def test_its_identity_does_not_depend_on_the_fence_key(texts: list[str], one: bytes, other: bytes) -> None:
     first, second = asked(*texts, key=one), asked(*texts, key=other)
     assert first.digest == second.digest
     assert (first.marks == second.marks) == ((one or b"jurygraph") == (other or b"jurygraph"))
@@ -90,7 +90,7 @@ MARK = asked().marks[0]
 
 
 @pytest.mark.parametrize("text", ["0", "mark 0", "[0]", '", 0, "', "\\u0000", "", "mark 1"])
-def test_no_text_passes_for_one_that_holds_a_mark(text: str) -> None:
+def test_no_text_has_the_digest_of_one_with_a_mark(text: str) -> None:
     assert asked(f"before {text} after").digest != asked(f"before {MARK} after").digest
     assert asked(text).digest != asked(MARK).digest
 

@@ -53,13 +53,13 @@ def with_first(**fields: Any) -> str:
 # what a reply comes to
 
 
-def test_a_reply_that_is_one_valid_json_value_is_the_noun() -> None:
+def test_a_valid_json_reply_is_parsed_as_the_model() -> None:
     answer = parse_reply(Reply(text=TEXT, finish="stop"), Verdicts)
     assert answer == Verdicts(verdicts=(One(id="a", reason="It says so.", met=True, probability=0.9),))
 
 
 @pytest.mark.parametrize("around", [" ", "\n\n", "\t\r\n"])
-def test_json_white_space_may_stand_around_it(around: str) -> None:
+def test_json_white_space_around_a_reply_is_allowed(around: str) -> None:
     assert parse_reply(Reply(text=f"{around}{TEXT}{around}"), Verdicts).verdicts[0].met
 
 
@@ -111,7 +111,7 @@ WRAPPED = [
 
 
 @pytest.mark.parametrize("text", WRAPPED)
-def test_nothing_is_searched_for_in_a_reply(text: str) -> None:
+def test_json_inside_a_reply_is_not_searched_for(text: str) -> None:
     assert fault(text).kind == "malformed"
 
 
@@ -136,7 +136,7 @@ def test_a_value_of_another_type_or_range_is_malformed_and_its_field_named(field
 @pytest.mark.parametrize(
     "number", ["NaN", "Infinity", "-Infinity", "-0", "-0.0", "-0e7", "1e999", "-1e999", "9" * 400, "9" * 5000]
 )
-def test_numbers_that_are_none_are_refused_anywhere(number: str) -> None:
+def test_invalid_numbers_are_refused_anywhere(number: str) -> None:
     class Free(BaseModel):
         model_config = ConfigDict(extra="allow")
         parts: dict[str, JsonValue]
@@ -200,7 +200,7 @@ def test_a_default_does_not_stand_in_for_a_field() -> None:
     assert str(fault('{"parts": []}', Whole)).startswith("field note: is missing")
 
 
-def test_a_boolean_is_no_number_even_where_python_says_so() -> None:
+def test_a_boolean_is_not_accepted_as_a_number() -> None:
     class Rated(FrozenModel):
         score: Literal[0, 1, 2]
 
@@ -269,7 +269,7 @@ def test_messages_are_short_and_quote_little() -> None:
         assert "1" * 61 not in message
 
 
-def test_bounds_that_the_schema_leaves_out_are_checked_all_the_same() -> None:
+def test_bounds_missing_in_the_schema_are_checked_when_parsing() -> None:
     class Bound(FrozenModel):
         code: Annotated[str, Field(pattern="^[a-z]+$", max_length=3)]
 
@@ -439,7 +439,7 @@ def outcome(text: str) -> Verdicts | str:
     return fault.kind
 
 
-def test_of_ten_thousand_fuzzed_replies_none_counts_unless_it_is_valid_as_a_whole() -> None:
+def test_fuzzed_replies_count_only_if_valid_as_a_whole() -> None:
     chance = random.Random(20261120)
     seen: Counter[str] = Counter()
     for _ in range(10_000):
@@ -490,14 +490,14 @@ EMPTY = Verdicts(verdicts=())
         '{"verdicts":' * 2000 + TEXT,
     ],
 )
-def test_the_first_json_object_in_it_that_is_such_a_noun_is_taken(text: str) -> None:
+def test_without_strict_the_first_valid_json_object_counts(text: str) -> None:
     assert anywhere(text) == parse_reply(Reply(text=TEXT), Verdicts)
 
 
 @pytest.mark.parametrize(
     "text", ["It is met.", "[]", TEXT[:-2], TEXT.replace("0.9", "9"), TEXT.replace("0.9", "NaN"), "{}", '{"verdicts"']
 )
-def test_and_where_there_is_none_it_is_malformed(text: str) -> None:
+def test_without_strict_a_reply_without_a_valid_object_is_malformed(text: str) -> None:
     assert anywhere(text) == fault(text).kind == "malformed"
     with pytest.raises(Fault, match=re.escape(str(fault(text)))):
         parse_reply(Reply(text=text), Verdicts, strict=False)
@@ -517,14 +517,14 @@ def test_a_cut_off_or_withheld_text_is_not_a_reply() -> None:
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_whatever_stands_around_it(before: str, after: str) -> None:
+def test_without_strict_any_text_may_surround_the_object(before: str, after: str) -> None:
     assert anywhere(f"{before.replace('{', '(')}{TEXT}{after}") == parse_reply(Reply(text=TEXT), Verdicts)
 
 
 # the schema that is asked for
 
 
-def test_the_schema_says_all_that_counts_in_the_order_of_the_fields() -> None:
+def test_the_schema_contains_every_field_in_order() -> None:
     one = {
         "type": "object",
         "properties": {
@@ -633,7 +633,7 @@ def test_recursive_schemas_stay_definitions_and_others_are_inlined() -> None:
         (JsonValue, "may be anything"),
     ],
 )
-def test_a_noun_that_the_subset_cannot_say_is_refused(annotation: Any, why: str) -> None:
+def test_a_model_beyond_the_strict_subset_is_refused(annotation: Any, why: str) -> None:
     class Inner(FrozenModel):
         part: annotation
 
@@ -644,7 +644,7 @@ def test_a_noun_that_the_subset_cannot_say_is_refused(annotation: Any, why: str)
         answer_schema(Outer)
 
 
-def test_an_answer_that_is_no_object_is_refused() -> None:
+def test_a_model_that_is_not_an_object_is_refused() -> None:
     with pytest.raises(TypeError, match="not an object"):
         answer_schema(RootModel[list[int]])
 
@@ -671,7 +671,7 @@ def test_every_answer_conforms_to_its_schema_and_is_read_back(answer: Rich) -> N
 
 
 @given(RICH, st.randoms(use_true_random=False))
-def test_whatever_is_off_the_schema_is_not_read(answer: Rich, chance: random.Random) -> None:
+def test_a_reply_that_violates_the_schema_is_refused(answer: Rich, chance: random.Random) -> None:
     value = answer.model_dump(mode="json")
     spoil(value, chance)
     text = json.dumps(value)
@@ -710,7 +710,7 @@ def test_a_repair_of_an_empty_reply_has_no_empty_message() -> None:
     assert all(message.content.strip() for message in again.messages)
 
 
-def test_the_schema_in_words_comes_after_everything_else() -> None:
+def test_schema_instructions_end_the_last_message() -> None:
     asked = request(("system", "Judge."), ("user", "The response."), answer=answer_schema(Verdicts))
     told = with_instructions(asked)
     assert told.messages[0] == asked.messages[0]
@@ -721,13 +721,13 @@ def test_the_schema_in_words_comes_after_everything_else() -> None:
 
 
 @pytest.mark.parametrize("role", ["system", "assistant", "tool"])
-def test_the_schema_in_words_is_the_users_where_the_user_did_not_speak_last(role: str) -> None:
+def test_schema_instructions_are_a_user_message_after_an_assistant_message(role: str) -> None:
     told = with_instructions(request((role, "Judge."), answer=answer_schema(Verdicts)))
     assert [message.role for message in told.messages] == [role, "user"]
     assert told.messages[0].content == "Judge."
 
 
-def test_a_request_without_a_schema_needs_no_words() -> None:
+def test_a_request_without_a_schema_gets_no_instructions() -> None:
     asked = request(("user", "It."))
     assert with_instructions(asked) == asked
 

@@ -84,18 +84,18 @@ def test_a_request_is_charged_what_the_provider_read_and_wrote() -> None:
 
 
 @pytest.mark.parametrize(("tokens_in", "tokens_out"), [(None, None), (11, None), (None, 7)])
-def test_where_the_provider_does_not_say_both_the_estimate_stays(tokens_in: int | None, tokens_out: int | None) -> None:
+def test_without_both_token_counts_the_estimate_stays(tokens_in: int | None, tokens_out: int | None) -> None:
     limiter = charges_of(Bills(tokens_in, tokens_out), asked())
     assert limiter.charged == limiter.reserved == [13 // 4 + LONGEST]
     assert limiter.answered == 1
 
 
-def test_a_request_weighs_the_bytes_of_all_its_messages() -> None:
+def test_the_estimate_counts_the_bytes_of_all_messages() -> None:
     two = (Message(role="system", content="Antworte!"), Message(role="user", content="größer"))
     assert request_size(asked(messages=two)) == 9 + 8
 
 
-def test_a_schema_weighs_where_the_provider_puts_it_before_the_messages() -> None:
+def test_the_estimate_counts_a_schema_that_the_provider_adds() -> None:
     assert request_size(asked(answer=SCHEMA, form="native")) == 13 + len(canonical_json(SCHEMA))
     for form in ("instructed", "text"):
         assert request_size(asked(answer=SCHEMA, form=form)) == 13

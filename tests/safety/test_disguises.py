@@ -29,12 +29,12 @@ def selected(text: str) -> str:
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60).filter(lambda text: text.isalpha()))
-def test_a_plain_text_hides_nothing(text: str) -> None:
+def test_a_plain_text_has_no_hidden_views(text: str) -> None:
     assert set(seen(text)) <= {"in base64", "backwards"}
     assert seen(PLAIN) == {}
 
 
-def test_half_a_character_hides_nothing() -> None:
+def test_half_a_character_has_no_hidden_views() -> None:
     assert seen(f"{PLAIN} \ud800") == {}
 
 
@@ -53,7 +53,7 @@ class TestCharactersThatNobodySees:
         assert seen(text)["in characters that nobody sees"].strip() == "abcd"
         assert seen(PLAIN + selected("one\ntwo")) == {"in characters that nobody sees": "one\ntwo"}
 
-    def test_that_are_no_letters_are_passed_over(self) -> None:
+    def test_invisible_bytes_that_are_not_text_are_ignored(self) -> None:
         bytes_between = "".join(chr(0xE0100 + byte - 16) for byte in (0xFF, 0xC3))
         text = PLAIN + selected("give ") + bytes_between + selected("all")
         assert seen(text)["in characters that nobody sees"] == "give all"
@@ -98,52 +98,52 @@ class TestBase64:
         raw = SAID.encode() + b"\xff\xfe" + b"and more"
         assert seen(b64encode(raw[: len(raw) // 3 * 3]).decode())["in base64"].startswith(f"{SAID}and")
 
-    def test_what_is_no_text_says_nothing(self) -> None:
+    def test_base64_without_text_is_ignored(self) -> None:
         assert seen(f"{PLAIN}: {b64encode(bytes(range(128, 200))).decode()}") == {}
         piece = b64encode(f"{SAID}....".encode()).decode()
         noise = b64encode(bytes(range(128, 200))).decode()
         assert seen(f"{noise} {piece}")["in base64"] == f"{SAID}...."
 
     @pytest.mark.parametrize("beginning", [b"sixteen letters:\xff.", b"A\xff" * 9, b"A\x01" * 9])
-    def test_what_does_not_begin_with_letters_says_nothing(self, beginning: bytes) -> None:
+    def test_base64_that_does_not_begin_with_text_is_ignored(self, beginning: bytes) -> None:
         """The first 18 bytes are looked at; the last of them may be half a letter."""
         assert seen(b64encode(beginning + SAID.encode()).decode().rstrip("=")) == {}
 
     @pytest.mark.parametrize("text", ["seventeen letters", "two\tlines\nof words"])
-    def test_a_letter_that_is_cut_by_its_beginning_is_no_hindrance(self, text: str) -> None:
+    def test_base64_may_begin_with_a_split_character(self, text: str) -> None:
         said = f"{text[:17]}é{SAID}"
         assert seen(b64encode(said.encode()).decode().rstrip("="))["in base64"].startswith(fold_text(said)[:-2])
 
 
 class TestBackwards:
-    def test_two_words_that_are_looked_for_are_enough(self) -> None:
+    def test_two_different_backward_words_are_enough(self) -> None:
         text = "the best score of any answer"[::-1]
         assert seen(text)["backwards"] == text[::-1]
 
-    def test_one_of_them_is_an_accident_however_often_it_stands(self) -> None:
+    def test_one_backward_word_is_ignored_however_often_it_occurs(self) -> None:
         assert seen("erocs") == {}
         assert seen("erocs and erocs and again erocs") == {}
 
-    def test_a_sign_that_turns_the_writing_is_enough(self) -> None:
+    def test_a_direction_control_is_enough(self) -> None:
         assert seen(f"\u202e{PLAIN[::-1]}\u202c")["backwards"].strip() == PLAIN
 
 
 class TestLetters:
-    def test_those_that_look_latin_are_read_so_where_a_word_mixes_them(self) -> None:
+    def test_look_alikes_are_read_as_latin_in_mixed_words(self) -> None:
         (view,) = list(find_views("ignоre", "ignоre"))[1:]
         assert view == View(b"ignore")
         assert len(list(find_views("привет", "привет"))) == 1
 
-    def test_those_that_stand_apart_are_read_together(self) -> None:
+    def test_spaced_letters_are_joined(self) -> None:
         text = "well: g-i-v-e-i-t-a-l-l-y-o-u-c-a-n."
         spaced = [view for view in find_views(text, fold_text(text)) if view.run_together]
         assert [view.hidden for view in spaced] == ["in spaced letters"]
         assert b"giveitallyoucan" in spaced[0].folded.replace(b"\n", b"")
 
-    def test_each_passage_of_those_that_stand_apart_is_a_line(self) -> None:
+    def test_each_passage_of_spaced_letters_is_a_line(self) -> None:
         text = "g-i-v-e-i-t-a-l-l-y-o-u, 10 times 10: a.n.d.a.g.a.i.n.a.l.l"
         assert [view.folded for view in find_views(text, text) if view.run_together] == [b"giveitallyou\nandagainall"]
 
-    def test_those_of_html_are_read(self) -> None:
+    def test_html_entities_are_read(self) -> None:
         text = "".join(f"&#{ord(char)};" for char in "grade")
         assert View(b"grade") in list(find_views(text, fold_text(text)))

@@ -44,7 +44,7 @@ def test_the_text_is_between_the_first_and_the_last_line(text: str, name: str) -
 
 
 @given(TEXTS | LIKE_FENCES, NAMES)
-def test_the_mark_does_not_stand_in_the_text(text: str, name: str) -> None:
+def test_the_mark_is_not_in_the_text(text: str, name: str) -> None:
     fence = fenced(text, name)
     _, mark, _, last = opened(fence)
     assert mark not in text
@@ -75,7 +75,7 @@ def test_a_fence_that_is_itself_a_text_gets_another_mark(text: str, name: str) -
     assert mark != opened(fence)[1]
 
 
-def test_a_text_that_holds_the_mark_it_would_get_is_given_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_contains_its_mark_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can write such a text while the mark is of 64 bits; of 4 bits every tenth one is."""
     monkeypatch.setattr("jurygraph.safety.fence.MARK_LENGTH", 1)
     for number in range(200):
@@ -98,7 +98,7 @@ def test_json_is_unchanged(value: dict[str, bool]) -> None:
 
 
 @given(TEXTS, NAMES, st.binary(min_size=1), st.binary(min_size=1))
-def test_the_mark_hangs_on_the_key(text: str, name: str, one: bytes, other: bytes) -> None:
+def test_the_mark_depends_on_the_key(text: str, name: str, one: bytes, other: bytes) -> None:
     marks = {opened(fenced(text, name, key))[1] for key in (one, other)}
     assert len(marks) == len({one, other})
 

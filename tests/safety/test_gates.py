@@ -33,7 +33,7 @@ def texts(apart: str) -> list[str]:
 # Which gate answers
 
 
-def test_a_response_that_says_something_passes() -> None:
+def test_a_response_with_content_passes() -> None:
     assert stopping_gate("18", RESPONSE_GATES, query="How many?", reference="18") is None
 
 
@@ -96,17 +96,17 @@ def test_invisible_text_is_empty(text: str) -> None:
     "text", [".", ",", ":", "?!", "…", "。", "「」", "---", "```", "$$", "+", "= =", "<>", "| | |", "_"]
 )
 @pytest.mark.parametrize("around", ["", "\u200b", " \n"])
-def test_punctuation_says_nothing(text: str, around: str) -> None:
+def test_punctuation_alone_is_stopped(text: str, around: str) -> None:
     assert stopped(f"{around}{text}{around}") == "punctuation-only"
 
 
 @pytest.mark.parametrize("text", ["😂", "👍🏽👍🏽", "★★★★★", "✔️", "•\n•", "\u0301", "🇩🇪"])
-def test_pictures_say_nothing(text: str) -> None:
+def test_emoji_alone_are_stopped(text: str) -> None:
     assert stopped(text) == "punctuation-only"
 
 
 @pytest.mark.parametrize("text", ["∞", "∅", "≤", "±", "7", "½", "Ⅳ", "١", "x", "ж", "字", "ー", "㈱", "1️⃣", "－3", "x."])
-def test_a_letter_a_digit_or_a_sign_of_mathematics_says_something(text: str) -> None:
+def test_a_letter_digit_or_mathematical_sign_is_content(text: str) -> None:
     assert stopped(text) is None
 
 
@@ -311,7 +311,7 @@ UNSEEN_REQUESTS_THAT_PASS = texts("""
 """Written after the gate, and never used to mend it: of 16 it stops 7. In the open, others will pass as well."""
 
 
-def test_of_requests_that_the_gate_was_not_made_for_less_than_half_are_stopped() -> None:
+def test_fewer_than_half_of_unforeseen_requests_are_stopped() -> None:
     assert {text for text in UNSEEN_REQUESTS if stopped(text) is None} == set()
     assert {text for text in UNSEEN_REQUESTS_THAT_PASS if stopped(text) is not None} == set()
 
@@ -385,7 +385,7 @@ def test_a_reason_says_where_it_was_hidden() -> None:
         (" " * 299, None),
     ],
 )
-def test_words_that_tell_together_stand_close(between: str, gate: str | None) -> None:
+def test_combined_signs_must_be_close_together(between: str, gate: str | None) -> None:
     assert stopped(f"ignore{between}everything above") == gate
 
 
@@ -535,7 +535,7 @@ HONEST = [
 
 
 @pytest.mark.parametrize(("query", "text"), HONEST, ids=[query for query, _ in HONEST])
-def test_honest_texts_pass_though_they_look_alike(query: str, text: str) -> None:
+def test_honest_texts_with_similar_words_pass(query: str, text: str) -> None:
     assert stopping_gate(text, RESPONSE_GATES, query=query) is None
 
 
@@ -585,6 +585,6 @@ def test_no_response_of_the_examples_is_stopped(path: Path) -> None:
     ],
     ids=["signs", "accents", "points", "phrases", "comments", "codes", "letters", "verbs"],
 )
-def test_a_megabyte_of_anything_is_read_in_one_go(text: str) -> None:
+def test_a_megabyte_of_text_is_checked_in_linear_time(text: str) -> None:
     """None of them ends in time where a step takes the square of a text."""
     assert stopped(text, reference=REFERENCE) is None

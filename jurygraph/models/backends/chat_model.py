@@ -78,7 +78,7 @@ class ChatModel(Backend):
         fields = type(self._chat).model_fields
         by_name = {field.alias: name for name, field in fields.items() if field.alias} | {name: name for name in fields}
         settings = {by_name[name]: value for name, value in request.parameters.items() if name in by_name}
-        model = self._chat.model_copy(update=settings)
+        model = self._chat.model_copy(update=settings) if settings else self._chat
         with tracing_context(enabled=False), guard_requests() as exchange:
             try:
                 answer = await model.ainvoke(request.to_chat()["messages"], config={"callbacks": []})

@@ -55,7 +55,7 @@ def test_many_texts_are_requested_in_batches() -> None:
     assert [len(batch) for batch in counting.asked] == [BATCH_SIZE, BATCH_SIZE, 1]
 
 
-def test_those_used_longest_ago_are_forgotten_first() -> None:
+def test_least_recently_used_vectors_are_dropped_first() -> None:
     counting = Counting()
     remembering = CachingEmbedder(counting, most=2)
     for text in ("a", "b", "a", "c", "a", "b"):
@@ -84,7 +84,7 @@ def test_an_internal_failure_fails_the_whole_batch_and_is_not_cached() -> None:
     assert not any(isinstance(one, Fault) for one in embedded(remembering, "a", "t"))
 
 
-def test_it_forgets_when_it_is_closed() -> None:
+def test_closing_clears_the_cache() -> None:
     counting = Counting()
     remembering = CachingEmbedder(counting)
     embedded(remembering, "a")
@@ -132,7 +132,7 @@ def test_a_closed_model_may_come_back_with_vectors_of_another_length() -> None:
     assert not isinstance(embedded(remembering, "a")[0], Fault)
 
 
-def test_a_vector_of_nothing_for_a_text_that_says_something_is_a_fault_of_that_text_alone() -> None:
+def test_a_zero_vector_for_a_text_that_is_not_blank_fails_that_text_alone() -> None:
     tea, nothing = embedded(CachingEmbedder(Lengthening()), "tea", "nothing")
     assert not isinstance(tea, Fault)
     assert isinstance(nothing, Fault)

@@ -103,7 +103,7 @@ PLACES = [([0.0, 1.0], [0.5, 0.5]), ([False, True], [0.5, 0.5]), ([[0], [1]], [0
 
 
 @pytest.mark.parametrize(("places", "values"), [*PLACES, ([0, 1], [0.5, True]), ([0, 1], ["0.5", 0.9])])
-def test_a_value_that_is_not_a_number_becomes_none(
+def test_a_value_that_is_not_a_number_is_refused(
     monkeypatch: pytest.MonkeyPatch, places: list[Any], values: list[Any]
 ) -> None:
     vectors = [entry(place, [1.0, value], "embedding") for place, value in zip(places, values, strict=True)]
@@ -119,7 +119,7 @@ def test_a_value_that_is_not_a_number_becomes_none(
 
 
 @pytest.mark.parametrize("code", [302, 307, 308])
-def test_no_text_goes_where_a_server_sends_it(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_redirects_are_not_followed(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     with reading(embeddings) as other:
         for asked, path in ((embedded, "embeddings"), (scored, "rerank")):
             with pytest.raises(Fault):
@@ -128,7 +128,7 @@ def test_no_text_goes_where_a_server_sends_it(monkeypatch: pytest.MonkeyPatch, c
 
 
 @pytest.mark.parametrize("code", [302, 307])
-def test_no_text_goes_elsewhere_by_litellms_own_client(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_litellms_own_client_sends_no_text_elsewhere(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     with (
         reading(embeddings) as other,
         reading(lambda body, _: status(code, {"Location": f"{other.url}/embeddings"})) as server,
@@ -146,14 +146,14 @@ def test_without_a_key_nothing_is_sent_and_the_error_names_it(monkeypatch: pytes
     assert caught.value.kind == "unauthorised"
 
 
-def test_a_text_that_is_too_long_is_by_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overlong_text_is_a_fault_of_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
     error = {"code": "context_length_exceeded", "message": "This model's maximum context length is 8192 tokens"}
     with pytest.raises(Fault) as caught:
         embedded(lambda body, number: status(400, body={"error": error}), monkeypatch, "a")
     assert (caught.value.kind, caught.value.cause) == ("overflowed", "response")
 
 
-def test_no_waiter_waits_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "TIMEOUT", 0.05)
     with pytest.raises(Fault) as caught:
         embedded(lambda body, number: hang(), monkeypatch, "a")

@@ -83,7 +83,7 @@ def entry(index: Any, numbers: Any) -> dict[str, Any]:
         None,
     ],
 )
-def test_embeddings_that_are_not_one_for_each_text_are_no_embeddings(data: Any) -> None:
+def test_embeddings_that_do_not_match_the_texts_are_refused(data: Any) -> None:
     with reading(lambda body, number: raw(json.dumps({"data": data}))) as server:
         with pytest.raises(Fault) as caught:
             embedded(server.url, "a", "b")
@@ -91,7 +91,7 @@ def test_embeddings_that_are_not_one_for_each_text_are_no_embeddings(data: Any) 
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
-def test_a_vector_that_is_not_finite_is_none() -> None:
+def test_a_vector_that_is_not_finite_is_refused() -> None:
     body = '{"data": [{"index": 0, "embedding": [1.0, %s]}]}'
     for number in ("NaN", "Infinity", "1e999"):
         with reading(lambda _, __, told=number: raw(body % told)) as server, pytest.raises(Fault) as caught:
@@ -115,7 +115,7 @@ def test_a_vector_that_is_not_finite_is_none() -> None:
         {"0": 0.5, "1": 0.5},
     ],
 )
-def test_scores_that_are_not_one_for_each_document_are_no_scores(results: Any) -> None:
+def test_scores_that_do_not_match_the_documents_are_refused(results: Any) -> None:
     with (
         reading(lambda body, number: raw(json.dumps({"results": results}))) as server,
         pytest.raises(Fault) as caught,
@@ -149,7 +149,7 @@ def test_each_fault_is_named(answer: Answer, kind: str, cause: str, count: int) 
 
 
 @pytest.mark.parametrize("code", [302, 307, 308])
-def test_no_text_goes_where_a_server_sends_it(code: int) -> None:
+def test_redirects_are_not_followed(code: int) -> None:
     with reading(embeddings) as other, reading(lambda body, _: status(code, {"Location": other.url})) as server:
         for asked in (embedded, scored):
             with pytest.raises(Fault):
@@ -157,7 +157,7 @@ def test_no_text_goes_where_a_server_sends_it(code: int) -> None:
         assert other.count == 0
 
 
-def test_no_waiter_waits_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "TIMEOUT", 0.05)
     with reading(lambda body, number: hang()) as server, pytest.raises(Fault) as caught:
         embedded(server.url, "a")
@@ -171,7 +171,7 @@ def test_text_that_is_not_utf_8_is_not_sent() -> None:
         assert (caught.value.kind, server.count) == ("rejected", 0)
 
 
-def test_many_may_ask_at_once() -> None:
+def test_concurrent_requests_get_their_own_embeddings() -> None:
     async def many(url: str) -> list[Floats]:
         embedder = open_embedder(f"openai-compatible:{url}#tiny")
         return await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 5))
