@@ -50,7 +50,7 @@ _PATIENCE = 30.0
 
 
 class Answered(BaseModel):
-    """What is asked for."""
+    """The schema of the requested reply."""
 
     met: bool
     probability: float = Field(ge=0.0, le=1.0)
@@ -147,7 +147,7 @@ def _reranker(server: remote.Server) -> remote.RemoteReranker:
 
 
 def _try_once() -> None:
-    """One attempt, within the time that the modes are made for."""
+    """Make one attempt, within the time for which the modes are made."""
     remote.TIMEOUT, remote.POLICY = TIMEOUT, RetryPolicy(attempts=1)
 
 
@@ -170,7 +170,7 @@ HTTP_TARGETS: Mapping[str, Target] = {
 
 
 async def _gguf(folder: str, mode: str) -> None:
-    """llama.cpp's pieces are planted: the engine itself is tried by `test_engines`."""
+    """Plant the chunks of llama.cpp; `test_engines` tests the engine itself."""
     from jurygraph.models.backends.gguf import Gguf
 
     path = Path(folder) / "planted.gguf"
@@ -225,7 +225,7 @@ async def _embed(embedder: Embedder) -> None:
 
 
 def planted_reply(mode: str) -> tuple[str, str]:
-    """The text of a mode's reply, and why it ended; those that count, for any other name."""
+    """Return the text and finish reason of a mode's reply; those of a valid reply for any other name."""
     if mode not in REPLY:
         return RIGHT, "stop"
     text, finish = json.loads(REPLY[mode].reply(lambda text, finish="stop": json.dumps([text, finish]).encode()))
@@ -246,7 +246,7 @@ KEYS = ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY", "COHERE_AP
 
 
 async def outcome(ask: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
-    """The kind of the fault that a question ends with; `COUNTED` where there is none."""
+    """Return the kind of the fault of a request; `COUNTED` if there is none."""
     try:
         async with asyncio.timeout(_PATIENCE):
             await ask(place, mode)

@@ -1,4 +1,4 @@
-"""No run spends or asks more than it may, whatever is in flight."""
+"""The budget: no run spends more or sends more calls than its limits allow, whatever is in flight."""
 
 import asyncio
 from fractions import Fraction
@@ -14,7 +14,7 @@ from jurygraph.models.faults import RETRYABLE, Fault
 from tests.examples import at_most
 
 
-def refused(budget: Budget, cost: float | None) -> str:
+def refusal_message(budget: Budget, cost: float | None) -> str:
     with pytest.raises(Fault) as raised:
         budget.reserve(cost)
     assert raised.value.kind == "budget"
@@ -33,7 +33,7 @@ def test_a_budget_without_limits_refuses_nothing() -> None:
 def test_reservations_in_flight_count_as_spent() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.6)
-    assert refused(budget, 0.5) == (
+    assert refusal_message(budget, 0.5) == (
         "the limit of $1 might be passed: $0 spent, $0.6 reserved for requests in flight, "
         "and this one may cost $0.5; raise --max-cost to go on"
     )
@@ -46,14 +46,14 @@ def test_a_limit_may_be_spent_to_the_last_cent() -> None:
     for _ in range(3):
         budget.reserve(0.1).settle(0.1)  # as binary fractions they are more than 0.3
     assert budget.spent == 0.3
-    refused(budget, 1e-12)
+    refusal_message(budget, 1e-12)
 
 
 def test_unspent_reserved_cost_is_released() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.9).settle(0.2)
     budget.reserve(0.8)
-    refused(budget, 0.1)
+    refusal_message(budget, 0.1)
 
 
 def test_a_released_reservation_costs_nothing_and_counts_no_call() -> None:
@@ -80,7 +80,7 @@ def test_a_bill_above_its_reservation_is_charged_and_stops_all_sending() -> None
     budget = Budget(max_cost=1.0)
     budget.reserve(0.1).settle(0.2)
     assert budget.spent == 0.2
-    assert refused(budget, 0.0) == (
+    assert refusal_message(budget, 0.0) == (
         "the limit of $1 cannot be held: a request was billed $0.2, and at most $0.1 was reserved for it ($0.2 spent); "
         "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
     )
@@ -91,7 +91,7 @@ def test_a_bill_above_its_reservation_refuses_waiting_requests() -> None:
 
     async def both() -> str:
         first = budget.reserve(0.9)
-        waiting = asyncio.create_task(asked(budget, 0.4, 0.1))
+        waiting = asyncio.create_task(send_request(budget, 0.4, 0.1))
         await asyncio.sleep(0)
         first.settle(0.95)
         return await waiting
@@ -111,7 +111,7 @@ def test_an_unbounded_bill_is_charged_its_reservation_and_stops_all_sending() ->
     budget = Budget(max_cost=1.0)
     budget.reserve(0.1).settle_unbounded()
     assert budget.spent == 0.1
-    assert "a reply was too large to read" in refused(budget, 0.0)
+    assert "a reply was too large to read" in refusal_message(budget, 0.0)
 
 
 def test_a_free_call_may_be_settled_without_a_bound() -> None:
@@ -122,7 +122,7 @@ def test_a_free_call_may_be_settled_without_a_bound() -> None:
 
 def test_a_cost_limit_refuses_a_request_of_unknown_price() -> None:
     budget = Budget(max_cost=1.0)
-    assert refused(budget, None) == (
+    assert refusal_message(budget, None) == (
         "the limit of $1 cannot be held, as the price of the model is unknown; "
         "state it under `calls.prices` in the config, or leave --max-cost out"
     )
@@ -132,7 +132,7 @@ def test_calls_in_flight_count_as_made() -> None:
     budget = Budget(max_calls=2)
     budget.reserve(None).settle(None)
     budget.reserve(None)
-    assert refused(budget, None) == (
+    assert refusal_message(budget, None) == (
         "the limit of 2 calls is reached (1 sent, 1 in flight); raise --max-calls to go on"
     )
     assert budget.exhausted
@@ -143,12 +143,12 @@ def test_every_attempt_is_a_call() -> None:
     for _ in range(3):
         budget.reserve(0.1).settle(0.0)
     assert budget.calls == 3
-    refused(budget, 0.0)
+    refusal_message(budget, 0.0)
 
 
 @pytest.mark.parametrize("limits", [(0.0, None), (None, 0)])
 def test_a_limit_of_0_refuses_everything_that_costs(limits: tuple[float | None, int | None]) -> None:
-    refused(Budget(*limits), 1e-9)
+    refusal_message(Budget(*limits), 1e-9)
 
 
 def test_a_free_call_passes_a_limit_of_0() -> None:
@@ -170,7 +170,7 @@ def test_an_invalid_settlement_leaves_the_reservation_open() -> None:
     reservation = budget.reserve(1.0)
     with pytest.raises(ValueError, match="not negative"):
         reservation.settle(float("nan"))
-    refused(budget, 0.1)
+    refusal_message(budget, 0.1)
     reservation.settle(0.5)
     assert budget.spent == 0.5
 
@@ -230,8 +230,8 @@ def test_64_requests_in_flight_do_not_exceed_a_limit() -> None:
     assert (budget.spent, budget.calls, len(refusals)) == (0.05, 25, 39)
 
 
-async def asked(budget: Budget, most: float, cost: float) -> str:
-    """What becomes of a request."""
+async def send_request(budget: Budget, most: float, cost: float) -> str:
+    """Return the outcome of a request."""
     try:
         with await budget.reserve_when_free(most) as reservation:
             await asyncio.sleep(0)
@@ -241,25 +241,25 @@ async def asked(budget: Budget, most: float, cost: float) -> str:
     return "sent"
 
 
-async def all_asked(budget: Budget, most: float, cost: float, number: int) -> list[str]:
-    return await asyncio.wait_for(asyncio.gather(*(asked(budget, most, cost) for _ in range(number))), 10.0)
+async def send_requests(budget: Budget, most: float, cost: float, number: int) -> list[str]:
+    return await asyncio.wait_for(asyncio.gather(*(send_request(budget, most, cost) for _ in range(number))), 10.0)
 
 
 def test_a_call_that_may_fit_later_waits_for_others() -> None:
     budget = Budget(max_cost=1.0)
-    assert asyncio.run(all_asked(budget, 0.4, 0.01, 40)) == ["sent"] * 40
+    assert asyncio.run(send_requests(budget, 0.4, 0.01, 40)) == ["sent"] * 40
     assert (budget.spent, budget.exhausted) == (0.4, False)
 
 
 def test_a_call_beyond_the_budget_is_refused() -> None:
     budget = Budget(max_cost=1.0)
-    ended = asyncio.run(all_asked(budget, 0.4, 0.2, 40))
+    ended = asyncio.run(send_requests(budget, 0.4, 0.2, 40))
     assert (ended.count("sent"), budget.spent, budget.exhausted) == (4, 0.8, True)  # a fifth might have cost 0.4
 
 
 def test_calls_with_a_count_limit_alone_do_not_wait() -> None:
     budget = Budget(max_cost=1.0, max_calls=2)
-    ended = asyncio.run(all_asked(budget, 0.4, 0.01, 40))
+    ended = asyncio.run(send_requests(budget, 0.4, 0.01, 40))
     assert (ended.count("sent"), ended.count("budget")) == (2, 38)
 
 
@@ -268,12 +268,12 @@ def test_a_waiting_call_may_be_cancelled() -> None:
 
     async def given_up() -> list[str]:
         with budget.reserve(0.9):
-            waiting = asyncio.create_task(asked(budget, 0.4, 0.01))
+            waiting = asyncio.create_task(send_request(budget, 0.4, 0.01))
             await asyncio.sleep(0)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            left = asyncio.create_task(asked(budget, 0.05, 0.01))
+            left = asyncio.create_task(send_request(budget, 0.05, 0.01))
             await asyncio.sleep(0)
         return [await left]
 
@@ -284,7 +284,7 @@ costs = st.one_of(st.just(0.1), st.floats(0.0, 2.0), st.integers(0, 200).map(lam
 
 
 class InAnyOrder(RuleBasedStateMachine):
-    """Reservations that end in any order and way, beside a plain reckoning of them."""
+    """Reservations that end in any order and way, compared with a simple model of the budget."""
 
     held = Bundle("held")
 

@@ -1,4 +1,4 @@
-"""A reply that was paid for is kept, and nothing that was planted or damaged ever stands in for one."""
+"""The cache: paid replies are kept, and planted or damaged rows never replace one."""
 
 import json
 import logging
@@ -55,7 +55,7 @@ def database(folder: Path) -> "closing[sqlite3.Connection]":
 
 
 def changed(folder: Path, **columns: object) -> None:
-    """Put something else into every row, as somebody might who can write to the file."""
+    """Change every row, as somebody with write access might."""
     with database(folder) as connection:
         for name, value in columns.items():
             connection.execute(f"UPDATE Cache SET {name} = ?", (value,))
@@ -68,7 +68,7 @@ def value_of(folder: Path) -> bytes:
     return value
 
 
-def sealed(key: str, content: str, version: int = 1) -> bytes:
+def compressed_envelope(key: str, content: str, version: int = 1) -> bytes:
     seal = sha256(f"{version} {key}\n{content}".encode()).hexdigest()
     return zlib.compress(json.dumps({"version": version, "sha256": seal, "stored": content}).encode(), 0)
 
@@ -123,7 +123,7 @@ def test_the_file_contains_json(cache: Cache, folder: Path) -> None:
     told = {"text": "yes", "finish": "stop", "served": "m-1", "tokens_in": 9, "tokens_out": 1}
     content = json.loads(zlib.decompress(value_of(folder)))
     assert (content["version"], json.loads(content["stored"])) == (1, [told, 0.00012])
-    assert value_of(folder) == sealed(KEY, json.dumps([told, 0.00012], separators=(",", ":")))
+    assert value_of(folder) == compressed_envelope(KEY, json.dumps([told, 0.00012], separators=(",", ":")))
 
 
 def test_a_long_reply_is_stored_in_the_database_too(cache: Cache, folder: Path) -> None:
@@ -140,8 +140,8 @@ def test_a_cache_can_be_used_again_after_it_was_closed(cache: Cache) -> None:
     assert cache.get(KEY) == YES
 
 
-class Burglar:
-    """Makes a file when it is unpickled."""
+class MaliciousPickle:
+    """Create a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -154,7 +154,7 @@ def test_a_planted_pickle_is_a_miss_and_never_unpickled(
     cache: Cache, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     loot = tmp_path / "loot"
-    planted = pickle.dumps(Burglar(loot))
+    planted = pickle.dumps(MaliciousPickle(loot))
     cache.put({KEY: YES})
     changed(folder, mode=4, value=planted)
     assert cache.get(KEY) is None
@@ -170,9 +170,9 @@ def test_a_planted_pickle_is_a_miss_and_never_unpickled(
 def test_diskcache_itself_neither_pickles_nor_unpickles(cache: Cache, folder: Path, tmp_path: Path) -> None:
     loot = tmp_path / "loot"
     with pytest.raises(TypeError, match="not JSON serializable"):
-        cache._rows.set(KEY, Burglar(loot))
+        cache._rows.set(KEY, MaliciousPickle(loot))
     cache.put({KEY: YES})
-    changed(folder, key=pickle.dumps(Burglar(loot)), raw=0)
+    changed(folder, key=pickle.dumps(MaliciousPickle(loot)), raw=0)
     with pytest.raises(ValueError, match="key is not text"):
         list(cache._rows)
     assert not loot.exists()
@@ -226,7 +226,7 @@ def test_a_changed_byte_never_gives_another_reply(cache: Cache, folder: Path, da
 
 
 def is_same_when_unpacked(folder: Path, value: bytes) -> bool:
-    """True for a change of bits around the content: the stated level of compression, and padding."""
+    """Return True for a changed bit around the content: the compression level, or padding."""
     with suppress(zlib.error):
         return zlib.decompress(value_of(folder)) == zlib.decompress(value)
     return False
@@ -249,7 +249,7 @@ def test_the_reply_to_another_request_is_a_miss(cache: Cache, folder: Path, capl
 
 def test_another_schema_version_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     cache.put({KEY: YES})
-    changed(folder, value=sealed(KEY, '[{"text":"yes"},null]', version=2))
+    changed(folder, value=compressed_envelope(KEY, '[{"text":"yes"},null]', version=2))
     assert cache.get(KEY) is None
     assert "another schema version" in warnings(caplog)[0]
 
@@ -274,7 +274,7 @@ def test_a_valid_envelope_without_a_reply_is_a_cache_miss(
     cache: Cache, folder: Path, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache.put({KEY: YES})
-    changed(folder, value=sealed(KEY, content))
+    changed(folder, value=compressed_envelope(KEY, content))
     assert cache.get(KEY) is None
     assert "it is not a reply" in warnings(caplog)[0]
 
@@ -292,7 +292,7 @@ def test_the_same_problem_is_a_warning_only_once(cache: Cache, folder: Path, cap
 def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     cache.put({KEY: YES})
-    changed(folder, value=sealed(KEY, '[{"text":7,"canary":"canary"},"canary"]'))
+    changed(folder, value=compressed_envelope(KEY, '[{"text":7,"canary":"canary"},"canary"]'))
     cache.get(KEY)
     with database(folder) as connection:
         connection.execute("UPDATE Cache SET value = CAST(x'ff' || 'canary' AS TEXT)")

@@ -1,4 +1,4 @@
-"""Any langchain-core chat model can be asked, and what goes wrong in it has a name."""
+"""Any langchain-core chat model can be called, and each of its errors has a kind."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,7 +31,7 @@ SECRET = "sk-canary-0123456789"
 
 
 class Judge(BaseChatModel):
-    """Gives what `answer` gives or raises."""
+    """Return or raise what `answer` returns or raises."""
 
     answer: Callable[[list[BaseMessage]], AIMessage]
     model_name: str = "judge-1"
@@ -50,7 +50,7 @@ class Judge(BaseChatModel):
 
 
 class Silent(FakeListChatModel):
-    """Never answers."""
+    """Never reply."""
 
     async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
         await asyncio.Event().wait()
@@ -165,7 +165,7 @@ def test_nothing_is_sent_to_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_callbacks_of_a_surrounding_graph_are_not_called() -> None:
     backend = ChatModel(Judge(answer=lambda _: AIMessage("ok")))
-    listening = Listening()
+    listening = CallbackRecorder()
 
     async def node(_: str) -> str:
         return (await backend.complete(request(), 5.0)).text
@@ -174,7 +174,7 @@ def test_callbacks_of_a_surrounding_graph_are_not_called() -> None:
     assert listening.started == 0
 
 
-class Listening(BaseCallbackHandler):
+class CallbackRecorder(BaseCallbackHandler):
     started = 0
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
@@ -207,11 +207,11 @@ class ResponseError(Exception):
 
 
 class APIConnectionError(Exception):
-    """As openai and anthropic name it."""
+    """An error with the name that openai and anthropic use."""
 
 
 class APITimeoutError(APIConnectionError):
-    """As they name it: it is a kind of the other."""
+    """A subclass of the other, as in their clients."""
 
 
 @pytest.mark.parametrize(
@@ -241,8 +241,8 @@ def http(code: int, headers: dict[str, str]) -> httpx.Response:
     return httpx.Response(code, headers=headers, request=httpx.Request("POST", "http://judge:8000/v1"))
 
 
-def because_of(cause: Exception) -> Exception:
-    """An error of an integration's own, raised because of another."""
+def error_caused_by(cause: Exception) -> Exception:
+    """Return an integration's own error, raised because of another."""
     try:
         raise RuntimeError("the model could not be asked") from cause
     except RuntimeError as error:
@@ -257,8 +257,8 @@ LIMITED = openai.RateLimitError("slow down", response=http(429, LATER), body=Non
     ("raised", "kind", "seconds"),
     [
         (LIMITED, "rate-limit", 7.0),
-        (because_of(LIMITED), "rate-limit", 7.0),
-        (because_of(because_of(LIMITED)), "rate-limit", 7.0),
+        (error_caused_by(LIMITED), "rate-limit", 7.0),
+        (error_caused_by(error_caused_by(LIMITED)), "rate-limit", 7.0),
         (openai.InternalServerError("busy", response=http(503, LATER), body=None), "server", 7.0),
         (openai.BadRequestError("wrong", response=http(400, LATER), body=None), "rejected", None),
         (
@@ -367,17 +367,17 @@ def test_a_load_error_does_not_show_a_key(monkeypatch: pytest.MonkeyPatch, tmp_p
         ChatModel("telling_judge.judge")
 
 
-class Stubborn(FakeListChatModel):
-    """Retries by itself, or leaves that to its client."""
+class ModelWithRetries(FakeListChatModel):
+    """Retry by itself, or by its client."""
 
     max_retries: int | None
 
 
 def test_a_model_with_its_own_retries_is_refused() -> None:
-    assert ChatModel(Stubborn(responses=["x"], max_retries=0)).provider == "langchain:Stubborn"
+    assert ChatModel(ModelWithRetries(responses=["x"], max_retries=0)).provider == "langchain:Stubborn"
     for retries in (2, None):
         with pytest.raises(ConfigError, match=f"Stubborn.*has max_retries={retries}.*make it with max_retries=0"):
-            ChatModel(Stubborn(responses=["x"], max_retries=retries))
+            ChatModel(ModelWithRetries(responses=["x"], max_retries=retries))
 
 
 def test_its_secrets_are_the_keys_of_the_model() -> None:

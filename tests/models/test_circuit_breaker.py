@@ -1,4 +1,4 @@
-"""The circuit breaker: requests wait for a server that is away, one at a time probes it, and no limit is passed."""
+"""The circuit breaker: requests wait for a server that is down, one at a time probes it, and limits are kept."""
 
 import asyncio
 import itertools
@@ -28,7 +28,7 @@ LATENCY = 0.1
 
 
 class Server(Backend):
-    """A model server that is away for spans of virtual time. `sent` are the times at which requests reached it."""
+    """A model server that is down for spans of virtual time. `sent` are the times at which requests reached it."""
 
     provider, endpoint, model = "openai-compatible", "http://127.0.0.1:1/v1", "tiny"
     capabilities = Capabilities("text")
@@ -60,22 +60,22 @@ class Server(Backend):
             self.in_flight -= 1
 
 
-def question(number: int) -> Request:
+def make_request(number: int) -> Request:
     return Request(provider="p", model="m", messages=(Message(role="user", content=f"Is {number} a prime?"),))
 
 
-def reaching(server: Backend, concurrency: int = 32, **parts: Any) -> Gateway:
+def gateway_to(server: Backend, concurrency: int = 32, **parts: Any) -> Gateway:
     return Gateway(server, Limiter(concurrency), RequestLimits(), **parts)
 
 
 async def ask_all(gateway: Gateway, number: int, until: float | None = None) -> list[AnsweredCall | Fault]:
-    asking = (gateway.ask(question(each), until) for each in range(number))
+    asking = (gateway.ask(make_request(each), until) for each in range(number))
     results: list[Any] = await asyncio.gather(*asking, return_exceptions=True)
     return results
 
 
 def kinds(results: Sequence[AnsweredCall | Fault]) -> set[str]:
-    """The kinds of those that failed."""
+    """Return the kinds of the faults among results."""
     return {result.kind for result in results if isinstance(result, Fault)}
 
 
@@ -83,7 +83,7 @@ FOREVER = 1e9
 
 
 def fail(attempt: Attempt) -> None:
-    """End an attempt as where the server does not answer."""
+    """End an attempt as if the server did not answer."""
     attempt.__exit__(Fault, Fault("connection", "refused"), None)
 
 
@@ -92,12 +92,12 @@ class TestWaiting:
     @pytest.mark.parametrize("concurrency", [1, 4, 32])
     def test_an_outage_shorter_than_the_limit_fails_no_request(self, seconds: float, concurrency: int) -> None:
         server = Server((0.25, 0.25 + seconds))
-        results = run(ask_all(reaching(server, concurrency), 240))
+        results = run(ask_all(gateway_to(server, concurrency), 240))
         assert kinds(results) == set()
 
     def test_only_one_request_at_a_time_probes_a_server_that_is_down(self) -> None:
         server = Server((0.0, 60.0))
-        run(ask_all(reaching(server, concurrency=4), 100))
+        run(ask_all(gateway_to(server, concurrency=4), 100))
         burst, probes = server.sent_while_away[:8], server.sent_while_away[8:]
         assert max(burst) < min(probes)
         pauses = [later - earlier - LATENCY for earlier, later in itertools.pairwise(probes)]
@@ -106,21 +106,21 @@ class TestWaiting:
 
     def test_the_pause_between_probes_has_a_limit(self) -> None:
         server = Server((0.0, 1000.0))
-        run(ask_all(reaching(server, breaker=CircuitBreaker(wait=2000.0)), 40))
+        run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=2000.0)), 40))
         pauses = [later - earlier for earlier, later in zip(server.sent, server.sent[1:], strict=False)]
         assert max(pauses) == pytest.approx(LONGEST_PAUSE + LATENCY)
 
     def test_waiting_requests_go_on_at_once_when_the_server_answers(self) -> None:
         server = Server((0.0, 10.0))
-        run(ask_all(reaching(server, concurrency=64), 64))
+        run(ask_all(gateway_to(server, concurrency=64), 64))
         answered = [time for time in server.sent if time >= 10.0]
         assert len(answered) == 64
         assert max(answered) - min(answered) <= LATENCY + 1e-9
 
     def test_attempts_during_an_outage_do_not_count_as_attempts_of_a_request(self) -> None:
         async def alone() -> AnsweredCall:
-            gateway = reaching(Server((0.0, 100.0)), breaker=CircuitBreaker(after=1))
-            return await gateway.ask(question(1))
+            gateway = gateway_to(Server((0.0, 100.0)), breaker=CircuitBreaker(after=1))
+            return await gateway.ask(make_request(1))
 
         assert run(alone()).call.attempts > 4
 
@@ -129,7 +129,7 @@ class TestWaiting:
 
         async def alone() -> AnsweredCall:
             gateway = Gateway(Server((0.0, 3.0)), Limiter(1), limits, breaker=CircuitBreaker(after=1))
-            return await gateway.ask(question(1))
+            return await gateway.ask(make_request(1))
 
         assert run(alone()).reply.text == "yes"
 
@@ -162,7 +162,7 @@ class TestWaiting:
 
         async def alone() -> AnsweredCall:
             limits = RequestLimits(retries=RetryPolicy(attempts=2))
-            return await Gateway(Server((0.0, FOREVER)), Limiter(1), limits, breaker=Overloaded()).ask(question(1))
+            return await Gateway(Server((0.0, FOREVER)), Limiter(1), limits, breaker=Overloaded()).ask(make_request(1))
 
         with pytest.raises(Fault, match="refused"):
             run(alone())
@@ -170,7 +170,7 @@ class TestWaiting:
 
     def test_a_failed_probe_queues_behind_waiting_requests(self) -> None:
         class Poison(Server):
-            """Fails at one question for ever."""
+            """Fail at one request for ever."""
 
             async def complete(self, request: Request, timeout: float) -> Reply:
                 await super().complete(request, timeout)
@@ -178,7 +178,7 @@ class TestWaiting:
                     raise Fault("server", "500")
                 return Reply(text="yes")
 
-        results = run(ask_all(reaching(Poison(), concurrency=1, breaker=CircuitBreaker(after=1, wait=100.0)), 3))
+        results = run(ask_all(gateway_to(Poison(), concurrency=1, breaker=CircuitBreaker(after=1, wait=100.0)), 3))
         assert [isinstance(result, AnsweredCall) for result in results] == [False, True, True]
 
     def test_requests_to_a_server_that_answers_only_probes_end(self) -> None:
@@ -193,13 +193,13 @@ class TestWaiting:
                 raise Fault("timeout", "no whole reply in time")
 
         server = Overloaded()
-        results = run(ask_all(reaching(server, breaker=CircuitBreaker(after=2)), 200))
+        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(after=2)), 200))
         assert len(results) == 200
         assert len(server.sent) <= 200 * (2 * RequestLimits().retries.attempts + 1)
 
     def test_the_wait_is_announced_once(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
-            run(ask_all(reaching(Server((0.0, 60.0))), 40))
+            run(ask_all(gateway_to(Server((0.0, 60.0))), 40))
         assert [record.getMessage() for record in caplog.records] == [
             "the model server has not answered for 1 s (connection): requests wait for up to 299 s more while one at a "
             "time tries again; Ctrl-C stops, and the same command goes on",
@@ -298,28 +298,28 @@ class TestOpening:
     def test_a_timeout_at_the_deadline_is_no_evidence_of_an_outage(self) -> None:
         async def impatient() -> int:
             breaker = CircuitBreaker(after=2)
-            await ask_all(reaching(Server(), breaker=breaker), 20, until=now() + LATENCY / 2)
+            await ask_all(gateway_to(Server(), breaker=breaker), 20, until=now() + LATENCY / 2)
             return breaker.outages
 
         assert run(impatient()) == 0
 
     def test_the_circuit_is_closed_in_another_event_loop(self) -> None:
         breaker = CircuitBreaker(after=1, wait=1.0)
-        run(ask_all(reaching(Server((0.0, FOREVER)), breaker=breaker), 4))
-        assert kinds(run(ask_all(reaching(Server(), breaker=breaker), 4))) == set()
+        run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=breaker), 4))
+        assert kinds(run(ask_all(gateway_to(Server(), breaker=breaker), 4))) == set()
 
 
 class TestGivingUp:
     def test_after_the_limit_all_requests_fail_and_few_are_sent(self) -> None:
         server = Server((0.0, FOREVER))
-        results = run(ask_all(reaching(server, breaker=CircuitBreaker(wait=20.0)), 1000))
+        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=20.0)), 1000))
         assert kinds(results) <= {"outage", "connection"}
         assert len(results) == sum(isinstance(result, Fault) for result in results)
         assert len(server.sent) <= 32 + 10
         assert max(server.sent) <= 20.0 + 4 * LATENCY
 
     def test_the_fault_says_how_long_the_server_has_not_answered(self) -> None:
-        results = run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
+        results = run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
         found = next(result for result in results if isinstance(result, Fault) and result.kind == "outage")
         assert str(found).startswith("the model server has not answered for 20 s; ")
         assert (found.cause, found.kind in RETRYABLE) == ("infrastructure", False)
@@ -328,7 +328,7 @@ class TestGivingUp:
         server = Server((0.0, 100.0))
 
         async def early_and_late() -> tuple[list[AnsweredCall | Fault], list[AnsweredCall | Fault]]:
-            gateway = reaching(server, breaker=CircuitBreaker(wait=5.0))
+            gateway = gateway_to(server, breaker=CircuitBreaker(wait=5.0))
             early = await ask_all(gateway, 40)
             await asyncio.sleep(200.0)
             return early, await ask_all(gateway, 40)
@@ -339,19 +339,19 @@ class TestGivingUp:
 
     def test_a_probe_respects_retry_after(self) -> None:
         server = Server((0.0, 50.0), fault=lambda: Fault("server", "503", 7.0))
-        run(ask_all(reaching(server, concurrency=4), 40))
+        run(ask_all(gateway_to(server, concurrency=4), 40))
         probes = server.sent_while_away[8:]
         assert all(later - earlier >= 7.0 for earlier, later in itertools.pairwise(probes))
 
     def test_a_retry_after_beyond_the_limit_ends_the_wait(self) -> None:
         server = Server((0.0, FOREVER), fault=lambda: Fault("server", "503", 60.0))
-        results = run(ask_all(reaching(server, breaker=CircuitBreaker(wait=30.0)), 40))
+        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=30.0)), 40))
         assert len(kinds(results)) >= 1
         assert not any(isinstance(result, AnsweredCall) for result in results)
 
     def test_giving_up_is_announced(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
-            run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
+            run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
         messages = [record.getMessage() for record in caplog.records]
         gave_up = [message for message in messages if "requests fail until it answers" in message]
         assert gave_up == ["the model server has not answered for 20 s: requests fail until it answers"]
@@ -364,7 +364,7 @@ class TestGivingUp:
     ) -> None:
         async def late() -> list[AnsweredCall | Fault]:
             await asyncio.sleep(1000.0)
-            return await ask_all(reaching(Server((1000.0, 1060.0)), breaker=CircuitBreaker(wait=wait)), 40)
+            return await ask_all(gateway_to(Server((1000.0, 1060.0)), breaker=CircuitBreaker(wait=wait)), 40)
 
         with caplog.at_level(logging.WARNING):
             faults = [result for result in run(late()) if isinstance(result, Fault) and result.kind == "outage"]
@@ -394,7 +394,7 @@ class TestGivingUp:
 class TestLimits:
     def test_a_deadline_ends_the_wait_in_an_outage(self) -> None:
         async def impatient() -> tuple[list[AnsweredCall | Fault], float]:
-            return await ask_all(reaching(Server((0.0, FOREVER))), 240, until=now() + 10.0), now()
+            return await ask_all(gateway_to(Server((0.0, FOREVER))), 240, until=now() + 10.0), now()
 
         results, ended = run(impatient())
         assert kinds(results) == {"deadline"}
@@ -402,13 +402,13 @@ class TestLimits:
 
     def test_probes_count_as_calls(self) -> None:
         server, budget = Server((0.0, FOREVER)), Budget(max_calls=36)
-        results = run(ask_all(reaching(server, budget=budget), 240))
+        results = run(ask_all(gateway_to(server, budget=budget), 240))
         assert (len(server.sent), budget.calls) == (36, 36)
         assert kinds(results) == {"budget"}
 
     def test_probes_count_as_spent(self) -> None:
         server, budget = Server((0.0, FOREVER)), Budget(max_cost=0.4)
-        results = run(ask_all(reaching(server, budget=budget, price=Price(input=0.0, output=10.0)), 240))
+        results = run(ask_all(gateway_to(server, budget=budget, price=Price(input=0.0, output=10.0)), 240))
         assert kinds(results) == {"budget"}
         assert budget.spent <= 0.4
         assert len(server.sent) == 0.4 // (1024 * 10 / 1_000_000)
@@ -453,7 +453,7 @@ spans = st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 50.0)), max_siz
 
 
 def outages(lengths: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Spans in which a server is away, given for how long it is there and away in turn."""
+    """Spans in which a server is down, drawn as alternating times up and down."""
     found, time = [], 0.0
     for there, away in lengths:
         found.append((time + there, time + there + away))
@@ -469,7 +469,7 @@ def test_every_request_ends_and_nothing_leaks_over_repeated_outages(
     server = Server(*outages(lengths))
 
     async def whole() -> tuple[list[AnsweredCall | Fault], list[AnsweredCall | Fault]]:
-        gateway = reaching(server, concurrency, breaker=CircuitBreaker(after))
+        gateway = gateway_to(server, concurrency, breaker=CircuitBreaker(after))
         results = await ask_all(gateway, number)
         await asyncio.sleep(1000.0)
         return results, await ask_all(gateway, 100)  # equal ones are asked again: nothing keeps them here

@@ -1,4 +1,4 @@
-"""From the config's `model` to whoever is asked: each form leads to its backend, and a wrong one says what is right."""
+"""Opening the backend of the config's `model`: each kind, and helpful errors for invalid ones."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ listed = FakeListChatModel(responses=["yes"])
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache and an environment of its own."""
+    """Use a cache and an environment of its own."""
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("JURYGRAPH_API_KEY", raising=False)
 
@@ -369,7 +369,7 @@ HEAVY = {"aiohttp", "litellm", "diskcache", "xllamacpp", "jinja2"}
 
 
 def loaded_by(code: str) -> set[str]:
-    """Of the libraries that only models need, those that a new interpreter has loaded after running `code`."""
+    """Return the libraries for models that a new interpreter has loaded after running `code`."""
     script = f"{code}\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     return HEAVY & set(done.stdout.split())

@@ -38,14 +38,14 @@ every_local = pytest.mark.parametrize("name", IN_PROCESS_TARGETS)
 
 
 def modes_of(name: str) -> list[str]:
-    """The modes that are tried on a target."""
+    """Return the modes that are tried on a target."""
     if name in HTTP_TARGETS:
         return [*HTTP, *(REPLY if HTTP_TARGETS[name].chat else ())]
     return list(REPLY if name in IN_PROCESS_TEXT else VECTORS)
 
 
-def not_tried(name: str) -> Mapping[str, str]:
-    """The modes that are not tried on a target, each with the reason."""
+def excluded_modes(name: str) -> Mapping[str, str]:
+    """Return the modes that are not tried on a target, each with the reason."""
     is_chat = name in IN_PROCESS_TEXT or (name in HTTP_TARGETS and HTTP_TARGETS[name].chat is not None)
     reasons = {} if name in HTTP_TARGETS else dict.fromkeys(HTTP, _IN_PROCESS)
     if is_chat:
@@ -63,7 +63,7 @@ def kinds(mode: str) -> frozenset[str]:
 
 @contextmanager
 def provider(name: str) -> Iterator[tuple[Server, Server]]:
-    """A server that answers by the mode that a model's name says, and another that should hear nothing."""
+    """Run a server that answers by the mode in a model's name, and another that must not be reached."""
     target = HTTP_TARGETS[name]
 
     def script(body: dict[str, Any], number: int) -> Answer:
@@ -84,14 +84,14 @@ def address(server: Server) -> str:
 
 @pytest.mark.parametrize("name", [*HTTP_TARGETS, *IN_PROCESS_TARGETS])
 def test_every_fault_mode_is_tried_on_every_target_or_excluded_with_a_reason(name: str) -> None:
-    tried, left_out = modes_of(name), not_tried(name)
+    tried, left_out = modes_of(name), excluded_modes(name)
     assert sorted([*tried, *left_out]) == sorted([*HTTP, *REPLY, *VECTORS])
     assert all(left_out.values())
 
 
 @pytest.fixture
-def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys, and whatever the targets set, put back afterwards."""
+def environment_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set keys, and restore afterwards whatever the targets set."""
     for key in (*KEYS, *_ADDRESSES):
         monkeypatch.setenv(key, "sk-0123456789")
     for key in _ADDRESSES:
@@ -120,8 +120,8 @@ def test_each_fault_mode_in_process_is_its_kind_of_fault(name: str, tmp_path: Pa
     assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
 
 
-def in_a_process_of_its_own(name: str, place: str, *modes: str) -> dict[str, tuple[str, float]]:
-    """What each mode came to, and the most memory that the process had until then."""
+def outcomes_in_new_process(name: str, place: str, *modes: str) -> dict[str, tuple[str, float]]:
+    """Return the outcome of each mode, and the peak memory of the process until then."""
     environment = {**os.environ, **dict.fromkeys(KEYS, "sk-0123456789"), "PYTHONPATH": str(Path(__file__).parents[2])}
     made = subprocess.run(
         [sys.executable, "-m", "tests.models.fault_targets", name, place, *modes],
@@ -140,7 +140,7 @@ def test_each_fault_mode_over_http_takes_little_memory(name: str) -> None:
     modes = modes_of(name)
     make_bombs(HTTP_TARGETS[name].right)
     with provider(name) as (server, other):
-        met = in_a_process_of_its_own(name, address(server), "right", *modes)
+        met = outcomes_in_new_process(name, address(server), "right", *modes)
         assert met.pop("right")[0] == COUNTED
         assert {mode: found for mode, (found, _) in met.items() if found not in kinds(mode)} == {}
         assert {mode: memory for mode, (_, memory) in met.items() if memory >= MOST_MEMORY} == {}
@@ -150,5 +150,5 @@ def test_each_fault_mode_over_http_takes_little_memory(name: str) -> None:
 @pytest.mark.slow
 @every_local
 def test_each_fault_mode_in_process_takes_little_memory(name: str, tmp_path: Path) -> None:
-    met = in_a_process_of_its_own(name, str(tmp_path), *modes_of(name))
+    met = outcomes_in_new_process(name, str(tmp_path), *modes_of(name))
     assert {mode: memory for mode, (_, memory) in met.items() if memory >= MOST_MEMORY} == {}

@@ -1,4 +1,4 @@
-"""litellm's real code against a local server: one request a call, and every fault by its name."""
+"""litellm's real code against a local server: one request per call, and each fault by its kind."""
 
 import asyncio
 import contextlib
@@ -76,7 +76,7 @@ def ask(server: Server, model: str = "openai/tiny", timeout: float = 30.0, **oth
 
 
 def fault(answer: Answer, timeout: float = 30.0, model: str = "openai/tiny") -> Fault:
-    """The fault that one request ends with; there is exactly one."""
+    """Return the fault of one request."""
     with serving(lambda body, number: answer) as server:
         with pytest.raises(Fault) as caught:
             ask(server, model, timeout)
@@ -89,7 +89,7 @@ def error(number: int, **told: Any) -> Answer:
 
 
 def clients() -> int:
-    """How many clients with connections litellm keeps."""
+    """Return the number of clients with connections that litellm keeps."""
     return len(library().in_memory_llm_clients_cache.cache_dict)
 
 
@@ -409,7 +409,7 @@ def test_an_address_of_the_environment_with_a_password_is_refused(
 
 @contextmanager
 def listening() -> Iterator[tuple[str, list[str]]]:
-    """The address of a server that answers 400 to whatever is sent, and the paths that it was asked for so far."""
+    """Yield the address of a server that answers 400 to every request, and the requested paths so far."""
     paths: list[str] = []
 
     class Refusing(BaseHTTPRequestHandler):
@@ -421,7 +421,7 @@ def listening() -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """It tells nobody."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -462,14 +462,14 @@ ASKED = (
 
 
 def named_addresses() -> set[str]:
-    """Variables that might name the address of a server, whether they do so for litellm or not."""
+    """Return variables that might name the address of a server, for litellm or not."""
     providers = {model.partition("/")[0].upper().replace("-", "_") for model in ASKED}
     guessed = {f"{provider}_{ending}" for provider in providers for ending in ("API_BASE", "BASE_URL", "API_URL")}
     return guessed.union(*ADDRESSES.values())
 
 
 def reached_by_litellm(model: str, paths: list[str]) -> str | None:
-    """The first part of the path that litellm itself asks for; None where it goes elsewhere."""
+    """Return the first part of the path that litellm requests; None if it requests another server."""
 
     async def asked() -> None:
         with contextlib.suppress(Exception):
@@ -487,7 +487,7 @@ def reached_by_litellm(model: str, paths: list[str]) -> str | None:
 
 @pytest.fixture
 def nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody outside is reached, whatever litellm tries."""
+    """Allow no other server, whatever litellm tries."""
     resolve = socket.getaddrinfo
 
     def resolved(host: Any, *more: Any, **named: Any) -> Any:
@@ -631,7 +631,7 @@ print(json.dumps({"met": sorted(set(met)), "early": early, "told": told, "read":
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
-    """What a process of its own says of three calls with litellm's log level at DEBUG, and all that it printed."""
+    """Return the output of a new process with three calls and litellm's log level at DEBUG."""
     folder = tmp_path_factory.mktemp("alone")
     (folder / ".env").write_text("FROM_DOTENV=yes\n")
     with serving(lambda body, number: status(500)) as server:

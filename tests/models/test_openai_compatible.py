@@ -50,7 +50,7 @@ def request(**fields: Any) -> Request:
     return Request(**whole)
 
 
-def using(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[Any]]) -> Any:
+def with_backend(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[Any]]) -> Any:
     async def whole() -> Any:
         try:
             return await do(backend)
@@ -63,7 +63,7 @@ def using(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[
 def reply_to(answer: Answer, asked: Request | None = None, timeout: float = 5.0, key: str | None = KEY) -> Reply:
     with serving(lambda body, number: answer) as server:
         backend = OpenAICompatible(server.url, "tiny", key)
-        reply: Reply = using(backend, lambda one: one.complete(asked or request(), timeout))
+        reply: Reply = with_backend(backend, lambda one: one.complete(asked or request(), timeout))
         return reply
 
 
@@ -77,23 +77,23 @@ def envelope(**fields: Any) -> str:
     return json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], **fields})
 
 
-def choice(**fields: Any) -> str:
+def envelope_with_choice(**fields: Any) -> str:
     return json.dumps({"choices": [{"message": {"content": "yes"}, **fields}]})
 
 
 # What is sent
 
 
-def sent(backend_fields: dict[str, Any], asked: Request) -> tuple[dict[str, Any], dict[str, str]]:
+def sent_body_and_headers(backend_fields: dict[str, Any], asked: Request) -> tuple[dict[str, Any], dict[str, str]]:
     with serving(lambda body, number: said("yes")) as server:
-        using(OpenAICompatible(server.url, "tiny", **backend_fields), lambda one: one.complete(asked, 5.0))
+        with_backend(OpenAICompatible(server.url, "tiny", **backend_fields), lambda one: one.complete(asked, 5.0))
         [seen] = server.requests
         return seen.body, seen.headers
 
 
 def test_the_model_the_messages_and_every_parameter_are_sent_as_they_are() -> None:
     parameters = {"temperature": 0.25, "seed": 7, "stop": ["\n"], "logit_bias": {"42": -1.5}}
-    body, _ = sent({}, request(parameters=parameters))
+    body, _ = sent_body_and_headers({}, request(parameters=parameters))
     assert body == {
         "model": "tiny",
         "messages": [{"role": "user", "content": "Is 7 a prime? ünïcode 素数"}],
@@ -102,34 +102,34 @@ def test_the_model_the_messages_and_every_parameter_are_sent_as_they_are() -> No
 
 
 def test_a_parameter_cannot_take_the_place_of_the_messages() -> None:
-    body, _ = sent({}, request(parameters={"messages": [], "model": "another"}))
+    body, _ = sent_body_and_headers({}, request(parameters={"messages": [], "model": "another"}))
     assert body["model"] == "tiny"
     assert len(body["messages"]) == 1
 
 
 def test_the_schema_is_sent_in_the_native_form_only() -> None:
-    body, _ = sent({}, request(answer=SCHEMA, form="native"))
+    body, _ = sent_body_and_headers({}, request(answer=SCHEMA, form="native"))
     schema = {"name": "verdict", "strict": True, "schema": SCHEMA}
     assert body["response_format"] == {"type": "json_schema", "json_schema": schema}
     for form in ("instructed", "text"):
-        body, _ = sent({}, request(answer=SCHEMA, form=form))
+        body, _ = sent_body_and_headers({}, request(answer=SCHEMA, form=form))
         assert "response_format" not in body
 
 
 def test_the_key_goes_into_the_header_and_nowhere_else() -> None:
-    body, headers = sent({"key": KEY}, request())
+    body, headers = sent_body_and_headers({"key": KEY}, request())
     assert headers["authorization"] == f"Bearer {KEY}"
     assert headers["content-type"] == "application/json"
     assert KEY not in json.dumps(body)
 
 
 def test_without_a_key_there_is_no_such_header() -> None:
-    assert "authorization" not in sent({}, request())[1]
+    assert "authorization" not in sent_body_and_headers({}, request())[1]
 
 
 def test_a_request_of_more_than_a_megabyte_is_sent_whole() -> None:
     text = "ü" * 700_000
-    body, _ = sent({}, request(messages=(Message(role="user", content=text),)))
+    body, _ = sent_body_and_headers({}, request(messages=(Message(role="user", content=text),)))
     assert body["messages"][0]["content"] == text
 
 
@@ -137,7 +137,7 @@ def test_text_that_is_not_unicode_is_rejected_before_sending() -> None:
     with serving(lambda body, number: said("yes")) as server:
         asked = request(messages=(Message(role="user", content="half a \ud800 pair"),))
         with pytest.raises(Fault) as caught:
-            using(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(asked, 5.0))
+            with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(asked, 5.0))
         assert (caught.value.kind, server.count) == ("rejected", 0)
 
 
@@ -154,7 +154,7 @@ def test_cookies_proxies_and_netrc_are_not_used(monkeypatch: pytest.MonkeyPatch,
         await one.complete(request(), 5.0)
 
     with serving(lambda body, number: status(200, {"Set-Cookie": "who=1"}, envelope())) as server:
-        using(OpenAICompatible(server.url, "tiny"), twice)
+        with_backend(OpenAICompatible(server.url, "tiny"), twice)
         assert server.count == 2
         assert not any({"cookie", "authorization"} & seen.headers.keys() for seen in server.requests)
 
@@ -235,13 +235,13 @@ def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
 @pytest.mark.parametrize("entry", [{"token": "b"}, {"token": "b", "logprob": math.nan}, {"logprob": -1}, None, "b"])
 def test_one_unreadable_token_drops_all_tokens(entry: Any) -> None:
     logprobs = {"content": [{"token": "a", "logprob": -1}, entry]}
-    reply = reply_to(raw(choice(logprobs=logprobs)))
+    reply = reply_to(raw(envelope_with_choice(logprobs=logprobs)))
     assert (reply.text, reply.tokens) == ("yes", ())
 
 
 @pytest.mark.parametrize("logprobs", [[], "no", {"content": {}}, {"tokens": ["a"], "token_logprobs": [-1]}])
 def test_log_probabilities_in_another_format_are_dropped(logprobs: Any) -> None:
-    assert reply_to(raw(choice(logprobs=logprobs))).tokens == ()
+    assert reply_to(raw(envelope_with_choice(logprobs=logprobs))).tokens == ()
 
 
 _JSON = st.recursive(
@@ -433,7 +433,7 @@ def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
 @pytest.mark.parametrize("url", [CLOSED, "http://no-such-host.invalid/v1"])
 def test_an_unreachable_server_is_a_connection_fault(url: str) -> None:
     with pytest.raises(Fault) as caught:
-        using(OpenAICompatible(url, "tiny", KEY), lambda one: one.complete(request(), 5.0))
+        with_backend(OpenAICompatible(url, "tiny", KEY), lambda one: one.complete(request(), 5.0))
     assert caught.value.kind == "connection"
 
 
@@ -479,7 +479,7 @@ def test_one_call_is_one_request_with_any_outcome() -> None:
     for answer in (status(500), status(429, {"Retry-After": "0"}), cut(), reset(), raw("")):
         with serving(lambda body, number, answer=answer: answer) as server:  # type: ignore[misc]
             with pytest.raises(Fault):
-                using(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))
+                with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))
             assert server.count == 1
 
 
@@ -490,7 +490,7 @@ def test_a_connection_that_the_server_closed_meanwhile_does_no_harm() -> None:
         return (await one.complete(request(), 5.0)).text
 
     with serving(lambda body, number: cut() if number == 1 else said("yes")) as server:
-        assert using(OpenAICompatible(server.url, "tiny"), twice) == "yes"
+        assert with_backend(OpenAICompatible(server.url, "tiny"), twice) == "yes"
 
 
 def test_cancellation_passes() -> None:
@@ -501,7 +501,7 @@ def test_cancellation_passes() -> None:
         await task
 
     with serving(lambda body, number: hang()) as server, pytest.raises(asyncio.CancelledError):
-        using(OpenAICompatible(server.url, "tiny"), cancelled)
+        with_backend(OpenAICompatible(server.url, "tiny"), cancelled)
 
 
 # Secrets
@@ -585,7 +585,7 @@ def test_many_at_once_share_few_connections() -> None:
         return [reply.text for reply in replies]
 
     with serving(lambda body, number: said(str(number))) as server:
-        texts = using(OpenAICompatible(server.url, "tiny", connections=4), many)
+        texts = with_backend(OpenAICompatible(server.url, "tiny", connections=4), many)
         assert sorted(map(int, texts)) == list(range(1, 41))
 
 
@@ -598,13 +598,13 @@ def test_it_can_be_closed_twice_and_used_again() -> None:
         return (await one.complete(request(), 5.0)).text
 
     with serving(lambda body, number: said("yes")) as server:
-        assert using(OpenAICompatible(server.url, "tiny"), closed) == "yes"
+        assert with_backend(OpenAICompatible(server.url, "tiny"), closed) == "yes"
 
 
 def test_it_works_in_one_loop_after_another() -> None:
     with serving(lambda body, number: said("yes")) as server:
         backend = OpenAICompatible(server.url, "tiny")
-        assert [using(backend, lambda one: one.complete(request(), 5.0)).text for _ in range(3)] == ["yes"] * 3
+        assert [with_backend(backend, lambda one: one.complete(request(), 5.0)).text for _ in range(3)] == ["yes"] * 3
 
 
 def test_sessions_of_an_ended_loop_are_closed() -> None:
@@ -614,7 +614,7 @@ def test_sessions_of_an_ended_loop_are_closed() -> None:
         for _ in range(3):
             asyncio.run(backend.complete(request(), 5.0))
         assert len(backend._sessions) == 1
-        reply: Reply = using(backend, lambda one: one.complete(request(), 5.0))
+        reply: Reply = with_backend(backend, lambda one: one.complete(request(), 5.0))
         assert not backend._sessions
         del backend
         gc.collect()
@@ -628,4 +628,4 @@ def test_sessions_of_an_ended_loop_are_closed() -> None:
 def test_a_script_that_breaks_fails_the_test() -> None:
     script: Script = lambda body, number: said(body["absent"])  # noqa: E731
     with pytest.raises(KeyError, match="absent"), serving(script) as server, pytest.raises(Fault):
-        using(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))
+        with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))

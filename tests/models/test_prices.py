@@ -1,4 +1,4 @@
-"""What requests cost, and what is not known of it."""
+"""Costs of requests, known and unknown."""
 
 from typing import Any
 

@@ -43,13 +43,13 @@ def recording(folder: Path, *requests: Request) -> Path:
     return path
 
 
-def ask(backend: Replay, asked: Request) -> Reply:
+def reply_of(backend: Replay, asked: Request) -> Reply:
     return asyncio.run(backend.complete(asked, 1.0))
 
 
 def refusal(backend: Replay, asked: Request) -> str:
     with pytest.raises(Fault) as fault:
-        ask(backend, asked)
+        reply_of(backend, asked)
     assert fault.value.kind == "unrecorded"
     assert fault.value.kind not in RETRYABLE
     return str(fault.value)
@@ -58,7 +58,7 @@ def refusal(backend: Replay, asked: Request) -> str:
 def test_a_recorded_request_gets_its_reply_again_and_again(tmp_path: Path) -> None:
     first, second = request("a"), request("a", sample=1)
     backend = Replay(recording(tmp_path, first, second))
-    assert [ask(backend, one).text for one in (second, first, first)] == ["reply 1", "reply 0", "reply 0"]
+    assert [reply_of(backend, one).text for one in (second, first, first)] == ["reply 1", "reply 0", "reply 0"]
 
 
 def test_its_identity_is_the_recorded_model(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_torn_last_line_is_left_out_with_a_warning(tmp_path: Path, caplog: pyt
     with caplog.at_level(logging.WARNING):
         backend = Replay(path)
     assert "torn and left out" in caplog.text
-    assert ask(backend, request("a")).text == "reply 0"
+    assert reply_of(backend, request("a")).text == "reply 0"
     refusal(backend, request("b"))
 
 

@@ -1,4 +1,4 @@
-"""Trying again: how often, after how long, until when, and what is told in the end."""
+"""Retries: how often, after which wait, until when, and the fault that is raised in the end."""
 
 import asyncio
 import random
@@ -25,13 +25,13 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.clock = 0.0
-        super().__init__(Skipping(self))
+        super().__init__(SkippingSelector(self))
 
     def time(self) -> float:
         return self.clock
 
 
-class Skipping(selectors.SelectSelector):
+class SkippingSelector(selectors.SelectSelector):
     def __init__(self, loop: SkippingLoop) -> None:
         super().__init__()
         self.loop = loop
@@ -43,7 +43,7 @@ class Skipping(selectors.SelectSelector):
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result; all its waiting takes no time."""
+    """Return the result; waiting takes no real time."""
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
         return runner.run(coroutine)
 
@@ -53,7 +53,7 @@ def now() -> float:
 
 
 class Provider:
-    """Answers `done` after its faults; `sent` are the times at which it was asked."""
+    """Return `done` after its faults; `sent` are the times of the requests."""
 
     def __init__(self, *faults: BaseException) -> None:
         self.faults = list(faults)

@@ -1,4 +1,4 @@
-"""When a provider says to come again."""
+"""The waits that a provider's headers ask for."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone

@@ -1,4 +1,4 @@
-"""A reference is copied by whoever writes it again, if it is long enough to tell."""
+"""Copies of a reference are detected if it is long enough."""
 
 import pytest
 

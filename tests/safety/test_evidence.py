@@ -1,4 +1,4 @@
-"""Evidence: a quotation is found where its letters stand, in whatever white space and Unicode forms; else nowhere."""
+"""Evidence: a quotation is found in any white space and Unicode forms, and nowhere else."""
 
 import asyncio
 import re
@@ -28,47 +28,47 @@ FORMS: st.SearchStrategy[Literal["NFC", "NFD", "NFKC", "NFKD"]] = st.sampled_fro
 PLAN = "Day 1: we take the 7:40 flight to New Orleans.\n\nLunch at  Café Coeur, dinner at Roma; 12 € each."
 
 
-def is_kept_apart(char: str) -> bool:
-    """Whether a character is a superscript, subscript, fraction or circled one, or is written with one, as ㎡ is."""
+def has_unfolded_form(char: str) -> bool:
+    """Return True for a superscript, subscript, fraction or circled character, or one composed of them, as ㎡ is."""
     kind, *codes = unicodedata.decomposition(char).split() or ("",)
     if kind in ("<super>", "<sub>", "<fraction>", "<circle>"):
         return True
-    return kind.startswith("<") and any(is_kept_apart(chr(int(code, 16))) for code in codes)
+    return kind.startswith("<") and any(has_unfolded_form(chr(int(code, 16))) for code in codes)
 
 
 def in_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """A text in a form of Unicode, but for what is kept apart."""
-    parts = re.split(f"({'|'.join(sorted({re.escape(one) for one in text if is_kept_apart(one)})) or '$^'})", text)
+    """Return a text in a form of Unicode, except for characters that are not folded."""
+    parts = re.split(f"({'|'.join(sorted({re.escape(one) for one in text if has_unfolded_form(one)})) or '$^'})", text)
     return "".join(one if place % 2 else unicodedata.normalize(form, one) for place, one in enumerate(parts))
 
 
-def folded(text: str) -> str:
-    """What two texts have in common that differ in white space and Unicode forms alone, in the plainest words."""
+def fold_simply(text: str) -> str:
+    """Fold a text by simple means, as a reference for the fast implementation."""
     alike = text.translate(str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------"))
     plain = remove_invisible(re.sub(r"\s+", " ", in_form("NFKC", alike)))
     return re.sub(r"\s+", " ", plain).strip()
 
 
-def stands(found: Passage | None, text: str) -> bool:
+def is_at_its_offsets(found: Passage | None, text: str) -> bool:
     return found is not None and text[found.start : found.end] == found.text
 
 
 @st.composite
-def quoted(draw: st.DrawFn) -> tuple[str, str]:
-    """A text, and a passage of it as somebody may write it down."""
+def texts_and_quotations(draw: st.DrawFn) -> tuple[str, str]:
+    """Draw a text, and a passage of it as somebody may write it."""
     before, passage, after = draw(TEXTS), f"({draw(TEXTS)})", draw(TEXTS)
     words = re.split(r"\s+", in_form(draw(FORMS), passage))
     return f"{before}\n{passage}\n{after}", draw(SPACES).join(words)
 
 
-@given(quoted())
+@given(texts_and_quotations())
 @settings(max_examples=at_most(500))
 def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(case: tuple[str, str]) -> None:
     text, quotation = case
     found = SearchableText(text).find(quotation)
-    assert stands(found, text)
+    assert is_at_its_offsets(found, text)
     assert found is not None
-    assert folded(found.text) == folded(quotation)
+    assert fold_simply(found.text) == fold_simply(quotation)
 
 
 @given(TEXTS, TEXTS)
@@ -78,21 +78,21 @@ def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(case: tup
 def test_the_offsets_are_right_for_whatever_is_found(text: str, quotation: str) -> None:
     found = SearchableText(text).find(quotation)
     if found is not None:
-        assert stands(found, text)
-        assert folded(found.text) == folded(quotation)
-        assert folded(quotation) in folded(text)
+        assert is_at_its_offsets(found, text)
+        assert fold_simply(found.text) == fold_simply(quotation)
+        assert fold_simply(quotation) in fold_simply(text)
 
 
 @given(TEXTS, TEXTS)
 def test_a_passage_outside_the_text_is_not_found(text: str, quotation: str) -> None:
-    if folded(quotation) not in folded(text):
+    if fold_simply(quotation) not in fold_simply(text):
         assert SearchableText(text).find(quotation) is None
 
 
 @given(TEXTS, st.data())
 def test_every_long_enough_passage_of_whole_words_supports_a_verdict(text: str, data: st.DataObject) -> None:
     whole = f"The plan says {text} and nothing else matters"
-    assert stands(SearchableText(whole).find_support("and nothing else matters"), whole)
+    assert is_at_its_offsets(SearchableText(whole).find_support("and nothing else matters"), whole)
 
 
 WORDS = re.findall(r"\w+", PLAN)
@@ -119,7 +119,7 @@ def test_a_quotation_with_one_changed_word_is_not_found(place: int) -> None:
     ],
 )
 def test_a_quotation_from_the_response_supports_a_verdict(quotation: str) -> None:
-    assert stands(SearchableText(PLAN).find_support(quotation), PLAN)
+    assert is_at_its_offsets(SearchableText(PLAN).find_support(quotation), PLAN)
 
 
 @pytest.mark.parametrize(
@@ -329,11 +329,11 @@ UNSEEN_KEYS = """
 """
 
 
-def unseen_keys() -> list[str]:
+def unseen_master_keys() -> list[str]:
     return [one.strip() for one in re.split(r"[|\n]", UNSEEN_KEYS) if one.strip()]
 
 
-@pytest.mark.parametrize("text", unseen_keys())
+@pytest.mark.parametrize("text", unseen_master_keys())
 def test_openers_and_fillers_that_pass_the_gates_support_nothing(text: str) -> None:
     assert SearchableText(text).find_support(text) is None
 

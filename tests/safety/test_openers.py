@@ -1,4 +1,4 @@
-"""Openers and fillers are told from texts that say something."""
+"""Openers and fillers are distinguished from texts with content."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Secrets do not reach a record, in whatever form they stand."""
+"""Secrets are redacted in whatever form they are written."""
 
 import base64
 import html
@@ -48,7 +48,7 @@ def forms(secret: str) -> dict[str, str]:
 
 
 def echoes(secret: str) -> dict[str, str]:
-    """What servers and careless code make of a secret; of one that can be told from ordinary text."""
+    """Return a distinctive secret in the forms in which servers and careless code write it."""
     return {
         "upper": secret.upper(),
         "lower": secret.lower(),
@@ -72,8 +72,8 @@ def encoded(secret: str, before: str, after: str) -> dict[str, str]:
     }
 
 
-def holds(text: str, raw: bytes) -> bool:
-    """Whether base64 that stands in a text gives these bytes away, wherever its groups of four begin."""
+def base64_contains(text: str, raw: bytes) -> bool:
+    """Return True if base64 in a text reveals these bytes, at any alignment of its groups of four."""
     runs = unquote(text).replace("-", "+").replace("_", "/").split("[redacted]")
     return any(raw in base64.b64decode(groups) for groups in whole_groups(runs, 4))
 
@@ -104,7 +104,7 @@ def test_a_secret_in_base64_is_redacted_in_any_context(before: str, secret: str,
     for form, written in encoded(secret, before, after).items():
         left = redactor.redact_text(written)
         assert "[redacted]" in left, form
-        assert not holds(left, secret.encode()), form
+        assert not base64_contains(left, secret.encode()), form
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,11 @@ def test_a_secret_in_base32_is_redacted_in_any_context(before: bytes, secret: st
     for written in (encoded32, encoded32.lower(), encoded32.rstrip("=")):
         left = Redactor([secret]).redact_text(written)
         assert "[redacted]" in left
-        assert not holds_in_base32(left, raw)
+        assert not base32_contains(left, raw)
 
 
-def holds_in_base32(text: str, raw: bytes) -> bool:
-    """Whether base32 in a text gives these bytes away, wherever its groups of eight begin."""
+def base32_contains(text: str, raw: bytes) -> bool:
+    """Return True if base32 in a text reveals these bytes, at any alignment of its groups of eight."""
     return any(raw in base64.b32decode(groups) for groups in whole_groups(text.upper().split("[REDACTED]"), 8))
 
 

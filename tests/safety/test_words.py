@@ -1,4 +1,4 @@
-"""Where words and numbers begin and end: no quotation cuts one, and languages without spaces are not hindered."""
+"""Boundaries of words and numbers: no quotation cuts one, in any language."""
 
 import re
 

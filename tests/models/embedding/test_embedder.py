@@ -1,4 +1,4 @@
-"""What is taken of what a model gives: all of it, or nothing."""
+"""The validation of vectors and scores: either all of them are used, or none."""
 
 from typing import Any
 

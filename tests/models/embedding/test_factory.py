@@ -1,4 +1,4 @@
-"""From the name of a model in an evaluator's params to an embedder or a reranker."""
+"""Opening embedders and rerankers by the name in an evaluator's params."""
 
 from collections.abc import Callable
 from importlib.metadata import version

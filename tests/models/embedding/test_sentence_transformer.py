@@ -1,4 +1,4 @@
-"""sentence-transformers, real: tiny models that the test makes, whose answers are noise."""
+"""sentence-transformers with tiny models that the test creates."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from tests.models.embedding import tiny
 TEXTS = ("the answer is 42", "the answer is 43", "zebra", "", "word " * 500, "解 😀 \x00")
 
 
-def embedded(folder: Path, *texts: str) -> Floats:
+def embed_texts(folder: Path, *texts: str) -> Floats:
     embedder = open_embedder(f"sentence-transformers:{folder}")
     try:
         return asyncio.run(embedder.embed(texts))
@@ -33,17 +33,17 @@ def scores(folder: Path, query: str, *documents: str) -> Floats:
 
 
 def test_a_folder_gives_vectors_of_length_1(embedder_folder: Path) -> None:
-    rows = embedded(embedder_folder, *TEXTS)
+    rows = embed_texts(embedder_folder, *TEXTS)
     assert (rows.shape, rows.dtype) == ((len(TEXTS), 32), np.float64)
     assert np.linalg.norm(rows, axis=1) == pytest.approx([1.0] * len(TEXTS))
     assert rows[0] @ rows[1] > rows[0] @ rows[2]
 
 
 def test_the_vector_of_a_text_does_not_depend_on_other_texts_or_time(embedder_folder: Path) -> None:
-    together = embedded(embedder_folder, *TEXTS)
-    turned = embedded(embedder_folder, *TEXTS[::-1])
+    together = embed_texts(embedder_folder, *TEXTS)
+    turned = embed_texts(embedder_folder, *TEXTS[::-1])
     assert together.tolist() == turned[::-1].tolist()
-    assert embedded(embedder_folder, TEXTS[1]).tolist() == together[1:2].tolist()
+    assert embed_texts(embedder_folder, TEXTS[1]).tolist() == together[1:2].tolist()
 
 
 def test_a_model_may_be_called_concurrently(embedder_folder: Path) -> None:
@@ -53,7 +53,9 @@ def test_a_model_may_be_called_concurrently(embedder_folder: Path) -> None:
         return await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 3))
 
     try:
-        assert np.concatenate(asyncio.run(many())[: len(TEXTS)]).tolist() == embedded(embedder_folder, *TEXTS).tolist()
+        assert (
+            np.concatenate(asyncio.run(many())[: len(TEXTS)]).tolist() == embed_texts(embedder_folder, *TEXTS).tolist()
+        )
     finally:
         embedder.close()
 
@@ -106,7 +108,7 @@ def test_a_classifier_with_several_labels_is_refused_as_a_reranker(library: None
 
 def test_a_folder_without_a_model_is_an_infrastructure_fault(library: None, tmp_path: Path) -> None:
     with pytest.raises(Fault, match="cannot load it") as caught:
-        embedded(tmp_path, "a")
+        embed_texts(tmp_path, "a")
     assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
 
 
@@ -172,5 +174,5 @@ def test_an_unreachable_hub_is_an_infrastructure_fault(
 
 
 def test_no_progress_bar_is_drawn_while_a_model_loads(embedder_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    embedded(embedder_folder, "a")
+    embed_texts(embedder_folder, "a")
     assert capfd.readouterr() == ("", "")
