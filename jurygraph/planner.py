@@ -135,9 +135,9 @@ class Planner:
         """Return the result of `make` with known replies; if a reply is missing, None and the first requests."""
         if self._jury.gateway is None:
             return await make(None), []
-        from jurygraph.models.dry_run import caching_recording_gateway
+        from jurygraph.models.dry_run import recording_gateway
 
-        backend, gateway = caching_recording_gateway(self._jury.gateway, sink, MAX_CONCURRENT_GROUPS)
+        backend, gateway = recording_gateway(self._jury.gateway, MAX_CONCURRENT_GROUPS, sink, uses_stored=True)
         try:
             return await make(gateway), []
         except ModelError:

@@ -1,10 +1,16 @@
 """The interface of a backend, by which the gateway reaches a model."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
+from jurygraph.models.faults import MAX_ERROR_BYTES, RETRYABLE, Fault
 from jurygraph.models.request import Form, Reply, Request
+from jurygraph.models.retries import retry_after
+from jurygraph.safety.known_secrets import process_redactor
+
+_MAX_MESSAGE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +35,8 @@ class Backend(ABC):
     provider: str
     endpoint: str | None = None
     model: str
+    capabilities: Capabilities
     secrets: Sequence[str] = ()
-
-    @property
-    @abstractmethod
-    def capabilities(self) -> Capabilities:
-        """The capabilities of the endpoint."""
 
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:
@@ -42,3 +44,18 @@ class Backend(ABC):
 
     async def close(self) -> None:
         """Release connections; may be called more than once, and the backend may be used again afterwards."""
+
+    @property
+    def label(self) -> str:
+        """The name of the model in messages."""
+        return self.model
+
+    def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
+        """Return a fault that names the model, on one line without secrets.
+
+        If a retry may succeed, the reply's `headers` give the time for it.
+        """
+        message = " ".join(process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split())
+        now, is_throttled = datetime.now(UTC), kind == "rate-limit"
+        wait = retry_after(headers or {}, now, throttled=is_throttled) if kind in RETRYABLE else None
+        return Fault(kind, f"{self.label}: {message[:_MAX_MESSAGE]}", wait)

@@ -6,9 +6,8 @@ in flight cannot exceed them.
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from types import TracebackType
 from typing import Self
 
 from pydantic import JsonValue
@@ -61,22 +60,17 @@ def reply_limit(parameters: Mapping[str, JsonValue], usual: int) -> int:
     The largest limit counts wherever it is set (in `extra_body` too), times the number of replies. `usual` is the
     default if none is set.
     """
-    numbers = list(_integer_fields(dict(parameters)))
+    numbers: list[tuple[str, int]] = []
+    pending: list[JsonValue] = [dict(parameters)]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            numbers += [(name, inner) for name, inner in value.items() if isinstance(inner, int)]
+            pending += value.values()
+        elif isinstance(value, list):
+            pending += value
     limit = max((number for name, number in numbers if name in _LIMITS), default=usual)
     return limit * math.prod(max(1, number) for name, number in numbers if name in _COPIES)
-
-
-def _integer_fields(value: JsonValue) -> Iterator[tuple[str, int]]:
-    """Yield the fields that hold a whole number, including those of nested values."""
-    if isinstance(value, list):
-        for inner in value:
-            yield from _integer_fields(inner)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            if isinstance(inner, int):
-                yield name, inner
-            else:
-                yield from _integer_fields(inner)
 
 
 class Budget:
@@ -146,35 +140,32 @@ class Budget:
 
     def _can_fit_later(self, most: Fraction | None) -> bool:
         """Return True if only the reservations in flight leave too little."""
-        if self._max_cost is None or most is None or self._overrun is not None:
-            return False
-        if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
+        if self._max_cost is None or most is None or self._overrun is not None or self._has_no_call_left():
             return False
         return self._spent + most <= self._max_cost < self._spent + self._reserved + most
 
+    def _has_no_call_left(self) -> bool:
+        return self._max_calls is not None and self.calls + self._in_flight >= self._max_calls
+
     def _refusal_reason(self, most: Fraction | None) -> str | None:
         """Return the reason why a request may not be sent, None if it may."""
-        if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
+        if self._has_no_call_left():
             usage = f"{self.calls} sent, {self._in_flight} in flight"
             return f"the limit of {self._max_calls} calls is reached ({usage}); raise --max-calls to go on"
         if self._max_cost is None:
             return None
-        limit = f"the limit of {_format_dollars(self._max_cost)}"
+        limit, spent = f"the limit of {_format_dollars(self._max_cost)}", f"{_format_dollars(self._spent)} spent"
         if self._overrun is not None:
             hint = "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
-            return f"{limit} cannot be held: {self._overrun} ({_format_dollars(self._spent)} spent); {hint}"
+            return f"{limit} cannot be held: {self._overrun} ({spent}); {hint}"
         if most is None:
             hint = "state it under `calls.prices` in the config, or leave --max-cost out"
             return f"{limit} cannot be held, as the price of the model is unknown; {hint}"
         if self._spent + self._reserved + most <= self._max_cost:
             return None
-        usage = (
-            f"{_format_dollars(self._spent)} spent, {_format_dollars(self._reserved)} reserved for requests in flight"
-        )
-        return (
-            f"{limit} might be passed: {usage}, and this one may cost {_format_dollars(most)}; raise --max-cost to "
-            "go on"
-        )
+        usage = f"{spent}, {_format_dollars(self._reserved)} reserved for requests in flight"
+        excess = f"{usage}, and this one may cost {_format_dollars(most)}"
+        return f"{limit} might be passed: {excess}; raise --max-cost to go on"
 
     def _release(self, most: Fraction | None) -> None:
         self._in_flight -= 1
@@ -184,24 +175,14 @@ class Budget:
             if not freed.done():
                 freed.set_result(None)
 
-    def _check_overrun(self, bill: Fraction | None, most: Fraction | None) -> None:
-        """Stop all sending if a bill exceeds its reservation."""
-        if bill is not None and most is not None and bill > most:
-            self._overrun = (
-                f"a request was billed {_format_dollars(bill)}, and at most {_format_dollars(most)} was reserved for it"
-            )
-
-    def _note_unbounded(self, most: Fraction | None) -> None:
-        """Stop all sending after a request that was not free and whose bill has no known bound."""
-        if most:
-            self._overrun = (
-                f"a reply was too large to read, so its bill may exceed the {_format_dollars(most)} reserved for it"
-            )
-
-    def _charge(self, cost: Fraction | None) -> None:
+    def _charge(self, cost: Fraction | None, most: Fraction | None) -> None:
+        """Charge a request; all sending stops if its bill exceeds its reservation."""
         self.calls += 1
         self.unpriced += cost is None
         self._spent += cost or 0
+        if cost is not None and most is not None and cost > most:
+            bill = f"a request was billed {_format_dollars(cost)}"
+            self._overrun = f"{bill}, and at most {_format_dollars(most)} was reserved for it"
 
 
 class Reservation:
@@ -221,13 +202,14 @@ class Reservation:
         A failed attempt may have a cost too; pass 0 only where no provider bills it (429, no connection).
         """
         charged = self._most if cost is None else _to_fraction(cost)
-        self._budget._check_overrun(charged, self._most)
         self.release()
-        self._budget._charge(charged)
+        self._budget._charge(charged, self._most)
 
     def settle_unbounded(self) -> None:
         """Charge the reservation of an attempt whose bill may exceed it by any amount, and stop all sending."""
-        self._budget._note_unbounded(self._most)
+        if self._most:  # else the attempt was free, or there is no limit to hold
+            bound = f"the {_format_dollars(self._most)} reserved for it"
+            self._budget._overrun = f"a reply was too large to read, so its bill may exceed {bound}"
         self.settle(None)
 
     def release(self) -> None:
@@ -240,9 +222,7 @@ class Reservation:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._ended:
             self.settle(None)
 

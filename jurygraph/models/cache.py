@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import diskcache  # type: ignore[import-untyped]
 from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW  # type: ignore[import-untyped]
@@ -102,7 +102,14 @@ class Cache:
         """Return the stored reply to a request; None if there is none that can be trusted."""
         try:
             value = self._rows.get(key)
-            return None if value is None else _CONTENT.validate_json(_open_envelope(key, value))
+            if value is None:
+                return None
+            if not isinstance(value, dict) or value.get("version") != SCHEMA_VERSION:
+                raise _UnusableRow("it is of another schema version")
+            content = value.get("stored")
+            if not isinstance(content, str) or value.get("sha256") != _digest(key, content):
+                raise _UnusableRow("it is damaged")
+            return _CONTENT.validate_json(content)
         except (sqlite3.Error, ValueError) as error:
             self._log_once(f"a stored reply is unusable ({_describe_error(error)}); the model is called again")
             return None
@@ -112,7 +119,13 @@ class Cache:
 
         The next run pays again for a reply that cannot be stored.
         """
-        envelopes = {key: envelope for key, stored in replies.items() if (envelope := self._to_envelope(key, stored))}
+        envelopes = {}
+        for key, stored in replies.items():
+            try:
+                content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
+                envelopes[key] = {"version": SCHEMA_VERSION, "sha256": _digest(key, content), "stored": content}
+            except ValueError as error:
+                self._log_unstored(error)
         try:
             with self._rows.transact():
                 for key, envelope in envelopes.items():
@@ -129,26 +142,12 @@ class Cache:
             self._rows.close()
             self._log_once(f"a reply of no use could not be taken out ({_describe_error(error)})")
 
-    def _to_envelope(self, key: str, stored: CachedReply) -> dict[str, Any] | None:
-        try:
-            content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
-            return {"version": SCHEMA_VERSION, "sha256": _digest(key, content), "stored": content}
-        except ValueError as error:
-            self._log_unstored(error)
-            return None
-
     def _log_unstored(self, error: Exception) -> None:
         self._log_once(f"a reply could not be stored ({_describe_error(error)}); the next run pays for it again")
 
     def close(self) -> None:
         """Close the file. May be called more than once; other threads' connections end with their threads."""
         self._rows.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _log_once(self, message: str) -> None:
         level = logging.DEBUG if message in self._logged else logging.WARNING
@@ -165,11 +164,9 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
     database = folder / DBNAME
     if not database.exists():
         return 0
+    address = f"{database.absolute().as_uri()}?mode=rw"
     try:
-        with closing(
-            sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True, timeout=_ERASE_TIMEOUT)
-        ) as rows:
-            rows.isolation_level = None
+        with closing(sqlite3.connect(address, uri=True, timeout=_ERASE_TIMEOUT, isolation_level=None)) as rows:
             return _erase_rows(rows, keys, holds)
     except sqlite3.Error as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"
@@ -272,16 +269,6 @@ def _refuse_shared(path: Path, state: os.stat_result) -> None:
 
 def _digest(key: str, content: str) -> str:
     return sha256(f"{SCHEMA_VERSION} {key}\n{content}".encode()).hexdigest()
-
-
-def _open_envelope(key: str, value: Any) -> str:
-    """Return the content of an envelope. Raises `_UnusableRow` if it was changed."""
-    if not isinstance(value, dict) or value.get("version") != SCHEMA_VERSION:
-        raise _UnusableRow("it is of another schema version")
-    content = value.get("stored")
-    if not isinstance(content, str) or value.get("sha256") != _digest(key, content):
-        raise _UnusableRow("it is damaged")
-    return content
 
 
 def _describe_error(error: Exception) -> str:

@@ -12,7 +12,6 @@ import asyncio
 import logging
 from collections import deque
 from functools import partial
-from types import TracebackType
 from typing import Self
 
 from jurygraph.models.faults import Fault, wait_for_turn
@@ -64,24 +63,20 @@ class CircuitBreaker:
         for a probe. Raises `Fault` of kind `deadline` if `until`, a time of the running loop, comes first, and of kind
         `outage` once the wait was given up.
         """
-        self._enter_loop()
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # the state and the waiting requests of an earlier loop ended with it
+            self._loop, self._timer = loop, None
+            self._waiting.clear()
+            self._reset()
         if not self._open:
             return Attempt(self, until, may_repeat)
         if self._given_up and not self._probing and _now() < self._probe_at:
             raise self._outage_fault()
-        turn = asyncio.get_running_loop().create_future()
+        turn = loop.create_future()
         self._waiting.append(turn)
         self._schedule_probe()
         is_probe = await wait_for_turn(turn, until, partial(self._withdraw, turn))
         return Attempt(self, until, may_repeat, is_probe)
-
-    def _enter_loop(self) -> None:
-        """Discard the state and waiting requests of an earlier event loop, which ended with it."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop, self._timer = loop, None
-            self._waiting.clear()
-            self._reset()
 
     def _withdraw(self, turn: "asyncio.Future[bool]") -> None:
         """Pass on a probe that was granted to a request at the moment of its cancellation."""
@@ -90,7 +85,6 @@ class CircuitBreaker:
             self._schedule_probe()
 
     def _schedule_probe(self) -> None:
-        """Schedule the probe of the next waiting request."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -138,18 +132,17 @@ class CircuitBreaker:
     def _continue_outage(self, fault: Fault) -> None:
         """Plan the next probe after a failed one, or give up if there is no time for another."""
         if self._given_up:
-            self._fail_waiting()
+            self._end_waits(fail=True)
         elif _now() >= self._limit:
             self._give_up()
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self._plan_probe(fault)
         if not self._announced and not self._given_up:
             self._announced = True
-            seconds_down, seconds_left = _now() - self._since, self._limit - _now()
             log.warning(
                 "the model server has not answered for %.0f s (%s): requests wait for up to %.0f s more while one at a "
                 "time tries again; Ctrl-C stops, and the same command goes on",
-                *(seconds_down, fault.kind, seconds_left),
+                *(_now() - self._since, fault.kind, self._limit - _now()),
             )
 
     def _plan_probe(self, fault: Fault) -> None:
@@ -165,28 +158,22 @@ class CircuitBreaker:
     def _give_up(self) -> None:
         """Fail all waiting requests, and later ones until the server answers."""
         self._given_up = True
-        log.warning(
-            "the model server has not answered for %.0f s: requests fail until it answers",
-            _now() - self._since,
-        )
-        self._fail_waiting()
-
-    def _fail_waiting(self) -> None:
-        waiting, self._waiting = self._waiting, deque()
-        for turn in waiting:
-            if not turn.done():
-                turn.set_exception(self._outage_fault())
+        seconds_down = _now() - self._since
+        log.warning("the model server has not answered for %.0f s: requests fail until it answers", seconds_down)
+        self._end_waits(fail=True)
 
     def _close(self) -> None:
-        """Let all waiting requests pass: the server has answered."""
         if self._announced:
             log.warning("the model server answers again, after %.0f s", _now() - self._since)
-        waiting, self._waiting = self._waiting, deque()
+        self._end_waits(fail=False)
         self._reset()
         self._schedule_probe()
+
+    def _end_waits(self, fail: bool) -> None:
+        waiting, self._waiting = self._waiting, deque()
         for turn in waiting:
             if not turn.done():
-                turn.set_result(False)
+                turn.set_exception(self._outage_fault()) if fail else turn.set_result(False)
 
     def _outage_fault(self) -> Fault:
         advice = "check the server and repeat the request; calls.outage.wait sets the maximum wait"
@@ -206,7 +193,7 @@ class Attempt:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         return self._breaker.record_end(self, error)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backend import Backend
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
 from jurygraph.models.limiter import Limiter
@@ -10,55 +10,31 @@ from jurygraph.models.request import CallSink, Reply, Request
 
 
 class RecordingBackend(Backend):
-    """Take the place of another backend under its names, so that the requests are those which it would get.
+    """Take the place of a gateway's backend under its names, so that the requests are those which it would get.
 
-    `requests` are the requests so far, by digest.
+    `requests` are the requests without a reply so far, by digest. With `uses_stored`, those in the sink or in the
+    gateway's cache have one.
     """
 
-    def __init__(self, other: Backend) -> None:
+    def __init__(self, gateway: Gateway, sink: CallSink | None, uses_stored: bool) -> None:
+        other = gateway.backend
         self.provider, self.endpoint, self.model = other.provider, other.endpoint, other.model
+        self.capabilities = other.capabilities
         self.requests: dict[str, Request] = {}
-        self._capabilities = other.capabilities
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The capabilities of the other backend's endpoint."""
-        return self._capabilities
+        self._gateway, self._sink, self._uses_stored = gateway, sink, uses_stored
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Record the request, and raise `Fault` of kind `unrecorded`."""
+        """Return a stored reply; record the request and raise `Fault` of kind `unrecorded` if there is none."""
+        if self._uses_stored and self._gateway.is_stored(request, self._sink):
+            return (await self._gateway.ask(request, sink=self._sink)).reply
         self.requests[request.digest] = request
         raise Fault("unrecorded", "the request was noted and not sent")
 
 
-def recording_gateway(gateway: Gateway, concurrency: int) -> tuple[RecordingBackend, Gateway]:
-    """Return a recording backend and a gateway to it that has no cache and no store."""
-    recorder = RecordingBackend(gateway.backend)
-    return recorder, _recording_gateway(recorder, gateway, concurrency)
-
-
-def caching_recording_gateway(
-    gateway: Gateway, sink: CallSink | None, concurrency: int
+def recording_gateway(
+    gateway: Gateway, concurrency: int, sink: CallSink | None = None, *, uses_stored: bool = False
 ) -> tuple[RecordingBackend, Gateway]:
-    """Return the same as `recording_gateway`, but with the replies in the sink and in the gateway's cache."""
-    recorder = CachedBackend(gateway, sink)
-    return recorder, _recording_gateway(recorder, gateway, concurrency)
-
-
-def _recording_gateway(backend: RecordingBackend, gateway: Gateway, concurrency: int) -> Gateway:
-    """Return a gateway with the limits of another, without deadline, cache and store, to another backend."""
-    return Gateway(backend, Limiter(concurrency), replace(gateway.limits, deadline=None), redactor=gateway.redactor)
-
-
-class CachedBackend(RecordingBackend):
-    """Take the place of a gateway's backend, as `RecordingBackend` does, with the replies in the sink or its cache."""
-
-    def __init__(self, gateway: Gateway, sink: CallSink | None = None) -> None:
-        super().__init__(gateway.backend)
-        self._gateway, self._sink = gateway, sink
-
-    async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return a known reply; raises `Fault` of kind `unrecorded` if there is none."""
-        if self._gateway.is_stored(request, self._sink):
-            return (await self._gateway.ask(request, sink=self._sink)).reply
-        return await super().complete(request, timeout)
+    """Return a recording backend and a gateway to it, with the limits of another, that has no cache and no store."""
+    recorder = RecordingBackend(gateway, sink, uses_stored)
+    limits = replace(gateway.limits, deadline=None)
+    return recorder, Gateway(recorder, Limiter(concurrency), limits, redactor=gateway.redactor)

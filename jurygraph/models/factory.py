@@ -10,7 +10,6 @@ provider/model                          any provider of litellm
 
 import os
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from jurygraph.errors import ConfigError, InputError
@@ -25,7 +24,7 @@ from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig
 
-FREE_PRICE = Price(input=0.0, output=0.0)
+_FREE_PRICE = Price(input=0.0, output=0.0)
 _FREE_KINDS = ("gguf", "replay")
 _UNCACHED = ("gguf", "replay", "langchain")
 """Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
@@ -50,11 +49,8 @@ def open_gateway(
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
         raise ConfigError("model: the server's address contains a secret, which calls would store; pass it separately")
     kind = model.partition(":")[0]
-    price = (
-        FREE_PRICE
-        if kind in _FREE_KINDS
-        else price_of(backend.model, config.prices, _PRICE_TABLES.get(backend.provider))
-    )
+    table = _litellm_price if backend.provider == "litellm" else None
+    price = _FREE_PRICE if kind in _FREE_KINDS else price_of(backend.model, config.prices, table)
     if max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         raise ConfigError(f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}")
@@ -77,8 +73,25 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
     try:
         if config.form is not None and kind in _FORM_REFUSALS:
             raise ConfigError(f"calls.form: {_FORM_REFUSALS[kind]}, so leave the form out")
-        if kind in _BACKENDS:
-            return _BACKENDS[kind](rest, config)
+        if kind == "openai-compatible":
+            from jurygraph.models.backends.openai_compatible import OpenAICompatible
+
+            key = os.environ.get(config.key) or None
+            url_and_model = split_url_and_model(rest, "qwen")
+            return OpenAICompatible(*url_and_model, key, config.form or "native", connections=config.concurrency)
+        if kind == "gguf":
+            from jurygraph.models.backends.gguf import Gguf
+
+            return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
+        if kind == "replay":
+            from jurygraph.models.backends.replay import Replay
+
+            path, _, which = rest.partition("#")
+            return Replay(Path(path), which or None)
+        if kind == "langchain":
+            from jurygraph.models.backends.chat_model import ChatModel
+
+            return ChatModel(rest)
         if PROVIDER_MODEL.fullmatch(model):
             from jurygraph.models.backends.litellm import LiteLLM
 
@@ -100,46 +113,7 @@ def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
     return url, model
 
 
-def _open_openai_compatible(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.openai_compatible import OpenAICompatible
-
-    url, model = split_url_and_model(rest, "qwen")
-    key = os.environ.get(config.key) or None
-    return OpenAICompatible(url, model, key, form=config.form or "native", connections=config.concurrency)
-
-
-def _open_gguf(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.gguf import Gguf
-
-    return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
-
-
-def _open_replay(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.replay import Replay
-
-    path, _, which = rest.partition("#")
-    return Replay(Path(path), which or None)
-
-
-def _open_langchain(rest: str, config: CallsConfig) -> Backend:
-    from jurygraph.models.backends.chat_model import ChatModel
-
-    return ChatModel(rest)
-
-
-_BACKENDS: Mapping[str, Callable[[str, CallsConfig], Backend]] = {
-    "openai-compatible": _open_openai_compatible,
-    "gguf": _open_gguf,
-    "replay": _open_replay,
-    "langchain": _open_langchain,
-}
-
-
 def _litellm_price(model: str) -> Price | None:
     from jurygraph.models.backends.litellm import price
 
     return price(model)
-
-
-_PRICE_TABLES: Mapping[str, Callable[[str], Price | None]] = {"litellm": _litellm_price}
-"""Built-in price tables by provider, for models whose price is not in the config."""

@@ -23,7 +23,8 @@ malformed     response        no      the reply does not match the requested for
 
 import asyncio
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from typing import NamedTuple, TypeVar
 
 from pydantic_core import from_json
@@ -43,17 +44,8 @@ OUT_OF_FUNDS = frozenset({"insufficient_quota", "insufficient_balance", "billing
 ABORTED = ("abort", "error")
 """Finish reasons of SGLang, vLLM and OpenRouter for a reply that the server, not the model, ended."""
 
-_BY_STATUS = {
-    401: "unauthorised",
-    402: "unauthorised",
-    403: "unauthorised",
-    404: "unknown-model",
-    408: "timeout",
-    409: "server",
-    425: "server",
-    429: "rate-limit",
-    504: "timeout",
-}
+_BY_STATUS = dict.fromkeys((401, 402, 403), "unauthorised") | dict.fromkeys((408, 504), "timeout")
+_BY_STATUS |= {404: "unknown-model", 409: "server", 425: "server", 429: "rate-limit"}
 _MAX_MESSAGE = 500
 
 MAX_ERROR_BYTES = 64 << 10
@@ -81,18 +73,25 @@ def deadline_fault() -> "Fault":
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
 
+@asynccontextmanager
+async def deadline_at(until: float | None) -> AsyncIterator[None]:
+    """Raise `Fault` of kind `deadline` if the context is still open at `until`, a time of the running loop."""
+    try:
+        async with asyncio.timeout_at(until):
+            yield
+    except TimeoutError:
+        raise deadline_fault() from None
+
+
 async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: Callable[[], None]) -> T:
     """Wait for a turn and return its result; call `withdraw` if the wait ends without it.
 
     Raises `Fault` of kind `deadline` at `until`, a time of the running loop.
     """
     try:
-        async with asyncio.timeout_at(until):
+        async with deadline_at(until):
             return await turn
-    except TimeoutError:
-        withdraw()
-        raise deadline_fault() from None
-    except asyncio.CancelledError:
+    except BaseException:
         withdraw()
         raise
 
@@ -129,11 +128,6 @@ class Fault(ModelError):
         return "response" if self.kind in RESPONSE_KINDS else "infrastructure"
 
     @property
-    def is_retryable(self) -> bool:
-        """True if a retry of the same request may succeed."""
-        return self.kind in RETRYABLE
-
-    @property
     def failure(self) -> Failure:
         """The fault in the form of a verdict's failure."""
         return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_MAX_MESSAGE])
@@ -150,28 +144,23 @@ class ServerError(NamedTuple):
     status: int | None = None
 
 
-def parse_error(content: bytearray) -> ServerError:
+def parse_error(content: bytes | bytearray) -> ServerError:
     """Parse the error in the body of a reply.
 
     A body that is no JSON, or too large for an error, is itself the message.
     """
-    if len(content) > _MAX_PARSED:
-        return ServerError(frozenset(), _to_one_line(content[:MAX_ERROR_BYTES].decode(errors="replace")))
     try:
-        body = from_json(content)
+        body = from_json(content[: _MAX_PARSED + 1])
     except ValueError:
-        return ServerError(frozenset(), _to_one_line(content.decode(errors="replace")))
+        body = content[:MAX_ERROR_BYTES].decode(errors="replace")
     error = body.get("error") or body if isinstance(body, dict) else body
     if not isinstance(error, dict):
-        return ServerError(frozenset(), _to_one_line(str(error)))
+        return ServerError(frozenset(), " ".join(str(error).split()))
     code = error.get("code")
     words = frozenset(word.lower() for word in (code, error.get("type")) if isinstance(word, str))
     status = code if type(code) is int and 400 <= code < 600 else None
-    return ServerError(words, _to_one_line(str(error.get("message") or error.get("detail") or error)), status)
-
-
-def _to_one_line(text: str) -> str:
-    return " ".join(text.split())
+    message = str(error.get("message") or error.get("detail") or error)
+    return ServerError(words, " ".join(message.split()), status)
 
 
 def error_kind(status: int, complaint: ServerError) -> str:

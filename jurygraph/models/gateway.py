@@ -4,17 +4,17 @@ run store → cache → limiter → circuit breaker → budget → backend, retr
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from time import monotonic
-from typing import NamedTuple
+from typing import Any
 
 from jurygraph.models.backend import Backend
-from jurygraph.models.budget import Budget, Price, Reservation, cost, max_cost, reply_limit
+from jurygraph.models.budget import Budget, Price, cost, max_cost, reply_limit
 from jurygraph.models.cache import Cache, CachedReply
-from jurygraph.models.circuit_breaker import Attempt, CircuitBreaker
-from jurygraph.models.faults import Fault, deadline_fault
+from jurygraph.models.circuit_breaker import CircuitBreaker
+from jurygraph.models.faults import Fault, deadline_at, deadline_fault
 from jurygraph.models.limiter import Limiter, RequestSlot
 from jurygraph.models.recording import Recorder
 from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request, Token
@@ -25,6 +25,11 @@ from jurygraph.schema import Call, canonical_json
 
 _UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
 """Kinds of faults after which the provider charges nothing."""
+
+_BYTES_PER_TOKEN = 4
+"""Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
+
+_CALL_FIELDS_OF_REQUEST = ("provider", "model", "endpoint", "parameters", "prompt", "prompt_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +74,24 @@ class Gateway:
         """Return the reply to a request, from the sink, the cache or the model. Raises `Fault`.
 
         A reply is kept in `sink` before it is returned. Equal concurrent requests with the same sink are sent once.
-        `until` is a time of the running loop. The deadline of one caller does
-        not end the equal request of another.
+        `until` is a time of the running loop. The deadline of one caller does not end the equal request of another.
         """
         key = request.digest, id(sink)
         while (pending := self._pending.get(key)) is not None:
-            try:
-                async with asyncio.timeout_at(until):
+            async with deadline_at(until):
+                try:
                     return await asyncio.shield(pending)
-            except TimeoutError:
-                raise deadline_fault() from None
-            except Fault as fault:
-                if fault.kind != "deadline":
-                    raise
+                except Fault as fault:
+                    if fault.kind != "deadline":
+                        raise
+
+        def forget(done: "asyncio.Task[AnsweredCall]") -> None:
+            del self._pending[key]
+            if not done.cancelled():
+                done.exception()  # mark the error as retrieved: the callers may have been cancelled
+
         task = self._pending[key] = asyncio.create_task(self._resolve(request, until, sink))
-        task.add_done_callback(partial(self._on_done, key))
+        task.add_done_callback(forget)
         return await asyncio.shield(task)
 
     @property
@@ -93,8 +101,9 @@ class Gateway:
 
     def is_stored(self, request: Request, sink: CallSink | None = None) -> bool:
         """Return whether the reply is in the sink or the cache, so that nothing is sent."""
-        key = request.digest
-        return _find_call(sink, key) is not None or (self._cache is not None and self._cache.get(key) is not None)
+        if sink is not None and sink.find(request.digest) is not None:
+            return True
+        return self._cache is not None and self._cache.get(request.digest) is not None
 
     def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
@@ -120,113 +129,103 @@ class Gateway:
         if self._recorder is not None:
             self._recorder.close()
 
-    def _on_done(self, key: tuple[str, int], done: "asyncio.Task[AnsweredCall]") -> None:
-        del self._pending[key]
-        if not done.cancelled():
-            done.exception()  # mark the error as retrieved: the callers may have been cancelled
-
     async def _resolve(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
-        answered = await self._find_stored(request, sink) or await self._request_model(request, until, sink)
+        answered = None if sink is None else sink.find(request.digest)
+        stored = self._cache.get(request.digest) if self._cache and answered is None else None
+        if stored is not None:
+            reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
+            answered = await self._keep(request, reply, sink, cost=stored.cost, cache_hit=True, attempts=0, latency=0.0)
+        if answered is None:
+            answered = await self._request_model(request, until, sink)
         if self._recorder is not None:
             self._recorder.add(request, answered.reply, answered.call.cost)
         return answered
 
-    async def _find_stored(self, request: Request, sink: CallSink | None) -> AnsweredCall | None:
-        key = request.digest
-        known = _find_call(sink, key)
-        if known is not None:
-            return known
-        stored = self._cache.get(key) if self._cache else None
-        if stored is None:
-            return None
-        reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
-        answered = AnsweredCall(reply, _build_call(request, reply, stored.cost, cache_hit=True, attempts=0))
-        await self._keep(request, answered, sink)
-        return answered
+    async def _keep(self, request: Request, reply: Reply, sink: CallSink | None, **about: Any) -> AnsweredCall:
+        """Return a call, with what is known `about` it, and store it: it is durable when this returns.
 
-    async def _keep(self, request: Request, answered: AnsweredCall, sink: CallSink | None) -> None:
-        """Store a call in the sink, without secrets; it is durable when this returns."""
-        if sink is not None:
-            await sink.store(self._redact_request(request), answered)
+        The request was sent with its secrets, and its digest includes them, but it is stored without them.
+        """
+        fields = {name: getattr(request, name) for name in _CALL_FIELDS_OF_REQUEST}
+        fields |= {name: getattr(reply, name) for name in ("served", "tokens_in", "tokens_out")}
+        answered = AnsweredCall(reply, Call(id=request.digest, **fields, **about))
+        if sink is None:
+            return answered
+        if any(self.redactor.has_secret_in(message.content) for message in request.messages):
+            texts = [(message, self.redactor.redact_text(message.content)) for message in request.messages]
+            clean = tuple(message.model_copy(update={"content": text}) for message, text in texts)
+            request = request.model_copy(update={"messages": clean})
+        await sink.store(request, answered)
+        return answered
 
     async def _request_model(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         start, sent, repeats = monotonic(), 0, 0
-        load = _Load(request_size(request), reply_limit(request.parameters, self.limits.max_tokens))
+        size, most_written = request_size(request), reply_limit(request.parameters, self.limits.max_tokens)
+        most = max_cost(self.price, size, len(request.messages), most_written)
+        tokens = size // _BYTES_PER_TOKEN + most_written
 
         async def once() -> AnsweredCall:
             nonlocal sent, repeats
             while True:  # repeat attempts that end in an outage of the server
-                async with self._limiter.turn(load.tokens, until) as turn:
+                async with self._limiter.turn(tokens, until) as turn:
                     may_repeat = repeats < self.limits.retries.attempts  # bounds requests to an overloaded server
-                    with await self._admit(turn, until, may_repeat) as attempt:
+                    with self._refund_unsent(turn):  # waits with its turn: the next request to probe has one
+                        attempt = await self._breaker.admit(until, may_repeat)
+                    with attempt:
                         sent += 1
-                        reply = self._redact_reply(await self._send(request, load, turn, until))
-                        cost_of_call = cost(self.price, reply.tokens_in, reply.tokens_out)
-                        call = _build_call(request, reply, cost_of_call, attempts=sent, latency=monotonic() - start)
-                        answered = AnsweredCall(reply, call)
+                        reply = self._redact_reply(await self._send(request, most, turn, until))
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
-                        await self._keep(request, answered, sink)
-                        return answered
+                        return await self._keep(
+                            request,
+                            reply,
+                            sink,
+                            cost=cost(self.price, reply.tokens_in, reply.tokens_out),
+                            cache_hit=False,
+                            attempts=sent,
+                            latency=monotonic() - start,
+                        )
                     repeats += not attempt.is_probe
 
         try:
             answered, _ = await call_with_retries(once, self.limits.retries, until)
-        except Fault as fault:
-            raise self._redact_fault(fault) from None
+        except Fault as fault:  # without secrets that a server may have echoed, and the errors that caused it
+            clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
+            clean.attempts = fault.attempts
+            raise clean from None
         if not self._unstored:
             asyncio.get_running_loop().call_soon(self._store_replies)
         self._unstored[request.digest] = CachedReply(answered.reply, answered.call.cost)
         return answered
 
-    def _redact_fault(self, fault: Fault) -> Fault:
-        """Return a fault without secrets that a server may have echoed, and without the errors that caused it."""
-        clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
-        clean.attempts = fault.attempts
-        return clean
-
-    def _redact_request(self, request: Request) -> Request:
-        """Return a request without secrets, to be stored. It was sent with them, and its digest includes them."""
-        if not any(self.redactor.has_secret_in(message.content) for message in request.messages):
-            return request
-        messages = [
-            message.model_copy(update={"content": self.redactor.redact_text(message.content)})
-            for message in request.messages
-        ]
-        return request.model_copy(update={"messages": tuple(messages)})
-
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed, in text and tokens."""
         texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
         changed = {name: clean for name, text in texts.items() if (clean := self.redactor.redact_text(text)) != text}
-        if not changed and not self._finds_in_tokens(reply.tokens):
+        if not changed and not self._has_secret_in_tokens(reply.tokens):
             return reply
         return reply.model_copy(update={**changed, "tokens": ()})
 
-    def _finds_in_tokens(self, tokens: Sequence[Token]) -> bool:
-        texts, alternatives = (
-            (token.text for token in tokens),
-            (alternative for token in tokens for alternative, _ in token.others),
-        )
-        return bool(tokens) and (
-            self.redactor.has_secret_in("".join(texts)) or self.redactor.has_secret_in("\n".join(alternatives))
-        )
+    def _has_secret_in_tokens(self, tokens: Sequence[Token]) -> bool:
+        text = "".join(token.text for token in tokens)
+        alternatives = "\n".join(alternative for token in tokens for alternative, _ in token.others)
+        return self.redactor.has_secret_in(text) or self.redactor.has_secret_in(alternatives)
 
-    async def _admit(self, turn: RequestSlot, until: float | None, may_repeat: bool) -> Attempt:
-        """Return permission to send, once the circuit breaker admits the request.
-
-        The request keeps its turn while it waits. This cannot deadlock: the next request to probe the server has a
-        turn.
-        """
+    @contextmanager
+    def _refund_unsent(self, turn: RequestSlot) -> Iterator[None]:
         try:
-            return await self._breaker.admit(until, may_repeat)
+            yield
         except Fault:
-            self._limiter.charge_tokens(turn, 0)  # nothing is sent
+            self._limiter.charge_tokens(turn, 0)
             raise
 
-    async def _send(self, request: Request, load: "_Load", turn: RequestSlot, until: float | None) -> Reply:
-        """Make one attempt within the limits; its possible cost is reserved before it is sent."""
-        with await self._reserve(request, load, turn, until) as reserved:
+    async def _send(self, request: Request, most: float | None, turn: RequestSlot, until: float | None) -> Reply:
+        """Make one attempt within the limits; its highest cost, `most`, is reserved before it is sent."""
+        with self._refund_unsent(turn):
+            _time_left(self.limits.timeout, until)
+            async with deadline_at(until):
+                reservation = await self.budget.reserve_when_free(most)
+        with reservation as reserved:
             try:
                 reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))
             except Fault as fault:
@@ -243,43 +242,11 @@ class Gateway:
         self._limiter.report_success(turn)
         return reply
 
-    async def _reserve(self, request: Request, load: "_Load", turn: RequestSlot, until: float | None) -> Reservation:
-        """Reserve the highest cost of an attempt, while there is time to make it."""
-        try:
-            _time_left(self.limits.timeout, until)
-            async with asyncio.timeout_at(until):
-                return await self.budget.reserve_when_free(
-                    max_cost(self.price, load.size, len(request.messages), load.longest)
-                )
-        except (Fault, TimeoutError) as error:
-            self._limiter.charge_tokens(turn, 0)  # nothing is sent
-            raise deadline_fault() if isinstance(error, TimeoutError) else error from None
-
     def _store_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
         unstored, self._unstored = self._unstored, {}
         if self._cache is not None and unstored:
             self._cache.put(unstored)
-
-
-_BYTES_PER_TOKEN = 4
-"""Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
-
-
-class _Load(NamedTuple):
-    """Size of a request: bytes that the model reads, and the most tokens that it writes."""
-
-    size: int
-    longest: int
-
-    @property
-    def tokens(self) -> int:
-        """Return the estimated total of tokens."""
-        return self.size // _BYTES_PER_TOKEN + self.longest
-
-
-def _find_call(sink: CallSink | None, key: str) -> AnsweredCall | None:
-    return None if sink is None else sink.find(key)
 
 
 def request_size(request: Request) -> int:
@@ -300,30 +267,3 @@ def _time_left(timeout: float, until: float | None) -> float:
     if left <= 0:
         raise deadline_fault()
     return min(timeout, left)
-
-
-def _build_call(
-    request: Request,
-    reply: Reply,
-    cost_of_call: float | None,
-    *,
-    cache_hit: bool = False,
-    attempts: int,
-    latency: float = 0.0,
-) -> Call:
-    return Call(
-        id=request.digest,
-        provider=request.provider,
-        model=request.model,
-        served=reply.served,
-        endpoint=request.endpoint,
-        parameters=request.parameters,
-        prompt=request.prompt,
-        prompt_version=request.prompt_version,
-        tokens_in=reply.tokens_in,
-        tokens_out=reply.tokens_out,
-        cost=cost_of_call,
-        latency=latency,
-        cache_hit=cache_hit,
-        attempts=attempts,
-    )

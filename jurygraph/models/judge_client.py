@@ -21,6 +21,7 @@ ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
 DEFENDED = SafetyConfig()
+_cached_schema = lru_cache(maxsize=64)(answer_schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,20 @@ class JudgeClient:
         """
         backend, capabilities = self._gateway.backend, self._gateway.backend.capabilities
         rendered = prompt.render(self._render_options, **variables)
+        max_tokens = max(self._gateway.limits.max_tokens, max_reply_tokens)
+        parameters: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": max_tokens}
+        if logprobs and capabilities.logprobs:
+            parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
+        parameters |= self._parameters
+        if not parameters.get("logprobs"):  # the config may turn them off
+            parameters.pop("logprobs", None)
+            parameters.pop("top_logprobs", None)
         request = Request.model_construct(  # all parts are validated already, and validating a schema is slow
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,
             messages=rendered.messages,
-            parameters=self._request_parameters(logprobs and capabilities.logprobs, max_reply_tokens),
+            parameters=parameters,
             answer=_cached_schema(reply_model),
             form=capabilities.form,
             prompt=prompt.id,
@@ -90,19 +99,6 @@ class JudgeClient:
             marks=rendered.marks,
         )
         return with_instructions(request) if capabilities.form == "instructed" else request
-
-    def _request_parameters(self, logprobs: bool, max_reply_tokens: int) -> dict[str, JsonValue]:
-        """Return the parameters of a request, without log probabilities if the config turns them off."""
-        parameters: dict[str, JsonValue] = {
-            "temperature": 0.0,
-            "max_tokens": max(self._gateway.limits.max_tokens, max_reply_tokens),
-        }
-        if logprobs:
-            parameters |= {"logprobs": True, "top_logprobs": self._gateway.backend.capabilities.top_logprobs}
-        parameters |= self._parameters
-        if not parameters.get("logprobs"):
-            parameters = {name: value for name, value in parameters.items() if name not in ("logprobs", "top_logprobs")}
-        return parameters
 
     async def judge(
         self, request: Request, reply_model: type[T], check: "ReplyCheck[T] | None" = None
@@ -115,60 +111,47 @@ class JudgeClient:
         Raises `Fault`; its `call` is the call with the malformed reply.
         """
         first = await self._ask(request)
+        judged = None
         try:
             judged = self._read_reply(first, reply_model)
         except Fault as fault:
             if fault.kind != "malformed":
                 self._gateway.drop_from_cache(first.call.id)
                 raise
-            return await self._replace_unusable(first, repair_request(request, first.reply, fault), reply_model)
-        message = check(judged.value) if check else None
-        if isinstance(message, Awaitable):
-            message = await message
-        if message is None:
-            return judged
+            problem = str(fault)
+        if judged is not None:
+            message = check(judged.value) if check else None
+            if isinstance(message, Awaitable):
+                message = await message
+            if message is None:
+                return judged
+            problem = message
         try:
-            return await self._ask_for_repair(
-                repair_request(request, first.reply, Fault("malformed", message)), reply_model, first.call
-            )
+            second = await self._ask(repair_request(request, first.reply, problem), repairs=first.call.id)
+            return self._read_reply(second, reply_model)
         except Fault as fault:
-            if fault.cause == "infrastructure":
-                fault.call = first.call.id  # the first call was paid for
-                raise
-            return judged
-
-    async def _replace_unusable(
-        self, first: AnsweredCall, repair_request: Request, reply_model: type[T]
-    ) -> ParsedReply[T]:
-        """Return the repaired reply in place of an unusable one."""
-        try:
-            return await self._ask_for_repair(repair_request, reply_model, first.call)
-        except Fault as fault:
-            if fault.call is not None:
-                self._gateway.drop_from_cache(fault.call)
-            fault.call = fault.call or first.call.id
-            self._gateway.drop_from_cache(first.call.id)
+            if judged is not None and fault.cause == "response":
+                return judged
+            if judged is None:
+                for call in filter(None, (first.call.id, fault.call)):
+                    self._gateway.drop_from_cache(call)
+            fault.call = fault.call or first.call.id  # the first call was paid for
             raise
-
-    async def _ask_for_repair(self, repair_request: Request, reply_model: type[T], first: Call) -> ParsedReply[T]:
-        second = await self._ask(repair_request)
-        call = second.call.model_copy(update={"repairs": first.id})
-        self.calls[call.id] = call
-        return self._read_reply(AnsweredCall(second.reply, call), reply_model)
 
     def _read_reply(self, answered: AnsweredCall, reply_model: type[T]) -> ParsedReply[T]:
+        reply, call = answered
         try:
-            return ParsedReply(
-                parse_reply(answered.reply, reply_model, self.safety.whole_reply), answered.reply, answered.call
-            )
+            return ParsedReply(parse_reply(reply, reply_model, self.safety.whole_reply), reply, call)
         except Fault as fault:
-            fault.call = answered.call.id
+            fault.call = call.id
             raise
 
-    async def _ask(self, request: Request) -> AnsweredCall:
-        answered = await self._gateway.ask(request, self._deadline(), self._sink)
-        self.calls[answered.call.id] = answered.call
-        return answered
+    async def _ask(self, request: Request, repairs: str | None = None) -> AnsweredCall:
+        reply, call = await self._gateway.ask(request, self._deadline(), self._sink)
+        if repairs is not None:
+            call = call.model_copy(update={"repairs": repairs})
+        self.calls[call.id] = call
+        return AnsweredCall(reply, call)
 
     def _deadline(self) -> float | None:
         """Return the deadline as a time of the running loop, counted from the group's first request."""
@@ -182,13 +165,6 @@ async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:
 
     The first error is raised after all have ended, so that replies that were paid for are kept.
     """
-    results = await asyncio.gather(*awaitables, return_exceptions=True)
-    for result in results:
-        if isinstance(result, BaseException):
-            raise result
-    return [result for result in results if not isinstance(result, BaseException)]
-
-
-@lru_cache(maxsize=64)
-def _cached_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
-    return answer_schema(reply_model)
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return [task.result() for task in tasks]

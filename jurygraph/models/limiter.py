@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from jurygraph.errors import ConfigError
 from jurygraph.models.faults import wait_for_turn
 from jurygraph.models.retries import MAX_WAIT
 
@@ -20,7 +19,7 @@ BURST = 2.0
 HOLD = 0.25
 """Seconds of pause after a provider throttles without a `Retry-After`."""
 
-_LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged
+_LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
 
 
 @dataclass(slots=True, eq=False)
@@ -35,17 +34,19 @@ class RequestSlot:
 class Limiter:
     """Grant turns in the order of the requests, within the limits on concurrency and on rates per minute.
 
-    At most `concurrency` turns run at once: fewer after the provider has throttled, then one more with each full round
-    of successes. The rate limits refill steadily and allow bursts of two seconds' worth. May be created anywhere, but
-    used in one event loop at a time. Raises `ConfigError` for a limit under which nothing could be sent.
+    At most `concurrency` turns run at once: half as many after the provider has throttled, then one more with each full
+    round of successes. As in TCP, replies to requests sent before the last halving are ignored: one burst of refusals
+    halves once. The rate limits refill steadily and allow bursts of two seconds' worth. May be created anywhere, but
+    used in one event loop at a time.
     """
 
     def __init__(
         self, concurrency: int, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
     ) -> None:
-        self._window = _Window(concurrency)
-        self._requests = _RateLimit("requests_per_minute", requests_per_minute)
-        self._tokens = _RateLimit("tokens_per_minute", tokens_per_minute)
+        self._window = self._max_window = concurrency
+        self._first_counted = self._successes = 0
+        self._requests = _RateLimit(requests_per_minute)
+        self._tokens = _RateLimit(tokens_per_minute)
         self._held_until = self._logged_until = -math.inf
         self._granted = 0
         self._running: set[RequestSlot] = set()
@@ -59,7 +60,12 @@ class Limiter:
 
         Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop.
         """
-        turn = RequestSlot(0, tokens, self._running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # turns of an earlier loop ended with it
+            self._loop, self._timer = loop, None
+            self._running.clear()
+            self._waiting.clear()
+        turn = RequestSlot(0, tokens, loop.create_future())
         self._waiting.append(turn)
         self._grant_turns()
         await wait_for_turn(turn.granted, until, partial(self._withdraw, turn))  # returns at once if already granted
@@ -81,55 +87,43 @@ class Limiter:
         If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
         while the turn is open, else another request is sent before the hold.
         """
-        is_halved = self._window.record_throttling(turn.number, self._granted)
-        if retry_after is None or retry_after > MAX_WAIT:
-            self._hold(HOLD if is_halved else 0.0)  # a burst of refusals is held once
-        else:
-            self._hold(retry_after)
-
-    def report_success(self, turn: RequestSlot) -> None:
-        """Report a successful reply."""
-        self._window.record_success(turn.number)
-        self._grant_turns()
-
-    def _hold(self, seconds: float) -> None:
-        """Grant no turn for this long. A long hold is logged once per burst."""
+        seconds = 0.0
+        if turn.number >= self._first_counted:
+            self._window, self._first_counted, self._successes = max(1, self._window // 2), self._granted, 0
+            seconds = HOLD  # a burst of refusals is held once
+        if retry_after is not None and retry_after <= MAX_WAIT:
+            seconds = retry_after
         until = _now() + seconds
         self._held_until = max(self._held_until, until)
         if min(seconds, until - self._logged_until) > _LOG_THRESHOLD:
             self._logged_until = until
             log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
-    def _running_loop(self) -> asyncio.AbstractEventLoop:
-        """Return the running loop. Turns of an earlier loop are discarded, since they ended with it."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop, self._timer = loop, None
-            self._running.clear()
-            self._waiting.clear()
-        return loop
+    def report_success(self, turn: RequestSlot) -> None:
+        """Report a successful reply."""
+        self._successes += turn.number >= self._first_counted
+        if self._successes >= self._window < self._max_window:
+            self._window, self._successes = self._window + 1, 0
+        self._grant_turns()
 
     def _grant_turns(self) -> None:
         """Grant turns that are due, strictly in order, so that a large request never starves."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        while self._waiting and len(self._running) < self._window.size:
+        while self._waiting and len(self._running) < self._window:
             first = self._waiting[0]
             if not first.granted.cancelled():
                 time = max(self._held_until, self._requests.time_for(1), self._tokens.time_for(first.tokens))
                 if time > _now():
                     self._timer = asyncio.get_running_loop().call_at(time, self._grant_turns)
                     return
-                self._start(first)
+                self._charge(1, first.tokens)
+                first.number = self._granted
+                self._granted += 1
+                self._running.add(first)
+                first.granted.set_result(None)
             self._waiting.popleft()
-
-    def _start(self, turn: RequestSlot) -> None:
-        self._charge(1, turn.tokens)
-        turn.number = self._granted
-        self._granted += 1
-        self._running.add(turn)
-        turn.granted.set_result(None)
 
     def _withdraw(self, turn: RequestSlot) -> None:
         """Withdraw a turn that was cancelled before or just after it was granted; nothing was sent."""
@@ -152,9 +146,7 @@ class _RateLimit:
     forever.
     """
 
-    def __init__(self, name: str, per_minute: float | None) -> None:
-        if per_minute is not None and not per_minute > 0:
-            raise ConfigError(f"{name} is {per_minute}, under which nothing could ever be sent; it is more than 0")
+    def __init__(self, per_minute: float | None) -> None:
         self._seconds_per_unit = 0.0 if per_minute is None else 60.0 / per_minute
         self._full_at = -math.inf
 
@@ -165,38 +157,6 @@ class _RateLimit:
     def charge(self, now: float, amount: int) -> None:
         """Charge an amount; a negative amount is a refund."""
         self._full_at = max(self._full_at, now) + amount * self._seconds_per_unit
-
-
-class _Window:
-    """The number of turns that may run at once.
-
-    It is halved when the provider throttles, and grows by one after each full round of successes. As in TCP, replies to
-    requests sent before the last halving are ignored: one burst of refusals halves once.
-    """
-
-    def __init__(self, most: int) -> None:
-        if most < 1:
-            raise ConfigError(f"concurrency is {most}, under which nothing could ever be sent; it is at least 1")
-        self.size = self._max_size = most
-        self._first_counted = 0
-        self._successes = 0
-
-    def record_throttling(self, number: int, following: int) -> bool:
-        """Halve and return True, unless the turn is older than the last halving.
-
-        `following` is the next turn's number.
-        """
-        if number < self._first_counted:
-            return False
-        self.size, self._first_counted, self._successes = max(1, self.size // 2), following, 0
-        return True
-
-    def record_success(self, number: int) -> None:
-        """Count a successful reply."""
-        if number >= self._first_counted:
-            self._successes += 1
-        if self._successes >= self.size and self.size < self._max_size:
-            self.size, self._successes = self.size + 1, 0
 
 
 def _now() -> float:

@@ -11,7 +11,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Collection, Sequence
 from itertools import accumulate, chain, count
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from jurygraph.models.request import Reply, Token
 
@@ -124,7 +124,6 @@ def offset_of(text: str, path: Sequence[str | int]) -> int | None:
 
 
 def _offset_of_part(text: str, offset: int, step: str | int) -> int:
-    """Return the offset of a field or an entry of the object or list that begins at `place`."""
     bracket = text[offset]
     if bracket not in "{[":
         raise LookupError(step)
@@ -132,7 +131,13 @@ def _offset_of_part(text: str, offset: int, step: str | int) -> int:
         offset = _skip_space(text, offset + 1)
         name: str | int = index
         if bracket == "{":
-            name, offset = _read_name(text, offset)
+            if text[offset] != '"':
+                raise LookupError(step)
+            name, offset = _JSON.raw_decode(text, offset)
+            offset = _skip_space(text, offset)
+            if text[offset] != ":":
+                raise LookupError(step)
+            offset = _skip_space(text, offset + 1)
         elif text[offset] == "]":
             raise LookupError(step)
         if name == step:
@@ -144,64 +149,38 @@ def _offset_of_part(text: str, offset: int, step: str | int) -> int:
     raise LookupError(step)
 
 
-def _read_name(text: str, offset: int) -> tuple[str, int]:
-    """Return the name of a field, and the offset of its value."""
-    if text[offset] != '"':
-        raise LookupError(offset)
-    name, offset = _JSON.raw_decode(text, offset)
-    offset = _skip_space(text, offset)
-    if text[offset] != ":":
-        raise LookupError(offset)
-    return name, _skip_space(text, offset + 1)
-
-
 def _skip_space(text: str, offset: int) -> int:
     match = _SPACE.match(text, offset)
     return offset if match is None else match.end()
 
 
-class _Alternatives(NamedTuple):
-    """The continuation of each alternative token from an offset on, with its log probability; and the least one."""
-
-    candidates: list[tuple[str, float]]
-    least: float
-
-
-def _alternatives_at(reply: Reply, offset: int) -> _Alternatives | None:
+def _alternatives_at(reply: Reply, offset: int) -> list[tuple[str, float]] | None:
+    """Return the token at an offset and its alternatives, from there on ("" if they differ before it)."""
     before = "".join(token.text for token in reply.tokens).rfind(reply.text)  # thoughts may contain a draft of it
     if before < 0:
         return None
     offset += before
-    token, start = _token_at(reply.tokens, offset)
-    lead = token.text[: offset - start].rstrip(_SPACES)
-    others = [
-        (text, logprob) for text, logprob in token.others if text != token.text
-    ]  # some servers include the token itself
-    options = [(token.text, token.logprob), *others]
-    continuations = [(text[len(lead) :].lstrip(_SPACES), logprob) for text, logprob in options if text.startswith(lead)]
-    return _Alternatives(continuations, min(logprob for _, logprob in options))
-
-
-def _token_at(tokens: Sequence[Token], offset: int) -> tuple[Token, int]:
-    """Return the token that covers an offset, and the token's own offset."""
-    ends = accumulate(len(token.text) for token in tokens)
-    return next((token, end - len(token.text)) for token, end in zip(tokens, ends, strict=True) if offset < end)
-
-
-def _share_of_true(alternatives: _Alternatives) -> float | None:
-    """Return the share of `true` among the two words; None if no candidate begins either.
-
-    A word without a candidate may have at most the probability of the least likely candidate.
-    """
-    sides = [
-        [logprob for text, logprob in alternatives.candidates if _is_word_start(text, word)]
-        for word in ("true", "false")
+    ends = accumulate(len(token.text) for token in reply.tokens)
+    token, end = next((token, end) for token, end in zip(reply.tokens, ends, strict=True) if offset < end)
+    lead = token.text[: offset - (end - len(token.text))].rstrip(_SPACES)
+    others = [other for other in token.others if other[0] != token.text]  # some servers include the token itself
+    return [
+        (text[len(lead) :].lstrip(_SPACES) if text.startswith(lead) else "", logprob)
+        for text, logprob in [(token.text, token.logprob), *others]
     ]
+
+
+def _share_of_true(alternatives: list[tuple[str, float]]) -> float | None:
+    """Return the share of `true` among the two words; None if no alternative begins either.
+
+    A word that none begins may have at most the probability of the least likely alternative.
+    """
+    sides = [[logprob for text, logprob in alternatives if _is_word_start(text, word)] for word in ("true", "false")]
     if not any(sides):
         return None
     top = max(chain.from_iterable(sides))  # subtracted, so that the largest exponential neither overflows nor vanishes
     yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in sides)
-    missing = 0.0 if all(sides) else math.exp(alternatives.least - top)
+    missing = 0.0 if all(sides) else math.exp(min(logprob for _, logprob in alternatives) - top)
     return None if missing > _MAX_UNSEEN * (yes + no + missing) else yes / (yes + no)
 
 

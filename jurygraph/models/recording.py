@@ -99,7 +99,9 @@ class Recorder:
 
     def add(self, request: Request, reply: Reply, cost: float | None) -> None:
         """Write a call, unless it is there already."""
-        call = self._redact(request, reply, cost)
+        redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
+        request, reply = Request.model_validate(redacted[0]), Reply.model_validate(redacted[1])
+        call = RecordedCall(key=request.digest, request=request, reply=reply, cost=cost)
         if call.key in self._keys:
             return
         try:
@@ -116,27 +118,16 @@ class Recorder:
         with suppress(OSError):  # `add` has already reported a write error
             self._file.close()
 
-    def _redact(self, request: Request, reply: Reply, cost: float | None) -> RecordedCall:
-        redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
-        redacted_request = Request.model_validate(redacted[0])
-        return RecordedCall(
-            key=redacted_request.digest, request=redacted_request, reply=Reply.model_validate(redacted[1]), cost=cost
-        )
-
     def _write_error(self, error: OSError) -> InputError:
         return InputError(f"{self._path}: cannot be written ({error}); record to a file that can")
 
 
 def _open_for_append(path: Path) -> IO[bytes]:
-    """Open the file for reading and appending.
-
-    A new file is readable by its owner alone, because it contains prompts.
-    """
+    """Open the file to read and append. A new one is its owner's alone, because it contains prompts."""
     return open(path, "a+b", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def _truncate_to_lines(file: IO[bytes], path: Path, size: int) -> None:
-    """Truncate a file to its whole lines, and end it with a newline."""
     file.seek(0)
     if file.read(len(GZIP)) == GZIP:
         file.close()

@@ -41,6 +41,14 @@ class Request(FrozenModel):
         """SHA-256 of the canonical JSON of `to_identity()`."""
         return digest_of(self.to_identity())
 
+    def to_chat(self) -> dict[str, Any]:
+        """Return the messages, and the schema if the endpoint enforces it, as in OpenAI's chat completions."""
+        chat: dict[str, Any] = {"messages": [{"role": each.role, "content": each.content} for each in self.messages]}
+        if self.form == "native" and self.answer is not None:
+            schema = {"name": "verdict", "strict": True, "schema": self.answer}
+            chat["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return chat
+
     def to_identity(self) -> dict[str, Any]:
         """Return the fields as `to_dict` does, with each fence mark replaced by its number: the key has no effect."""
         plain = self.to_dict()
@@ -53,9 +61,10 @@ class Request(FrozenModel):
     def to_dict(self) -> dict[str, Any]:
         """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
         fields = {name: getattr(self, name) for name in Request.model_fields}
-        fields["messages"] = [{"role": message.role, "content": message.content} for message in self.messages]
-        fields["marks"] = list(self.marks)
-        if not self.marks:
+        fields["messages"] = self.to_chat()["messages"]
+        if self.marks:
+            fields["marks"] = list(self.marks)
+        else:
             del fields["marks"]
         return fields
 
@@ -64,16 +73,11 @@ def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
     """Split a text at its marks and insert their numbers, so that no two different texts give the same list."""
     pieces: list[str | int] = [text]
     for number, mark in enumerate(marks):
-        if mark in text:
-            pieces = [part for piece in pieces for part in _split_piece(piece, mark, number)]
+        for index in reversed(range(len(pieces)) if mark in text else ()):
+            piece = pieces[index]
+            if isinstance(piece, str):
+                pieces[index : index + 1] = [part for rest in piece.split(mark) for part in (number, rest)][1:]
     return pieces
-
-
-def _split_piece(piece: str | int, mark: str, number: int) -> Sequence[str | int]:
-    if isinstance(piece, int) or mark not in piece:
-        return (piece,)
-    first, *rest = piece.split(mark)
-    return [first, *(part for text in rest for part in (number, text))]
 
 
 class Token(FrozenModel):

@@ -21,8 +21,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from jurygraph.errors import ConfigError
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import RETRYABLE, Fault
 
 T = TypeVar("T")
 
@@ -41,19 +40,12 @@ class RetryPolicy:
     """The number of attempts, and the waits between them.
 
     `attempts` is the largest number of requests, at least 1. The wait before the second one is drawn from 0 to `first`
-    seconds; the range doubles with each attempt, up to `longest` seconds. Raises `ConfigError` for a number out of its
-    range.
+    seconds; the range doubles with each attempt, up to `longest` seconds.
     """
 
     attempts: int = 4
     first: float = 0.5
     longest: float = 60.0
-
-    def __post_init__(self) -> None:
-        if self.attempts < 1:
-            raise ConfigError(f"retries: attempts is {self.attempts}; it counts all requests, so it is at least 1")
-        if not 0 <= self.first <= self.longest:
-            raise ConfigError(f"retries: 0 <= first <= longest must hold; they are {self.first} and {self.longest} s")
 
 
 async def call_with_retries(
@@ -66,71 +58,56 @@ async def call_with_retries(
     until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`; the `attempts` of a
     `Fault` is the number of calls of `once`.
     """
+    first: list[Fault] = []
     try:
         return await once(), 1  # most requests succeed at once, without the overhead of the retry loop
     except Fault as fault:
-        if not _should_retry(fault) or policy.attempts == 1:
-            raise _final_fault(fault, 1) from fault.__cause__
-        first: Fault | None = fault
+        first.append(fault)
+
     calls = 1
 
     async def attempt() -> T:  # tenacity only awaits an `async def`
-        nonlocal calls, first
-        if first is not None:
-            fault, first = first, None
-            raise fault
+        nonlocal calls
+        if first:
+            raise first.pop()
         calls += 1
         return await once()
 
-    try:
-        result: T = await _retry_loop(policy, math.inf if until is None else until)(attempt)
-    except Fault as fault:
-        raise _final_fault(fault, calls) from fault.__cause__
-    return result, calls
+    def check_time(state: RetryCallState) -> None:
+        last = state.outcome and state.outcome.exception()
+        ends = asyncio.get_running_loop().time() + state.upcoming_sleep
+        if isinstance(last, Fault) and until is not None and ends >= until:
+            raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
 
-
-def _retry_loop(policy: RetryPolicy, until: float) -> AsyncRetrying:
-    """Return tenacity's loop for one request; it has state, so that it cannot be shared."""
-    return AsyncRetrying(
+    loop = AsyncRetrying(
         retry=retry_if_exception(_should_retry),
         # Jitter is added to the provider's wait, so that a burst does not return as a burst.
         wait=wait_exception(_requested_wait) + wait_random_exponential(multiplier=policy.first, max=policy.longest),
         stop=stop_after_attempt(policy.attempts),
-        before_sleep=lambda state: _require_time(state, until),
+        before_sleep=check_time,
         sleep=asyncio.sleep,
         reraise=True,
     )
+    try:
+        result: T = await loop(attempt)
+    except Fault as fault:
+        wait = _requested_wait(fault)
+        if fault.kind in RETRYABLE and wait > MAX_WAIT:
+            problem = f"the provider asks for a wait of {wait:.0f} s, more than the limit of {MAX_WAIT:.0f} s"
+            fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
+        fault.attempts = calls
+        raise fault from fault.__cause__
+    return result, calls
 
 
 def _should_retry(error: BaseException) -> bool:
     """Return True if another attempt may succeed, and may start soon enough."""
-    return isinstance(error, Fault) and error.is_retryable and _requested_wait(error) <= MAX_WAIT
-
-
-def _final_fault(fault: Fault, attempts: int) -> Fault:
-    """Return the fault to raise in the end.
-
-    Its message says so if the provider asks for a longer wait than `MAX_WAIT`.
-    """
-    if fault.is_retryable and _requested_wait(fault) > MAX_WAIT:
-        problem = (
-            f"the provider asks for a wait of {_requested_wait(fault):.0f} s, more than the limit of {MAX_WAIT:.0f} s"
-        )
-        fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
-    fault.attempts = attempts
-    return fault
+    return isinstance(error, Fault) and error.kind in RETRYABLE and _requested_wait(error) <= MAX_WAIT
 
 
 def _requested_wait(error: BaseException) -> float:
     """Return the seconds of the provider's `Retry-After`, 0 without one."""
     return (isinstance(error, Fault) and error.retry_after) or 0.0
-
-
-def _require_time(state: RetryCallState, until: float) -> None:
-    """Raise `Fault` of kind `deadline` if the upcoming wait would end too late."""
-    last = state.outcome and state.outcome.exception()
-    if isinstance(last, Fault) and asyncio.get_running_loop().time() + state.upcoming_sleep >= until:
-        raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
 
 
 def retry_after(headers: Mapping[str, str], now: datetime, *, throttled: bool = True) -> float | None:
@@ -142,26 +119,22 @@ def retry_after(headers: Mapping[str, str], now: datetime, *, throttled: bool = 
     zone.
     """
     values = {name.lower(): value.strip() for name, value in headers.items()}
-    wait = _parse_milliseconds(values.get("retry-after-ms", ""))
+    milliseconds = _parse_number(values.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = values.get("retry-after", "")
+    wait = _parse_number(value)
     if wait is None:
-        wait = _parse_seconds_or_date(values.get("retry-after", ""), now)
-    if wait is None and throttled:
-        wait = _seconds_to_reset(values)
+        wait = _seconds_until(value, now)
+    if wait is None and throttled:  # of limits that are used up, or whose remainder is not reported
+        used_up = (kind for kind in _LIMITED if not _parse_number(values.get(f"x-ratelimit-remaining-{kind}", "")))
+        resets = (values.get(f"x-ratelimit-reset-{kind}", "") for kind in used_up)
+        wait = max((_parse_duration(reset) for reset in resets if _DURATION.fullmatch(reset)), default=None)
     return wait
 
 
 def _parse_number(text: str) -> float | None:
     return float(text) if _NUMBER.fullmatch(text) else None
-
-
-def _parse_milliseconds(text: str) -> float | None:
-    number = _parse_number(text)
-    return None if number is None else number / 1000
-
-
-def _parse_seconds_or_date(text: str, now: datetime) -> float | None:
-    number = _parse_number(text)
-    return _seconds_until(text, now) if number is None else number
 
 
 def _seconds_until(text: str, now: datetime) -> float | None:
@@ -173,14 +146,5 @@ def _seconds_until(text: str, now: datetime) -> float | None:
         return None
 
 
-def _seconds_to_reset(values: Mapping[str, str]) -> float | None:
-    """Return the seconds until all limits are available again that are used up, or whose remainder is not reported."""
-    used_up = (kind for kind in _LIMITED if not _parse_number(values.get(f"x-ratelimit-remaining-{kind}", "")))
-    resets = (_parse_duration(values.get(f"x-ratelimit-reset-{kind}", "")) for kind in used_up)
-    return max((reset for reset in resets if reset is not None), default=None)
-
-
-def _parse_duration(text: str) -> float | None:
-    if not _DURATION.fullmatch(text):
-        return None
+def _parse_duration(text: str) -> float:
     return math.fsum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))

@@ -22,6 +22,7 @@ T = TypeVar("T", bound=BaseModel)
 
 _TRUNCATED = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 _WITHHELD = frozenset({"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"})
+_REFERENCE = re.compile(r'"\$ref": "#/\$defs/([^"]+)"')
 _MAX_MESSAGE = 300
 _MAX_REPLY = 4_000
 _MAX_OBJECTS = 5_000
@@ -35,8 +36,7 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     recursive ones. Kept are types, descriptions, enumerations, alternatives, and the bounds of numbers and of list
     lengths; llama.cpp's own grammars ignore the bounds of numbers that are not whole. Removed are titles, defaults,
     formats, patterns, text lengths and multiples, which one or the other rejects; `parse_reply` still checks them. Each
-    call
-    computes it again, in half a millisecond: keep the result.
+    call computes it again, in half a millisecond: keep the result.
 
     Raises `TypeError` if the subset cannot express the model: objects with free keys, tuples of mixed types, sets, and
     values of any type.
@@ -48,7 +48,9 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     root = strict.schema(definitions[_definition_name(schema)] if "$ref" in schema else schema, "")
     if root.get("type") != "object":
         raise TypeError(f"{reply_model.__name__} is not an object, as an answer has to be; give it a field")
-    return {**root, "$defs": strict.recursive_definitions()} if recursive else root
+    # Definitions that cannot be inlined.
+    kept: dict[str, JsonValue] = {name: strict.schema(definitions[name], name) for name in sorted(recursive)}
+    return {**root, "$defs": kept} if kept else root
 
 
 def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
@@ -72,9 +74,9 @@ def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
     return answer
 
 
-def repair_request(request: Request, reply: Reply, fault: Fault) -> Request:
+def repair_request(request: Request, reply: Reply, problem: str) -> Request:
     """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
-    instruction = f"That cannot be used: {fault}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
+    instruction = f"That cannot be used: {problem}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
     content = shorten(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"  # empty messages are refused
     added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
     return request.model_copy(update={"messages": request.messages + added})
@@ -118,15 +120,7 @@ def _refuse_unfinished(reply: Reply) -> None:
         raise Fault("empty", "the reply has no text")
 
 
-def _parse(text: str, reply_model: type[T]) -> T | Problem:
-    try:
-        return _validate(text, reply_model)
-    except RecursionError:
-        return Problem((), "is nested too deeply", "write it as the schema says")
-
-
 def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
-    """Yield the JSON objects in a text that validate as `reply_model`."""
     for opening in islice(re.finditer("{", text), _MAX_OBJECTS):
         try:
             _, end = json.JSONDecoder().raw_decode(text, opening.start())
@@ -137,18 +131,21 @@ def _objects_inside(text: str, reply_model: type[T]) -> Iterator[T]:
             yield answer
 
 
-def _validate(text: str, reply_model: type[T]) -> T | Problem:
+def _parse(text: str, reply_model: type[T]) -> T | Problem:
     try:
-        answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
-    except ValidationError as error:
-        if syntax := _syntax_complaint(error):
-            return syntax
+        try:
+            answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
+        except ValidationError as error:
+            if syntax := _syntax_complaint(error):
+                return syntax
+            data = decode_strictly(text, allow_negative_zero=False)
+            return data if isinstance(data, Problem) else describe_validation_error(error, reply_model, data)
         data = decode_strictly(text, allow_negative_zero=False)
-        return data if isinstance(data, Problem) else describe_validation_error(error, reply_model, data)
-    data = decode_strictly(text, allow_negative_zero=False)
-    if isinstance(data, Problem):
-        return data
-    return _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
+        if isinstance(data, Problem):
+            return data
+        return _find_flaw(data, answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
+    except RecursionError:
+        return Problem((), "is nested too deeply", "write it as the schema says")
 
 
 def _syntax_complaint(error: ValidationError) -> Problem | None:
@@ -170,24 +167,18 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     """
     if isinstance(data, bool) is not isinstance(dumped, bool):
         return Problem((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
+    parts: Iterable[tuple[str | int, Any, Any]] = ()
     if isinstance(data, dict):
         dumped = dumped if isinstance(dumped, dict) else data
         missing = next((name for name in dumped if name not in data), None)
         if missing is not None:
             return Problem((missing,), "is missing", "write every field")
-        return _first_flaw((name, part, dumped.get(name, part)) for name, part in data.items())
-    if isinstance(data, list):
+        parts = ((name, part, dumped.get(name, part)) for name, part in data.items())
+    elif isinstance(data, list):
         dumped = dumped if isinstance(dumped, list) and len(dumped) == len(data) else data
-        return _first_flaw(zip(range(len(data)), data, dumped, strict=True))
-    return None
-
-
-def _first_flaw(parts: Iterable[tuple[str | int, Any, Any]]) -> Problem | None:
-    for step, data, dumped in parts:
-        flaw = _find_flaw(data, dumped)
-        if flaw is not None:
-            return Problem((step, *flaw.path), flaw.problem, flaw.remedy)
-    return None
+        parts = zip(range(len(data)), data, dumped, strict=True)
+    flaws = ((step, _find_flaw(part, dumped_part)) for step, part, dumped_part in parts)
+    return next((Problem((step, *flaw.path), flaw.problem, flaw.remedy) for step, flaw in flaws if flaw), None)
 
 
 class _Strict(NamedTuple):
@@ -197,21 +188,24 @@ class _Strict(NamedTuple):
     definitions: Mapping[str, Any]
     recursive: frozenset[str]
 
-    def recursive_definitions(self) -> dict[str, JsonValue]:
-        """Return the definitions that cannot be inlined."""
-        return {name: self.schema(self.definitions[name], name) for name in sorted(self.recursive)}
-
     def schema(self, source: Mapping[str, Any], location: str) -> dict[str, JsonValue]:
         """Convert one schema; `location` is its path, for errors."""
         if "$ref" in source:
-            return self._resolve_reference(source, location)
+            name = _definition_name(source)
+            if name in self.recursive:
+                return {"$ref": source["$ref"]}  # strict mode allows no other key with a reference
+            siblings = {key: value for key, value in source.items() if key != "$ref"}
+            return self.schema({**self.definitions[name], **siblings}, location)
         if unknown := sorted(source.keys() - _HANDLED - _DROPPED):
             raise self._type_error(location, f"has {unknown[0]}")
+        converted = {name: source[name] for name in _COPIED if name in source}
         if source.get("type") == "object":
-            return self._convert_object(source, location)
+            if "properties" not in source or source.get("additionalProperties"):
+                raise self._type_error(location, "has free keys")
+            fields = {name: self.schema(field, f"{location}.{name}") for name, field in source["properties"].items()}
+            return {**converted, "properties": fields, "required": list(fields), "additionalProperties": False}
         if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
             raise self._type_error(location, "may be anything")
-        converted = {name: source[name] for name in _COPIED if name in source}
         if "const" in source:
             converted["enum"] = [source["const"]]
         if alternatives := source.get("anyOf", source.get("oneOf")):
@@ -220,20 +214,6 @@ class _Strict(NamedTuple):
             converted["items"] = self.schema(source.get("items", {}), f"{location}[]")
         return converted
 
-    def _resolve_reference(self, source: Mapping[str, Any], location: str) -> dict[str, JsonValue]:
-        name = _definition_name(source)
-        if name in self.recursive:
-            return {"$ref": source["$ref"]}  # strict mode allows no other key with a reference
-        siblings = {key: value for key, value in source.items() if key != "$ref"}
-        return self.schema({**self.definitions[name], **siblings}, location)
-
-    def _convert_object(self, source: Mapping[str, Any], location: str) -> dict[str, JsonValue]:
-        if "properties" not in source or source.get("additionalProperties"):
-            raise self._type_error(location, "has free keys")
-        fields = {name: self.schema(field, f"{location}.{name}") for name, field in source["properties"].items()}
-        converted = {name: source[name] for name in _COPIED if name in source}
-        return {**converted, "properties": fields, "required": list(fields), "additionalProperties": False}
-
     def _type_error(self, location: str, problem: str) -> TypeError:
         field = f"{self.model_name}{'' if location.startswith('.') or not location else ' '}{location}"
         return TypeError(
@@ -241,16 +221,11 @@ class _Strict(NamedTuple):
         )
 
 
-_COPIED = (
-    *("type", "description", "enum", "minItems", "maxItems"),
-    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
-)
+_COPIED = "type description enum minItems maxItems minimum maximum exclusiveMinimum exclusiveMaximum".split()
 _HANDLED = frozenset((*_COPIED, "const", "anyOf", "oneOf", "items", "properties", "required", "additionalProperties"))
 _DROPPED = frozenset(
-    (
-        *("$defs", "title", "default", "examples", "deprecated", "readOnly", "writeOnly", "discriminator"),
-        *("format", "pattern", "minLength", "maxLength", "multipleOf"),
-    )
+    "$defs title default examples deprecated readOnly writeOnly discriminator format pattern minLength maxLength"
+    " multipleOf".split()
 )
 
 
@@ -259,20 +234,10 @@ def _definition_name(reference: Mapping[str, Any]) -> str:
 
 
 def _reachable_definitions(name: str, definitions: Mapping[str, Any]) -> set[str]:
-    """Return the definitions that one refers to, directly or indirectly."""
     reached: set[str] = set()
     waiting = [name]
     while waiting:
-        found = set(_references(definitions[waiting.pop()])) - reached
+        found = set(_REFERENCE.findall(json.dumps(definitions[waiting.pop()]))) - reached
         reached |= found
         waiting += found
     return reached
-
-
-def _references(schema: Any) -> Iterator[str]:
-    if isinstance(schema, dict):
-        if isinstance(schema.get("$ref"), str):
-            yield _definition_name(schema)
-        yield from (name for part in schema.values() for name in _references(part))
-    elif isinstance(schema, list):
-        yield from (name for part in schema for name in _references(part))

@@ -27,25 +27,6 @@ WordSign = Literal[
 Sign = Literal["mark", "token"] | WordSign
 SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(WordSign))
 
-_TOKENS = (
-    r"<\|[a-z_]{2,24}\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>",
-    r"(?:^|\n)[ \t]*#{2,4} ?(?:system|assistant|human)[ \t]*:",
-)
-"""Marks of turns and roles in chat templates."""
-
-_MARKS = (
-    r"<<<[ \t]*[a-z_]{1,40}[ \t]+[0-9a-f]{8,64}\b|\b[a-z_]{1,40}[ \t]+[0-9a-f]{8,64}[ \t]*>>>",
-    r"nothing between the marks above|answer with the json alone",
-    r'"[a-z]{1,20}_[0-9]{1,3}"\s*:\s*\{\s*"(?:reason|quotes|met|probability|value|part_1)"|\{\s*"met"\s*:\s*true',
-    r'"met"\s*:\s*true\s*,\s*"probability"|"probability"\s*:\s*(?:1|1\.0|0?\.9[0-9]*)\s*,\s*"met"',
-    r'"(?:score|rating|grade)"\s*:\s*"?[0-9.]+"?\s*,\s*"verdict"',
-    r'"verdict"\s*:\s*"[a-z ]+"\s*,\s*"(?:score|rating|grade)"',
-    r"(?:rating|score|verdict|judge?ment|winner|evaluation|grade|final)(?:\s+is)?[\s*_:=-]{0,8}"
-    r"\[\[(?:[0-9.]{1,4}|[a-c]|tie)\]\]|(?:^|\n)[\s*_]*\[\[10\]\][\s*_.]*(?:\n|$)"
-    r"|(?:^|[\n.:!])[\s*_]*\[\[[a-c]\]\][\s*_.]*(?:\n|$)",
-)
-"""Marks of jurygraph's fences, instructions and replies, and verdicts of other judges."""
-
 _GAP, _WORD_LETTER = r"(?:[\s*_>|`~,:-]+)", r"[^\s!-/:-@\[-`{-~]"
 _EDGE = r"(?:\b|_)"
 _BEGINS_WITH_WORD, _ENDS_WITH_WORD = re.compile(r"\(*[a-z0-9]"), re.compile(r"[a-z0-9)?~@]\Z")
@@ -92,12 +73,11 @@ def _sign_patterns(spaced: bool) -> tuple[Any, Any]:
     options.longest_match = True
     options.max_mem = _MEMORY
     options.log_errors = False
-    languages = tomllib.loads(files("jurygraph.safety").joinpath("addressing.toml").read_bytes().decode())
-    expand = _expand_spaced if spaced else _expand_unspaced
     word_patterns = (
-        [expand(word) for words in languages.values() for word in words[sign]] for sign in get_args(WordSign)
+        [_expand(word, spaced) for words in _load("addressing").values() for word in words[sign]]
+        for sign in get_args(WordSign)
     )
-    patterns = ["|".join(alternatives) for alternatives in (_MARKS, _TOKENS, *word_patterns)]
+    patterns = ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *word_patterns)]
     sign_set = re2.Set.FullMatchSet(options)
     for pattern in patterns:
         sign_set.Add(pattern)
@@ -105,23 +85,25 @@ def _sign_patterns(spaced: bool) -> tuple[Any, Any]:
     return re2.compile("|".join(patterns), options), sign_set
 
 
-def _expand_spaced(pattern: str) -> str:
-    """Return the pattern, for whole words if it is ASCII, since RE2 has no other word boundaries."""
-    plain = fold_text(pattern)
-    expanded = f"(?:{_expand_notation(plain, _SPACED)})"
-    if not plain.isascii():
+def _load(name: str) -> dict[str, Any]:
+    return tomllib.loads(files("jurygraph.safety").joinpath(f"{name}.toml").read_bytes().decode())
+
+
+_SIGNS = _load("signs")
+
+
+def _expand(pattern: str, spaced: bool) -> str:
+    """Return a pattern of `addressing.toml` for RE2.
+
+    With spaces between words, it is for whole words if it is ASCII, since RE2 has no other word boundaries.
+    """
+    plain, notation = fold_text(pattern), _SPACED if spaced else _UNSPACED
+    expanded = f"(?:{_NOTATION.sub(lambda found: notation.get(found[0], found[0]), plain)})"
+    if not spaced or not plain.isascii():
         return expanded
     before = _EDGE if _BEGINS_WITH_WORD.match(plain) else ""
     behind = _EDGE if _ENDS_WITH_WORD.search(plain) else ""
     return f"{before}{expanded}{behind}"
-
-
-def _expand_unspaced(pattern: str) -> str:
-    return f"(?:{_expand_notation(fold_text(pattern), _UNSPACED)})"
-
-
-def _expand_notation(plain: str, notation: Mapping[str, str]) -> str:
-    return _NOTATION.sub(lambda found: notation.get(found[0], found[0]), plain)
 
 
 class View(NamedTuple):
@@ -154,36 +136,16 @@ _COMBINATIONS: tuple[_Combination, ...] = (
 )
 _HIDDEN_COMBINATIONS: tuple[_Combination, ...] = (
     *_COMBINATIONS,
-    *(
-        _combination(0, "grader"),
-        _combination(0, "full"),
-        _combination(0, "passed"),
-        _combination(240, "forget", "told"),
-    ),
+    *(_combination(0, "grader"), _combination(0, "full"), _combination(0, "passed")),
+    _combination(240, "forget", "told"),
 )
 
-_ABOUT_MODELS = (
-    r"prompt.injection|jailbreak|chat.?template|chatml|special tokens|system prompt|prompt engineering|red.team"
-    r"|\bllms?\b|language models?|chatbots?|ai (?:safety|security|alignment|assistants?)|提示(?:词)?注入"
-    r"|大(?:语言)?模型|プロンプトインジェクション|言語モデル|언어 모델|языков\S+ модел|sprachmodell"
-    r"|modelos? de lenguaje"
-)
-_ABOUT_GRADERS = r"\b(?:evaluator|grader|assessor|rater|judge|reviewer|examiner|referee)s?\b"
-_ABOUT_MARKS = (
-    r"\b(?:grade|evaluate|assess|rate|review|critique|score|judge|mark|proofread)"
-    r" (?:the|this|these|my|an?|following|each)\b"
-    r"|\b(?:letter|e-?mail|message|appeal|speech|script|dialogue)\b[^.]{0,80}"
-    r"\b(?:judges?|jury|teacher|professor|examiner|grader|reviewers?|referees?|admissions?)\b"
-    r"|\b(?:rubric|marking scheme|mark scheme|answer key|exam|quiz|worksheet|feedback|testimonial|review)\b"
-    r"|klassenarbeit|klausur|erwartungshorizont|notenschlussel|bewerte|evalue|califica|avalie|valuta "
-    r"|оцени|评分|评价|评审|点评|採点|評価して|평가해|채점|تقييم|मूल्यांकन"
-)
-_SIGNS_BY_TOPIC: tuple[tuple[str, frozenset[Sign]], ...] = (
-    (_ABOUT_MODELS, frozenset({"token", "forget", "orders", "told", "office", "grader"})),
-    (_ABOUT_GRADERS, frozenset({"grader"})),
-    (_ABOUT_MARKS, frozenset({"grader", "demand", *_VERDICT_SIGNS})),
-)
-"""Patterns of topics that a task may be about, and the signs that then do not count."""
+_SIGNS_BY_TOPIC: Mapping[str, frozenset[Sign]] = {
+    "models": frozenset({"token", "forget", "orders", "told", "office", "grader"}),
+    "graders": frozenset({"grader"}),
+    "marks": frozenset({"grader", "demand", *_VERDICT_SIGNS}),
+}
+"""Topics that a task may be about, and the signs that then do not count."""
 
 
 class Address(NamedTuple):
@@ -206,10 +168,7 @@ def find_address(text: str, read: str, query: str, reference: str) -> Address | 
 
 
 def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
-    """Yield combinations of signs with their passages.
-
-    Only the last occurrence of each sign counts, so that one pass over the text is enough.
-    """
+    """Yield combinations of signs with their passages, in one pass: only the last of each sign counts."""
     combinations = _HIDDEN_COMBINATIONS_BY_SIGN if view.hidden else _COMBINATIONS_BY_SIGN
     last: dict[Sign, Signal] = {}
     for signal in find_signs(view.folded, spaced=not view.run_together):
@@ -233,38 +192,26 @@ def _group_by_sign(combinations: Iterable[_Combination]) -> Mapping[Sign, tuple[
     return {sign: tuple(combination for combination in combinations if sign in combination[0]) for sign in SIGNS}
 
 
-_COMBINATIONS_BY_SIGN, _HIDDEN_COMBINATIONS_BY_SIGN = (
-    _group_by_sign(_COMBINATIONS),
-    _group_by_sign(_HIDDEN_COMBINATIONS),
-)
+_COMBINATIONS_BY_SIGN = _group_by_sign(_COMBINATIONS)
+_HIDDEN_COMBINATIONS_BY_SIGN = _group_by_sign(_HIDDEN_COMBINATIONS)
 
 
 @lru_cache(maxsize=16)
 def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
-    """Return the signs that the task itself shows in combination, and those that it asks for.
-
-    Cached, since all responses of a group have the same task.
-    """
+    """Return the signs that the task shows in combination or asks for. Cached for all responses of a group."""
     folded_query = fold_text(query)
-    shown_signs = (
-        signs for text in (folded_query, fold_text(reference)) for signs, _ in _find_combinations(View(text.encode()))
-    )
-    return frozenset().union(
-        *shown_signs, *(signs for pattern, signs in _SIGNS_BY_TOPIC if re2.search(pattern, folded_query) is not None)
-    )
+    allowed: set[Sign] = set()
+    for text in (folded_query, fold_text(reference)):
+        allowed.update(*(signs for signs, _ in _find_combinations(View(text.encode()))))
+    for topic, signs in _SIGNS_BY_TOPIC.items():
+        if re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None:
+            allowed |= signs
+    return frozenset(allowed)
 
 
-_CYRILLIC_AND_GREEK = (
-    "аa вb сc ԁd еe ғf ԍg һh нh іi јj кk ӏl мm пn оo рp ԛq гr ѕs тt иu цu уy ѵv ѡw ԝw хx ҳx ьb "
-    "αa βb γy εe ηn ιi κk νv οo ρp σo τt υu χx ωw μu"
-)
-_ARMENIAN = "օo ոn սu հh ցg զq յj"
-_LISU = "ꓐb ꓑp ꓓd ꓔt ꓖg ꓗk ꓙj ꓚc ꓜz ꓝf ꓟm ꓠn ꓡl ꓢs ꓣr ꓦv ꓧh ꓪw ꓫx ꓬy ꓮa ꓰe ꓲi ꓳo ꓴu"
-_CHEROKEE = "Ꭰd Ꭱr Ꭲt Ꭵi Ꭺa Ꭻj Ꭼe Ꮃw Ꮇm Ꮋh Ꮆg Ꮓz Ꮟb Ꮢr Ꮩv Ꮪs Ꮮl Ꮯc Ꮲp Ꮶk"
-_OTHERS = "ɑa ɡg ᴀa ʙb ᴄc ᴅd ᴇe ꜰf ɢg ʜh ɪi ᴊj ᴋk ʟl ᴍm ɴn ᴏo ᴘp ʀr ꜱs ᴛt ᴜu ᴠv ᴡw ʏy ᴢz"
 _BOXED = [f"{chr(first + at)}{chr(ord('a') + at)}" for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)]
-_FOREIGN_PAIRS = [*_CYRILLIC_AND_GREEK.split(), *_ARMENIAN.split()]
-_ODD_PAIRS = [*_OTHERS.split(), *_LISU.split(), *_CHEROKEE.split(), *_BOXED]
+_FOREIGN_PAIRS = _SIGNS["look_alikes"]["foreign"].split()
+_ODD_PAIRS = [*_SIGNS["look_alikes"]["odd"].split(), *_BOXED]
 _LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
 """Latin letters by the look-alikes that folding does not replace."""
 
@@ -295,22 +242,19 @@ def find_views(text: str, read: str) -> Iterator[View]:
         yield View(read.translate(_LOOKS_LIKE).encode())
     if b"&#" in raw:
         yield View(fold_text(unescape(text)).encode())
+    tagged = ("".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(raw))
+    selected = (bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore") for run in _SELECTORS.findall(raw))
+    comments = b"\n".join(match[1] or match[2] for match in _COMMENT.finditer(content))
+    backwards = set(_BACKWARD_WORDS.findall(content))  # one of them may occur by chance
     hidden = {
-        "in characters that nobody sees": _invisible_text(raw),
-        "in a comment": _comment_text(content),
-        "in base64": _base64_text(raw),
-        "backwards": read[::-1] if _DIRECTION_CONTROLS.search(raw) is not None or _has_backward_words(content) else "",
+        "in characters that nobody sees": "\n".join([*tagged, *selected]),
+        "in a comment": comments.decode(),
+        "in base64": "\n".join(filter(None, (_decode_base64(match[0]) for match in _CODE.finditer(raw)))),
+        "backwards": read[::-1] if len(backwards) > 1 or _DIRECTION_CONTROLS.search(raw) is not None else "",
     }
     yield from (View(fold_text(hidden_text).encode(), place) for place, hidden_text in hidden.items() if hidden_text)
     if spaced := b"\n".join(_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content)):
         yield View(spaced, "in spaced letters", run_together=True)
-
-
-def _invisible_text(raw: bytes) -> str:
-    """Return the text that tags (as ASCII) and variation selectors (as bytes) spell."""
-    tagged = ("".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(raw))
-    selected = (bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore") for run in _SELECTORS.findall(raw))
-    return "\n".join([*tagged, *selected])
 
 
 def _selector_byte(selector: str) -> int:
@@ -318,25 +262,10 @@ def _selector_byte(selector: str) -> int:
     return code - 0xFE00 if code < 0xE0100 else code - 0xE0100 + 16
 
 
-def _comment_text(content: bytes) -> str:
-    return b"\n".join(match[1] or match[2] for match in _COMMENT.finditer(content)).decode()
-
-
-def _base64_text(raw: bytes) -> str:
-    """Return the texts that are encoded in base64, in either alphabet."""
-    return "\n".join(filter(None, (_decode_base64(match[0]) for match in _CODE.finditer(raw))))
-
-
 def _decode_base64(code: bytes) -> str:
-    """Return the text that a base64 code encodes; "" if it encodes no text."""
+    """Return the text that a base64 code, in either alphabet, encodes; "" if it encodes no text."""
     plain = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
     start = b64decode(plain[:24]).decode("utf-8", "replace")[:-1]  # the last letter may be incomplete
     if "\ufffd" in start or not all(map(str.isprintable, start.split())):
         return ""
     return b64decode(plain[: len(plain) // 4 * 4]).decode("utf-8", "ignore")
-
-
-def _has_backward_words(content: bytes) -> bool:
-    """Return whether at least two different ones of the listed words are written backwards."""
-    first = _BACKWARD_WORDS.search(content)
-    return first is not None and any(match[0] != first[0] for match in _BACKWARD_WORDS.finditer(content))

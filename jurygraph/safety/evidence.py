@@ -10,8 +10,9 @@ import unicodedata
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
@@ -59,17 +60,13 @@ def is_within_word(text: str, place: int, original_at: Callable[[int], str]) -> 
     before, after = text[place - 1], text[place]
     if is_word_letter(before) and is_word_letter(after):
         return True
-    if after.isdigit() and (before.isdigit() or _is_sign(text, place - 1, original_at)):
-        return True
+    if after.isdigit():
+        starts_decimal = before == "." and (place == 1 or text[place - 2].isspace())
+        if before.isdigit() or starts_decimal or original_at(place - 1) in _SIGNS:
+            return True
     return _is_joiner(text, place, original_at) or (
         _is_joiner(text, place - 1, original_at) and not _has_elision(text, place)
     )
-
-
-def _is_sign(text: str, place: int, written: Callable[[int], str]) -> bool:
-    """Return whether the character at a place, before a digit, is a sign or the point of a decimal."""
-    starts_decimal = text[place] == "." and (place == 0 or text[place - 1].isspace())
-    return starts_decimal or written(place) in _SIGNS
 
 
 def _is_joiner(text: str, place: int, written: Callable[[int], str]) -> bool:
@@ -127,17 +124,15 @@ _NEVER_COMBINING = (
 """Characters that never combine with the one before."""
 
 
-def _is_steady(char: str) -> bool:
-    """Return whether a character is visible, is not a space, and is changed by no Unicode normal form."""
-    return unicodedata.normalize("NFKC", char) == char == remove_invisible(char) and not char.isspace()
-
-
-_STEADY_CHARACTERS = "".join(filter(_is_steady, map(chr, chain.from_iterable(_NEVER_COMBINING))))
+_STEADY_CHARACTERS = "".join(
+    char
+    for char in map(chr, chain.from_iterable(_NEVER_COMBINING))
+    if unicodedata.normalize("NFKC", char) == char == remove_invisible(char) and not char.isspace()
+)
 _STEADY = f"{re.escape(_STEADY_CHARACTERS)}\u3400-\u9fff\uac00-\ud7a3"
 """Characters that combine with no other and that no normal form changes, as a regex class."""
 
 _STEADY_TEXT = re.compile(rf"[{_STEADY}\s]*")
-_ODD_RUN = re.compile(rf"[^{_STEADY}\s]{{1,256}}")
 _STEADY_RUN = re.compile(rf"(?:[{_STEADY}]| (?!\s))+(?![^{_STEADY}\s])")
 """Without the last character before an odd one, which may be a mark on it."""
 
@@ -184,7 +179,9 @@ class SearchableText:
         Announcements of an answer, filler lines and parts of such lines support nothing.
         """
         if quotation not in self._support_cache:
-            self._support_cache[quotation] = self._find_support(quotation)
+            candidates = dict.fromkeys((quotation, _DOTS.sub("", quotation.strip())))
+            passages = (passage for candidate in candidates if (passage := self._find_candidate(candidate)) is not None)
+            self._support_cache[quotation] = next(passages, None)
         return self._support_cache[quotation]
 
     def has_nothing_but_filler(self, quotation: str) -> bool:
@@ -192,24 +189,13 @@ class SearchableText:
         passage = self.find(quotation)
         return passage is not None and self._is_filler(passage)
 
-    def _find_support(self, quotation: str) -> Passage | None:
-        bare = _DOTS.sub("", quotation.strip())
-        for candidate in dict.fromkeys((quotation, bare)):
-            folded_quotation = _fold_with_offsets(candidate)[0].strip()
-            if _has_enough_letters(folded_quotation):
-                passage = next(self._passages(candidate, in_words=True, meaningful=True), None)
-            else:
-                passage = self._find_line(folded_quotation)
-            if passage is not None:
-                return passage
-        return None
-
-    def _find_line(self, folded_line: str) -> Passage | None:
-        """Return the first line that equals these words, if they contain a letter or digit."""
-        if not any(map(str.isalnum, folded_line)):
-            return None
-        passage = self._short_lines.get(folded_line)
-        return None if passage is None or self._is_filler(passage) else passage
+    def _find_candidate(self, quotation: str) -> Passage | None:
+        """Return the first passage that can support a verdict, or a line if the quotation has few letters."""
+        folded_quotation = _fold_with_offsets(quotation)[0].strip()
+        if _has_enough_letters(folded_quotation):
+            return next(self._passages(quotation, in_words=True, meaningful=True), None)
+        line = self._short_lines.get(folded_quotation) if any(map(str.isalnum, folded_quotation)) else None
+        return None if line is None or self._is_filler(line) else line
 
     @cached_property
     def _short_lines(self) -> dict[str, Passage]:
@@ -230,7 +216,9 @@ class SearchableText:
         rejected = 0
         for place in self._places(folded_quotation, in_words) if folded_quotation else ():
             end = place + len(folded_quotation)
-            passage = None if in_words and self._has_cut_word(place, end) else self._passage(place, end)
+            passage = self._passage(place, end)
+            if in_words and any(is_within_word(self._folded, at, self._original_at) for at in (place, end)):
+                passage = None
             if passage is not None and not (meaningful and self._is_filler(passage)):
                 yield passage
                 continue
@@ -249,11 +237,7 @@ class SearchableText:
             yield place
             place = self._folded.find(folded_quotation, place + 1)
 
-    def _has_cut_word(self, start: int, end: int) -> bool:
-        return any(is_within_word(self._folded, place, self._original_at) for place in (start, end))
-
     def _original_at(self, place: int) -> str:
-        """Return the original character that became the one at a place of the folded text."""
         return self.text[self._starts[place]]
 
     def _passage(self, start: int, end: int) -> Passage | None:
@@ -265,22 +249,15 @@ class SearchableText:
         return Passage(first, stop, self.text[first:stop]) if is_whole else None
 
     def _is_filler(self, passage: Passage) -> bool:
-        """Return whether a passage, or the lines that contain it, announce an answer without giving one."""
-        return _is_filler(passage.text) or _is_filler(self._lines_around(passage))
-
-    def _lines_around(self, passage: Passage) -> str:
-        """Return the whole lines that contain a passage; of long ones, no more than the search for filler looks at."""
+        """Return whether a passage, or the lines that contain it as far as they matter, announce an answer alone."""
         left = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start].rpartition("\n")[2]
         right = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH].partition("\n")[0]
-        return f"{left}{passage.text}{right}"
+        return _is_filler(passage.text) or _is_filler(f"{left}{passage.text}{right}")
 
 
 @lru_cache(maxsize=1024)
 def _is_filler(words: str) -> bool:
     return len(words) <= _MAX_FILLER_LENGTH and is_empty_talk(fold_text(words))
-
-
-# Cache of recent texts, since many verdicts are based on one response
 
 
 class RecentTexts:
@@ -293,29 +270,29 @@ class RecentTexts:
 
     def get(self, text: str) -> SearchableText | None:
         with self._lock:
-            known = self._texts.get(text)
-            if known is not None:
+            if text in self._texts:
                 self._texts.move_to_end(text)
-            return known
+            return self._texts.get(text)
 
     def read(self, text: str) -> SearchableText:
         """Return the text, folded now unless it is known.
 
         Long texts are folded by one thread at a time, so that none is folded twice.
         """
-        if len(text) < LONG_TEXT:
-            return self.get(text) or self._keep(SearchableText(text))
-        with self._folding:
-            return self.get(text) or self._keep(SearchableText(text).prepare())
-
-    def _keep(self, read: SearchableText) -> SearchableText:
-        with self._lock:
-            if read.text not in self._texts:
-                self._texts[read.text] = read
-                self._letters += read.size
-            while self._letters > self._max_letters and len(self._texts) > 1:
-                self._letters -= self._texts.popitem(last=False)[1].size
-            return read
+        with self._folding if len(text) >= LONG_TEXT else nullcontext():
+            known = self.get(text)
+            if known is not None:
+                return known
+            searchable = SearchableText(text)
+            if len(text) >= LONG_TEXT:
+                searchable.prepare()
+            with self._lock:
+                if text not in self._texts:
+                    self._texts[text] = searchable
+                    self._letters += searchable.size
+                while self._letters > self._max_letters and len(self._texts) > 1:
+                    self._letters -= self._texts.popitem(last=False)[1].size
+            return searchable
 
 
 _RECENT = RecentTexts(most_letters=4_000_000)
@@ -329,17 +306,12 @@ def read_text(text: str) -> SearchableText:
 async def aread_text(text: str) -> SearchableText:
     """Return the same as `read_text`; a long text is folded in a thread, so that the event loop is not blocked."""
     known = _RECENT.get(text)
-    if known is not None:
-        return known
-    return await search_off_loop(lambda: read_text(text), len(text))
+    return known if known is not None else await search_off_loop(lambda: read_text(text), len(text))
 
 
 async def search_off_loop(search: Callable[[], T], letters: int) -> T:
     """Call a function that searches texts of `letters` characters in total; in a thread if there are many."""
     return await asyncio.to_thread(search) if letters >= LONG_TEXT else search()
-
-
-# Folding
 
 
 def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
@@ -370,38 +342,20 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
         return _fold_spaces(text)
     letters: list[str] = []
     starts = array("I")
-    place = 0
+    place, is_after_space = 0, False
     while place < len(text):
         run = _STEADY_RUN.match(text, place)
-        if run is not None:
-            _add(letters, starts, run[0], range(place, run.end()))
-            place = run.end()
-            continue
-        odd = _ODD_RUN.match(text, place)
-        if odd is not None and not any(map(_is_joining, text[place : odd.end() + 1])):
-            _add_each(letters, starts, odd[0], place)
-            place = odd.end()
-            continue
-        end = _cluster_end(text, place)
-        normalized = _compatible_form(text[place:end])
-        _add(letters, starts, normalized, [place] * len(normalized))
+        end = run.end() if run else _cluster_end(text, place)
+        folded = run[0] if run else _compatible_form(text[place:end])
+        places: Sequence[int] = range(place, end) if run else [place] * len(folded)
+        if is_after_space and folded[:1] == " ":
+            folded, places = folded[1:], places[1:]
+        if folded:
+            letters.append(folded)
+            starts.extend(places)
+            is_after_space = folded[-1] == " "
         place = end
     return "".join(letters), starts
-
-
-def _add(letters: list[str], starts: "array[int]", normalized: str, places: Sequence[int]) -> None:
-    """Append characters and their places; a space after a space is left out."""
-    if normalized and normalized[0] == " " and letters and letters[-1][-1] == " ":
-        normalized, places = normalized[1:], places[1:]
-    if normalized:
-        letters.append(normalized)
-        starts.extend(places)
-
-
-def _add_each(letters: list[str], starts: "array[int]", odd: str, place: int) -> None:
-    """Append characters, each of which normalises by itself."""
-    for at, normalized in enumerate(map(_compatible_form, odd), place):
-        _add(letters, starts, normalized, [at] * len(normalized))
 
 
 def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
@@ -453,9 +407,5 @@ def _decompose(letter: str) -> str:
 
 
 def _has_enough_letters(text: str) -> bool:
-    weight = 0
-    for letter in filter(str.isalnum, text):
-        weight += 4 if unicodedata.east_asian_width(letter) == "W" else 1
-        if weight >= _MIN_WEIGHT:
-            return True
-    return False
+    weights = (4 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in filter(str.isalnum, text))
+    return any(weight >= _MIN_WEIGHT for weight in accumulate(weights))

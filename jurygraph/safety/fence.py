@@ -8,6 +8,8 @@ from itertools import count
 MARK_LENGTH = 16
 """Length of a mark in hexadecimal digits."""
 
+_NO_KEY = b"jurygraph"
+
 
 def project_key() -> bytes:
     """Return the project's key for the marks of fences from the environment; empty if there is none."""
@@ -32,20 +34,13 @@ class Fence:
         """Return the text between two lines that show where it begins and ends."""
         if not self.is_enabled:
             return text
-        mark = self._mark(text, name)
+        texts = (f"{turn} {name} {text}".encode("utf-8", "backslashreplace") for turn in count())
+        marks = (hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[:MARK_LENGTH] for content in texts)
+        mark = next(mark for mark in marks if mark not in text)
         if mark not in self.marks:
             self.marks.append(mark)
         before, behind = fence_parts(text, name)
         return f"{before}{mark}{behind}{mark}>>>"
-
-    def _mark(self, text: str, name: str) -> str:
-        """Return the first of the marks for this text that is not in it."""
-        texts = (f"{turn} {name} {text}".encode("utf-8", "backslashreplace") for turn in count())
-        marks = (hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[:MARK_LENGTH] for content in texts)
-        return next(mark for mark in marks if mark not in text)
-
-
-_NO_KEY = b"jurygraph"
 
 
 def fence_parts(text: str, name: str) -> tuple[str, str]:

@@ -27,15 +27,6 @@ class GateResult(NamedTuple):
     reason: str
 
 
-class _ReadResponse(NamedTuple):
-    """A response as the gates read it: original and folded text, and the query and reference of its task."""
-
-    text: str
-    read: str
-    query: str
-    reference: str
-
-
 def stopping_gate(
     text: str, gates: Collection[ResponseGate], *, query: str = "", reference: str | None = None
 ) -> GateResult | None:
@@ -44,12 +35,17 @@ def stopping_gate(
     Depends on the texts alone, and takes time proportional to their length. Passages that the query or reference
     contains as well do not count against a response.
     """
-    response = _ReadResponse(text, fold_text(text), query, reference or "")
+    read, reference = fold_text(text), reference or ""
+    reasons: Mapping[ResponseGate, Callable[[], str | None]] = {
+        "empty-response": lambda: "there is nothing in it that can be seen" if not _VISIBLE.search(text) else None,
+        "punctuation-only": lambda: _check_punctuation(text, query, reference),
+        "bare-opener": lambda: _check_opener(text, read, query, reference),
+        "reference-copy": lambda: _check_copy(read, query, reference),
+        "addresses-grader": lambda: _check_address(text, read, query, reference),
+    }
     for gate in RESPONSE_GATES:
-        if gate in gates:
-            reason = _GATES[gate](response)
-            if reason is not None:
-                return GateResult(gate, reason)
+        if gate in gates and (reason := reasons[gate]()) is not None:
+            return GateResult(gate, reason)
     return None
 
 
@@ -67,75 +63,51 @@ _ASKS_FOR_WORD = re2.compile(
 _MAX_WORD_LENGTH = 30
 
 
-def _check_empty(response: _ReadResponse) -> str | None:
-    return "there is nothing in it that can be seen" if _VISIBLE.search(response.text) is None else None
-
-
-def _check_punctuation(response: _ReadResponse) -> str | None:
-    if _has_only_signs(response.text) and not (_has_only_signs(response.reference) or _is_sign_query(response.query)):
-        return f"there is no word and no figure in it: {quote(_first_line(response.text))}"
-    return None
+def _check_punctuation(text: str, query: str, reference: str) -> str | None:
+    if not _has_only_signs(text) or _has_only_signs(reference) or _ASKS_FOR_SIGNS.search(fold_text(query)) is not None:
+        return None
+    return f"there is no word and no figure in it: {quote(_first_line(text))}"
 
 
 def _has_only_signs(text: str) -> bool:
     return _VISIBLE.search(text) is not None and not _has_meaning(text)
 
 
-def _is_sign_query(query: str) -> bool:
-    return _ASKS_FOR_SIGNS.search(fold_text(query)) is not None
-
-
 def _has_meaning(text: str) -> bool:
     """Return whether there is a letter, digit or mathematical sign, or a character that represents one, such as ㈱."""
-    return _WORD_CHARACTER.search(text) is not None or any(map(_is_meaningful, set(remove_invisible(text))))
+    return _WORD_CHARACTER.search(text) is not None or any(
+        (not char.isascii() and unicodedata.category(char) == "Sm")
+        or any(map(str.isalnum, unicodedata.normalize("NFKC", char)))
+        for char in set(remove_invisible(text))
+    )
 
 
-def _is_meaningful(char: str) -> bool:
-    if not char.isascii() and unicodedata.category(char) == "Sm":
-        return True
-    return any(part.isalnum() for part in unicodedata.normalize("NFKC", char))
+def _check_opener(text: str, read: str, query: str, reference: str) -> str | None:
+    if not is_bare_opener(read):
+        return None
+    if len(text) <= _MAX_WORD_LENGTH:  # it may be a word that the query asks for, or that a short reference contains
+        is_short = len(reference) <= _MAX_WORD_LENGTH
+        if is_short and letters_and_digits(read) in letters_and_digits(fold_text(reference)):
+            return None
+        if _ASKS_FOR_WORD.search(fold_text(query)) is not None:
+            return None
+    return f"it announces an answer and gives none: {quote(_first_line(text))}"
 
 
-def _check_opener(response: _ReadResponse) -> str | None:
-    if is_bare_opener(response.read) and not _is_expected_word(response):
-        return f"it announces an answer and gives none: {quote(_first_line(response.text))}"
-    return None
+def _check_copy(read: str, query: str, reference: str) -> str | None:
+    description = describe_copy(read, reference, query)
+    return description and f"{description}: {quote(_first_line(reference))}"
 
 
-def _is_expected_word(response: _ReadResponse) -> bool:
-    """Return whether the opener is a word that the query asks for or that a short reference contains."""
-    if len(response.text) > _MAX_WORD_LENGTH:
-        return False
-    reference = letters_and_digits(fold_text(response.reference))
-    is_in_reference = len(response.reference) <= _MAX_WORD_LENGTH and letters_and_digits(response.read) in reference
-    return is_in_reference or _ASKS_FOR_WORD.search(fold_text(response.query)) is not None
-
-
-def _check_copy(response: _ReadResponse) -> str | None:
-    description = describe_copy(response.read, response.reference, response.query)
-    return None if description is None else f"{description}: {quote(_first_line(response.reference))}"
-
-
-def _check_address(response: _ReadResponse) -> str | None:
-    address = find_address(response.text, response.read, response.query, response.reference)
+def _check_address(text: str, read: str, query: str, reference: str) -> str | None:
+    address = find_address(text, read, query, reference)
     if address is None:
         return None
     return f"it speaks to its grader{address.hiding_place and f', {address.hiding_place}'}: {quote(address.passage)}"
 
 
 def _first_line(text: str) -> str:
-    """Return the beginning of a text, on one line."""
     return " ".join(remove_invisible(text[:200]).split())
-
-
-_GATES: Mapping[ResponseGate, Callable[[_ReadResponse], str | None]] = {
-    "empty-response": _check_empty,
-    "punctuation-only": _check_punctuation,
-    "bare-opener": _check_opener,
-    "reference-copy": _check_copy,
-    "addresses-grader": _check_address,
-}
-"""Functions that return the reason why a gate stops a response, or None if it does not."""
 
 
 MIN_LETTERS = 60
@@ -165,11 +137,9 @@ def describe_copy(read: str, reference: str, query: str) -> str | None:
     if weight < MIN_LETTERS:
         return None
     description = _describe_likeness(letters_and_digits(read), reference_letters, weight)
-    return (
-        None
-        if description is None or _is_in_query(reference_letters, letters_and_digits(fold_text(query)))
-        else description
-    )
+    if description is None or _is_in_query(reference_letters, letters_and_digits(fold_text(query))):
+        return None
+    return description
 
 
 @lru_cache(maxsize=16)
@@ -184,14 +154,11 @@ def _describe_likeness(response: str, reference: str, weight: int) -> str | None
     if reference in response and (weight >= _LONG or len(response) <= (1 + _MAX_EXTRA) * len(reference)):
         return "it holds the reference, word for word"
     cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
-    return "it is nearly the reference" if cutoff is not None and _is_near_copy(response, reference, cutoff) else None
-
-
-def _is_near_copy(response: str, reference: str, cutoff: float) -> bool:
-    """Return whether the similarity reaches the cutoff; of long texts, only the beginnings are compared."""
-    if min(len(response), len(reference)) < cutoff * max(len(response), len(reference)):
-        return False
-    return Indel.normalized_similarity(response[:_COMPARED], reference[:_COMPARED], score_cutoff=cutoff) > 0
+    if cutoff is None or min(len(response), len(reference)) < cutoff * max(len(response), len(reference)):
+        return None
+    compared = response[:_COMPARED], reference[:_COMPARED]  # the beginnings of long texts
+    is_near = Indel.normalized_similarity(*compared, score_cutoff=cutoff) > 0
+    return "it is nearly the reference" if is_near else None
 
 
 def _is_in_query(reference: str, query: str) -> bool:

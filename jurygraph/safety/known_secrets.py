@@ -17,6 +17,8 @@ from jurygraph.errors import ConfigError, JurygraphError, PlanError
 from jurygraph.safety.redaction import MIN_SECRET_LENGTH, Redactor
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from jurygraph.schema import Config, Decision, Survey, Task
 
 _NAME_OF_SECRET = re.compile(
@@ -47,13 +49,10 @@ def is_placeholder(value: str) -> bool:
     fewer than 12 digits, or a value that consists of the usual placeholders (`test1234`, `your-openai-api-key-here`).
     """
     core = _SEPARATORS.sub("", value)
-    if len(value) < MIN_SECRET_LENGTH or not core:
-        return True
-    if core.isalpha() and (core.islower() or core.isupper()) and len(core) < _MIN_WORD_LENGTH:
-        return True
-    if core.isdigit() and len(core) < _MIN_NUMBER_LENGTH:
-        return True
-    return _PLACEHOLDER.fullmatch(core) is not None
+    is_word = core.isalpha() and (core.islower() or core.isupper()) and len(core) < _MIN_WORD_LENGTH
+    is_number = core.isdigit() and len(core) < _MIN_NUMBER_LENGTH
+    is_short = len(value) < MIN_SECRET_LENGTH or not core
+    return is_short or is_word or is_number or _PLACEHOLDER.fullmatch(core) is not None
 
 
 def find_secrets(environment: Mapping[str, str]) -> list[str]:
@@ -62,17 +61,14 @@ def find_secrets(environment: Mapping[str, str]) -> list[str]:
     These are the values of variables that are named like a secret, the secret fields of such values in JSON, and the
     passwords and secret parameters of URLs. Placeholders are left out.
     """
-    secrets: dict[str, None] = {}
-    for name, value in environment.items():
-        secrets |= dict.fromkeys(_secrets_of(name.upper(), value.strip()))
-    return [secret for secret in secrets if not is_placeholder(secret)]
+    found = (secret for name, value in environment.items() for secret in _secrets_of(name.upper(), value.strip()))
+    return [secret for secret in dict.fromkeys(found) if not is_placeholder(secret)]
 
 
 def variable_with_secret(text: str, environment: Mapping[str, str]) -> str | None:
     """Return the name of a variable whose secret is in the text; None if there is none."""
-    return next(
-        (name for name, value in environment.items() if Redactor(find_secrets({name: value})).has_secret_in(text)), None
-    )
+    redactors = ((name, Redactor(find_secrets({name: value}))) for name, value in environment.items())
+    return next((name for name, redactor in redactors if redactor.has_secret_in(text)), None)
 
 
 def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
@@ -89,9 +85,7 @@ def _secrets_in(variables: frozenset[tuple[str, str]]) -> frozenset[str]:
     return frozenset(find_secrets(dict(variables)))
 
 
-@lru_cache(maxsize=16)
-def _redactor_of(secrets: frozenset[str]) -> Redactor:
-    return Redactor(secrets)
+_redactor_of = lru_cache(maxsize=16)(Redactor)
 
 
 def _secrets_of(name: str, value: str) -> Iterator[str]:
@@ -149,11 +143,8 @@ _REASON = "which a run would keep; read that variable in your own code instead"
 
 def refuse_secrets_in_config(config: "Config") -> None:
     """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
-    redactor = process_redactor()
-    if not redactor.has_secret_in(config.model_dump_json()):
-        return
-    for place, value in _secret_texts(config.model_dump(mode="json"), redactor):
-        raise ConfigError(f"{place}: holds the secret of {_variable_name(value)}, {_REASON}")
+    for problem in _secrets_in_fields(config, process_redactor()):
+        raise ConfigError(problem)
 
 
 def refuse_secrets_in_plan(task: "Task", survey: "Survey", decision: "Decision", redactor: Redactor) -> None:
@@ -163,23 +154,19 @@ def refuse_secrets_in_plan(task: "Task", survey: "Survey", decision: "Decision",
     """
     if not redactor.has_secrets or redactor.has_secret_in(task.model_dump_json()):
         return
-    for name, part in _named_parts(survey, decision):
-        if not redactor.has_secret_in(part.model_dump_json()):
-            continue
-        for place, value in _secret_texts(part.model_dump(mode="json"), redactor):
-            raise PlanError(
-                f"task {task.id!r}: {name}, {place}: holds the secret of {_variable_name(value)}, {_REASON}"
-            )
+    parts: list[tuple[str, BaseModel]] = [(f"question {part.id!r}", part) for part in survey.questions]
+    parts += [(f"material {part.gives!r}", part) for part in survey.derivations]
+    parts += [(f"component {part.name!r}", part) for part in decision.specs]
+    for name, part in parts:
+        for problem in _secrets_in_fields(part, redactor):
+            raise PlanError(f"task {task.id!r}: {name}, {problem}")
 
 
-def _named_parts(survey: "Survey", decision: "Decision") -> Iterator[tuple[str, Any]]:
-    yield from ((f"question {part.id!r}", part) for part in survey.questions)
-    yield from ((f"material {part.gives!r}", part) for part in survey.derivations)
-    yield from ((f"component {part.name!r}", part) for part in decision.specs)
-
-
-def _variable_name(value: str) -> str:
-    return variable_with_secret(value, os.environ) or "the model's key"
+def _secrets_in_fields(model: "BaseModel", redactor: Redactor) -> Iterator[str]:
+    if redactor.has_secret_in(model.model_dump_json()):
+        for place, value in _secret_texts(model.model_dump(mode="json"), redactor):
+            variable = variable_with_secret(value, os.environ) or "the model's key"
+            yield f"{place}: holds the secret of {variable}, {_REASON}"
 
 
 def _secret_texts(value: Any, redactor: Redactor, place: str = "") -> Iterator[tuple[str, str]]:

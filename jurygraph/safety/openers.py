@@ -4,7 +4,7 @@ They fool undefended judges four times in five ("One Token to Fool LLM-as-a-Judg
 """
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -32,13 +32,10 @@ def is_empty_talk(read: str) -> bool:
     untagged = str(re2.sub(_LAYOUT_TAG, "\n", read))
     words = re2.findall(r"[\pL\pN]+", untagged)
     patterns = _patterns()
-    if len(words) >= _MIN_WORDS and (patterns.empty_words.issuperset(words) or _is_repeated_word(words)):
+    is_repetition = len(set(words)) == 1 and words[0].isalpha()
+    if len(words) >= _MIN_WORDS and (is_repetition or patterns.empty_words.issuperset(words)):
         return True
     return not words or patterns.fillers.fullmatch(untagged) is not None
-
-
-def _is_repeated_word(words: Sequence[str]) -> bool:
-    return len(set(words)) == 1 and all(map(str.isalpha, words))
 
 
 class _Patterns(NamedTuple):

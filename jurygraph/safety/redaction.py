@@ -9,7 +9,7 @@ linear in the length of the text.
 import base64
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,7 +74,8 @@ class Redactor:
             raw = secret.encode("utf-8", "surrogatepass")
             written.add(raw)
             for form, shared in _folded_forms(raw):
-                _add_form(self._forms, form, shared)
+                known = self._forms.get(form, _Form())
+                self._forms[form] = _Form(*(any(flags) for flags in zip(known, shared, strict=True)))
             if not _is_distinctive(fold(raw)):
                 simple.append(b"".join(map(_character_pattern, secret[:_MAX_SIMPLE_LENGTH])))
         self._folded = _any_of(map(re.escape, self._forms))
@@ -102,7 +103,8 @@ class Redactor:
         if not self._finds_secret(barred):
             return value
         while spans := self._spans(barred):
-            barred = _replace_spans(barred, spans)
+            ends, starts = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(barred)]
+            barred = _BARRIER.join(barred[end:start] for end, start in zip(ends, starts, strict=True))
         return barred.replace(_BARRIER, _MARK).decode("utf-8", "surrogatepass")
 
     def redact_json(self, value: "JsonValue") -> "JsonValue":
@@ -124,9 +126,18 @@ class Redactor:
         """Return the spans of secrets in a text, in bytes, in order and without overlap."""
         spans = [] if self._simple is None else [match.span() for match in self._simple.finditer(raw)]
         spans += self._spans_in(raw)
-        for resolved in _resolve_escapes(raw):
-            spans += [resolved.origin(span) for span in self._spans_in(resolved.content)]
-        return _merge_spans(spans)
+        starts = array("Q", range(len(raw)))
+        resolved = _ResolvedText(raw, starts, starts[1:] + array("Q", [len(raw)]))
+        for content in _unescape(raw):  # the same steps, with the original position of each byte
+            resolved = resolved.resolve_again()
+            spans += [(resolved.starts[start], resolved.ends[end - 1]) for start, end in self._spans_in(content)]
+        merged: list[Span] = []
+        for start, end in sorted(spans):
+            if merged and start < merged[-1][1]:
+                merged[-1] = merged[-1][0], max(end, merged[-1][1])
+            else:
+                merged.append((start, end))
+        return merged
 
     def _spans_in(self, raw: bytes) -> Iterator[Span]:
         yield from (match.span() for match in self._written.finditer(raw))
@@ -151,7 +162,7 @@ def is_possible_source(redacted: str, text: str) -> bool:
         if start < 0:
             return False
         place = start + len(piece)
-    return text.endswith(last) and len(text) - len(last) >= place
+    return text[place:].endswith(last)
 
 
 def fold(raw: bytes) -> bytes:
@@ -172,7 +183,6 @@ def _is_distinctive(folded: bytes) -> bool:
 
 
 def _folded_forms(raw: bytes) -> Iterator[tuple[bytes, _Form]]:
-    """Yield the forms of a secret that are searched in folded text."""
     plain = fold(raw)
     if _is_distinctive(plain):
         yield plain, _Form()
@@ -194,11 +204,6 @@ def _within_encoding(raw: bytes, encode: Any, bits: int) -> Iterator[tuple[bytes
         encoded = encode(bytes(before) + raw)[first:last]
         first_shared = bits_before > 0
         yield fold(encoded[first_shared:]), _Form(first_shared, bits_behind > 0)
-
-
-def _add_form(forms: dict[bytes, _Form], form: bytes, shared: _Form) -> None:
-    previous = forms.get(form, _Form())
-    forms[form] = _Form(previous.first_shared or shared.first_shared, previous.last_shared or shared.last_shared)
 
 
 def _extend_span(raw: bytes, start: int, end: int, form: _Form) -> Span:
@@ -228,48 +233,15 @@ def _any_of(patterns: Iterable[bytes]) -> Any:
     return re2.compile(b"|".join(listed), options)
 
 
-def _replace_spans(raw: bytes, spans: Sequence[Span]) -> bytes:
-    parts, end = [], 0
-    for start, stop in spans:
-        parts += [raw[end:start], _BARRIER]
-        end = stop
-    return b"".join([*parts, raw[end:]])
-
-
-def _merge_spans(spans: Iterable[Span]) -> list[Span]:
-    merged: list[Span] = []
-    for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
-            merged[-1] = merged[-1][0], max(end, merged[-1][1])
-        else:
-            merged.append((start, end))
-    return merged
-
-
-def _may_have_escapes(raw: bytes) -> bool:
-    return b"\\" in raw or b"%" in raw or b"&" in raw
-
-
 def _unescape(raw: bytes) -> Iterator[bytes]:
     """Yield a text with its escapes resolved, then with the escapes within them resolved too, and so on."""
     for _ in range(_MAX_ESCAPE_LEVELS):
-        if not _may_have_escapes(raw):
+        if not (b"\\" in raw or b"%" in raw or b"&" in raw):
             return
         before, raw = raw, _ESCAPE.sub(_decode_escape, raw)
         if raw == before:
             return
         yield raw
-
-
-def _resolve_escapes(raw: bytes) -> "Iterator[_ResolvedText]":
-    """Yield the same texts as `_unescape`, with the original position of each byte."""
-    starts = array("Q", range(len(raw)))
-    resolved = _ResolvedText(raw, starts, starts[1:] + array("Q", [len(raw)]))
-    for _ in range(_MAX_ESCAPE_LEVELS):
-        before, resolved = resolved, resolved.resolve_again()
-        if resolved.content == before.content:
-            return
-        yield resolved
 
 
 class _ResolvedText(NamedTuple):
@@ -291,13 +263,8 @@ class _ResolvedText(NamedTuple):
             end = stop
         return _ResolvedText(bytes(content + self.content[end:]), starts + self.starts[end:], ends + self.ends[end:])
 
-    def origin(self, span: Span) -> Span:
-        """Return the span in the original text for a span of this text."""
-        return self.starts[span[0]], self.ends[span[1] - 1]
-
 
 def _decode_escape(match: "re.Match[bytes]") -> bytes:
-    """Return the bytes that an escape represents."""
     kind = match.lastgroup
     assert kind is not None
     content = match[kind]
@@ -311,10 +278,7 @@ def _decode_escape(match: "re.Match[bytes]") -> bytes:
         return _LETTERS.get(content, content)
     if kind == "entity":
         return _ENTITIES[content]
-    return _encode_code_point(int(content, 10 if kind == "decimal" else 16))
-
-
-def _encode_code_point(code: int) -> bytes:
+    code = int(content, 10 if kind == "decimal" else 16)
     return chr(code).encode("utf-8", "surrogatepass") if code < 0x110000 else b" "
 
 

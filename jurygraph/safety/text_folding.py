@@ -41,20 +41,12 @@ def fold_text(text: str) -> str:
     with plain quotation marks and dashes. White space is kept. Takes time proportional to the length of the text."""
     if text.isascii():
         return text.translate(_CONTROLS).lower()
-    decomposed = unicodedata.normalize("NFKD", _clean(text))
+    text = text.encode("utf-8", "ignore").decode()
+    if _UNUSUAL.search(text) is not None:  # few texts have invisible characters, stacked marks or other punctuation
+        plain = _REPLACEABLE.sub(lambda found: _REPLACEMENTS[found[0]], remove_invisible(text))
+        text = str(_STACK.sub("", plain))
+    decomposed = unicodedata.normalize("NFKD", text)
     return unicodedata.normalize("NFC", _ACCENTS.sub("", decomposed)).casefold()
-
-
-def _clean(text: str) -> str:
-    """Return a text without invisible characters and stacked marks, with plain punctuation.
-
-    Most texts need no change and are returned early.
-    """
-    encodable = text.encode("utf-8", "ignore").decode()
-    if _UNUSUAL.search(encodable) is None:
-        return encodable
-    plain = _REPLACEABLE.sub(lambda found: _REPLACEMENTS[found[0]], remove_invisible(encodable))
-    return str(_STACK.sub("", plain))
 
 
 def letters_and_digits(read: str) -> str:

@@ -9,7 +9,7 @@ _CONNECTIONS = 64  # each holds a thread of the server's while it is kept alive
 
 @contextmanager
 def engine_over_http(path: Path, slots: int = 4, context: int = 4096) -> Iterator[tuple[str, str]]:
-    """Serve the model in a GGUF file on this machine: the base URL, which ends with `/v1`, and the key."""
+    """Serve the model of a GGUF file on this machine; yield the base URL, which ends with `/v1`, and the key."""
     import xllamacpp  # type: ignore[import-untyped]
 
     key = "a-key-for-tests"

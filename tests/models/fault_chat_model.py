@@ -11,7 +11,7 @@ _ROLES = {"human": "user", "ai": "assistant"}
 
 
 class OpenAIChat(BaseChatModel):
-    """Asks a server at `url`."""
+    """Call a server at `url`."""
 
     url: str
     model_name: str

@@ -50,7 +50,7 @@ _PATIENCE = 30.0
 
 
 class Answered(BaseModel):
-    """What is asked for."""
+    """The schema of the requested reply."""
 
     met: bool
     probability: float = Field(ge=0.0, le=1.0)
@@ -105,20 +105,20 @@ async def _chat_model(url: str, model: str) -> None:
 
 
 async def _native_embedder(url: str, model: str) -> None:
-    from jurygraph.models.embedding.openai_compatible import Endpoint
+    from jurygraph.models.embedding.remote import Endpoint
 
     await _embedder(Endpoint(f"{url}/v1", model)).embed(["a"])
 
 
 async def _native_reranker(url: str, model: str) -> None:
-    from jurygraph.models.embedding.openai_compatible import Endpoint
+    from jurygraph.models.embedding.remote import Endpoint
 
     await _reranker(Endpoint(f"{url}/v1", model)).score("q", ["a"])
 
 
 def _litellm_embedder(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
     async def ask(url: str, model: str) -> None:
-        from jurygraph.models.embedding.litellm import LiteLLMServer
+        from jurygraph.models.embedding.remote import LiteLLMServer
 
         os.environ[variable] = f"{url}/v1"
         await _embedder(LiteLLMServer(f"{provider}/{model}")).embed(["a"])
@@ -128,7 +128,7 @@ def _litellm_embedder(provider: str, variable: str) -> Callable[[str, str], Awai
 
 def _litellm_reranker(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
     async def ask(url: str, model: str) -> None:
-        from jurygraph.models.embedding.litellm import LiteLLMServer
+        from jurygraph.models.embedding.remote import LiteLLMServer
 
         os.environ[variable] = url
         await _reranker(LiteLLMServer(f"{provider}/{model}")).score("q", ["a"])
@@ -147,7 +147,7 @@ def _reranker(server: remote.Server) -> remote.RemoteReranker:
 
 
 def _try_once() -> None:
-    """One attempt, within the time that the modes are made for."""
+    """Make one attempt, within the time for which the modes are made."""
     remote.TIMEOUT, remote.POLICY = TIMEOUT, RetryPolicy(attempts=1)
 
 
@@ -170,25 +170,19 @@ HTTP_TARGETS: Mapping[str, Target] = {
 
 
 async def _gguf(folder: str, mode: str) -> None:
-    """llama.cpp's pieces are planted: the engine itself is tried by `test_engines`."""
+    """Plant the chunks of llama.cpp; `test_engines` tests the engine itself."""
     from jurygraph.models.backends.gguf import Gguf
 
     path = Path(folder) / "planted.gguf"
     path.write_bytes(b"GGUF")
     text, finish = planted_reply(mode)
 
-    class Engine:
-        async def ask(self, body: Any) -> list[dict[str, Any]]:
-            return [
-                {"choices": [{"delta": {"content": text}, "finish_reason": None}]},
-                {"choices": [{"delta": {}, "finish_reason": finish}]},
-            ]
-
-        async def close(self) -> None:
-            """It holds nothing."""
+    def answer(body: Any, collect: Callable[[dict[str, Any]], bool]) -> None:
+        collect({"choices": [{"delta": {"content": text}, "finish_reason": None}]})
+        collect({"choices": [{"delta": {}, "finish_reason": finish}]})
 
     backend = Gguf(path)
-    backend._engine = Engine()  # type: ignore[assignment]
+    backend._server = SimpleNamespace(handle_chat_completions=answer)
     await _complete(backend)
 
 
@@ -211,7 +205,7 @@ async def _gguf_embedder(folder: str, mode: str) -> None:
     path.write_bytes(b"GGUF")
     given = [{"index": place, "embedding": one} for place, one in enumerate(VECTORS.get(mode, [[0.6, 0.8]]))]
     embedder = GgufEmbedder(path)
-    embedder._server = SimpleNamespace(handle_embeddings=lambda asked: {"data": given})
+    embedder._model._model = SimpleNamespace(handle_embeddings=lambda asked: {"data": given})
     await _embed(embedder)
 
 
@@ -231,7 +225,7 @@ async def _embed(embedder: Embedder) -> None:
 
 
 def planted_reply(mode: str) -> tuple[str, str]:
-    """The text of a mode's reply, and why it ended; those that count, for any other name."""
+    """Return the text and finish reason of a mode's reply; those of a valid reply for any other name."""
     if mode not in REPLY:
         return RIGHT, "stop"
     text, finish = json.loads(REPLY[mode].reply(lambda text, finish="stop": json.dumps([text, finish]).encode()))
@@ -252,7 +246,7 @@ KEYS = ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY", "COHERE_AP
 
 
 async def outcome(ask: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
-    """The kind of the fault that a question ends with; `COUNTED` where there is none."""
+    """Return the kind of the fault of a request; `COUNTED` if there is none."""
     try:
         async with asyncio.timeout(_PATIENCE):
             await ask(place, mode)

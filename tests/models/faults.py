@@ -33,7 +33,7 @@ Chat = Callable[..., bytes]
 
 
 class Planted(NamedTuple):
-    """What is planted into: the body of a reply that counts, and the address of a server that must hear nothing."""
+    """The body of a valid reply, and the address of a server that must not be reached."""
 
     body: bytes
     other: str
@@ -62,7 +62,7 @@ def json_body(content: bytes, code: int = 200, headers: Mapping[str, str] = {}) 
 
 
 def streamed(pieces: Callable[[], Iterator[bytes]], code: int = 200, headers: Mapping[str, str] = {}) -> Answer:
-    """A body of unknown length, sent piece by piece until the client leaves."""
+    """Return a body of unknown length, sent piece by piece until the client leaves."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(status=code, headers={"Content-Type": "application/json", **headers})
@@ -79,7 +79,7 @@ def streamed(pieces: Callable[[], Iterator[bytes]], code: int = 200, headers: Ma
 
 
 def wire(content: bytes) -> Answer:
-    """These bytes in place of an HTTP reply; then the connection closes."""
+    """Return these bytes in place of an HTTP reply; then the connection closes."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         transport = request.transport
@@ -104,7 +104,7 @@ def packed(compress: Callable[[bytes], bytes], encoding: str) -> Callable[[Plant
 
 
 def padded(content: bytes, megabytes: int) -> Iterator[bytes]:
-    """A body with so many MiB of a text before its own fields."""
+    """Return a body with so many MiB of a text before its own fields."""
     yield b'{"padding": "'
     for _ in range(megabytes):
         yield b"a" * _MEGABYTE
@@ -113,7 +113,7 @@ def padded(content: bytes, megabytes: int) -> Iterator[bytes]:
 
 @cache
 def _packed_padding(window: int) -> Any:
-    """A packer that has taken the padding already, since that takes seconds."""
+    """Return a compressor that has compressed the padding already, since that takes seconds."""
     packer = zlib.compressobj(1, wbits=window)
     *padding, _ = padded(b"{}", _BOMB)
     return packer, b"".join(packer.compress(piece) for piece in padding)
@@ -141,7 +141,7 @@ def zstd_bomb(content: bytes) -> bytes:
 
 
 def make_bombs(content: bytes) -> None:
-    """Make all of them before a server has to answer in time."""
+    """Create all of them before a server has to answer in time."""
     for make in (gzip_bomb, deflate_bomb, zstd_bomb, gzip_twice):
         make(content)
 
@@ -152,7 +152,7 @@ def gzip_twice(content: bytes) -> bytes:
 
 
 def errors(code: int, kind: str) -> HttpMode:
-    """An error whose body would count if its status were not looked at."""
+    """Return an error whose body would be valid if its status were ignored."""
     return HttpMode(_kinds(kind), lambda planted: json_body(planted.body, code))
 
 
@@ -257,7 +257,7 @@ VECTORS: Mapping[str, Any] = {
 
 
 def dripping(content: bytes) -> Answer:
-    """A body that comes in 16 pieces, and takes four times as long as there is time."""
+    """Return a body that comes in 16 pieces, over four times the timeout."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
@@ -277,7 +277,7 @@ def answers(text: str, kind: str = "malformed") -> ReplyMode:
 
 
 def extended(text: str) -> str:
-    """The text that counts, with another field."""
+    """Return the valid text with another field."""
     return RIGHT.replace("0.9", text)
 
 

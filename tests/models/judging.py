@@ -12,7 +12,7 @@ Script = Callable[[dict[str, Any], int], Answer]
 
 
 def rubric(*criteria: str, name: str = "letter", query: str = "Write a letter.") -> Task:
-    """A task with a rubric of these criteria, each of weight 1."""
+    """Return a task with a rubric of these criteria, each of weight 1."""
     stated = [{"id": one, "text": f"It is {one}.", "weight": 1.0} for one in criteria]
     return Task.model_validate({"id": name, "query": query, "rubric": {"criteria": stated}})
 
@@ -22,7 +22,7 @@ def responses(*texts: str, task: str = "letter") -> list[Response]:
 
 
 def config(url: str, **calls: Any) -> dict[str, Any]:
-    """The config of such a jury; attempts follow each other at once unless `calls` say otherwise."""
+    """Return the config of such a jury; retries follow at once unless `calls` differ."""
     return {"model": f"openai-compatible:{url}#tiny", "evaluators": ["criteria"], "calls": calls}
 
 
@@ -31,18 +31,18 @@ def jury(url: str, **calls: Any) -> Jury:
 
 
 def items_of(body: Mapping[str, Any]) -> dict[str, Any]:
-    """What a request wants to be answered: the schema of each item, by its name."""
+    """Return the schema of each item that a request asks for, by its name."""
     schema: dict[str, Any] = body["response_format"]["json_schema"]["schema"]["properties"]
     return schema
 
 
 def asked_for(body: Mapping[str, Any]) -> list[str]:
-    """The names of what a request wants to be answered."""
+    """Return the names of the items that a request asks for."""
     return list(items_of(body))
 
 
 def response_in(body: Mapping[str, Any]) -> str:
-    """The response that a request shows, within its fence."""
+    """Return the response that a request shows, within its fence."""
     shown = str(body["messages"][1]["content"])
     found = _FENCE.search(shown)
     assert found is not None, shown
@@ -53,7 +53,7 @@ _FENCE = re.compile(r"<<<response (?P<mark>[0-9a-f]{16})\n(?P<inside>.*)\nrespon
 
 
 def quotable(text: str) -> list[str]:
-    """What can be quoted of a text: its first line that is not blank."""
+    """Return a quotation of a text: its first line that is not blank."""
     return [line for line in text.split("\n") if line.strip()][:1]
 
 
@@ -64,7 +64,7 @@ def judged(
     reason: str = "so it is",
     served: str = "tiny-1",
 ) -> Answer:
-    """A right reply to a request: the same of every criterion, and a line of the response quoted where it is met."""
+    """Return a valid reply: the same for every criterion, with a quotation of the response if it is met."""
     quotes = quotable(response_in(body)) if met else []
     one = {"reason": reason, "quotes": quotes, "met": met, "probability": probability}
     return said(json.dumps(dict.fromkeys(asked_for(body), one)), served=served)

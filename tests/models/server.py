@@ -33,7 +33,7 @@ _ports: set[int] = set()
 
 
 class Seen(NamedTuple):
-    """A request as it came: its parsed body, and its headers by their names in lower case."""
+    """A request: its parsed body, and its headers by their names in lower case."""
 
     body: dict[str, Any]
     headers: dict[str, str]
@@ -58,12 +58,12 @@ class Server:
 
     @property
     def requests(self) -> list[Seen]:
-        """Every request so far, in the order in which they came."""
+        """Every request so far, in order of arrival."""
         return list(self._seen)
 
     @property
     def count(self) -> int:
-        """How many requests have come so far."""
+        """The number of requests so far."""
         return len(self._seen)
 
     def start(self) -> None:
@@ -71,7 +71,7 @@ class Server:
         self._thread.start()
 
     def stop(self) -> None:
-        """Cut off what is under way, and be gone. May be called more than once."""
+        """Cut off requests under way, and stop. May be called more than once."""
         if not self._thread.is_alive():
             return
         self._loop.call_soon_threadsafe(self._stop.set)
@@ -107,7 +107,7 @@ class Server:
 
 @contextmanager
 def serving(script: Script, port: int | None = None) -> Iterator[Server]:
-    """A server that answers by a script, for as long as the block lasts. Raises what the script raised."""
+    """Run a server that answers by a script while the block lasts. Raise what the script raised."""
     server = Server(script, port)
     server.start()
     try:
@@ -126,17 +126,17 @@ def said(
     refusal: str | None = None,
     served: str = "tiny-1",
 ) -> Answer:
-    """A reply. `logprobs` are its tokens: each with its log probability, and those that might have stood there."""
+    """Return a reply. `logprobs` are its tokens, each with its log probability and alternatives."""
     return raw(_envelope(text, finish, logprobs, usage, refusal, served))
 
 
 def raw(text: str) -> Answer:
-    """A 200 with this body, whatever it is."""
+    """Return a 200 with this body."""
     return status(200, body=text)
 
 
 def status(code: int, headers: Mapping[str, str] = {}, body: str | bytes | Mapping[str, Any] | None = None) -> Answer:
-    """A status with a body: as it is, as JSON, or else an error as OpenAI words it."""
+    """Return a status with a body: as it is, as JSON, or else an error as OpenAI words it."""
     if body is None:
         body = {"error": {"message": f"planted {code}", "type": "planted", "param": None, "code": None}}
     if isinstance(body, Mapping):
@@ -151,7 +151,7 @@ def status(code: int, headers: Mapping[str, str] = {}, body: str | bytes | Mappi
 
 
 def cut() -> Answer:
-    """The connection closes in the middle of the body."""
+    """Close the connection in the middle of the body."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
@@ -164,7 +164,7 @@ def cut() -> Answer:
 
 
 def reset() -> Answer:
-    """The connection is reset before any answer."""
+    """Reset the connection before any answer."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         transport = _transport(request)
@@ -176,7 +176,7 @@ def reset() -> Answer:
 
 
 def slow(seconds: float, then: Answer) -> Answer:
-    """An answer that begins only after a while."""
+    """Return an answer that begins after a while."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.sleep(seconds)
@@ -186,7 +186,7 @@ def slow(seconds: float, then: Answer) -> Answer:
 
 
 def drip(text: str, seconds_each: float) -> Answer:
-    """A reply that comes in pieces of 16 bytes, each after a while: about 15 of them for a short text."""
+    """Return a reply that comes in pieces of 16 bytes, each after a while: about 15 of them for a short text."""
     content = _envelope(text).encode()
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -202,7 +202,7 @@ def drip(text: str, seconds_each: float) -> Answer:
 
 
 def huge(megabytes: int) -> Answer:
-    """A reply whose text has so many MiB, and whose length is not said beforehand."""
+    """Return a reply whose text has so many MiB, without a Content-Length."""
     before, after = _envelope("|").encode().split(b"|")
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -218,7 +218,7 @@ def huge(megabytes: int) -> Answer:
 
 
 def hang() -> Answer:
-    """No answer at all; the connection stays open until the client or the server goes."""
+    """Never answer; the connection stays open until the client or the server closes it."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""No run spends or asks more than it may, whatever is in flight."""
+"""The budget: no run spends more or sends more calls than its limits allow, whatever is in flight."""
 
 import asyncio
 from fractions import Fraction
@@ -10,16 +10,16 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.budget import Budget, Reservation
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import RETRYABLE, Fault
 from tests.examples import at_most
 
 
-def refused(budget: Budget, cost: float | None) -> str:
+def refusal_message(budget: Budget, cost: float | None) -> str:
     with pytest.raises(Fault) as raised:
         budget.reserve(cost)
     assert raised.value.kind == "budget"
     assert raised.value.cause == "infrastructure"
-    assert not raised.value.is_retryable
+    assert raised.value.kind not in RETRYABLE
     return str(raised.value)
 
 
@@ -30,10 +30,10 @@ def test_a_budget_without_limits_refuses_nothing() -> None:
     assert (budget.spent, budget.calls, budget.unpriced, budget.exhausted) == (1e9, 3, 1, False)
 
 
-def test_running_calls_count_as_spent() -> None:
+def test_reservations_in_flight_count_as_spent() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.6)
-    assert refused(budget, 0.5) == (
+    assert refusal_message(budget, 0.5) == (
         "the limit of $1 might be passed: $0 spent, $0.6 reserved for requests in flight, "
         "and this one may cost $0.5; raise --max-cost to go on"
     )
@@ -46,52 +46,52 @@ def test_a_limit_may_be_spent_to_the_last_cent() -> None:
     for _ in range(3):
         budget.reserve(0.1).settle(0.1)  # as binary fractions they are more than 0.3
     assert budget.spent == 0.3
-    refused(budget, 1e-12)
+    refusal_message(budget, 1e-12)
 
 
 def test_unspent_reserved_cost_is_released() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.9).settle(0.2)
     budget.reserve(0.8)
-    refused(budget, 0.1)
+    refusal_message(budget, 0.1)
 
 
-def test_an_attempt_that_was_not_sent_costs_nothing_and_is_no_call() -> None:
+def test_a_released_reservation_costs_nothing_and_counts_no_call() -> None:
     budget = Budget(max_cost=1.0, max_calls=1)
     budget.reserve(1.0).release()
     assert (budget.spent, budget.calls) == (0.0, 0)
     budget.reserve(1.0)
 
 
-def test_an_attempt_whose_cost_is_unknown_is_charged_what_was_reserved_for_it() -> None:
+def test_an_attempt_of_unknown_cost_is_charged_its_reservation() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.7).settle(None)
     assert (budget.spent, budget.calls, budget.unpriced) == (0.7, 1, 0)
 
 
-def test_a_call_of_which_no_cost_is_known_is_counted_apart() -> None:
+def test_calls_of_unknown_cost_are_counted_as_unpriced() -> None:
     budget = Budget()
     budget.reserve(None).settle(None)
     budget.reserve(None).settle(0.25)
     assert (budget.spent, budget.calls, budget.unpriced) == (0.25, 2, 1)
 
 
-def test_the_first_bill_beyond_its_reservation_is_charged_and_ends_the_sending() -> None:
+def test_a_bill_above_its_reservation_is_charged_and_stops_all_sending() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.1).settle(0.2)
     assert budget.spent == 0.2
-    assert refused(budget, 0.0) == (
+    assert refusal_message(budget, 0.0) == (
         "the limit of $1 cannot be held: a request was billed $0.2, and at most $0.1 was reserved for it ($0.2 spent); "
         "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
     )
 
 
-def test_a_bill_beyond_its_reservation_refuses_those_who_wait() -> None:
+def test_a_bill_above_its_reservation_refuses_waiting_requests() -> None:
     budget = Budget(max_cost=1.0)
 
     async def both() -> str:
         first = budget.reserve(0.9)
-        waiting = asyncio.create_task(asked(budget, 0.4, 0.1))
+        waiting = asyncio.create_task(send_request(budget, 0.4, 0.1))
         await asyncio.sleep(0)
         first.settle(0.95)
         return await waiting
@@ -100,18 +100,18 @@ def test_a_bill_beyond_its_reservation_refuses_those_who_wait() -> None:
     assert budget.spent == 0.95
 
 
-def test_without_a_limit_on_cost_no_bill_ends_the_sending() -> None:
+def test_without_a_cost_limit_no_bill_stops_sending() -> None:
     budget = Budget(max_calls=2)
     budget.reserve(0.1).settle(5.0)
     budget.reserve(0.1).settle_unbounded()
     assert (budget.calls, budget.spent) == (2, 5.1)
 
 
-def test_a_reply_whose_bill_nothing_bounds_is_charged_its_reservation_and_ends_the_sending() -> None:
+def test_an_unbounded_bill_is_charged_its_reservation_and_stops_all_sending() -> None:
     budget = Budget(max_cost=1.0)
     budget.reserve(0.1).settle_unbounded()
     assert budget.spent == 0.1
-    assert "a reply was too large to read" in refused(budget, 0.0)
+    assert "a reply was too large to read" in refusal_message(budget, 0.0)
 
 
 def test_a_free_call_may_be_settled_without_a_bound() -> None:
@@ -120,9 +120,9 @@ def test_a_free_call_may_be_settled_without_a_bound() -> None:
     budget.reserve(0.0).settle(0.0)
 
 
-def test_a_limit_on_cost_cannot_be_held_where_the_price_is_unknown() -> None:
+def test_a_cost_limit_refuses_a_request_of_unknown_price() -> None:
     budget = Budget(max_cost=1.0)
-    assert refused(budget, None) == (
+    assert refusal_message(budget, None) == (
         "the limit of $1 cannot be held, as the price of the model is unknown; "
         "state it under `calls.prices` in the config, or leave --max-cost out"
     )
@@ -132,7 +132,7 @@ def test_calls_in_flight_count_as_made() -> None:
     budget = Budget(max_calls=2)
     budget.reserve(None).settle(None)
     budget.reserve(None)
-    assert refused(budget, None) == (
+    assert refusal_message(budget, None) == (
         "the limit of 2 calls is reached (1 sent, 1 in flight); raise --max-calls to go on"
     )
     assert budget.exhausted
@@ -143,12 +143,12 @@ def test_every_attempt_is_a_call() -> None:
     for _ in range(3):
         budget.reserve(0.1).settle(0.0)
     assert budget.calls == 3
-    refused(budget, 0.0)
+    refusal_message(budget, 0.0)
 
 
 @pytest.mark.parametrize("limits", [(0.0, None), (None, 0)])
-def test_a_limit_of_0_lets_nothing_through_that_costs(limits: tuple[float | None, int | None]) -> None:
-    refused(Budget(*limits), 1e-9)
+def test_a_limit_of_0_refuses_everything_that_costs(limits: tuple[float | None, int | None]) -> None:
+    refusal_message(Budget(*limits), 1e-9)
 
 
 def test_a_free_call_passes_a_limit_of_0() -> None:
@@ -156,7 +156,7 @@ def test_a_free_call_passes_a_limit_of_0() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
-def test_a_limit_or_a_cost_that_is_no_amount_is_refused(wrong: float) -> None:
+def test_an_invalid_limit_or_cost_is_refused(wrong: float) -> None:
     with pytest.raises(ConfigError, match="--max-cost"):
         Budget(max_cost=wrong)
     with pytest.raises(ValueError, match="not negative"):
@@ -165,12 +165,12 @@ def test_a_limit_or_a_cost_that_is_no_amount_is_refused(wrong: float) -> None:
         Budget(max_calls=-1)
 
 
-def test_a_settlement_that_is_no_amount_leaves_the_reservation_as_it_was() -> None:
+def test_an_invalid_settlement_leaves_the_reservation_open() -> None:
     budget = Budget(max_cost=1.0)
     reservation = budget.reserve(1.0)
     with pytest.raises(ValueError, match="not negative"):
         reservation.settle(float("nan"))
-    refused(budget, 0.1)
+    refusal_message(budget, 0.1)
     reservation.settle(0.5)
     assert budget.spent == 0.5
 
@@ -184,7 +184,7 @@ def test_a_reservation_is_settled_or_released_once() -> None:
                 second(reservation)
 
 
-def test_an_attempt_that_breaks_off_is_charged_as_if_it_was_sent() -> None:
+def test_an_attempt_that_raises_is_charged_its_reservation() -> None:
     budget = Budget(max_cost=1.0)
 
     async def sent() -> None:
@@ -202,7 +202,7 @@ def test_an_attempt_that_breaks_off_is_charged_as_if_it_was_sent() -> None:
     assert (budget.spent, budget.calls) == (0.4, 1)
 
 
-def test_an_attempt_that_was_settled_or_released_is_not_charged_again_at_its_end() -> None:
+def test_a_settled_or_released_attempt_is_not_charged_twice() -> None:
     budget = Budget(max_cost=1.0)
     with budget.reserve(0.4) as reservation:
         reservation.settle(0.1)
@@ -211,7 +211,7 @@ def test_an_attempt_that_was_settled_or_released_is_not_charged_again_at_its_end
     assert (budget.spent, budget.calls) == (0.1, 1)
 
 
-def test_64_in_flight_do_not_pass_a_limit() -> None:
+def test_64_requests_in_flight_do_not_exceed_a_limit() -> None:
     budget = Budget(max_cost=0.05, max_calls=40)
     refusals = []
 
@@ -230,8 +230,8 @@ def test_64_in_flight_do_not_pass_a_limit() -> None:
     assert (budget.spent, budget.calls, len(refusals)) == (0.05, 25, 39)
 
 
-async def asked(budget: Budget, most: float, cost: float) -> str:
-    """What becomes of a request."""
+async def send_request(budget: Budget, most: float, cost: float) -> str:
+    """Return the outcome of a request."""
     try:
         with await budget.reserve_when_free(most) as reservation:
             await asyncio.sleep(0)
@@ -241,25 +241,25 @@ async def asked(budget: Budget, most: float, cost: float) -> str:
     return "sent"
 
 
-async def all_asked(budget: Budget, most: float, cost: float, number: int) -> list[str]:
-    return await asyncio.wait_for(asyncio.gather(*(asked(budget, most, cost) for _ in range(number))), 10.0)
+async def send_requests(budget: Budget, most: float, cost: float, number: int) -> list[str]:
+    return await asyncio.wait_for(asyncio.gather(*(send_request(budget, most, cost) for _ in range(number))), 10.0)
 
 
 def test_a_call_that_may_fit_later_waits_for_others() -> None:
     budget = Budget(max_cost=1.0)
-    assert asyncio.run(all_asked(budget, 0.4, 0.01, 40)) == ["sent"] * 40
+    assert asyncio.run(send_requests(budget, 0.4, 0.01, 40)) == ["sent"] * 40
     assert (budget.spent, budget.exhausted) == (0.4, False)
 
 
 def test_a_call_beyond_the_budget_is_refused() -> None:
     budget = Budget(max_cost=1.0)
-    ended = asyncio.run(all_asked(budget, 0.4, 0.2, 40))
+    ended = asyncio.run(send_requests(budget, 0.4, 0.2, 40))
     assert (ended.count("sent"), budget.spent, budget.exhausted) == (4, 0.8, True)  # a fifth might have cost 0.4
 
 
 def test_calls_with_a_count_limit_alone_do_not_wait() -> None:
     budget = Budget(max_cost=1.0, max_calls=2)
-    ended = asyncio.run(all_asked(budget, 0.4, 0.01, 40))
+    ended = asyncio.run(send_requests(budget, 0.4, 0.01, 40))
     assert (ended.count("sent"), ended.count("budget")) == (2, 38)
 
 
@@ -268,12 +268,12 @@ def test_a_waiting_call_may_be_cancelled() -> None:
 
     async def given_up() -> list[str]:
         with budget.reserve(0.9):
-            waiting = asyncio.create_task(asked(budget, 0.4, 0.01))
+            waiting = asyncio.create_task(send_request(budget, 0.4, 0.01))
             await asyncio.sleep(0)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            left = asyncio.create_task(asked(budget, 0.05, 0.01))
+            left = asyncio.create_task(send_request(budget, 0.05, 0.01))
             await asyncio.sleep(0)
         return [await left]
 
@@ -284,7 +284,7 @@ costs = st.one_of(st.just(0.1), st.floats(0.0, 2.0), st.integers(0, 200).map(lam
 
 
 class InAnyOrder(RuleBasedStateMachine):
-    """Reservations that end in any order and way, beside a plain reckoning of them."""
+    """Reservations that end in any order and way, compared with a simple model of the budget."""
 
     held = Bundle("held")
 
@@ -405,7 +405,7 @@ requests = st.lists(st.tuples(costs, st.integers(0, 4), st.sampled_from([0.0, 0.
 
 @given(costs, requests)
 @settings(max_examples=at_most(60), deadline=None)
-def test_concurrent_requests_that_keep_to_their_reservations_keep_to_the_limit(
+def test_concurrent_requests_within_their_reservations_stay_within_the_limit(
     max_cost: float, sent: list[tuple[float, int, float]]
 ) -> None:
     budget = Budget(max_cost)

@@ -1,4 +1,4 @@
-"""A reply that was paid for is kept, and nothing that was planted or damaged ever stands in for one."""
+"""The cache: paid replies are kept, and planted or damaged rows never replace one."""
 
 import json
 import logging
@@ -40,7 +40,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def cache(folder: Path) -> Iterator[Cache]:
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         yield opened
 
 
@@ -55,7 +55,7 @@ def database(folder: Path) -> "closing[sqlite3.Connection]":
 
 
 def changed(folder: Path, **columns: object) -> None:
-    """Put something else into every row, as somebody might who can write to the file."""
+    """Change every row, as somebody with write access might."""
     with database(folder) as connection:
         for name, value in columns.items():
             connection.execute(f"UPDATE Cache SET {name} = ?", (value,))
@@ -68,7 +68,7 @@ def value_of(folder: Path) -> bytes:
     return value
 
 
-def sealed(key: str, content: str, version: int = 1) -> bytes:
+def compressed_envelope(key: str, content: str, version: int = 1) -> bytes:
     seal = sha256(f"{version} {key}\n{content}".encode()).hexdigest()
     return zlib.compress(json.dumps({"version": version, "sha256": seal, "stored": content}).encode(), 0)
 
@@ -99,22 +99,20 @@ def test_get_returns_what_put_stored(cache: Cache, one: CachedReply) -> None:
     assert cache.get(KEY) == one
 
 
-def test_a_reply_outlives_the_process(folder: Path) -> None:
-    with Cache(folder) as first:
+def test_a_stored_reply_is_found_by_another_process(folder: Path) -> None:
+    with closing(Cache(folder)) as first:
         first.put({KEY: YES})
-    with Cache(folder) as second:
+    with closing(Cache(folder)) as second:
         assert second.get(KEY) == YES
 
 
-def test_a_request_that_was_never_answered_is_a_miss_and_no_news(
-    cache: Cache, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_unknown_request_is_a_miss_and_logs_nothing(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
     cache.put({OTHER: NO})
     assert cache.get(KEY) is None
     assert caplog.records == []
 
 
-def test_the_last_reply_counts(cache: Cache) -> None:
+def test_a_later_reply_replaces_an_earlier_one(cache: Cache) -> None:
     cache.put({KEY: YES})
     cache.put({KEY: NO})
     assert cache.get(KEY) == NO
@@ -125,10 +123,10 @@ def test_the_file_contains_json(cache: Cache, folder: Path) -> None:
     told = {"text": "yes", "finish": "stop", "served": "m-1", "tokens_in": 9, "tokens_out": 1}
     content = json.loads(zlib.decompress(value_of(folder)))
     assert (content["version"], json.loads(content["stored"])) == (1, [told, 0.00012])
-    assert value_of(folder) == sealed(KEY, json.dumps([told, 0.00012], separators=(",", ":")))
+    assert value_of(folder) == compressed_envelope(KEY, json.dumps([told, 0.00012], separators=(",", ":")))
 
 
-def test_a_long_reply_lies_in_the_database_too(cache: Cache, folder: Path) -> None:
+def test_a_long_reply_is_stored_in_the_database_too(cache: Cache, folder: Path) -> None:
     long = CachedReply(Reply(text="é" * 3_000_000), 1.0)
     cache.put({KEY: long})
     assert cache.get(KEY) == long
@@ -142,8 +140,8 @@ def test_a_cache_can_be_used_again_after_it_was_closed(cache: Cache) -> None:
     assert cache.get(KEY) == YES
 
 
-class Burglar:
-    """Makes a file when it is unpickled."""
+class MaliciousPickle:
+    """Create a file when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -156,7 +154,7 @@ def test_a_planted_pickle_is_a_miss_and_never_unpickled(
     cache: Cache, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     loot = tmp_path / "loot"
-    planted = pickle.dumps(Burglar(loot))
+    planted = pickle.dumps(MaliciousPickle(loot))
     cache.put({KEY: YES})
     changed(folder, mode=4, value=planted)
     assert cache.get(KEY) is None
@@ -169,30 +167,26 @@ def test_a_planted_pickle_is_a_miss_and_never_unpickled(
     assert len(warnings(caplog)) == 1
 
 
-def test_pickling_is_refused_in_either_direction_beneath_the_cache_too(
-    cache: Cache, folder: Path, tmp_path: Path
-) -> None:
+def test_diskcache_itself_neither_pickles_nor_unpickles(cache: Cache, folder: Path, tmp_path: Path) -> None:
     loot = tmp_path / "loot"
     with pytest.raises(TypeError, match="not JSON serializable"):
-        cache._rows.set(KEY, Burglar(loot))
+        cache._rows.set(KEY, MaliciousPickle(loot))
     cache.put({KEY: YES})
-    changed(folder, key=pickle.dumps(Burglar(loot)), raw=0)
+    changed(folder, key=pickle.dumps(MaliciousPickle(loot)), raw=0)
     with pytest.raises(ValueError, match="key is not text"):
         list(cache._rows)
     assert not loot.exists()
 
 
 @pytest.mark.parametrize("mode", [2, 3])
-def test_a_row_that_names_a_file_is_a_miss_whatever_is_in_the_file(cache: Cache, folder: Path, mode: int) -> None:
+def test_a_row_that_names_a_file_is_a_miss_whatever_the_file_contains(cache: Cache, folder: Path, mode: int) -> None:
     cache.put({KEY: YES})
     (folder / "one.val").write_bytes(value_of(folder))
     changed(folder, mode=mode, filename="one.val", value=None)
     assert cache.get(KEY) is None
 
 
-def test_a_row_that_names_a_file_of_the_users_does_not_have_it_removed(
-    cache: Cache, folder: Path, tmp_path: Path
-) -> None:
+def test_a_planted_file_name_does_not_delete_the_file(cache: Cache, folder: Path, tmp_path: Path) -> None:
     precious = tmp_path / "thesis.tex"
     precious.write_text("years of work")
     cache.put({KEY: YES})
@@ -207,7 +201,7 @@ def test_a_row_that_names_a_file_of_the_users_does_not_have_it_removed(
     [None, 7, 0.5, "yes", b"", b"{", b"\0", zlib.compress(b"{"), zlib.compress(b"[7]"), zlib.compress(b"[" * 9999)],
 )
 @pytest.mark.parametrize("mode", [0, "raw", None])
-def test_a_row_that_something_else_wrote_is_a_miss(cache: Cache, folder: Path, value: object, mode: object) -> None:
+def test_a_row_written_by_another_program_is_a_miss(cache: Cache, folder: Path, value: object, mode: object) -> None:
     cache.put({KEY: YES})
     changed(folder, value=value, mode=mode)
     assert cache.get(KEY) is None
@@ -232,13 +226,13 @@ def test_a_changed_byte_never_gives_another_reply(cache: Cache, folder: Path, da
 
 
 def is_same_when_unpacked(folder: Path, value: bytes) -> bool:
-    """True for a change of bits around the content: the stated level of compression, and padding."""
+    """Return True for a changed bit around the content: the compression level, or padding."""
     with suppress(zlib.error):
         return zlib.decompress(value_of(folder)) == zlib.decompress(value)
     return False
 
 
-def test_a_reply_that_was_cut_or_that_begins_otherwise_is_a_miss(cache: Cache, folder: Path) -> None:
+def test_a_truncated_or_changed_reply_is_a_miss(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES})
     value = value_of(folder)
     for other in (value[:-1], value[:90], value[:10], b" " + value):
@@ -255,7 +249,7 @@ def test_the_reply_to_another_request_is_a_miss(cache: Cache, folder: Path, capl
 
 def test_another_schema_version_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     cache.put({KEY: YES})
-    changed(folder, value=sealed(KEY, '[{"text":"yes"},null]', version=2))
+    changed(folder, value=compressed_envelope(KEY, '[{"text":"yes"},null]', version=2))
     assert cache.get(KEY) is None
     assert "another schema version" in warnings(caplog)[0]
 
@@ -280,12 +274,12 @@ def test_a_valid_envelope_without_a_reply_is_a_cache_miss(
     cache: Cache, folder: Path, content: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     cache.put({KEY: YES})
-    changed(folder, value=sealed(KEY, content))
+    changed(folder, value=compressed_envelope(KEY, content))
     assert cache.get(KEY) is None
     assert "it is not a reply" in warnings(caplog)[0]
 
 
-def test_the_same_trouble_is_a_warning_once(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_same_problem_is_a_warning_only_once(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     for key in (KEY, OTHER):
         cache.put({key: YES})
@@ -298,7 +292,7 @@ def test_the_same_trouble_is_a_warning_once(cache: Cache, folder: Path, caplog: 
 def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     cache.put({KEY: YES})
-    changed(folder, value=sealed(KEY, '[{"text":7,"canary":"canary"},"canary"]'))
+    changed(folder, value=compressed_envelope(KEY, '[{"text":7,"canary":"canary"},"canary"]'))
     cache.get(KEY)
     with database(folder) as connection:
         connection.execute("UPDATE Cache SET value = CAST(x'ff' || 'canary' AS TEXT)")
@@ -308,7 +302,7 @@ def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest
     assert "canary" not in caplog.text
 
 
-def test_a_reply_that_is_overwritten_is_good_again(cache: Cache, folder: Path) -> None:
+def test_overwriting_repairs_a_damaged_reply(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES})
     changed(folder, mode=4, value=b"planted", filename="x")
     cache.put({KEY: NO})
@@ -329,14 +323,14 @@ def test_an_unwritable_call_does_not_lose_others(cache: Cache, caplog: pytest.Lo
 
 def test_a_deleted_entry_is_gone_for_all_users_of_the_folder(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES, OTHER: NO})
-    with Cache(folder) as another:
+    with closing(Cache(folder)) as another:
         another.drop(KEY)
         another.drop("never there")
     assert (cache.get(KEY), cache.get(OTHER)) == (None, NO)
 
 
 @pytest.mark.parametrize("key", [b"a", 7, None, ("a",)])
-def test_a_key_that_is_no_text_is_refused_and_not_pickled(cache: Cache, key: str) -> None:
+def test_a_key_that_is_not_text_is_refused_and_not_pickled(cache: Cache, key: str) -> None:
     with pytest.raises(TypeError, match="is text"):
         cache.put({key: YES})
     with pytest.raises(TypeError, match="is text"):
@@ -344,12 +338,12 @@ def test_a_key_that_is_no_text_is_refused_and_not_pickled(cache: Cache, key: str
 
 
 def test_nothing_is_ever_evicted(folder: Path) -> None:
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         opened.put({KEY: YES})
     with database(folder) as connection:  # as diskcache has it where nobody says otherwise, and smaller
         for name, value in (("eviction_policy", "least-recently-used"), ("cull_limit", 10), ("size_limit", 1)):
             connection.execute("UPDATE Settings SET value = ? WHERE key = ?", (value, name))
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         for number in range(30):
             opened.put({f"{number}": NO})
         assert opened.get(KEY) == YES
@@ -363,14 +357,14 @@ def test_the_database_states_that_nothing_is_evicted(cache: Cache, folder: Path)
     assert [stated[name] for name in names] == ["none", 0, 2**50, 2**31 - 1, 0, "wal"]
 
 
-def test_settings_that_were_planted_are_not_taken(folder: Path) -> None:
-    with Cache(folder) as opened:
+def test_planted_settings_are_ignored(folder: Path) -> None:
+    with closing(Cache(folder)) as opened:
         opened.put({KEY: YES})
     planted = ("get", "set", "_disk", "_directory", "close", "disk_fetch", "disk_evil", "sqlite_x; DROP TABLE Cache")
     with database(folder) as connection:
         for name in planted:
             connection.execute("INSERT INTO Settings VALUES (?, 'x')", (name,))
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         assert opened.get(KEY) == YES
         opened.put({OTHER: NO})
         assert opened.get(OTHER) == NO
@@ -382,10 +376,10 @@ def test_the_folder_and_its_files_are_for_this_user_alone(folder: Path, cache: C
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
-def test_a_folder_that_others_may_read_is_taken_and_its_files_are_not_theirs(folder: Path) -> None:
+def test_a_folder_readable_by_others_is_used_with_private_files(folder: Path) -> None:
     folder.mkdir()
     folder.chmod(0o755)
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         opened.put({KEY: YES})
         assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
@@ -425,12 +419,12 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     assert file.read_text() == "text"
 
 
-def test_a_folder_that_cannot_be_made_is_named() -> None:
+def test_the_error_names_a_folder_that_cannot_be_created() -> None:
     with pytest.raises(InputError, match="/proc/replies: cannot be written"):
         Cache(Path("/proc/replies"))
 
 
-def test_a_damaged_database_is_named_and_left_as_it_is(folder: Path) -> None:
+def test_a_damaged_database_is_named_and_left_unchanged(folder: Path) -> None:
     folder.mkdir(mode=0o700)
     (folder / "cache.db").write_bytes(b"no database " * 1000)
     with pytest.raises(InputError, match=rf"{folder}: cannot be used as a cache \(file is not a database\); delete it"):
@@ -449,9 +443,7 @@ def test_a_database_that_is_damaged_later_is_a_miss(
     assert len(warnings(caplog)) == 2
 
 
-def test_a_name_that_diskcache_would_expand_is_expanded_before_it_is_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_name_is_expanded_before_it_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WHERE", str(tmp_path / "there"))
     (tmp_path / "there").mkdir()
     (tmp_path / "there").chmod(0o777)
@@ -459,12 +451,10 @@ def test_a_name_that_diskcache_would_expand_is_expanded_before_it_is_looked_at(
         Cache(Path("$WHERE"))
 
 
-def test_a_folder_stays_the_same_when_the_process_goes_elsewhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_relative_folder_is_fixed_when_the_cache_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
-    with Cache(Path("replies")) as opened:
+    with closing(Cache(Path("replies"))) as opened:
         opened.put({KEY: YES})
         opened.close()
         monkeypatch.chdir(tmp_path / "elsewhere")
@@ -472,12 +462,12 @@ def test_a_folder_stays_the_same_when_the_process_goes_elsewhere(
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_commit_that_failed_does_not_lock_the_cache(
+def test_a_failed_commit_does_not_lock_the_cache(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(storage._SETTINGS, "sqlite_journal_mode", "delete")  # as on a disk that has no shared memory
     monkeypatch.setattr(storage, "_WRITE_TIMEOUT", 0.05)
-    with Cache(folder) as opened, database(folder) as reader:
+    with closing(Cache(folder)) as opened, database(folder) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM Cache").fetchall()
         opened.put({KEY: YES})
@@ -488,19 +478,20 @@ def test_a_commit_that_failed_does_not_lock_the_cache(
         assert opened.get(KEY) is None
         opened.put({KEY: YES})
         assert opened.get(KEY) == YES
-        with Cache(folder) as another:
+        with closing(Cache(folder)) as another:
             another.put({OTHER: NO})
         assert opened.get(OTHER) == NO
 
 
 FULL = """
 import resource, sys
+from contextlib import closing
 from pathlib import Path
 from jurygraph.models.request import Reply
 from jurygraph.models.cache import Cache, CachedReply
 
 folder = Path(sys.argv[1])
-with Cache(folder) as cache:
+with closing(Cache(folder)) as cache:
     cache.put({"first": CachedReply(Reply(text="first"), None)})
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
@@ -521,7 +512,7 @@ def run(script: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=ROOT, text=True, stderr=subprocess.PIPE)
 
 
-def test_a_full_disk_costs_the_replies_that_have_no_room_and_no_more(folder: Path) -> None:
+def test_a_full_disk_loses_only_the_replies_without_room(folder: Path) -> None:
     with run(FULL, str(folder)) as process:
         _, told = process.communicate(timeout=60)
     assert process.returncode == 0, told
@@ -530,12 +521,13 @@ def test_a_full_disk_costs_the_replies_that_have_no_room_and_no_more(folder: Pat
 
 WRITER = """
 import sys, time
+from contextlib import closing
 from pathlib import Path
 from jurygraph.models.request import Reply
 from jurygraph.models.cache import Cache, CachedReply
 
 folder, name, other = sys.argv[1:]
-with Cache(Path(folder)) as cache:
+with closing(Cache(Path(folder))) as cache:
     cache.put({name: CachedReply(Reply(text="ready"), None)})
     until = time.monotonic() + 60
     while cache.get(other) is None and time.monotonic() < until:
@@ -554,7 +546,7 @@ def test_processes_share_a_folder(folder: Path, caplog: pytest.LogCaptureFixture
         with writer:
             _, told = writer.communicate(timeout=120)
         assert (writer.returncode, told) == (0, "")
-    with Cache(folder) as opened:
+    with closing(Cache(folder)) as opened:
         for name in ("one", "two"):
             for number in range(150):
                 assert opened.get(f"{name}-{number}") == CachedReply(Reply(text=f"{name}-{number}"), 0.5)

@@ -1,4 +1,4 @@
-"""Any langchain-core chat model can be asked, and what goes wrong in it has a name."""
+"""Any langchain-core chat model can be called, and each of its errors has a kind."""
 
 import asyncio
 from collections.abc import Callable
@@ -31,7 +31,7 @@ SECRET = "sk-canary-0123456789"
 
 
 class Judge(BaseChatModel):
-    """Gives what `answer` gives or raises."""
+    """Return or raise what `answer` returns or raises."""
 
     answer: Callable[[list[BaseMessage]], AIMessage]
     model_name: str = "judge-1"
@@ -50,7 +50,7 @@ class Judge(BaseChatModel):
 
 
 class Silent(FakeListChatModel):
-    """Never answers."""
+    """Never reply."""
 
     async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
         await asyncio.Event().wait()
@@ -100,13 +100,13 @@ def test_every_message_arrives_in_its_role() -> None:
     assert said == [("system", "system"), ("human", "user"), ("ai", "assistant"), ("human", "user")]
 
 
-def test_it_is_known_by_its_class_and_its_models_name() -> None:
+def test_the_provider_is_the_class_and_the_model_its_name() -> None:
     backend = ChatModel(Judge(answer=lambda _: AIMessage("ok")))
     assert (backend.provider, backend.endpoint, backend.model) == ("langchain:Judge", None, "judge-1")
     assert ChatModel(listed).model == "FakeListChatModel"
 
 
-def test_it_is_instructed_and_gives_no_logprobs() -> None:
+def test_its_form_is_instructed_without_logprobs() -> None:
     able = ChatModel(listed).capabilities
     assert (able.form, able.logprobs) == ("instructed", False)
 
@@ -146,7 +146,7 @@ def test_the_finish_reason_uses_common_words(metadata: dict[str, Any], finish: s
     assert ask(Judge(answer=lambda _: AIMessage("yes", response_metadata=metadata))).finish == finish
 
 
-def test_of_the_parameters_a_model_gets_those_that_it_has_fields_for() -> None:
+def test_a_model_gets_only_parameters_that_it_has_fields_for() -> None:
     judge = Judge(answer=lambda _: AIMessage("ok"))
     ask(judge, parameters={"temperature": 0.0, "max_tokens": 9, "top_k": 3})
     ask(judge)
@@ -163,9 +163,9 @@ def test_nothing_is_sent_to_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ([tracing for *_, tracing in judge.seen], sent) == ([False], [])
 
 
-def test_the_callbacks_of_a_graph_that_asks_hear_nothing() -> None:
+def test_callbacks_of_a_surrounding_graph_are_not_called() -> None:
     backend = ChatModel(Judge(answer=lambda _: AIMessage("ok")))
-    listening = Listening()
+    listening = CallbackRecorder()
 
     async def node(_: str) -> str:
         return (await backend.complete(request(), 5.0)).text
@@ -174,14 +174,14 @@ def test_the_callbacks_of_a_graph_that_asks_hear_nothing() -> None:
     assert listening.started == 0
 
 
-class Listening(BaseCallbackHandler):
+class CallbackRecorder(BaseCallbackHandler):
     started = 0
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
         self.started += 1
 
 
-def test_no_cache_of_langchain_answers() -> None:
+def test_langchain_caches_are_not_used() -> None:
     set_llm_cache(InMemoryCache())
     try:
         backend = ChatModel(FakeListChatModel(responses=["yes", "no"]))
@@ -207,11 +207,11 @@ class ResponseError(Exception):
 
 
 class APIConnectionError(Exception):
-    """As openai and anthropic name it."""
+    """An error with the name that openai and anthropic use."""
 
 
 class APITimeoutError(APIConnectionError):
-    """As they name it: it is a kind of the other."""
+    """A subclass of the other, as in their clients."""
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ class APITimeoutError(APIConnectionError):
         (KeyError("choices"), "unreadable"),
     ],
 )
-def test_a_failure_has_its_kind(raised: Exception, kind: str) -> None:
+def test_each_error_is_mapped_to_its_kind_of_fault(raised: Exception, kind: str) -> None:
     assert fault(raised).kind == kind
 
 
@@ -241,8 +241,8 @@ def http(code: int, headers: dict[str, str]) -> httpx.Response:
     return httpx.Response(code, headers=headers, request=httpx.Request("POST", "http://judge:8000/v1"))
 
 
-def because_of(cause: Exception) -> Exception:
-    """An error of an integration's own, raised because of another."""
+def error_caused_by(cause: Exception) -> Exception:
+    """Return an integration's own error, raised because of another."""
     try:
         raise RuntimeError("the model could not be asked") from cause
     except RuntimeError as error:
@@ -257,8 +257,8 @@ LIMITED = openai.RateLimitError("slow down", response=http(429, LATER), body=Non
     ("raised", "kind", "seconds"),
     [
         (LIMITED, "rate-limit", 7.0),
-        (because_of(LIMITED), "rate-limit", 7.0),
-        (because_of(because_of(LIMITED)), "rate-limit", 7.0),
+        (error_caused_by(LIMITED), "rate-limit", 7.0),
+        (error_caused_by(error_caused_by(LIMITED)), "rate-limit", 7.0),
         (openai.InternalServerError("busy", response=http(503, LATER), body=None), "server", 7.0),
         (openai.BadRequestError("wrong", response=http(400, LATER), body=None), "rejected", None),
         (
@@ -275,7 +275,7 @@ LIMITED = openai.RateLimitError("slow down", response=http(429, LATER), body=Non
         (ResponseError(429), "rate-limit", None),
     ],
 )
-def test_when_to_come_again_is_what_the_reply_or_that_of_its_cause_says(
+def test_retry_after_is_read_from_the_reply_of_the_error_or_its_cause(
     raised: Exception, kind: str, seconds: float | None
 ) -> None:
     told = fault(raised)
@@ -288,7 +288,7 @@ def test_chained_errors_are_reported_too() -> None:
     assert fault(first).kind == "unreadable"
 
 
-def test_when_to_come_again_is_what_a_server_says() -> None:
+def test_retry_after_of_a_server_is_kept() -> None:
     with serving(lambda body, number: status(429, {"retry-after-ms": "1500"})) as server:
 
         def answer(_: list[BaseMessage]) -> AIMessage:
@@ -322,13 +322,13 @@ def test_an_unknown_error_is_reported_with_its_type_without_the_key() -> None:
     assert "no [redacted] there" in told
 
 
-def test_a_model_that_does_not_answer_in_time_is_left() -> None:
+def test_a_model_that_is_too_slow_times_out() -> None:
     with pytest.raises(Fault) as caught:
         ask(Silent(responses=[]), timeout=0.05)
     assert caught.value.kind == "timeout"
 
 
-def test_being_cancelled_is_no_fault() -> None:
+def test_cancellation_is_not_turned_into_a_fault() -> None:
     async def cancelled() -> None:
         backend = ChatModel(Silent(responses=[]))
         asking = asyncio.create_task(backend.complete(request(), 60.0))
@@ -340,7 +340,7 @@ def test_being_cancelled_is_no_fault() -> None:
         asyncio.run(cancelled())
 
 
-def test_a_model_can_be_named() -> None:
+def test_a_model_is_loaded_by_its_name() -> None:
     assert ChatModel("tests.models.test_chat_model.listed").provider == "langchain:FakeListChatModel"
 
 
@@ -354,12 +354,12 @@ def test_a_model_can_be_named() -> None:
         ("json.dumps", "no langchain-core chat model"),
     ],
 )
-def test_a_name_that_leads_to_no_chat_model_is_refused(name: str, told: str) -> None:
+def test_a_name_that_is_not_a_chat_model_is_refused(name: str, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         ChatModel(name)
 
 
-def test_a_name_whose_module_tells_a_key_is_refused_without_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_load_error_does_not_show_a_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "telling_judge.py").write_text(f"raise ValueError('{OTHER} is no key')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("ANOTHER_API_KEY", OTHER)
@@ -367,24 +367,24 @@ def test_a_name_whose_module_tells_a_key_is_refused_without_it(monkeypatch: pyte
         ChatModel("telling_judge.judge")
 
 
-class Stubborn(FakeListChatModel):
-    """Retries by itself, or leaves that to its client."""
+class ModelWithRetries(FakeListChatModel):
+    """Retry by itself, or by its client."""
 
     max_retries: int | None
 
 
-def test_a_model_with_retries_of_its_own_is_refused() -> None:
-    assert ChatModel(Stubborn(responses=["x"], max_retries=0)).provider == "langchain:Stubborn"
+def test_a_model_with_its_own_retries_is_refused() -> None:
+    assert ChatModel(ModelWithRetries(responses=["x"], max_retries=0)).provider == "langchain:Stubborn"
     for retries in (2, None):
         with pytest.raises(ConfigError, match=f"Stubborn.*has max_retries={retries}.*make it with max_retries=0"):
-            ChatModel(Stubborn(responses=["x"], max_retries=retries))
+            ChatModel(ModelWithRetries(responses=["x"], max_retries=retries))
 
 
-def test_its_secrets_are_the_keys_that_the_model_was_given() -> None:
+def test_its_secrets_are_the_keys_of_the_model() -> None:
     assert ChatModel(Judge(answer=lambda _: AIMessage("ok"))).secrets == (SECRET,)
 
 
-def test_errors_that_led_to_each_other_are_each_looked_at_once() -> None:
+def test_a_cycle_of_causes_is_visited_once() -> None:
     first, second = ValueError("first"), ValueError("second")
     first.__cause__, second.__cause__ = second, first
     assert list(exception_chain(first)) == [first, second]

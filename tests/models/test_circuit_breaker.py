@@ -1,4 +1,4 @@
-"""The circuit breaker: requests wait for a server that is away, one at a time probes it, and no limit is passed."""
+"""The circuit breaker: requests wait for a server that is down, one at a time probes it, and limits are kept."""
 
 import asyncio
 import itertools
@@ -28,19 +28,16 @@ LATENCY = 0.1
 
 
 class Server(Backend):
-    """A model server that is away for spans of virtual time. `sent` are the times at which requests reached it."""
+    """A model server that is down for spans of virtual time. `sent` are the times at which requests reached it."""
 
     provider, endpoint, model = "openai-compatible", "http://127.0.0.1:1/v1", "tiny"
+    capabilities = Capabilities("text")
 
     def __init__(self, *away: tuple[float, float], fault: Callable[[], Fault] | None = None) -> None:
         self._away = away
         self._fault = fault or (lambda: Fault("connection", "refused"))
         self.sent: list[float] = []
         self.in_flight = self.most_in_flight_while_away = 0
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities("text")
 
     def is_away(self) -> bool:
         return any(first <= now() < last for first, last in self._away)
@@ -63,22 +60,22 @@ class Server(Backend):
             self.in_flight -= 1
 
 
-def question(number: int) -> Request:
+def make_request(number: int) -> Request:
     return Request(provider="p", model="m", messages=(Message(role="user", content=f"Is {number} a prime?"),))
 
 
-def reaching(server: Backend, concurrency: int = 32, **parts: Any) -> Gateway:
+def gateway_to(server: Backend, concurrency: int = 32, **parts: Any) -> Gateway:
     return Gateway(server, Limiter(concurrency), RequestLimits(), **parts)
 
 
 async def ask_all(gateway: Gateway, number: int, until: float | None = None) -> list[AnsweredCall | Fault]:
-    asking = (gateway.ask(question(each), until) for each in range(number))
+    asking = (gateway.ask(make_request(each), until) for each in range(number))
     results: list[Any] = await asyncio.gather(*asking, return_exceptions=True)
     return results
 
 
 def kinds(results: Sequence[AnsweredCall | Fault]) -> set[str]:
-    """The kinds of those that failed."""
+    """Return the kinds of the faults among results."""
     return {result.kind for result in results if isinstance(result, Fault)}
 
 
@@ -86,21 +83,21 @@ FOREVER = 1e9
 
 
 def fail(attempt: Attempt) -> None:
-    """End an attempt as where the server does not answer."""
+    """End an attempt as if the server did not answer."""
     attempt.__exit__(Fault, Fault("connection", "refused"), None)
 
 
 class TestWaiting:
     @pytest.mark.parametrize("seconds", [0.5, 4.8, 60.0, 290.0])
     @pytest.mark.parametrize("concurrency", [1, 4, 32])
-    def test_an_outage_shorter_than_the_limit_fails_no_question(self, seconds: float, concurrency: int) -> None:
+    def test_an_outage_shorter_than_the_limit_fails_no_request(self, seconds: float, concurrency: int) -> None:
         server = Server((0.25, 0.25 + seconds))
-        results = run(ask_all(reaching(server, concurrency), 240))
+        results = run(ask_all(gateway_to(server, concurrency), 240))
         assert kinds(results) == set()
 
-    def test_one_at_a_time_probes_a_server_that_is_away(self) -> None:
+    def test_only_one_request_at_a_time_probes_a_server_that_is_down(self) -> None:
         server = Server((0.0, 60.0))
-        run(ask_all(reaching(server, concurrency=4), 100))
+        run(ask_all(gateway_to(server, concurrency=4), 100))
         burst, probes = server.sent_while_away[:8], server.sent_while_away[8:]
         assert max(burst) < min(probes)
         pauses = [later - earlier - LATENCY for earlier, later in itertools.pairwise(probes)]
@@ -109,34 +106,34 @@ class TestWaiting:
 
     def test_the_pause_between_probes_has_a_limit(self) -> None:
         server = Server((0.0, 1000.0))
-        run(ask_all(reaching(server, breaker=CircuitBreaker(wait=2000.0)), 40))
+        run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=2000.0)), 40))
         pauses = [later - earlier for earlier, later in zip(server.sent, server.sent[1:], strict=False)]
         assert max(pauses) == pytest.approx(LONGEST_PAUSE + LATENCY)
 
-    def test_those_who_wait_go_on_at_once_when_the_server_answers(self) -> None:
+    def test_waiting_requests_go_on_at_once_when_the_server_answers(self) -> None:
         server = Server((0.0, 10.0))
-        run(ask_all(reaching(server, concurrency=64), 64))
+        run(ask_all(gateway_to(server, concurrency=64), 64))
         answered = [time for time in server.sent if time >= 10.0]
         assert len(answered) == 64
         assert max(answered) - min(answered) <= LATENCY + 1e-9
 
-    def test_attempts_during_an_outage_are_none_of_those_that_a_question_has(self) -> None:
+    def test_attempts_during_an_outage_do_not_count_as_attempts_of_a_request(self) -> None:
         async def alone() -> AnsweredCall:
-            gateway = reaching(Server((0.0, 100.0)), breaker=CircuitBreaker(after=1))
-            return await gateway.ask(question(1))
+            gateway = gateway_to(Server((0.0, 100.0)), breaker=CircuitBreaker(after=1))
+            return await gateway.ask(make_request(1))
 
         assert run(alone()).call.attempts > 4
 
-    def test_a_question_with_one_attempt_waits_for_the_server_too(self) -> None:
+    def test_a_request_with_one_attempt_waits_for_the_server_too(self) -> None:
         limits = RequestLimits(retries=RetryPolicy(attempts=1))
 
         async def alone() -> AnsweredCall:
             gateway = Gateway(Server((0.0, 3.0)), Limiter(1), limits, breaker=CircuitBreaker(after=1))
-            return await gateway.ask(question(1))
+            return await gateway.ask(make_request(1))
 
         assert run(alone()).reply.text == "yes"
 
-    def test_who_has_waited_may_wait_again_unless_it_is_not_to_be_repeated(self) -> None:
+    def test_a_request_that_waited_may_wait_again_unless_it_may_not_repeat(self) -> None:
         async def wait(may_repeat: bool) -> bool:
             breaker = CircuitBreaker(after=1)
             with await breaker.admit():
@@ -150,7 +147,7 @@ class TestWaiting:
         assert run(wait(True))
         assert not run(wait(False))
 
-    def test_a_question_is_repeated_in_outages_as_often_as_it_has_attempts(self) -> None:
+    def test_a_request_is_repeated_in_outages_as_often_as_it_has_attempts(self) -> None:
         offered: list[bool] = []
 
         class Overloaded(CircuitBreaker):
@@ -165,15 +162,15 @@ class TestWaiting:
 
         async def alone() -> AnsweredCall:
             limits = RequestLimits(retries=RetryPolicy(attempts=2))
-            return await Gateway(Server((0.0, FOREVER)), Limiter(1), limits, breaker=Overloaded()).ask(question(1))
+            return await Gateway(Server((0.0, FOREVER)), Limiter(1), limits, breaker=Overloaded()).ask(make_request(1))
 
         with pytest.raises(Fault, match="refused"):
             run(alone())
         assert offered == [True, True, False, False]
 
-    def test_who_failed_a_probe_probes_again_after_those_who_wait(self) -> None:
+    def test_a_failed_probe_queues_behind_waiting_requests(self) -> None:
         class Poison(Server):
-            """Fails at one question for ever."""
+            """Fail at one request for ever."""
 
             async def complete(self, request: Request, timeout: float) -> Reply:
                 await super().complete(request, timeout)
@@ -181,10 +178,10 @@ class TestWaiting:
                     raise Fault("server", "500")
                 return Reply(text="yes")
 
-        results = run(ask_all(reaching(Poison(), concurrency=1, breaker=CircuitBreaker(after=1, wait=100.0)), 3))
+        results = run(ask_all(gateway_to(Poison(), concurrency=1, breaker=CircuitBreaker(after=1, wait=100.0)), 3))
         assert [isinstance(result, AnsweredCall) for result in results] == [False, True, True]
 
-    def test_a_server_that_answers_one_at_a_time_alone_is_not_asked_for_ever(self) -> None:
+    def test_requests_to_a_server_that_answers_only_probes_end(self) -> None:
         class Overloaded(Server):
             """Answers who is alone, and nobody else."""
 
@@ -196,13 +193,13 @@ class TestWaiting:
                 raise Fault("timeout", "no whole reply in time")
 
         server = Overloaded()
-        results = run(ask_all(reaching(server, breaker=CircuitBreaker(after=2)), 200))
+        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(after=2)), 200))
         assert len(results) == 200
         assert len(server.sent) <= 200 * (2 * RequestLimits().retries.attempts + 1)
 
-    def test_it_is_announced_once_for_how_long_requests_wait(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_the_wait_is_announced_once(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
-            run(ask_all(reaching(Server((0.0, 60.0))), 40))
+            run(ask_all(gateway_to(Server((0.0, 60.0))), 40))
         assert [record.getMessage() for record in caplog.records] == [
             "the model server has not answered for 1 s (connection): requests wait for up to 299 s more while one at a "
             "time tries again; Ctrl-C stops, and the same command goes on",
@@ -211,7 +208,7 @@ class TestWaiting:
 
 
 class TestOpening:
-    def test_failures_in_a_row_open_it_and_an_answer_between_them_does_not(self) -> None:
+    def test_only_consecutive_failures_open_the_circuit(self) -> None:
         async def alternate() -> CircuitBreaker:
             breaker = CircuitBreaker(after=3)
             for fails in [True, True, False] * 5:
@@ -226,7 +223,7 @@ class TestOpening:
         assert run(alternate()).outages == 0
 
     @pytest.mark.parametrize("kind", sorted(RETRYABLE | {"rejected", "unauthorised", "unknown-model", "too-large"}))
-    def test_only_a_server_that_does_not_answer_is_away(self, kind: str) -> None:
+    def test_only_faults_of_an_unreachable_server_open_the_circuit(self, kind: str) -> None:
         async def fail() -> CircuitBreaker:
             breaker = CircuitBreaker(after=3)
             for _ in range(3):
@@ -239,7 +236,7 @@ class TestOpening:
 
         assert run(fail()).outages == (kind in {"connection", "timeout", "server", "unreadable"})
 
-    def test_a_request_of_an_outage_that_is_over_counts_for_nothing(self) -> None:
+    def test_a_request_sent_before_an_ended_outage_is_not_counted(self) -> None:
         async def late() -> tuple[int, int]:
             breaker = CircuitBreaker(after=1)
             attempts = [await breaker.admit() for _ in range(20)]
@@ -250,7 +247,7 @@ class TestOpening:
 
         assert run(late()) == (19, 1)
 
-    def test_a_probe_of_an_outage_that_is_over_says_nothing_of_the_next_one(self) -> None:
+    def test_a_probe_of_an_ended_outage_does_not_affect_the_next(self) -> None:
         async def outlasted() -> tuple[float, bool]:
             breaker = CircuitBreaker(after=1)
             late = await breaker.admit()
@@ -270,7 +267,7 @@ class TestOpening:
 
         assert run(outlasted()) == (FIRST_PAUSE, False)
 
-    def test_whoever_waited_for_the_outage_before_is_no_probe_of_the_next_one(self) -> None:
+    def test_a_request_released_from_one_outage_does_not_probe_the_next(self) -> None:
         async def woken() -> float:
             breaker = CircuitBreaker(after=1)
             fail(await breaker.admit())
@@ -298,40 +295,40 @@ class TestOpening:
 
         assert [run(go_away_and_come_back(times)) for times in range(4)] == [0, 1, 2, 3]
 
-    def test_a_timeout_at_the_deadline_of_a_group_tells_nothing_of_the_server(self) -> None:
+    def test_a_timeout_at_the_deadline_is_no_evidence_of_an_outage(self) -> None:
         async def impatient() -> int:
             breaker = CircuitBreaker(after=2)
-            await ask_all(reaching(Server(), breaker=breaker), 20, until=now() + LATENCY / 2)
+            await ask_all(gateway_to(Server(), breaker=breaker), 20, until=now() + LATENCY / 2)
             return breaker.outages
 
         assert run(impatient()) == 0
 
-    def test_in_another_event_loop_it_is_closed(self) -> None:
+    def test_the_circuit_is_closed_in_another_event_loop(self) -> None:
         breaker = CircuitBreaker(after=1, wait=1.0)
-        run(ask_all(reaching(Server((0.0, FOREVER)), breaker=breaker), 4))
-        assert kinds(run(ask_all(reaching(Server(), breaker=breaker), 4))) == set()
+        run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=breaker), 4))
+        assert kinds(run(ask_all(gateway_to(Server(), breaker=breaker), 4))) == set()
 
 
 class TestGivingUp:
-    def test_after_the_limit_all_questions_fail_and_few_requests_are_sent(self) -> None:
+    def test_after_the_limit_all_requests_fail_and_few_are_sent(self) -> None:
         server = Server((0.0, FOREVER))
-        results = run(ask_all(reaching(server, breaker=CircuitBreaker(wait=20.0)), 1000))
+        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=20.0)), 1000))
         assert kinds(results) <= {"outage", "connection"}
         assert len(results) == sum(isinstance(result, Fault) for result in results)
         assert len(server.sent) <= 32 + 10
         assert max(server.sent) <= 20.0 + 4 * LATENCY
 
-    def test_a_fault_says_for_how_long_the_server_was_away(self) -> None:
-        results = run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
+    def test_the_fault_says_how_long_the_server_has_not_answered(self) -> None:
+        results = run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
         found = next(result for result in results if isinstance(result, Fault) and result.kind == "outage")
         assert str(found).startswith("the model server has not answered for 20 s; ")
-        assert (found.cause, found.is_retryable) == ("infrastructure", False)
+        assert (found.cause, found.kind in RETRYABLE) == ("infrastructure", False)
 
-    def test_questions_that_come_after_the_server_is_back_are_answered(self) -> None:
+    def test_requests_after_the_server_is_back_are_answered(self) -> None:
         server = Server((0.0, 100.0))
 
         async def early_and_late() -> tuple[list[AnsweredCall | Fault], list[AnsweredCall | Fault]]:
-            gateway = reaching(server, breaker=CircuitBreaker(wait=5.0))
+            gateway = gateway_to(server, breaker=CircuitBreaker(wait=5.0))
             early = await ask_all(gateway, 40)
             await asyncio.sleep(200.0)
             return early, await ask_all(gateway, 40)
@@ -340,21 +337,21 @@ class TestGivingUp:
         assert "outage" in kinds(early)
         assert kinds(late) == set()
 
-    def test_a_probe_waits_as_long_as_the_server_asks(self) -> None:
+    def test_a_probe_respects_retry_after(self) -> None:
         server = Server((0.0, 50.0), fault=lambda: Fault("server", "503", 7.0))
-        run(ask_all(reaching(server, concurrency=4), 40))
+        run(ask_all(gateway_to(server, concurrency=4), 40))
         probes = server.sent_while_away[8:]
         assert all(later - earlier >= 7.0 for earlier, later in itertools.pairwise(probes))
 
-    def test_a_server_that_asks_for_more_time_than_is_allowed_is_not_waited_for(self) -> None:
+    def test_a_retry_after_beyond_the_limit_ends_the_wait(self) -> None:
         server = Server((0.0, FOREVER), fault=lambda: Fault("server", "503", 60.0))
-        results = run(ask_all(reaching(server, breaker=CircuitBreaker(wait=30.0)), 40))
+        results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=30.0)), 40))
         assert len(kinds(results)) >= 1
         assert not any(isinstance(result, AnsweredCall) for result in results)
 
     def test_giving_up_is_announced(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
-            run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
+            run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
         messages = [record.getMessage() for record in caplog.records]
         gave_up = [message for message in messages if "requests fail until it answers" in message]
         assert gave_up == ["the model server has not answered for 20 s: requests fail until it answers"]
@@ -367,7 +364,7 @@ class TestGivingUp:
     ) -> None:
         async def late() -> list[AnsweredCall | Fault]:
             await asyncio.sleep(1000.0)
-            return await ask_all(reaching(Server((1000.0, 1060.0)), breaker=CircuitBreaker(wait=wait)), 40)
+            return await ask_all(gateway_to(Server((1000.0, 1060.0)), breaker=CircuitBreaker(wait=wait)), 40)
 
         with caplog.at_level(logging.WARNING):
             faults = [result for result in run(late()) if isinstance(result, Fault) and result.kind == "outage"]
@@ -377,7 +374,7 @@ class TestGivingUp:
         assert all(re.match(r"the model server has not answered for 2\d s;", str(fault)) for fault in faults)
         assert bool(faults) == (wait == 20.0)
 
-    def test_whoever_comes_at_the_time_of_a_probe_sends_it_and_whoever_comes_earlier_fails(self) -> None:
+    def test_after_giving_up_only_a_due_probe_is_sent(self) -> None:
         async def come() -> tuple[str, bool]:
             breaker = CircuitBreaker(after=1, wait=0.0)
             with await breaker.admit():
@@ -395,9 +392,9 @@ class TestGivingUp:
 
 
 class TestLimits:
-    def test_a_deadline_goes_on_during_an_outage(self) -> None:
+    def test_a_deadline_ends_the_wait_in_an_outage(self) -> None:
         async def impatient() -> tuple[list[AnsweredCall | Fault], float]:
-            return await ask_all(reaching(Server((0.0, FOREVER))), 240, until=now() + 10.0), now()
+            return await ask_all(gateway_to(Server((0.0, FOREVER))), 240, until=now() + 10.0), now()
 
         results, ended = run(impatient())
         assert kinds(results) == {"deadline"}
@@ -405,19 +402,19 @@ class TestLimits:
 
     def test_probes_count_as_calls(self) -> None:
         server, budget = Server((0.0, FOREVER)), Budget(max_calls=36)
-        results = run(ask_all(reaching(server, budget=budget), 240))
+        results = run(ask_all(gateway_to(server, budget=budget), 240))
         assert (len(server.sent), budget.calls) == (36, 36)
         assert kinds(results) == {"budget"}
 
     def test_probes_count_as_spent(self) -> None:
         server, budget = Server((0.0, FOREVER)), Budget(max_cost=0.4)
-        results = run(ask_all(reaching(server, budget=budget, price=Price(input=0.0, output=10.0)), 240))
+        results = run(ask_all(gateway_to(server, budget=budget, price=Price(input=0.0, output=10.0)), 240))
         assert kinds(results) == {"budget"}
         assert budget.spent <= 0.4
         assert len(server.sent) == 0.4 // (1024 * 10 / 1_000_000)
 
     @pytest.mark.parametrize("moment", [0.2, FIRST_PAUSE, FIRST_PAUSE + 1e-9, 0.7])
-    def test_whoever_waits_may_leave_at_any_moment_and_the_probe_passes_on(self, moment: float) -> None:
+    def test_a_cancelled_wait_passes_the_probe_on(self, moment: float) -> None:
         async def leave() -> list[bool]:
             breaker = CircuitBreaker(after=1)
             with await breaker.admit():
@@ -436,7 +433,7 @@ class TestLimits:
 
         assert run(leave()) == [True, False, False]
 
-    def test_a_probe_that_is_cancelled_while_it_is_sent_passes_on(self) -> None:
+    def test_a_probe_cancelled_while_it_is_sent_passes_on(self) -> None:
         async def cancel() -> int:
             breaker = CircuitBreaker(after=1)
             with await breaker.admit():
@@ -456,7 +453,7 @@ spans = st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 50.0)), max_siz
 
 
 def outages(lengths: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Spans in which a server is away, given for how long it is there and away in turn."""
+    """Spans in which a server is down, drawn as alternating times up and down."""
     found, time = [], 0.0
     for there, away in lengths:
         found.append((time + there, time + there + away))
@@ -466,13 +463,13 @@ def outages(lengths: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
 
 @given(spans, st.integers(1, 12), st.integers(1, 40), st.integers(1, 80))
 @settings(max_examples=at_most(50), deadline=None)
-def test_however_often_a_server_goes_away_everybody_ends_and_nothing_stays_taken(
+def test_every_request_ends_and_nothing_leaks_over_repeated_outages(
     lengths: list[tuple[float, float]], after: int, concurrency: int, number: int
 ) -> None:
     server = Server(*outages(lengths))
 
     async def whole() -> tuple[list[AnsweredCall | Fault], list[AnsweredCall | Fault]]:
-        gateway = reaching(server, concurrency, breaker=CircuitBreaker(after))
+        gateway = gateway_to(server, concurrency, breaker=CircuitBreaker(after))
         results = await ask_all(gateway, number)
         await asyncio.sleep(1000.0)
         return results, await ask_all(gateway, 100)  # equal ones are asked again: nothing keeps them here

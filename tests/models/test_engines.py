@@ -32,8 +32,8 @@ LIKELY_ONE = {**BRIEF, str(ord("1")): 6.0}
 SEVEN = {**BRIEF, str(ord("7")): 8.0}
 
 
-class Judged(NamedTuple):
-    """A verdict, the reply that its call kept in the run, and the name that its criterion had there."""
+class JudgedReply(NamedTuple):
+    """A verdict, the reply that its call kept in the run, and the name of its criterion in it."""
 
     verdict: RecordedVerdict
     reply: Reply | None
@@ -41,10 +41,10 @@ class Judged(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What the file of a run tells: `calls` is how many it keeps, those that were repaired included."""
+    """The content of a run's file: `calls` is the number of calls, repaired ones included."""
 
     traces: list[Trace]
-    verdicts: list[Judged]
+    verdicts: list[JudgedReply]
     calls: int
 
 
@@ -62,7 +62,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(tiny: Path) -> Iterator[str]:
-    """The engine over HTTP, and its key where both backends look for it."""
+    """Serve the engine over HTTP, with its key where both backends look for it."""
     with engine_over_http(tiny) as (url, key), pytest.MonkeyPatch.context() as patch:
         patch.setenv("JURYGRAPH_API_KEY", key)
         patch.setenv("HOSTED_VLLM_API_BASE", url)
@@ -71,13 +71,13 @@ def served(tiny: Path) -> Iterator[str]:
 
 
 def config(model: str, bias: dict[str, float] = LIKELY_ONE, tokens: int = 400, **parameters: Any) -> dict[str, Any]:
-    """Noise quotes nothing that stands in a response: what it says counts here all the same."""
+    """Return a config that needs no quotations: noise quotes nothing of a response."""
     calls = {"max_tokens": tokens, "concurrency": AT_ONCE, "parameters": {"logit_bias": bias, **parameters}}
     return {"model": model, "evaluators": ["criteria"], "calls": calls, "safety": {"evidence": False}}
 
 
-def judged(folder: Path, config: dict[str, Any], task: Task, group: list[Response]) -> Outcome:
-    """Score a group into a run, and read back from its file what came of it."""
+def judge_group(folder: Path, config: dict[str, Any], task: Task, group: list[Response]) -> Outcome:
+    """Score a group into a run, and read the result from its file."""
     line = {**task.model_dump(mode="json"), "responses": [one.model_dump(mode="json") for one in group]}
     score(folder / "run", write_tasks(folder, [line]), config)
     with closing(Run.open(folder / "run")) as run:
@@ -86,10 +86,10 @@ def judged(folder: Path, config: dict[str, Any], task: Task, group: list[Respons
         return Outcome(traces, verdicts, run.ledger.count_records("call"))
 
 
-def _with_replies(trace: Trace, kept: CallStore) -> Iterator[Judged]:
+def _with_replies(trace: Trace, kept: CallStore) -> Iterator[JudgedReply]:
     for place, verdict in enumerate(trace.verdicts):
         found = None if verdict.call is None else kept.find(verdict.call)
-        yield Judged(verdict, found and found.reply, f"criterion_{place % 4 + 1}")
+        yield JudgedReply(verdict, found and found.reply, f"criterion_{place % 4 + 1}")
 
 
 def criteria(number: int) -> Task:
@@ -100,14 +100,14 @@ def texts(number: int) -> list[Response]:
     return responses(*(f"Dear friend, this is letter {place}." for place in range(number)))
 
 
-def check(one: Judged) -> None:
-    """A verdict is what its whole reply says, or else a failure that its reply shows to be the right one."""
+def check(one: JudgedReply) -> None:
+    """Assert that a verdict is what its whole reply says, or a failure that its reply justifies."""
     verdict, reply = one.verdict, one.reply
     assert reply is not None
     if verdict.status == "ok":
         said = json.loads(reply.text)[one.name]
         assert reply.finish == "stop"
-        assert fits(reply.text)
+        assert is_valid_reply(reply.text)
         assert verdict.score is not None
         assert 0.0 <= verdict.score <= 1.0
         assert (verdict.met, verdict.reason) == (said["met"], said["reason"])
@@ -116,11 +116,11 @@ def check(one: Judged) -> None:
         assert verdict.failure is not None
         wrong = "truncated" if reply.finish == "length" else "malformed"
         assert (verdict.failure.kind, verdict.failure.cause) == (wrong, "response")
-        assert wrong == "truncated" or not fits(reply.text)
+        assert wrong == "truncated" or not is_valid_reply(reply.text)
 
 
-def fits(text: str) -> bool:
-    """Whether a reply has the form that was asked for, and agrees with itself."""
+def is_valid_reply(text: str) -> bool:
+    """Return True if a reply has the requested form and is consistent."""
     said = json.loads(text)
     return list(said) == [f"criterion_{place + 1}" for place in range(len(said))] and all(
         list(part) == ["reason", "quotes", "met", "probability"]
@@ -133,8 +133,8 @@ def fits(text: str) -> bool:
     )
 
 
-def by_hand(reply: Reply, name: str) -> float:
-    """P(true) / (P(true) + P(false)) by the tokens that might have stood where the criterion's `met` begins."""
+def p_met_from_tokens(reply: Reply, name: str) -> float:
+    """Return P(true) / (P(true) + P(false)) over the alternatives where the criterion's `met` begins."""
     spelled = "".join(token.text for token in reply.tokens)
     place = spelled.rindex(reply.text) + reply.text.index('"met":', reply.text.index(name)) + len('"met":')
     for token in reply.tokens:
@@ -153,12 +153,12 @@ def by_hand(reply: Reply, name: str) -> float:
 
 @pytest.fixture(scope="module")
 def in_process(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """Six criteria, asked in a call of four and one of two."""
-    return judged(tmp_path_factory.mktemp("gguf"), config(f"gguf:{tiny}"), criteria(6), texts(4))
+    """Six criteria, requested in a call of four and one of two."""
+    return judge_group(tmp_path_factory.mktemp("gguf"), config(f"gguf:{tiny}"), criteria(6), texts(4))
 
 
 @pytest.mark.slow
-def test_in_process_a_whole_rubric_is_judged(in_process: Outcome) -> None:
+def test_an_engine_in_process_judges_a_whole_rubric(in_process: Outcome) -> None:
     traces, verdicts, calls = in_process
     for one in verdicts:
         check(one)
@@ -176,15 +176,15 @@ def test_the_score_is_p_met_by_the_log_probabilities_that_the_call_keeps(
     assert {one.verdict.native for one in good} == {"P(met) from log probabilities"}
     for one in good:
         assert one.reply is not None
-        assert one.verdict.score == pytest.approx(by_hand(one.reply, one.name), abs=1e-12)
+        assert one.verdict.score == pytest.approx(p_met_from_tokens(one.reply, one.name), abs=1e-12)
         assert one.verdict.score not in (0.0, 0.5, 1.0)
 
 
-def test_twenty_alternatives_tell_p_met_as_all_of_them_do(tiny: Path, tmp_path: Path) -> None:
+def test_twenty_alternatives_give_the_same_p_met_as_all(tiny: Path, tmp_path: Path) -> None:
     scores = []
     for number in (20, 1000):
         folder = tmp_path / str(number)
-        _, [one], _ = judged(folder, config(f"gguf:{tiny}", top_logprobs=number), criteria(1), texts(1))
+        _, [one], _ = judge_group(folder, config(f"gguf:{tiny}", top_logprobs=number), criteria(1), texts(1))
         assert one.reply is not None
         shown = one.reply.tokens[0].others
         whole = math.fsum(math.exp(logprob) for _, logprob in shown)
@@ -193,17 +193,17 @@ def test_twenty_alternatives_tell_p_met_as_all_of_them_do(tiny: Path, tmp_path: 
     assert scores[0] == pytest.approx(scores[1], abs=1e-3)
 
 
-def test_in_process_a_reply_without_end_is_truncated(tiny: Path, tmp_path: Path) -> None:
-    _, verdicts, _ = judged(tmp_path, config(f"gguf:{tiny}", tokens=30), criteria(5), texts(2))
+def test_an_endless_reply_in_process_is_truncated(tiny: Path, tmp_path: Path) -> None:
+    _, verdicts, _ = judge_group(tmp_path, config(f"gguf:{tiny}", tokens=30), criteria(5), texts(2))
     for one in verdicts:
         check(one)
     assert {one.verdict.failure.kind for one in verdicts if one.verdict.failure} == {"truncated"}
     assert len(verdicts) == 10
 
 
-def test_in_process_a_response_beyond_the_context_overflows_alone(tiny: Path, tmp_path: Path) -> None:
+def test_a_response_beyond_the_context_overflows_alone(tiny: Path, tmp_path: Path) -> None:
     group = responses("Dear friend.", "Dear friend. " * 400)
-    traces, (short, long), _ = judged(tmp_path, config(f"gguf:{tiny}"), criteria(1), group)
+    traces, (short, long), _ = judge_group(tmp_path, config(f"gguf:{tiny}"), criteria(1), group)
     check(short)
     assert long.verdict.failure is not None
     assert (long.verdict.failure.kind, long.verdict.failure.cause) == ("overflowed", "response")
@@ -215,7 +215,7 @@ def test_in_process_a_response_beyond_the_context_overflows_alone(tiny: Path, tm
 
 @pytest.fixture
 def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many requests were under way, each time that one began."""
+    """Return the number of requests under way each time that one began."""
     under_way: list[int] = []
     count = 0
 
@@ -244,11 +244,11 @@ def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("backend", "temperature"), [("openai-compatible", 1.0), ("litellm", 0.0)])
-def test_over_http_fifty_are_judged_at_once(
+def test_fifty_responses_are_judged_concurrently_over_http(
     backend: str, temperature: float, served: str, tmp_path: Path, most_at_once: list[int]
 ) -> None:
     model = "hosted_vllm/tiny" if backend == "litellm" else f"openai-compatible:{served}#tiny"
-    traces, verdicts, calls = judged(tmp_path, config(model, temperature=temperature), criteria(1), texts(AT_ONCE))
+    traces, verdicts, calls = judge_group(tmp_path, config(model, temperature=temperature), criteria(1), texts(AT_ONCE))
     for one in verdicts:
         check(one)
     good = [one for one in verdicts if one.verdict.status == "ok"]
@@ -259,14 +259,14 @@ def test_over_http_fifty_are_judged_at_once(
     for one in good:
         assert one.reply is not None
         assert one.verdict.native == "P(met) from log probabilities"
-        assert one.verdict.score == pytest.approx(by_hand(one.reply, one.name), abs=1e-12)
+        assert one.verdict.score == pytest.approx(p_met_from_tokens(one.reply, one.name), abs=1e-12)
 
 
 @pytest.mark.slow
-def test_over_http_no_probability_beyond_one_is_any_credit(served: str, tmp_path: Path) -> None:
+def test_a_probability_above_one_gives_no_credit(served: str, tmp_path: Path) -> None:
     """The engine's own schemas, unlike its grammars, heed no bounds of numbers."""
     model = f"openai-compatible:{served}#tiny"
-    traces, verdicts, calls = judged(tmp_path, config(model, SEVEN), criteria(1), texts(4))
+    traces, verdicts, calls = judge_group(tmp_path, config(model, SEVEN), criteria(1), texts(4))
     for one in verdicts:
         check(one)
         assert one.reply is not None
@@ -275,8 +275,8 @@ def test_over_http_no_probability_beyond_one_is_any_credit(served: str, tmp_path
     assert {trace.reward.value for trace in traces} == {None}
 
 
-def test_over_http_requests_need_the_key(served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_over_http_need_the_key(served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "another")
-    _, verdicts, _ = judged(tmp_path, config(f"openai-compatible:{served}#tiny"), criteria(1), texts(2))
+    _, verdicts, _ = judge_group(tmp_path, config(f"openai-compatible:{served}#tiny"), criteria(1), texts(2))
     failures = [one.verdict.failure for one in verdicts]
     assert [one and (one.kind, one.cause) for one in failures] == [("unauthorised", "infrastructure")] * 2

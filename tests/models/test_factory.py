@@ -1,4 +1,4 @@
-"""From the config's `model` to whoever is asked: each form leads to its backend, and a wrong one says what is right."""
+"""Opening the backend of the config's `model`: each kind, and helpful errors for invalid ones."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ listed = FakeListChatModel(responses=["yes"])
 
 @pytest.fixture(autouse=True)
 def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache and an environment of its own."""
+    """Use a cache and an environment of its own."""
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("JURYGRAPH_API_KEY", raising=False)
 
@@ -85,17 +85,17 @@ def recording(path: Path, *requests: Request) -> Path:
 # Each form, and who it leads to
 
 
-def test_none_is_nobody() -> None:
+def test_model_none_has_no_gateway() -> None:
     with Jury.from_config({"evaluators": ["criteria"]}) as jury:
         assert jury.gateway is None
 
 
-def test_a_server_is_known_by_its_url_and_the_name_of_its_model() -> None:
+def test_the_identity_of_a_server_is_its_url_and_model() -> None:
     found = identity("openai-compatible:http://127.0.0.1:8000/v1/#org/qwen:4b")
     assert found == ("openai-compatible", "http://127.0.0.1:8000/v1", "org/qwen:4b")
 
 
-def test_a_gguf_file_is_known_by_its_bytes_and_its_name(tmp_path: Path) -> None:
+def test_the_identity_of_a_gguf_file_is_its_digest_and_name(tmp_path: Path) -> None:
     path = write_tiny(tmp_path / "tiny.gguf")
     moved = tmp_path / "elsewhere"
     moved.mkdir()
@@ -107,12 +107,12 @@ def test_a_gguf_file_is_known_by_its_bytes_and_its_name(tmp_path: Path) -> None:
     assert identity(f"gguf:{moved / 'tiny.gguf'}") == (provider, endpoint, model)
 
 
-def test_a_recording_goes_by_the_model_that_was_recorded(tmp_path: Path) -> None:
+def test_the_identity_of_a_recording_is_the_recorded_model(tmp_path: Path) -> None:
     path = recording(tmp_path / "calls.jsonl", request())
     assert identity(f"replay:{path}") == ("openai-compatible", "http://judge:8000/v1", "qwen")
 
 
-def test_of_a_recording_of_several_models_one_is_named(tmp_path: Path) -> None:
+def test_a_recording_of_several_models_is_opened_by_name(tmp_path: Path) -> None:
     path = recording(tmp_path / "calls.jsonl", request(), request(model="llama"))
     name = "openai-compatible:http://judge:8000/v1#llama"
     assert identity(f"replay:{path}#{name}") == ("openai-compatible", "http://judge:8000/v1", "llama")
@@ -121,22 +121,22 @@ def test_of_a_recording_of_several_models_one_is_named(tmp_path: Path) -> None:
             backend(model)
 
 
-def test_a_chat_model_of_ones_own_is_known_by_its_class() -> None:
+def test_the_provider_of_a_chat_model_is_its_class() -> None:
     assert identity("langchain:tests.models.test_factory.listed")[0] == "langchain:FakeListChatModel"
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5-mini", "ollama/llama3:8b", "together_ai/org/m-7b", "text-x/m"])
-def test_anything_of_a_provider_is_litellms(model: str) -> None:
+def test_provider_and_model_open_litellm(model: str) -> None:
     assert identity(model) == ("litellm", None, model)
 
 
-def test_the_form_of_a_server_is_what_the_config_says() -> None:
+def test_the_form_of_a_server_is_configured() -> None:
     model = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
     assert backend(model).capabilities.form == "native"
     assert backend(model, form="instructed").capabilities.form == "instructed"
 
 
-def test_the_form_of_a_provider_is_what_the_config_says_and_else_what_is_known_of_it() -> None:
+def test_the_form_of_a_provider_is_configured_or_known() -> None:
     assert backend("groq/llama").capabilities.form == "instructed"
     assert backend("groq/llama", form="native").capabilities.form == "native"
     assert backend("openai/gpt-4o", form="instructed").capabilities == Capabilities("instructed", logprobs=True)
@@ -149,7 +149,7 @@ def test_a_form_that_a_model_cannot_have_is_refused() -> None:
         backend("langchain:tests.models.test_factory.listed", form="native")
 
 
-def test_a_gguf_model_has_the_room_that_the_config_says(tmp_path: Path) -> None:
+def test_a_gguf_model_has_the_configured_context(tmp_path: Path) -> None:
     model = f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"
     long = (Message(role="user", content="x" * 5000),)
 
@@ -180,7 +180,7 @@ def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
         assert authorization(server) == f"Bearer {SECRET}"
 
 
-def test_the_key_may_stand_in_another_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_may_be_in_another_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "sk-not-this-one")
     monkeypatch.setenv("MY_SERVERS_KEY", SECRET)
     with serving(lambda body, number: said("yes")) as server:
@@ -196,7 +196,7 @@ def test_the_key_is_not_part_of_the_identity_of_the_model(monkeypatch: pytest.Mo
     assert backend(model).secrets == (SECRET,)
 
 
-def test_a_key_that_no_header_takes_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_invalid_in_a_header_is_refused_and_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", f"{SECRET} and more")
     with pytest.raises(ConfigError, match="give it as it was issued") as error:
         backend("openai-compatible:http://127.0.0.1:8000/v1#qwen")
@@ -237,7 +237,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("model", WRONG)
-def test_a_model_that_is_none_is_refused_in_one_line_that_says_what_is_right(
+def test_an_invalid_model_is_refused_in_one_line_with_the_valid_forms(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -278,7 +278,7 @@ PRICED = {"qwen": {"input": 1.0, "output": 2.0}}
 SERVER = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
 
 
-def test_a_limit_of_cost_needs_a_price() -> None:
+def test_a_limit_on_cost_needs_a_price() -> None:
     right = r"'qwen' is not known, so --max-cost cannot be kept; state it in calls.prices, .*, or use --max-calls"
     with pytest.raises(ConfigError, match=right):
         open_gateway(SERVER, CallsConfig(), max_cost=1.0)
@@ -295,7 +295,7 @@ def test_the_hint_on_prices_is_valid_config() -> None:
         pass
 
 
-def test_a_limit_of_calls_needs_none() -> None:
+def test_a_limit_on_calls_needs_no_price() -> None:
     with gateway(SERVER, {"max_calls": 3}):
         pass
 
@@ -318,7 +318,7 @@ def test_a_local_model_costs_nothing(tmp_path: Path) -> None:
             opened.budget.reserve(0.0).settle(0.0)
 
 
-def test_a_cost_that_would_be_passed_is_not_spent() -> None:
+def test_a_request_that_might_exceed_the_cost_limit_is_not_sent() -> None:
     with (
         serving(lambda body, number: said("yes")) as server,
         gateway(f"openai-compatible:{server.url}#qwen", {"max_cost": 1e-9}, prices=PRICED) as opened,
@@ -329,7 +329,7 @@ def test_a_cost_that_would_be_passed_is_not_spent() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"max_cost": -1.0}, {"max_cost": float("nan")}, {"max_calls": -1}])
-def test_a_limit_that_is_none_is_refused(limits: dict[str, Any]) -> None:
+def test_an_invalid_limit_is_refused(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="give a number that is not negative"):
         open_gateway(SERVER, CallsConfig(prices=PRICED), **limits)
 
@@ -337,7 +337,7 @@ def test_a_limit_that_is_none_is_refused(limits: dict[str, Any]) -> None:
 # What is kept
 
 
-def test_replies_of_a_server_are_kept_and_those_that_cost_nothing_are_not(tmp_path: Path) -> None:
+def test_only_replies_that_cost_something_are_cached(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     path = recording(tmp_path / "calls.jsonl", request())
     for model in (f"replay:{path}", "langchain:tests.models.test_factory.listed"):
@@ -369,7 +369,7 @@ HEAVY = {"aiohttp", "litellm", "diskcache", "xllamacpp", "jinja2"}
 
 
 def loaded_by(code: str) -> set[str]:
-    """Of the libraries that only models need, those that a new interpreter has loaded after running `code`."""
+    """Return the libraries for models that a new interpreter has loaded after running `code`."""
     script = f"{code}\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
     return HEAVY & set(done.stdout.split())
@@ -388,7 +388,7 @@ def test_without_a_model_nothing_of_it_is_imported(code: str) -> None:
     assert loaded_by(code) == set()
 
 
-def test_each_form_loads_what_it_needs_alone() -> None:
+def test_each_kind_of_model_imports_only_what_it_needs() -> None:
     opening = "from jurygraph.models.factory import open_backend as o; from jurygraph.schema import CallsConfig"
     assert loaded_by(f"{opening}; o({SERVER!r}, CallsConfig())") == {"aiohttp", "diskcache"}
     assert loaded_by(f"{opening}; o('openai/gpt-5-mini', CallsConfig())") == {"diskcache"}

@@ -38,14 +38,14 @@ every_local = pytest.mark.parametrize("name", IN_PROCESS_TARGETS)
 
 
 def modes_of(name: str) -> list[str]:
-    """The modes that are tried on a target."""
+    """Return the modes that are tried on a target."""
     if name in HTTP_TARGETS:
         return [*HTTP, *(REPLY if HTTP_TARGETS[name].chat else ())]
     return list(REPLY if name in IN_PROCESS_TEXT else VECTORS)
 
 
-def not_tried(name: str) -> Mapping[str, str]:
-    """The modes that are not tried on a target, each with the reason."""
+def excluded_modes(name: str) -> Mapping[str, str]:
+    """Return the modes that are not tried on a target, each with the reason."""
     is_chat = name in IN_PROCESS_TEXT or (name in HTTP_TARGETS and HTTP_TARGETS[name].chat is not None)
     reasons = {} if name in HTTP_TARGETS else dict.fromkeys(HTTP, _IN_PROCESS)
     if is_chat:
@@ -63,7 +63,7 @@ def kinds(mode: str) -> frozenset[str]:
 
 @contextmanager
 def provider(name: str) -> Iterator[tuple[Server, Server]]:
-    """A server that answers by the mode that a model's name says, and another that should hear nothing."""
+    """Run a server that answers by the mode in a model's name, and another that must not be reached."""
     target = HTTP_TARGETS[name]
 
     def script(body: dict[str, Any], number: int) -> Answer:
@@ -83,15 +83,15 @@ def address(server: Server) -> str:
 
 
 @pytest.mark.parametrize("name", [*HTTP_TARGETS, *IN_PROCESS_TARGETS])
-def test_every_mode_is_tried_on_every_target_or_is_left_out_for_a_reason(name: str) -> None:
-    tried, left_out = modes_of(name), not_tried(name)
+def test_every_fault_mode_is_tried_on_every_target_or_excluded_with_a_reason(name: str) -> None:
+    tried, left_out = modes_of(name), excluded_modes(name)
     assert sorted([*tried, *left_out]) == sorted([*HTTP, *REPLY, *VECTORS])
     assert all(left_out.values())
 
 
 @pytest.fixture
-def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys, and whatever the targets set, put back afterwards."""
+def environment_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set keys, and restore afterwards whatever the targets set."""
     for key in (*KEYS, *_ADDRESSES):
         monkeypatch.setenv(key, "sk-0123456789")
     for key in _ADDRESSES:
@@ -102,7 +102,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_target
 @pytest.mark.usefixtures("surroundings")
-def test_each_failure_mode_of_a_provider_is_its_kind_of_fault(name: str) -> None:
+def test_each_fault_mode_over_http_is_its_kind_of_fault(name: str) -> None:
     modes = [mode for mode in QUICK if mode in modes_of(name)]
     with provider(name) as (server, other):
         met = {mode: asyncio.run(outcome(HTTP_TARGETS[name].ask, address(server), mode)) for mode in ("right", *modes)}
@@ -113,15 +113,15 @@ def test_each_failure_mode_of_a_provider_is_its_kind_of_fault(name: str) -> None
 
 
 @every_local
-def test_in_this_process_every_mode_ends_as_the_fault_that_it_is(name: str, tmp_path: Path) -> None:
+def test_each_fault_mode_in_process_is_its_kind_of_fault(name: str, tmp_path: Path) -> None:
     ask = IN_PROCESS_TARGETS[name]
     assert asyncio.run(outcome(ask, str(tmp_path), "right")) == COUNTED
     met = {mode: asyncio.run(outcome(ask, str(tmp_path), mode)) for mode in modes_of(name)}
     assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
 
 
-def in_a_process_of_its_own(name: str, place: str, *modes: str) -> dict[str, tuple[str, float]]:
-    """What each mode came to, and the most memory that the process had until then."""
+def outcomes_in_new_process(name: str, place: str, *modes: str) -> dict[str, tuple[str, float]]:
+    """Return the outcome of each mode, and the peak memory of the process until then."""
     environment = {**os.environ, **dict.fromkeys(KEYS, "sk-0123456789"), "PYTHONPATH": str(Path(__file__).parents[2])}
     made = subprocess.run(
         [sys.executable, "-m", "tests.models.fault_targets", name, place, *modes],
@@ -136,11 +136,11 @@ def in_a_process_of_its_own(name: str, place: str, *modes: str) -> dict[str, tup
 
 @pytest.mark.slow
 @every_target
-def test_every_mode_ends_as_the_fault_that_it_is_in_little_memory(name: str) -> None:
+def test_each_fault_mode_over_http_takes_little_memory(name: str) -> None:
     modes = modes_of(name)
     make_bombs(HTTP_TARGETS[name].right)
     with provider(name) as (server, other):
-        met = in_a_process_of_its_own(name, address(server), "right", *modes)
+        met = outcomes_in_new_process(name, address(server), "right", *modes)
         assert met.pop("right")[0] == COUNTED
         assert {mode: found for mode, (found, _) in met.items() if found not in kinds(mode)} == {}
         assert {mode: memory for mode, (_, memory) in met.items() if memory >= MOST_MEMORY} == {}
@@ -149,6 +149,6 @@ def test_every_mode_ends_as_the_fault_that_it_is_in_little_memory(name: str) -> 
 
 @pytest.mark.slow
 @every_local
-def test_in_a_process_of_its_own_every_mode_takes_little_memory(name: str, tmp_path: Path) -> None:
-    met = in_a_process_of_its_own(name, str(tmp_path), *modes_of(name))
+def test_each_fault_mode_in_process_takes_little_memory(name: str, tmp_path: Path) -> None:
+    met = outcomes_in_new_process(name, str(tmp_path), *modes_of(name))
     assert {mode: memory for mode, (_, memory) in met.items() if memory >= MOST_MEMORY} == {}

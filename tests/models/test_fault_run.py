@@ -1,4 +1,4 @@
-"""The fault run: 2,000 questions before a server at whose every third request something goes wrong."""
+"""The fault run: 2,000 questions to a server that fails at every third request."""
 
 import asyncio
 import json
@@ -32,17 +32,17 @@ Body = Mapping[str, Any]
 
 
 def credit(body: Body) -> str:
-    """A whole verdict that nobody may give credit for, because of what is around it."""
+    """Return a whole verdict that must give no credit, because of the text around it."""
     one = {"reason": "as it says", "quotes": quotable(response_in(body)), "met": True, "probability": FALSE}
     return json.dumps(dict.fromkeys(asked_for(body), one))
 
 
-def misnamed(body: Body) -> str:
+def misnamed_reply(body: Body) -> str:
     return credit(body).replace("probability", "likelihood")
 
 
 class Planted(NamedTuple):
-    """Something that goes wrong: how it is answered, and what it is to be called."""
+    """A planted fault: the answer, and the expected kind and cause."""
 
     answer: Callable[[Body], Answer]
     kind: str
@@ -76,7 +76,7 @@ MALFORMED = {
     "fenced": Planted(lambda body: said(f"```json\n{credit(body)}\n```"), "malformed", "response"),
     "quoted": Planted(lambda body: said(f"The response says {credit(body)}"), "malformed", "response"),
     "twice": Planted(lambda body: said(credit(body) * 2), "malformed", "response"),
-    "wrong schema": Planted(lambda body: said(misnamed(body)), "malformed", "response"),
+    "wrong schema": Planted(lambda body: said(misnamed_reply(body)), "malformed", "response"),
 }
 FAULTS = {**AGAIN, **AT_ONCE, **MALFORMED}
 RARE = ("429 alone", "hang", "drip", "huge")
@@ -96,26 +96,26 @@ class Provider:
         self.drawn: dict[tuple[str, bool], list[str]] = defaultdict(list)
 
     def __call__(self, body: dict[str, Any], number: int) -> Answer:
-        response, is_repair = asked_about(body)
+        response, is_repair = shown_response(body)
         before = self.drawn[response, is_repair]
-        name = drawn(Random(f"{SEED} {response} {is_repair} {len(before)}"))
+        name = draw_fault(Random(f"{SEED} {response} {is_repair} {len(before)}"))
         before.append(name)
         return judged(body, probability=RIGHT) if name == "right" else FAULTS[name].answer(body)
 
 
-def drawn(chance: Random) -> str:
+def draw_fault(chance: Random) -> str:
     return chance.choices(list(FAULTS), WEIGHTS)[0] if chance.random() < SHARE else "right"
 
 
-def asked_about(body: Body) -> tuple[str, bool]:
-    """The name of the response in a request, and whether a reply is to be repaired."""
+def shown_response(body: Body) -> tuple[str, bool]:
+    """Return the name of the response in a request, and whether the request is a repair."""
     found = re.search(r"my name is (\S+)\.", body["messages"][1]["content"])
     assert found is not None
     return found[1], len(body["messages"]) > 2
 
 
 def groups() -> Iterator[Group]:
-    """Responses with names of their own, each of which says that it is right."""
+    """Return responses with names of their own, each of which claims to be right."""
     for place in range(TASKS):
         names = [f"{place}/{number}" for number in range(RESPONSES)]
         one = {"reason": "so", "quotes": [], "met": True, "probability": FALSE}
@@ -126,18 +126,18 @@ def groups() -> Iterator[Group]:
 
 
 class Ended(NamedTuple):
-    """The run: its traces, what was drawn by the provider, and how many requests came and were reckoned."""
+    """The run: its traces, the provider's faults, and the numbers of requests received and counted."""
 
     traces: list[Trace]
-    drawn: Mapping[tuple[str, bool], list[str]]
+    draw_fault: Mapping[tuple[str, bool], list[str]]
     requests: int
     reckoned: int
 
     def verdicts(self) -> Iterator[tuple[str, Trace, RecordedVerdict]]:
         return ((trace.response_id, trace, verdict) for trace in self.traces for verdict in trace.verdicts)
 
-    def last(self, response: str) -> str:
-        """What the last request about a response was answered with: that decides."""
+    def last_outcome(self, response: str) -> str:
+        """Return the last answer to a request about a response, which decides."""
         return (self.drawn.get((response, True)) or self.drawn[response, False])[-1]
 
 
@@ -169,28 +169,28 @@ def test_a_run_with_every_kind_of_failure_is_complete(run: Ended) -> None:
     assert ends == {fault.kind for fault in FAULTS.values()}
 
 
-def test_every_question_ends_as_a_verdict_or_as_a_failure_by_its_own_name(run: Ended) -> None:
+def test_every_question_ends_as_a_verdict_or_a_failure_of_the_planted_kind(run: Ended) -> None:
     for response, _, verdict in run.verdicts():
-        last = run.last(response)
-        if last == "right":
+        outcome = run.last_outcome(response)
+        if outcome == "right":
             assert (verdict.status, verdict.failure) == ("ok", None)
         else:
-            assert verdict.status == "failed", last
+            assert verdict.status == "failed", outcome
             assert verdict.failure is not None
-            assert (verdict.failure.kind, verdict.failure.cause) == FAULTS[last][1:], last
+            assert (verdict.failure.kind, verdict.failure.cause) == FAULTS[outcome][1:], outcome
             assert verdict.failure.message
 
 
-def test_none_is_credited_for_anything_but_a_right_reply(run: Ended) -> None:
+def test_only_valid_replies_give_credit(run: Ended) -> None:
     assert Counter(verdict.score for _, _, verdict in run.verdicts()).keys() == {RIGHT, None}
     assert all(trace.reward.value is None or trace.reward.value <= RIGHT + 1e-9 for trace in run.traces)
 
 
 def test_only_retryable_requests_are_repeated_up_to_the_limit(run: Ended) -> None:
     for names in run.drawn.values():
-        *before, last = names
+        *before, final = names
         assert set(before) <= AGAIN.keys()
-        assert last not in AGAIN or len(names) == ATTEMPTS
+        assert final not in AGAIN or len(names) == ATTEMPTS
 
 
 def test_a_reply_is_repaired_once_and_exactly_where_it_is_malformed(run: Ended) -> None:
@@ -211,9 +211,9 @@ def test_the_trace_holds_the_call_of_every_reply_and_says_how_often_it_was_tried
     for response, trace, verdict in run.verdicts():
         calls = {call.id: call for call in trace.calls}
         if verdict.call is None:
-            assert run.last(response) in NO_REPLY
+            assert run.last_outcome(response) in NO_REPLY
         else:
-            repaired = run.last(response) not in NO_REPLY  # else its repair never came
+            repaired = run.last_outcome(response) not in NO_REPLY  # else its repair never came
             tries = (repaired and run.drawn.get((response, True))) or run.drawn[response, False]
             assert calls[verdict.call].attempts == len(tries)
 

@@ -1,4 +1,4 @@
-"""The gateway before a real server: what is known is not asked, what is asked is asked once, within every limit."""
+"""The gateway before a real server: stored replies are reused, equal requests are sent once, within every limit."""
 
 import asyncio
 import json
@@ -48,8 +48,8 @@ LONG = 20.0
 """Seconds in which even a busy machine is done: whoever waits longer is stuck."""
 
 
-def question(text: str = "Is 7 a prime?", **fields: Any) -> Request:
-    """A request; equal arguments give an equal one."""
+def make_request(text: str = "Is 7 a prime?", **fields: Any) -> Request:
+    """Return a request; equal arguments give an equal one."""
     stated: dict[str, Any] = {
         "provider": "openai-compatible",
         "model": "tiny",
@@ -64,7 +64,7 @@ def question(text: str = "Is 7 a prime?", **fields: Any) -> Request:
 
 
 @asynccontextmanager
-async def reaching(
+async def request_from_gateway(
     url: str,
     *,
     attempts: int = 3,
@@ -72,7 +72,7 @@ async def reaching(
     timeout: float = LONG,
     **parts: Any,
 ) -> AsyncIterator[Gateway]:
-    """A gateway whose attempts follow each other at once, save where the provider asks for time."""
+    """Return a gateway whose retries follow at once, except after a Retry-After."""
     limits = RequestLimits(timeout, retries=RetryPolicy(attempts, 0.0, 0.0), max_tokens=16)
     gateway = Gateway(OpenAICompatible(url, "tiny"), Limiter(concurrency), limits, **parts)
     try:
@@ -82,15 +82,15 @@ async def reaching(
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """The result; whoever is stuck fails."""
+    """Return the result; fail if it takes too long."""
     return asyncio.run(asyncio.wait_for(work, LONG))
 
 
-def once(url: str, do: Callable[[Gateway], Awaitable[T]], **parts: Any) -> T:
-    """What is done with a gateway of its own."""
+def with_gateway(url: str, do: Callable[[Gateway], Awaitable[T]], **parts: Any) -> T:
+    """Return the result of a function of a new gateway."""
 
     async def whole() -> T:
-        async with reaching(url, **parts) as gateway:
+        async with request_from_gateway(url, **parts) as gateway:
             return await do(gateway)
 
     return run(whole())
@@ -133,28 +133,29 @@ class TestAskedOnce:
     def test_twenty_identical_requests_in_flight_are_one_call(self) -> None:
         kept = Kept()
         with serving(lambda body, number: slow(0.05, said(f"reply {number}"))) as server:
-            answers = once(
+            answers = with_gateway(
                 server.url,
-                lambda gateway: asyncio.gather(*(gateway.ask(question(), sink=kept) for _ in range(20))),
+                lambda gateway: asyncio.gather(*(gateway.ask(make_request(), sink=kept) for _ in range(20))),
             )
         assert server.count == 1
         assert {answered.reply.text for answered in answers} == {"reply 1"}
-        assert {answered.call.id for answered in answers} == {question().digest}
+        assert {answered.call.id for answered in answers} == {make_request().digest}
         assert kept.times == 1
 
     def test_every_sink_stores_the_reply_before_its_caller_has_it(self) -> None:
         sinks = [Kept(), Kept()]
         with serving(lambda body, number: slow(0.05, said(f"reply {number}"))) as server:
-            answers = once(
-                server.url, lambda gateway: asyncio.gather(*(gateway.ask(question(), sink=sink) for sink in sinks * 2))
+            answers = with_gateway(
+                server.url,
+                lambda gateway: asyncio.gather(*(gateway.ask(make_request(), sink=sink) for sink in sinks * 2)),
             )
-        assert [sink.calls[question().digest] for sink in sinks * 2] == answers
+        assert [sink.calls[make_request().digest] for sink in sinks * 2] == answers
         assert [sink.times for sink in sinks] == [1, 1]
 
-    def test_all_who_wait_for_one_call_hear_of_its_fault(self) -> None:
+    def test_every_waiting_caller_gets_the_fault_of_the_shared_call(self) -> None:
         with serving(lambda body, number: slow(0.05, status(400))) as server:
-            faults = once(
-                server.url, lambda gateway: asyncio.gather(*(fault_of(gateway.ask(question())) for _ in range(20)))
+            faults = with_gateway(
+                server.url, lambda gateway: asyncio.gather(*(fault_of(gateway.ask(make_request())) for _ in range(20)))
             )
         assert server.count == 1
         assert {fault.kind for fault in faults} == {"rejected"}
@@ -163,10 +164,10 @@ class TestAskedOnce:
         budget = Budget()
 
         async def thrice(gateway: Gateway) -> list[AnsweredCall]:
-            return [await gateway.ask(question()) for _ in range(3)]
+            return [await gateway.ask(make_request()) for _ in range(3)]
 
         with serving(yes) as server:
-            first, *others = once(server.url, thrice, cache=Cache(tmp_path), price=PRICE, budget=budget)
+            first, *others = with_gateway(server.url, thrice, cache=Cache(tmp_path), price=PRICE, budget=budget)
         assert server.count == 1
         assert (first.call.cache_hit, first.call.attempts, first.call.cost) == (False, 1, COST)
         assert [(one.reply, one.call.cache_hit, one.call.attempts, one.call.cost) for one in others] == [
@@ -178,36 +179,40 @@ class TestAskedOnce:
         with serving(yes) as server:
             for _ in range(2):
                 budget = Budget(max_calls=1)
-                answered = once(
-                    server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path), budget=budget
+                answered = with_gateway(
+                    server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path), budget=budget
                 )
         assert server.count == 1
         assert answered.call.cache_hit
         assert answered.call.served == "tiny-1"
         assert (budget.calls, budget.spent) == (0, 0.0)
 
-    def test_what_the_run_store_holds_is_asked_of_nobody(self, tmp_path: Path) -> None:
+    def test_a_reply_in_the_run_store_is_not_requested_again(self, tmp_path: Path) -> None:
         kept = Kept()
         with serving(yes) as server:
-            first, again = (once(server.url, lambda gateway: gateway.ask(question(), sink=kept)) for _ in range(2))
+            first, again = (
+                with_gateway(server.url, lambda gateway: gateway.ask(make_request(), sink=kept)) for _ in range(2)
+            )
         assert server.count == 1
         assert again == first
         assert kept.times == 1
 
-    def test_what_comes_from_the_cache_is_kept_in_the_run_store_too(self, tmp_path: Path) -> None:
+    def test_a_cached_reply_is_kept_in_the_run_store_too(self, tmp_path: Path) -> None:
         kept = Kept()
         with serving(yes) as server:
-            once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path))
-            answered = once(server.url, lambda gateway: gateway.ask(question(), sink=kept), cache=Cache(tmp_path))
-        assert kept.calls == {question().digest: answered}
+            with_gateway(server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path))
+            answered = with_gateway(
+                server.url, lambda gateway: gateway.ask(make_request(), sink=kept), cache=Cache(tmp_path)
+            )
+        assert kept.calls == {make_request().digest: answered}
 
     def test_a_fault_is_not_remembered(self, tmp_path: Path) -> None:
         async def twice(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
-            return await fault_of(gateway.ask(question(), sink=kept)), await gateway.ask(question(), sink=kept)
+            return await fault_of(gateway.ask(make_request(), sink=kept)), await gateway.ask(make_request(), sink=kept)
 
         kept = Kept()
         with serving(lambda body, number: status(400) if number == 1 else said("yes")) as server:
-            fault, answered = once(server.url, twice, cache=Cache(tmp_path))
+            fault, answered = with_gateway(server.url, twice, cache=Cache(tmp_path))
         assert server.count == 2
         assert (fault.kind, answered.reply.text, kept.times) == ("rejected", "yes", 1)
 
@@ -237,14 +242,14 @@ OTHERS: Mapping[str, dict[str, Any]] = {
 
 
 class TestTheKey:
-    def test_it_separates_everything_that_a_reply_may_hang_on(self, tmp_path: Path) -> None:
-        requests = [question(), *(question(**fields) for fields in OTHERS.values())]
+    def test_the_key_separates_everything_that_affects_a_reply(self, tmp_path: Path) -> None:
+        requests = [make_request(), *(make_request(**fields) for fields in OTHERS.values())]
 
         async def all_twice(gateway: Gateway) -> list[list[AnsweredCall]]:
             return [await asyncio.gather(*(gateway.ask(one) for one in requests)) for _ in range(2)]
 
         with serving(lambda body, number: said(f"reply {number}")) as server:
-            first, again = once(server.url, all_twice, cache=Cache(tmp_path))
+            first, again = with_gateway(server.url, all_twice, cache=Cache(tmp_path))
         assert server.count == len(requests)
         assert len({answered.reply.text for answered in first}) == len(requests)
         assert [answered.reply for answered in again] == [answered.reply for answered in first]
@@ -254,20 +259,20 @@ class TestTheKey:
         st.dictionaries(st.text(min_size=1, max_size=4), st.integers(0, 2) | st.booleans() | st.none(), max_size=4),
         st.randoms(use_true_random=False),
     )
-    def test_the_order_of_parameters_is_no_part_of_it(self, parameters: dict[str, Any], chance: Any) -> None:
+    def test_the_key_does_not_depend_on_the_order_of_parameters(self, parameters: dict[str, Any], chance: Any) -> None:
         shuffled = list(parameters.items())
         chance.shuffle(shuffled)
-        assert question(parameters=dict(shuffled)).digest == question(parameters=parameters).digest
+        assert make_request(parameters=dict(shuffled)).digest == make_request(parameters=parameters).digest
 
     @given(st.text(), st.text())
-    def test_two_texts_share_none(self, one: str, other: str) -> None:
-        assert (question(one).digest == question(other).digest) == (one == other)
+    def test_two_texts_never_share_a_key(self, one: str, other: str) -> None:
+        assert (make_request(one).digest == make_request(other).digest) == (one == other)
 
 
 class TestTryingAgain:
     def test_a_permanent_429_with_three_attempts_is_exactly_three_requests(self) -> None:
         with serving(lambda body, number: status(429, {"retry-after-ms": "2"})) as server:
-            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question())), attempts=3)
+            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=3)
         assert server.count == 3
         assert (fault.kind, fault.cause, fault.attempts) == ("rate-limit", "infrastructure", 3)
 
@@ -289,9 +294,9 @@ class TestTryingAgain:
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
-    def test_what_would_go_wrong_again_is_sent_once(self, answer: Answer, kind: str, cause: str) -> None:
+    def test_a_final_fault_is_sent_once(self, answer: Answer, kind: str, cause: str) -> None:
         with serving(lambda body, number: answer) as server:
-            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question())))
+            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request())))
         assert server.count == 1
         assert (fault.kind, fault.cause, fault.attempts) == (kind, cause, 1)
 
@@ -308,9 +313,9 @@ class TestTryingAgain:
         ],
         ids=["500", "503", "429", "cut", "reset", "unreadable", "aborted"],
     )
-    def test_what_may_do_better_is_sent_again_and_the_call_says_how_often(self, fault: Answer) -> None:
+    def test_a_retryable_fault_is_sent_again_and_the_call_counts_attempts(self, fault: Answer) -> None:
         with serving(lambda body, number: fault if number == 1 else said("yes")) as server:
-            answered = once(server.url, lambda gateway: gateway.ask(question()))
+            answered = with_gateway(server.url, lambda gateway: gateway.ask(make_request()))
         assert server.count == 2
         assert (answered.reply.text, answered.call.attempts, answered.call.cache_hit) == ("yes", 2, False)
 
@@ -322,9 +327,7 @@ class TestTryingAgain:
         ],
         ids=str,
     )
-    def test_it_is_not_sent_again_before_the_time_that_the_provider_named(
-        self, code: int, headers: dict[str, str]
-    ) -> None:
+    def test_a_retry_waits_for_retry_after_in_seconds(self, code: int, headers: dict[str, str]) -> None:
         times: list[float] = []
 
         def script(body: Mapping[str, Any], number: int) -> Answer:
@@ -332,11 +335,11 @@ class TestTryingAgain:
             return status(code, headers) if number == 1 else said("yes")
 
         with serving(script) as server:
-            once(server.url, lambda gateway: gateway.ask(question()))
+            with_gateway(server.url, lambda gateway: gateway.ask(make_request()))
         first, second = times
         assert second - first >= 0.15
 
-    def test_nor_before_the_date_that_it_named(self) -> None:
+    def test_a_retry_waits_for_retry_after_as_a_date(self) -> None:
         named: list[int] = []
         times: list[float] = []
 
@@ -346,7 +349,7 @@ class TestTryingAgain:
             return status(429, {"Retry-After": formatdate(named[0], usegmt=True)}) if number == 1 else said("yes")
 
         with serving(script) as server:
-            once(server.url, lambda gateway: gateway.ask(question()))
+            with_gateway(server.url, lambda gateway: gateway.ask(make_request()))
         assert len(times) == 2
         assert times[1] >= named[0] - 0.01  # the two clocks are not one
 
@@ -358,15 +361,15 @@ class TestTryingAgain:
             return status(503, {"Retry-After": "0.2"}) if number == 1 else said("yes")
 
         async def both(gateway: Gateway) -> None:
-            first = asyncio.create_task(gateway.ask(question("first")))
+            first = asyncio.create_task(gateway.ask(make_request("first")))
             await until(lambda: len(seen) == 1)
-            await asyncio.gather(first, gateway.ask(question("second")))
+            await asyncio.gather(first, gateway.ask(make_request("second")))
 
         with serving(script) as server:
-            once(server.url, both, concurrency=1)
+            with_gateway(server.url, both, concurrency=1)
         assert seen == ["first", "second", "first"]
 
-    def test_a_provider_that_throttles_is_left_alone_by_all(self) -> None:
+    def test_a_429_holds_all_requests(self) -> None:
         times: list[float] = []
 
         def script(body: Mapping[str, Any], number: int) -> Answer:
@@ -374,9 +377,9 @@ class TestTryingAgain:
             return status(429, {"Retry-After": "0.2"}) if number == 1 else said("yes")
 
         with serving(script) as server:
-            once(
+            with_gateway(
                 server.url,
-                lambda gateway: asyncio.gather(gateway.ask(question("first")), gateway.ask(question("second"))),
+                lambda gateway: asyncio.gather(gateway.ask(make_request("first")), gateway.ask(make_request("second"))),
                 concurrency=1,
             )
         assert len(times) == 3
@@ -385,86 +388,90 @@ class TestTryingAgain:
 
 class TestTime:
     @pytest.mark.parametrize("answer", [hang(), drip("yes", 0.05)], ids=["hang", "drip"])
-    def test_an_attempt_has_a_timeout_and_there_is_another(self, answer: Answer) -> None:
+    def test_an_attempt_that_times_out_is_repeated(self, answer: Answer) -> None:
         with serving(lambda body, number: answer) as server:
-            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question())), attempts=2, timeout=0.25)
+            fault = with_gateway(
+                server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=2, timeout=0.25
+            )
         assert server.count == 2
         assert (fault.kind, fault.cause, fault.attempts) == ("timeout", "infrastructure", 2)
 
     def test_a_reply_in_time_after_a_timeout_counts(self) -> None:
         with serving(lambda body, number: hang() if number == 1 else said("yes")) as server:
-            answered = once(server.url, lambda gateway: gateway.ask(question()), timeout=0.3)
+            answered = with_gateway(server.url, lambda gateway: gateway.ask(make_request()), timeout=0.3)
         assert (answered.reply.text, answered.call.attempts) == ("yes", 2)
 
     def test_the_deadline_ends_a_request_that_hangs(self) -> None:
         with serving(lambda body, number: hang()) as server:
-            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question(), soon(0.5))))
+            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(0.5))))
         assert server.count == 1
         assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
 
     def test_the_deadline_ends_the_wait_for_a_turn(self) -> None:
         async def both(gateway: Gateway) -> Fault:
-            first = asyncio.create_task(gateway.ask(question("first")))
+            first = asyncio.create_task(gateway.ask(make_request("first")))
             await until(lambda: server.count == 1)
-            fault = await fault_of(gateway.ask(question("second"), soon(0.1)))
+            fault = await fault_of(gateway.ask(make_request("second"), deadline_in(0.1)))
             first.cancel()
             return fault
 
         with serving(lambda body, number: hang()) as server:
-            fault = once(server.url, both, concurrency=1)
+            fault = with_gateway(server.url, both, concurrency=1)
         assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
         assert [seen.body["messages"][0]["content"] for seen in server.requests] == ["first"]
 
-    def test_a_wait_that_would_pass_the_deadline_is_not_begun(self) -> None:
+    def test_a_wait_beyond_the_deadline_is_not_begun(self) -> None:
         with serving(lambda body, number: status(503, {"Retry-After": "300"})) as server:
-            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question(), soon(LONG / 2))))
+            fault = with_gateway(
+                server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(LONG / 2)))
+            )
         assert server.count == 1
         assert fault.kind == "deadline"
         assert "503" in str(fault)
 
     def test_after_the_deadline_nothing_is_sent(self) -> None:
         with serving(yes) as server:
-            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question(), soon(-1.0))))
+            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(-1.0))))
         assert server.count == 0
         assert fault.kind == "deadline"
 
-    def test_whoever_has_more_time_is_not_ended_by_the_deadline_of_another(self) -> None:
+    def test_a_caller_is_not_ended_by_the_earlier_deadline_of_another(self) -> None:
         async def both(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
-            hurried = asyncio.create_task(fault_of(gateway.ask(question(), soon(0.1))))
+            hurried = asyncio.create_task(fault_of(gateway.ask(make_request(), deadline_in(0.1))))
             await until(lambda: server.count == 1)
-            return await hurried, await gateway.ask(question(), soon(LONG))
+            return await hurried, await gateway.ask(make_request(), deadline_in(LONG))
 
         async def together(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
-            hurried = fault_of(gateway.ask(question(), soon(0.15)))
-            return await asyncio.gather(hurried, gateway.ask(question(), soon(LONG)))
+            hurried = fault_of(gateway.ask(make_request(), deadline_in(0.15)))
+            return await asyncio.gather(hurried, gateway.ask(make_request(), deadline_in(LONG)))
 
         for way in (both, together):
             with serving(lambda body, number: hang() if number == 1 else said("yes")) as server:
-                fault, answered = once(server.url, way)
+                fault, answered = with_gateway(server.url, way)
             assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 2)
 
-    def test_nor_does_whoever_has_less_wait_for_another(self) -> None:
+    def test_a_caller_with_an_earlier_deadline_does_not_wait_for_another(self) -> None:
         async def both(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
-            patient = asyncio.create_task(gateway.ask(question(), soon(LONG)))
+            patient = asyncio.create_task(gateway.ask(make_request(), deadline_in(LONG)))
             await until(lambda: server.count == 1)
-            fault = await fault_of(gateway.ask(question(), soon(0.05)))
+            fault = await fault_of(gateway.ask(make_request(), deadline_in(0.05)))
             assert not patient.done()
             return fault, await patient
 
         with serving(lambda body, number: slow(0.5, said("yes"))) as server:
-            fault, answered = once(server.url, both)
+            fault, answered = with_gateway(server.url, both)
         assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 1)
 
 
-def soon(seconds: float) -> float:
+def deadline_in(seconds: float) -> float:
     return asyncio.get_running_loop().time() + seconds
 
 
 class TestWhoeverLeaves:
     @pytest.mark.parametrize("leaver", [0, 1])
-    def test_the_other_who_waits_still_gets_the_reply(self, leaver: int) -> None:
+    def test_the_other_waiting_caller_still_gets_the_reply(self, leaver: int) -> None:
         async def both(gateway: Gateway) -> AnsweredCall:
-            waiting = [asyncio.create_task(gateway.ask(question())) for _ in range(2)]
+            waiting = [asyncio.create_task(gateway.ask(make_request())) for _ in range(2)]
             await until(lambda: server.count == 1)
             waiting[leaver].cancel()
             answered = await waiting[1 - leaver]
@@ -472,42 +479,42 @@ class TestWhoeverLeaves:
             return answered
 
         with serving(lambda body, number: slow(0.1, said("yes"))) as server:
-            answered = once(server.url, both)
+            answered = with_gateway(server.url, both)
         assert (answered.reply.text, server.count) == ("yes", 1)
 
     def test_a_reply_that_was_paid_for_is_kept_when_all_have_left(self, tmp_path: Path) -> None:
         async def leave(gateway: Gateway) -> AnsweredCall:
-            alone = asyncio.create_task(gateway.ask(question(), sink=kept))
+            alone = asyncio.create_task(gateway.ask(make_request(), sink=kept))
             await until(lambda: server.count == 1)
             alone.cancel()
             await until(lambda: kept.times == 1)
-            return await gateway.ask(question(), sink=kept)
+            return await gateway.ask(make_request(), sink=kept)
 
         kept = Kept()
         with serving(lambda body, number: slow(0.05, said("yes"))) as server:
-            answered = once(server.url, leave)
+            answered = with_gateway(server.url, leave)
         assert (answered.reply.text, server.count) == ("yes", 1)
 
-    def test_nothing_stays_taken_when_callers_leave_at_any_moment(self) -> None:
+    def test_nothing_leaks_when_callers_are_cancelled_at_any_moment(self) -> None:
         async def leave(gateway: Gateway) -> AnsweredCall:
             for moment in range(8):
-                callers = [asyncio.create_task(gateway.ask(question(f"{moment} {n}"))) for n in range(4)]
+                callers = [asyncio.create_task(gateway.ask(make_request(f"{moment} {n}"))) for n in range(4)]
                 await asyncio.sleep(moment * 0.002)
                 for caller in callers:
                     caller.cancel()
                 await asyncio.gather(*callers, return_exceptions=True)
-            return await gateway.ask(question("last"))
+            return await gateway.ask(make_request("last"))
 
         with serving(lambda body, number: slow(0.005, said("yes"))) as server:
-            answered = once(server.url, leave, concurrency=2)
+            answered = with_gateway(server.url, leave, concurrency=2)
         assert answered.reply.text == "yes"
 
-    def test_closing_ends_what_hangs_and_who_waits_hears_it(self) -> None:
+    def test_closing_cancels_hanging_requests_and_their_callers(self) -> None:
         budget = Budget()
 
         async def close(gateway: Gateway) -> list[BaseException | AnsweredCall]:
             before = asyncio.all_tasks()
-            waiting = [asyncio.create_task(gateway.ask(question(str(n)))) for n in range(3)]
+            waiting = [asyncio.create_task(gateway.ask(make_request(str(n)))) for n in range(3)]
             await until(lambda: server.count == 2)  # the third waits for its turn
             await gateway.close()
             ended = await asyncio.gather(*waiting, return_exceptions=True)
@@ -515,20 +522,20 @@ class TestWhoeverLeaves:
             return ended
 
         with serving(lambda body, number: hang()) as server:
-            ended = once(server.url, close, concurrency=2, budget=budget)
+            ended = with_gateway(server.url, close, concurrency=2, budget=budget)
         assert [type(one) for one in ended] == [asyncio.CancelledError] * 3
         assert budget.calls == 2
 
 
 def envelope(tokens_out: int, total: int | None = None) -> str:
-    """A reply to two tokens, whose usage says that it took so many."""
+    """Return a reply to two tokens whose usage reports these numbers."""
     usage = {"prompt_tokens": 2, "completion_tokens": tokens_out, "total_tokens": total or 2 + tokens_out}
     choice = {"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
     return json.dumps({"model": "tiny-1", "choices": [choice], "usage": usage})
 
 
-def dear(body: Mapping[str, Any], number: int) -> Answer:
-    """A reply that takes as many tokens as the request may."""
+def most_expensive_reply(body: Mapping[str, Any], number: int) -> Answer:
+    """Return a reply that uses as many tokens as the request allows."""
     texts = sum(len(message["content"].encode()) + TEMPLATE_TOKENS for message in body["messages"])
     usage = {"prompt_tokens": texts, "completion_tokens": body.get("max_tokens", 16)}
     message = {"role": "assistant", "content": "yes"}
@@ -536,17 +543,17 @@ def dear(body: Mapping[str, Any], number: int) -> Answer:
     return slow(0.05, raw(json.dumps({"model": "tiny-1", "choices": [choice], "usage": usage})))
 
 
-async def all_asked(gateway: Gateway) -> list[AnsweredCall | Fault]:
-    """64 different requests, all in flight at once."""
-    asking = (gateway.ask(question(f"{number:02}", answer=None, form="text")) for number in range(64))
+async def request_64(gateway: Gateway) -> list[AnsweredCall | Fault]:
+    """Send 64 different requests, all in flight at once."""
+    asking = (gateway.ask(make_request(f"{number:02}", answer=None, form="text")) for number in range(64))
     return await asyncio.gather(*asking, return_exceptions=True)  # type: ignore[return-value]
 
 
 class TestBudget:
     def test_no_more_calls_are_sent_than_allowed_with_64_in_flight(self) -> None:
         budget = Budget(max_calls=10)
-        with serving(dear) as server:
-            results = once(server.url, all_asked, budget=budget)
+        with serving(most_expensive_reply) as server:
+            results = with_gateway(server.url, request_64, budget=budget)
         faults = [one for one in results if isinstance(one, Fault)]
         assert (server.count, budget.calls, len(faults), budget.exhausted) == (10, 10, 54, True)
         assert {(fault.kind, fault.cause) for fault in faults} == {("budget", "infrastructure")}
@@ -554,26 +561,28 @@ class TestBudget:
     def test_attempts_count_as_calls(self) -> None:
         budget = Budget(max_calls=70)
         with serving(lambda body, number: status(500)) as server:
-            results = once(server.url, all_asked, budget=budget, attempts=3, breaker=CircuitBreaker(after=1000))
+            results = with_gateway(
+                server.url, request_64, budget=budget, attempts=3, breaker=CircuitBreaker(after=1000)
+            )
         assert (server.count, budget.calls) == (70, 70)
         assert {one.kind for one in results if isinstance(one, Fault)} == {"budget"}
 
     def test_no_more_is_spent_than_allowed_with_64_in_flight(self) -> None:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget = Budget(max_cost=10.5 * one)
-        with serving(dear) as server:
-            results = once(server.url, all_asked, budget=budget, price=PRICE)
+        with serving(most_expensive_reply) as server:
+            results = with_gateway(server.url, request_64, budget=budget, price=PRICE)
         billed = sum(answered.call.cost or 0.0 for answered in results if isinstance(answered, AnsweredCall))
         assert server.count == 10
         assert billed == pytest.approx(10 * one)
         assert budget.spent == pytest.approx(billed)
         assert {fault.kind for fault in results if isinstance(fault, Fault)} == {"budget"}
 
-    def test_a_server_that_ignores_max_tokens_gets_no_request_after_its_first_bill(self) -> None:
+    def test_after_a_bill_above_max_tokens_no_request_is_sent(self) -> None:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget, concurrency = Budget(max_cost=1000 * one), 4
         with serving(lambda body, number: raw(envelope(tokens_out=160))) as server:
-            results = once(server.url, all_asked, budget=budget, price=PRICE, concurrency=concurrency)
+            results = with_gateway(server.url, request_64, budget=budget, price=PRICE, concurrency=concurrency)
         faults = [fault for fault in results if isinstance(fault, Fault)]
         assert server.count <= concurrency
         assert len(faults) >= 64 - concurrency
@@ -583,23 +592,23 @@ class TestBudget:
     def test_reasoning_that_only_the_total_counts_is_billed(self) -> None:
         budget = Budget(max_cost=1.0)
         with serving(lambda body, number: raw(envelope(tokens_out=2, total=1000))) as server:
-            first = once(server.url, lambda gateway: gateway.ask(question()), budget=budget, price=PRICE)
+            first = with_gateway(server.url, lambda gateway: gateway.ask(make_request()), budget=budget, price=PRICE)
         assert (first.reply.tokens_in, first.reply.tokens_out) == (2, 998)
         assert budget.spent == pytest.approx((2 * PRICE.input + 998 * PRICE.output) / 1_000_000)
 
-    def test_a_reply_that_is_too_large_to_read_ends_the_sending(self) -> None:
+    def test_a_reply_too_large_to_read_stops_all_sending(self) -> None:
         budget = Budget(max_cost=1.0)
         with serving(lambda body, number: huge(9)) as server:
-            results = once(server.url, all_asked, budget=budget, price=PRICE, concurrency=1)
+            results = with_gateway(server.url, request_64, budget=budget, price=PRICE, concurrency=1)
         kinds = [fault.kind for fault in results if isinstance(fault, Fault)]
         assert (server.count, kinds.count("too-large"), kinds.count("budget")) == (1, 1, 63)
 
-    def test_whoever_may_fit_once_others_have_ended_is_sent(self) -> None:
+    def test_a_request_that_fits_after_others_end_is_sent(self) -> None:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         billed = (11 * PRICE.input + 7 * PRICE.output) / 1_000_000
         budget = Budget(max_cost=one + 63 * billed)
         with serving(yes) as server:
-            results = once(server.url, all_asked, budget=budget, price=PRICE)
+            results = with_gateway(server.url, request_64, budget=budget, price=PRICE)
         assert server.count == 64
         assert not any(isinstance(result, Fault) for result in results)
         assert budget.spent == pytest.approx(64 * billed)
@@ -608,32 +617,32 @@ class TestBudget:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
 
         async def second_too_late(gateway: Gateway) -> Fault:
-            first = asyncio.create_task(gateway.ask(question("1", answer=None, form="text")))
+            first = asyncio.create_task(gateway.ask(make_request("1", answer=None, form="text")))
             await until(lambda: server.count == 1)
-            soon = asyncio.get_running_loop().time() + 0.05
-            late = await fault_of(gateway.ask(question("2", answer=None, form="text"), soon))
+            deadline_in = asyncio.get_running_loop().time() + 0.05
+            late = await fault_of(gateway.ask(make_request("2", answer=None, form="text"), deadline_in))
             first.cancel()
             return late
 
         with serving(lambda body, number: hang()) as server:
-            late = once(server.url, second_too_late, budget=Budget(max_cost=1.5 * one), price=PRICE)
+            late = with_gateway(server.url, second_too_late, budget=Budget(max_cost=1.5 * one), price=PRICE)
         assert (late.kind, server.count) == ("deadline", 1)
 
     @pytest.mark.parametrize(
         ("answer", "billed"), [(cut(), 3.0), (status(429, {"retry-after-ms": "1"}), 0.0)], ids=["cut", "429"]
     )
-    def test_a_cut_reply_may_have_been_billed_and_a_429_is_not(self, answer: Answer, billed: float) -> None:
+    def test_a_broken_reply_is_charged_and_a_429_is_not(self, answer: Answer, billed: float) -> None:
         most = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
-        budget, asked = Budget(), question("07", answer=None, form="text")
+        budget, asked = Budget(), make_request("07", answer=None, form="text")
         with serving(lambda body, number: answer) as server:
-            once(server.url, lambda gateway: fault_of(gateway.ask(asked)), budget=budget, price=PRICE)
+            with_gateway(server.url, lambda gateway: fault_of(gateway.ask(asked)), budget=budget, price=PRICE)
         assert budget.calls == server.count == 3
         assert budget.spent == pytest.approx(billed * most)
 
-    def test_what_is_in_the_cache_is_given_to_whoever_may_spend_nothing(self, tmp_path: Path) -> None:
+    def test_a_cached_reply_needs_no_budget(self, tmp_path: Path) -> None:
         with serving(yes) as server:
-            once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path))
-            answered = once(
-                server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path), budget=Budget(0.0, 0)
+            with_gateway(server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path))
+            answered = with_gateway(
+                server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path), budget=Budget(0.0, 0)
             )
         assert (answered.call.cache_hit, server.count) == (True, 1)

@@ -1,4 +1,4 @@
-"""What a gateway knows already, and what it lets go of."""
+"""Stored replies of the gateway, redaction of what it stores, and its shutdown."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ from jurygraph.models.request import AnsweredCall, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept
-from tests.models.test_token_limit import Bills, asked
+from tests.models.test_token_limit import Bills, make_request
 
 T = TypeVar("T")
 SECRET = "sk-0123456789abcdef"
@@ -37,48 +37,48 @@ def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = 
     return asyncio.run(whole())
 
 
-async def known_before_and_after(gateway: Gateway, sink: Kept | None = None) -> tuple[bool, bool, bool]:
-    before = gateway.is_stored(asked(), sink)
-    await gateway.ask(asked(), sink=sink)
+async def is_stored_before_and_after(gateway: Gateway, sink: Kept | None = None) -> tuple[bool, bool, bool]:
+    before = gateway.is_stored(make_request(), sink)
+    await gateway.ask(make_request(), sink=sink)
     await asyncio.sleep(0)  # what came is put into the cache on the next turn of the loop
-    return before, gateway.is_stored(asked(), sink), gateway.is_stored(asked("another"), sink)
+    return before, gateway.is_stored(make_request(), sink), gateway.is_stored(make_request("another"), sink)
 
 
-def test_without_a_cache_and_a_store_nothing_is_known() -> None:
-    assert with_gateway(known_before_and_after) == (False, False, False)
+def test_without_cache_and_store_nothing_is_stored() -> None:
+    assert with_gateway(is_stored_before_and_after) == (False, False, False)
 
 
-def test_what_the_store_holds_is_known() -> None:
-    assert with_gateway(lambda gateway: known_before_and_after(gateway, Kept())) == (False, True, False)
+def test_a_reply_in_the_store_is_known() -> None:
+    assert with_gateway(lambda gateway: is_stored_before_and_after(gateway, Kept())) == (False, True, False)
 
 
 def test_a_cached_reply_is_used_until_deleted(tmp_path: Path) -> None:
-    assert with_gateway(known_before_and_after, cache=Cache(tmp_path)) == (False, True, False)
+    assert with_gateway(is_stored_before_and_after, cache=Cache(tmp_path)) == (False, True, False)
 
     async def forgotten(gateway: Gateway) -> tuple[bool, bool]:
-        before = gateway.is_stored(asked())
-        gateway.drop_from_cache(asked().digest)
-        return before, gateway.is_stored(asked())
+        before = gateway.is_stored(make_request())
+        gateway.drop_from_cache(make_request().digest)
+        return before, gateway.is_stored(make_request())
 
     assert with_gateway(forgotten, cache=Cache(tmp_path)) == (True, False)
 
 
 def test_a_call_that_the_cache_answered_took_no_time_and_no_attempt(tmp_path: Path) -> None:
     for _ in range(2):
-        answered = with_gateway(lambda gateway: gateway.ask(asked()), cache=Cache(tmp_path))
+        answered = with_gateway(lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path))
     assert (answered.call.cache_hit, answered.call.attempts, answered.call.latency) == (True, 0, 0.0)
 
 
 def test_an_entry_deleted_at_once_never_enters_the_cache(tmp_path: Path) -> None:
     async def forgotten(gateway: Gateway) -> bool:
-        await gateway.ask(asked())
-        gateway.drop_from_cache(asked().digest)
+        await gateway.ask(make_request())
+        gateway.drop_from_cache(make_request().digest)
         await asyncio.sleep(0)
-        return gateway.is_stored(asked())
+        return gateway.is_stored(make_request())
 
     assert not with_gateway(forgotten, cache=Cache(tmp_path))
-    with_gateway(lambda gateway: gateway.ask(asked("closed at once")), cache=Cache(tmp_path))
-    assert with_gateway(known_before_and_after, cache=Cache(tmp_path))[0] is False
+    with_gateway(lambda gateway: gateway.ask(make_request("closed at once")), cache=Cache(tmp_path))
+    assert with_gateway(is_stored_before_and_after, cache=Cache(tmp_path))[0] is False
     kept = with_gateway(lambda gateway: _known(gateway, "closed at once"), cache=Cache(tmp_path))
     assert kept, "what came last is put away when the gateway is closed"
 
@@ -88,12 +88,12 @@ def test_a_cached_reply_is_recorded_like_a_new_one(tmp_path: Path) -> None:
     recorder = SimpleNamespace(add=lambda *given: recorded.append(given), close=lambda: recorded.append(("closed",)))  # type: ignore[arg-type]
 
     async def twice(gateway: Gateway) -> list[AnsweredCall]:
-        return [await gateway.ask(asked(), sink=kept) for _ in range(2)]
+        return [await gateway.ask(make_request(), sink=kept) for _ in range(2)]
 
     kept = Kept()
     price = Price(input=1.0, output=10.0)
     first, again = with_gateway(twice, recorder=recorder, price=price)
-    expected = (asked(), first.reply, first.call.cost)
+    expected = (make_request(), first.reply, first.call.cost)
     assert recorded == [expected, expected, ("closed",)]
     assert again == first
 
@@ -104,12 +104,12 @@ def test_the_latency_is_the_time_from_the_question_to_the_reply() -> None:
             await asyncio.sleep(0.02)
             return await super().complete(request, timeout)
 
-    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Slow(1, 1))
+    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Slow(1, 1))
     assert 0.015 <= answered.call.latency < 60.0
 
 
 @pytest.mark.parametrize("secret_in", ["text", "tokens"])
-def test_a_secret_that_a_server_echoes_is_kept_nowhere_and_its_tokens_neither(secret_in: str) -> None:
+def test_an_echoed_secret_is_stored_nowhere_and_tokens_are_dropped(secret_in: str) -> None:
     class Echoes(Bills):
         secrets = ("sk-0123456789abcdef",)
 
@@ -118,7 +118,7 @@ def test_a_secret_that_a_server_echoes_is_kept_nowhere_and_its_tokens_neither(se
             tokens = tuple(Token(text=part, logprob=-0.1) for part in (text[:5], text[5:], " yes"))
             return Reply(text=text if secret_in == "text" else "yes", tokens=tokens, served="tiny")
 
-    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Echoes(1, 1))
+    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Echoes(1, 1))
     assert answered.reply.tokens == ()
     assert answered.reply.served == "tiny"
     assert "0123456789abcdef" not in answered.reply.model_dump_json()
@@ -133,7 +133,7 @@ def test_tokens_without_a_secret_are_kept() -> None:
         async def complete(self, request: Request, timeout: float) -> Reply:
             return Reply(text="yes", tokens=tokens)
 
-    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Spells(1, 1))
+    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Spells(1, 1))
     assert answered.reply == Reply(text="yes", tokens=tokens)
 
 
@@ -146,7 +146,7 @@ def test_a_secret_among_alternative_tokens_is_not_stored(others: tuple[str, str]
             considered = (others[0], -2.5), (others[1], -3.5)
             return Reply(text="yes", tokens=(Token(text="yes", logprob=-0.1, others=considered),))
 
-    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Considers(1, 1))
+    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Considers(1, 1))
     assert answered.reply == Reply(text="yes")
 
 
@@ -158,7 +158,7 @@ def test_a_secret_is_redacted_wherever_a_server_echoes_it(field: str) -> None:
         async def complete(self, request: Request, timeout: float) -> Reply:
             return Reply.model_validate({"text": "yes", field: f"it is {SECRET}"})
 
-    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Echoes(1, 1))
+    answered = with_gateway(lambda gateway: gateway.ask(make_request()), backend=Echoes(1, 1))
     assert answered.reply == Reply.model_validate({"text": "yes", field: "it is [redacted]"})
 
 
@@ -170,11 +170,11 @@ def test_a_secret_in_a_fault_is_redacted_and_the_errors_behind_it_are_left_out()
             raise Fault("unauthorised", f"the key {SECRET} is not known") from ValueError(SECRET)
 
     with pytest.raises(Fault, match=r"^the key \[redacted\] is not known$") as caught:
-        with_gateway(lambda gateway: gateway.ask(asked()), backend=Refuses(1, 1))
+        with_gateway(lambda gateway: gateway.ask(make_request()), backend=Refuses(1, 1))
     assert (caught.value.kind, caught.value.attempts, caught.value.__cause__) == ("unauthorised", 1, None)
 
 
-def test_a_request_with_a_secret_is_sent_as_it_is_and_kept_without_it(tmp_path: Path) -> None:
+def test_a_request_with_a_secret_is_sent_unchanged_and_stored_redacted(tmp_path: Path) -> None:
     sent: list[Request] = []
     kept: list[Request] = []
 
@@ -191,14 +191,14 @@ def test_a_request_with_a_secret_is_sent_as_it_is_and_kept_without_it(tmp_path: 
 
     messages = (Message(role="system", content="Grade."), Message(role="user", content=f"Is {SECRET} a prime?"))
     clean = (messages[0], Message(role="user", content="Is [redacted] a prime?"))
-    request = asked(messages=messages)
+    request = make_request(messages=messages)
     for _ in range(2):  # the second time it comes from the cache
         with_gateway(lambda gateway: gateway.ask(request, sink=Store()), Listens(1, 1), cache=Cache(tmp_path))
     assert sent == [request]
     assert [(one.messages, one.model) for one in kept] == [(clean, request.model)] * 2
 
 
-def test_to_settle_is_to_wait_for_what_fails_too() -> None:
+def test_wait_for_pending_waits_for_failing_requests_too() -> None:
     class Fails(Bills):
         async def complete(self, request: Request, timeout: float) -> Reply:
             await asyncio.sleep(0.02 if "first" in request.messages[0].content else 0.04)
@@ -206,7 +206,7 @@ def test_to_settle_is_to_wait_for_what_fails_too() -> None:
             raise Fault("rejected", "no")
 
     async def leave(gateway: Gateway) -> int:
-        asking = [asyncio.create_task(gateway.ask(asked(text))) for text in ("first", "second")]
+        asking = [asyncio.create_task(gateway.ask(make_request(text))) for text in ("first", "second")]
         await asyncio.sleep(0)
         for one in asking:
             one.cancel()
@@ -227,7 +227,7 @@ def test_an_abandoned_call_ends_silently(how: str) -> None:
     async def leave(gateway: Gateway) -> list[Any]:
         complaints: list[Any] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-        asking = asyncio.create_task(gateway.ask(asked()))
+        asking = asyncio.create_task(gateway.ask(make_request()))
         await asyncio.sleep(0)
         asking.cancel()
         await (gateway.close() if how == "closed" else asyncio.sleep(0.05))
@@ -238,7 +238,7 @@ def test_an_abandoned_call_ends_silently(how: str) -> None:
     assert with_gateway(leave, backend=Fails(1, 1)) == []
 
 
-def test_the_backend_is_let_go_of_once_nothing_is_under_way() -> None:
+def test_the_backend_is_closed_after_all_requests_have_ended() -> None:
     events: list[str] = []
 
     class Lingers(Bills):
@@ -254,7 +254,7 @@ def test_the_backend_is_let_go_of_once_nothing_is_under_way() -> None:
             events.append("closed")
 
     async def leave(gateway: Gateway) -> None:
-        asking = asyncio.create_task(gateway.ask(asked()))
+        asking = asyncio.create_task(gateway.ask(make_request()))
         await asyncio.sleep(0.01)
         await gateway.close()
         with pytest.raises(asyncio.CancelledError):
@@ -264,7 +264,7 @@ def test_the_backend_is_let_go_of_once_nothing_is_under_way() -> None:
     assert events == ["ended", "closed", "closed"]
 
 
-def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
+def test_wait_for_pending_waits_for_requests_under_way() -> None:
     kept = Kept()
 
     class Slow(Bills):
@@ -273,7 +273,7 @@ def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
             return await super().complete(request, timeout)
 
     async def leave(gateway: Gateway) -> int:
-        asking = asyncio.create_task(gateway.ask(asked(), sink=kept))
+        asking = asyncio.create_task(gateway.ask(make_request(), sink=kept))
         await asyncio.sleep(0)
         asking.cancel()
         await gateway.wait_for_pending()
@@ -282,17 +282,17 @@ def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
     assert with_gateway(leave, backend=Slow(1, 1)) == 1
 
 
-def test_a_fault_keeps_the_time_that_the_provider_named() -> None:
+def test_a_fault_keeps_retry_after() -> None:
     class Throttles(Bills):
         async def complete(self, request: Request, timeout: float) -> Reply:
             raise Fault("rate-limit", "too many", 400.0)
 
     with pytest.raises(Fault, match="too many") as caught:
-        with_gateway(lambda gateway: gateway.ask(asked()), backend=Throttles(1, 1))
+        with_gateway(lambda gateway: gateway.ask(make_request()), backend=Throttles(1, 1))
     assert (caught.value.kind, caught.value.retry_after) == ("rate-limit", 400.0)
 
 
-def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() -> None:
+def test_a_429_holds_requests_for_its_retry_after() -> None:
     class Throttles(Bills):
         async def complete(self, request: Request, timeout: float) -> Reply:
             raise Fault("rate-limit", "too many", 400.0)
@@ -305,7 +305,7 @@ def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() ->
     async def ask() -> None:
         gateway = Gateway(Throttles(1, 1), Notes(1), ONCE)  # type: ignore[arg-type]
         with pytest.raises(Fault, match="too many"):
-            await gateway.ask(asked())
+            await gateway.ask(make_request())
         await gateway.close()
 
     named: list[float | None] = []
@@ -325,7 +325,7 @@ def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
     async def ask(budget: Budget) -> None:
         gateway = Gateway(Bills(1, 1), Late(1), ONCE, budget=budget)  # type: ignore[arg-type]
         with pytest.raises(Fault) as caught:
-            await gateway.ask(asked(), asyncio.get_running_loop().time() + 0.01)
+            await gateway.ask(make_request(), asyncio.get_running_loop().time() + 0.01)
         assert caught.value.kind == "deadline"
         await gateway.close()
 
@@ -335,11 +335,11 @@ def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
 
 
 async def _known(gateway: Gateway, text: str) -> bool:
-    return gateway.is_stored(asked(text))
+    return gateway.is_stored(make_request(text))
 
 
 def test_a_call_records_its_request_its_model_and_its_cost() -> None:
-    request = asked(prompt="primes", prompt_version="2", endpoint="http://e", parameters={"seed": 1})
+    request = make_request(prompt="primes", prompt_version="2", endpoint="http://e", parameters={"seed": 1})
     answered = with_gateway(lambda gateway: gateway.ask(request), price=Price(input=1.0, output=10.0))
     call = answered.call.model_dump()
     assert call.pop("latency") >= 0.0

@@ -12,12 +12,14 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from jurygraph.errors import ConfigError
+from jurygraph.models.backends import gguf
 from jurygraph.models.backends.gguf import Gguf
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply, Request
@@ -159,8 +161,15 @@ def test_the_library_is_loaded_with_the_first_model_only() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_it_computes_in_one_thread_at_least(tiny: Path) -> None:
-    assert Gguf(tiny)._threads >= 1
+def test_the_engine_computes_in_at_least_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = ("model", "cpuparams", "cpuparams_batch")
+    parameters = SimpleNamespace(**{part: SimpleNamespace() for part in parts})
+    server = SimpleNamespace(handle_metrics=lambda: None)
+    library = SimpleNamespace(CommonParams=lambda: parameters, Server=lambda _: server)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0}, raising=False)
+    monkeypatch.setattr(gguf, "library", lambda: library)
+    assert gguf.start_server(Path("tiny.gguf"), "too small") is server
+    assert parameters.cpuparams.n_threads == parameters.cpuparams_batch.n_threads == 1
 
 
 # The reply
@@ -244,13 +253,13 @@ def test_a_thinking_model_is_configured_not_to_think(tmp_path: Path) -> None:
 # Log probabilities
 
 
-def stands_for(word: str, others: tuple[tuple[str, float], ...]) -> float:
-    """The probability of the tokens with which a word may begin."""
+def probability_of_prefixes(word: str, others: tuple[tuple[str, float], ...]) -> float:
+    """Return the probability of the tokens with which a word may begin."""
     return math.fsum(math.exp(logprob) for text, logprob in others if text and word.startswith(text))
 
 
 def share_of_yes(others: tuple[tuple[str, float], ...]) -> float:
-    yes, no = stands_for("yes", others), stands_for("no", others)
+    yes, no = probability_of_prefixes("yes", others), probability_of_prefixes("no", others)
     return yes / (yes + no)
 
 
@@ -269,7 +278,7 @@ def test_yes_and_no_share_the_probability_as_the_model_has_it(model: Gguf, promp
 def test_probabilities_after_sampling_sum_to_one_only_where_the_grammar_had_to_rule_tokens_out(model: Gguf) -> None:
     """The engine asks the grammar at once only if the token that it drew without one does not fit."""
     sums = [
-        stands_for("yes", others) + stands_for("no", others)
+        probability_of_prefixes("yes", others) + probability_of_prefixes("no", others)
         for seed in range(20)
         for others in [reply(model, **YES_OR_NO, seed=seed, post_sampling_probs=True).tokens[0].others]
     ]
@@ -304,7 +313,7 @@ def test_the_probability_of_met_is_in_the_tokens_of_the_boolean(model: Gguf, pro
     given = reply(model, prompt, MET, logprobs=True, top_logprobs=20)
     texts = [token.text for token in given.tokens]
     place = next(i for i in range(len(texts)) if "".join(texts[:i]) == '{"met":')
-    true, false = (stands_for(word, given.tokens[place].others) for word in ("true", "false"))
+    true, false = (probability_of_prefixes(word, given.tokens[place].others) for word in ("true", "false"))
     assert 0.0 < true < 1.0
     assert 0.0 < false < 1.0
     assert true + false < 0.99  # the rest is what the grammar rules out
@@ -329,7 +338,7 @@ def test_a_prompt_beyond_the_context_overflows(model: Gguf) -> None:
 )
 def test_a_request_rejected_by_the_engine_is_not_retried(model: Gguf, parameters: dict[str, Any]) -> None:
     wrong = fault(model.complete(ask(model, **parameters), LONG))
-    assert (wrong.kind, wrong.is_retryable) == ("rejected", False)
+    assert wrong.kind == "rejected"
 
 
 def test_messages_that_the_template_refuses_are_rejected(tmp_path: Path) -> None:
@@ -341,8 +350,8 @@ def test_messages_that_the_template_refuses_are_rejected(tmp_path: Path) -> None
     assert "not this" in str(wrong)
 
 
-class Overheard:
-    """The engine's server, and the pieces of replies that it gave."""
+class RecordingServer:
+    """The engine's server, with the chunks of replies that it returned."""
 
     def __init__(self, server: Any) -> None:
         self._server = server
@@ -357,18 +366,17 @@ class Overheard:
 
 
 @pytest.fixture
-def roomy(tiny: Path) -> Iterator[tuple[Gguf, Overheard]]:
-    """One slot, with room for a reply that takes seconds."""
+def roomy(tiny: Path) -> Iterator[tuple[Gguf, RecordingServer]]:
+    """Yield a model with one slot, and room for a reply that takes seconds."""
     model = Gguf(tiny, slots=1, context=30_000, threads=1)
     model.open()
-    assert model._engine is not None
-    overheard = model._engine._server = Overheard(model._engine._server)
-    yield model, overheard
+    recording_server = model._server = RecordingServer(model._server)
+    yield model, recording_server
     asyncio.run(model.close())
 
 
-def test_requests_that_take_too_long_time_out_and_are_given_up(roomy: tuple[Gguf, Overheard]) -> None:
-    model, overheard = roomy
+def test_requests_that_take_too_long_time_out_and_are_given_up(roomy: tuple[Gguf, RecordingServer]) -> None:
+    model, recording_server = roomy
 
     async def crowd() -> list[Reply | BaseException]:
         requests = (ask(model, f"{number}", max_tokens=20_000) for number in range(6))
@@ -378,15 +386,15 @@ def test_requests_that_take_too_long_time_out_and_are_given_up(roomy: tuple[Gguf
     assert [end.kind for end in ends if isinstance(end, Fault)] == ["timeout"] * 6
     assert reply(model, answer=MET).finish == "stop"
     asyncio.run(model.close())
-    assert len(overheard.pieces) < 20_000
+    assert len(recording_server.pieces) < 20_000
 
 
-def test_a_cancelled_request_ends_as_cancelled_and_is_given_up(roomy: tuple[Gguf, Overheard]) -> None:
-    model, overheard = roomy
+def test_a_cancelled_request_ends_as_cancelled_and_is_given_up(roomy: tuple[Gguf, RecordingServer]) -> None:
+    model, recording_server = roomy
 
     async def cancelled() -> None:
         task = asyncio.create_task(model.complete(ask(model, max_tokens=20_000), LONG))
-        while not overheard.pieces:
+        while not recording_server.pieces:
             await asyncio.sleep(0.001)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -394,17 +402,17 @@ def test_a_cancelled_request_ends_as_cancelled_and_is_given_up(roomy: tuple[Gguf
 
     asyncio.run(cancelled())
     asyncio.run(model.close())
-    assert len(overheard.pieces) < 20_000
+    assert len(recording_server.pieces) < 20_000
 
 
-def test_a_long_prompt_is_given_up_before_it_is_read_to_its_end(roomy: tuple[Gguf, Overheard]) -> None:
-    model, overheard = roomy
+def test_a_long_prompt_is_given_up_before_it_is_read_to_its_end(roomy: tuple[Gguf, RecordingServer]) -> None:
+    model, recording_server = roomy
     assert fault(model.complete(ask(model, "x" * 25_000), 0.05)).kind == "timeout"
     asyncio.run(model.close())
-    assert overheard.pieces[-1]["prompt_progress"]["processed"] < 25_000
+    assert recording_server.pieces[-1]["prompt_progress"]["processed"] < 25_000
 
 
-def test_a_closed_model_is_loaded_again_when_it_is_asked(tiny: Path) -> None:
+def test_a_closed_model_is_loaded_again_at_the_next_request(tiny: Path) -> None:
     model = Gguf(tiny, threads=1)
     asyncio.run(model.close())
     first = reply(model)
@@ -446,7 +454,7 @@ def test_an_interrupt_is_still_pythons(tiny: Path) -> None:
 # Over HTTP
 
 
-def posted(url: str, key: str, prompt: str, **parameters: Any) -> str:
+def post_request(url: str, key: str, prompt: str, **parameters: Any) -> str:
     body = {"messages": [{"role": "user", "content": prompt}], "temperature": 0, "max_tokens": 400, **parameters}
     headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
     request = urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode(), headers)
@@ -456,26 +464,28 @@ def posted(url: str, key: str, prompt: str, **parameters: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def served(tiny: Path) -> Iterator[tuple[str, str]]:
+def served_engine(tiny: Path) -> Iterator[tuple[str, str]]:
     with engine_over_http(tiny) as (url, key):
         yield url, key
 
 
 @pytest.mark.parametrize("prompt", ["Is it?", "Größe 解 😀"])
-def test_over_http_a_native_schema_holds(served: tuple[str, str], prompt: str) -> None:
+def test_over_http_a_native_schema_holds(served_engine: tuple[str, str], prompt: str) -> None:
     native = {"type": "json_schema", "json_schema": {"name": "met", "schema": MET, "strict": True}}
-    assert set(json.loads(posted(*served, prompt, response_format=native))) == {"met"}
+    assert set(json.loads(post_request(*served_engine, prompt, response_format=native))) == {"met"}
 
 
 @pytest.mark.parametrize("prompt", ["Is it?", "Größe 解 😀"])
-def test_over_http_a_grammar_holds(served: tuple[str, str], prompt: str) -> None:
+def test_over_http_a_grammar_holds(served_engine: tuple[str, str], prompt: str) -> None:
     import xllamacpp  # type: ignore[import-untyped]
 
-    Verdicts.model_validate_json(posted(*served, prompt, grammar=xllamacpp.json_schema_to_grammar(VERDICTS)))
+    Verdicts.model_validate_json(
+        post_request(*served_engine, prompt, grammar=xllamacpp.json_schema_to_grammar(VERDICTS))
+    )
 
 
-def test_over_http_nothing_is_answered_without_the_key(served: tuple[str, str]) -> None:
+def test_over_http_nothing_is_answered_without_the_key(served_engine: tuple[str, str]) -> None:
     with pytest.raises(urllib.error.HTTPError) as caught:
-        posted(served[0], "another", "Is it?")
+        post_request(served_engine[0], "another", "Is it?")
     with caught.value as answer:
         assert answer.code == 401

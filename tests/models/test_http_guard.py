@@ -1,4 +1,4 @@
-"""The guard around httpx acts within our own calls alone, and nowhere else."""
+"""The guard of httpx acts within jurygraph's own calls alone."""
 
 import asyncio
 import gzip
@@ -14,7 +14,7 @@ from tests.models.server import Answer, raw, reset, status
 
 
 def post(answer: Answer, of_json: bool = False) -> httpx.Response:
-    """What a client that follows redirects gets within the guard."""
+    """Return what a client that follows redirects receives within the guard."""
 
     async def asked(url: str) -> httpx.Response:
         async with httpx.AsyncClient(follow_redirects=True) as client:
@@ -33,20 +33,20 @@ def kind_of(answer: Answer, of_json: bool = False) -> str:
     return caught.value.kind
 
 
-def packed(content: bytes) -> Answer:
+def gzip_answer(content: bytes) -> Answer:
     return status(200, {"Content-Encoding": "gzip"}, content)
 
 
 def test_a_reply_comes_as_it_was_sent_compressed_or_not() -> None:
-    for answer in (raw('{"a": 1}'), packed(gzip.compress(b'{"a": 1}'))):
+    for answer in (raw('{"a": 1}'), gzip_answer(gzip.compress(b'{"a": 1}'))):
         assert post(answer, of_json=True).json() == {"a": 1}
 
 
 def test_a_reply_may_have_as_many_bytes_as_the_limit_and_not_one_more() -> None:
     assert len(post(status(200, body=b" " * LARGEST)).content) == LARGEST
-    assert len(post(packed(gzip.compress(b" " * LARGEST))).content) == LARGEST
+    assert len(post(gzip_answer(gzip.compress(b" " * LARGEST))).content) == LARGEST
     assert kind_of(status(200, body=b" " * (LARGEST + 1))) == "too-large"
-    assert kind_of(packed(gzip.compress(b" " * (LARGEST + 1)))) == "too-large"
+    assert kind_of(gzip_answer(gzip.compress(b" " * (LARGEST + 1)))) == "too-large"
 
 
 def test_an_error_keeps_its_status_and_the_beginning_of_its_body() -> None:
@@ -67,7 +67,7 @@ def test_a_reply_of_very_many_values_is_too_large_and_log_probabilities_are_not(
     ids=["cut", "followed", "twice"],
 )
 def test_a_compressed_reply_is_whole_and_ends_where_it_ends(ending: bytes) -> None:
-    assert kind_of(packed(ending)) == "unreadable"
+    assert kind_of(gzip_answer(ending)) == "unreadable"
 
 
 def test_a_reply_that_is_not_json_is_unreadable() -> None:

@@ -1,4 +1,4 @@
-"""A group before its model: verdicts in one form, one repair, each failure by its name, and no secret in any record."""
+"""A group before its model: structured verdicts, one repair, failures by kind, and no secret in any record."""
 
 import asyncio
 import base64
@@ -40,19 +40,19 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def scored(url: str, *texts: str, task: Task | None = None, **calls: Any) -> list[Trace]:
-    """The traces of a jury of its own."""
+    """Return the traces of a new jury."""
     with jury(url, **calls) as made:
         return made.score(task or rubric("clear"), responses(*texts))
 
 
-def only(script: Script, **calls: Any) -> tuple[Trace, int]:
-    """The trace of one response under one criterion, and how many requests that took."""
+def score_one_response(script: Script, **calls: Any) -> tuple[Trace, int]:
+    """Return the trace of one response under one criterion, and the number of requests."""
     with serving(script) as server:
         (trace,) = scored(server.url, "Dear all, the office is closed.", **calls)
     return trace, server.count
 
 
-def right(body: Mapping[str, Any], number: int) -> Answer:
+def right_reply(body: Mapping[str, Any], number: int) -> Answer:
     return judged(body)
 
 
@@ -65,7 +65,7 @@ class TestOneCallForAll:
         assert len({call.id for trace in traces for call in trace.calls}) == 1
 
     def test_up_to_four_criteria_of_a_response_are_one_call(self) -> None:
-        with serving(right) as server:
+        with serving(right_reply) as server:
             (trace,) = scored(server.url, "Dear all", task=rubric("clear", "short", "kind", "true", "signed"))
         assert sorted(len(asked_for(seen.body)) for seen in server.requests) == [1, 4]
         assert len(trace.calls) == 2
@@ -75,7 +75,7 @@ class TestOneCallForAll:
 class TestAWarmCache:
     def test_another_jury_sends_nothing_and_every_call_has_the_cost_it_had(self) -> None:
         task = rubric("clear", "short", "kind", "true", "signed")
-        with serving(right) as server:
+        with serving(right_reply) as server:
             cold = scored(server.url, "one", "two", task=task, prices=PRICES)
             sent = server.count
             with Jury.from_config(config(server.url, prices=PRICES), max_calls=0, max_cost=0.0) as made:
@@ -100,13 +100,13 @@ class TestAWarmCache:
         ids=str,
     )
     def test_whoever_asks_with_other_parameters_asks_anew(self, change: dict[str, Any]) -> None:
-        with serving(lambda body, number: said(json.dumps({"criterion_1": so(0.9)}))) as server:
+        with serving(lambda body, number: said(json.dumps({"criterion_1": criterion_verdict(0.9)}))) as server:
             for calls in ({}, change, change):
                 scored(server.url, "Dear all", **calls)
         assert server.count == 2
 
     def test_so_does_whoever_asks_another_model_or_another_server(self) -> None:
-        with serving(right) as server, serving(right) as other:
+        with serving(right_reply) as server, serving(right_reply) as other:
             for url, model in ((server.url, "tiny"), (server.url, "large"), (other.url, "tiny")):
                 with Jury.from_config({**config(url), "model": f"openai-compatible:{url}#{model}"}) as made:
                     made.score(rubric("clear"), responses("Dear all"))
@@ -123,7 +123,7 @@ class TestAWarmCache:
         ids=["query", "criterion", "criteria", "response"],
     )
     def test_and_whoever_asks_about_something_else(self, task: Task, text: str) -> None:
-        with serving(right) as server:
+        with serving(right_reply) as server:
             scored(server.url, "Dear all")
             scored(server.url, text, task=task)
         assert server.count == 2
@@ -138,13 +138,13 @@ class TestAWarmCache:
         assert (usual["logprobs"], usual["top_logprobs"]) == (True, 20)
 
     def test_the_names_of_tasks_and_responses_change_nothing(self) -> None:
-        with serving(right) as server:
+        with serving(right_reply) as server:
             scored(server.url, "Dear all")
             with jury(server.url) as made:
                 made.score(rubric("clear", name="other"), responses("Dear all", task="other"))
         assert server.count == 1
 
-    def test_samples_are_asked_for_apart(self) -> None:
+    def test_each_sample_is_a_request_of_its_own(self) -> None:
         evaluators = [{"use": "criteria", "samples": 3}]
         with serving(lambda body, number: judged(body, probability=0.5 + number / 10)) as server:
             for _ in range(2):
@@ -154,11 +154,11 @@ class TestAWarmCache:
         assert sorted(verdict.score for verdict in trace.verdicts) == [0.6, 0.7, 0.8]  # type: ignore[type-var]
 
 
-def so(probability: float) -> dict[str, Any]:
+def criterion_verdict(probability: float) -> dict[str, Any]:
     return {"reason": "so it is", "quotes": ["Dear all"], "met": probability >= 0.5, "probability": probability}
 
 
-CREDIT = json.dumps({"criterion_1": so(1.0)})
+CREDIT = json.dumps({"criterion_1": criterion_verdict(1.0)})
 MALFORMED = {
     "no JSON": "It is clear.",
     "fenced": f"```json\n{CREDIT}\n```",
@@ -166,12 +166,12 @@ MALFORMED = {
     "twice": CREDIT + CREDIT,
     "half": CREDIT[:-2],
     "another schema": json.dumps({"score": 1.0}),
-    "a field too many": json.dumps({"criterion_1": so(1.0), "criterion_2": so(1.0)}),
+    "a field too many": json.dumps({"criterion_1": criterion_verdict(1.0), "criterion_2": criterion_verdict(1.0)}),
     "a field too few": json.dumps({"criterion_1": {"quotes": ["Dear all"], "met": True, "probability": 1.0}}),
-    "a number as text": json.dumps({"criterion_1": {**so(1.0), "probability": "1.0"}}),
-    "out of range": json.dumps({"criterion_1": so(1.5)}),
-    "not a number": json.dumps({"criterion_1": {**so(1.0), "probability": float("nan")}}),
-    "at odds with itself": json.dumps({"criterion_1": {**so(1.0), "met": False}}),
+    "a number as text": json.dumps({"criterion_1": {**criterion_verdict(1.0), "probability": "1.0"}}),
+    "out of range": json.dumps({"criterion_1": criterion_verdict(1.5)}),
+    "not a number": json.dumps({"criterion_1": {**criterion_verdict(1.0), "probability": float("nan")}}),
+    "at odds with itself": json.dumps({"criterion_1": {**criterion_verdict(1.0), "met": False}}),
 }
 
 
@@ -189,16 +189,16 @@ class TestARepair:
         assert told["content"].startswith("That cannot be used: ")
         (verdict,) = trace.verdicts
         assert (verdict.score, verdict.status) == (0.9, "ok")
-        repair, repaired = in_order(trace)
+        repair, repaired = repair_and_repaired(trace)
         assert (verdict.call, repair.repairs, repaired.repairs) == (repair.id, repaired.id, None)
 
-    def test_the_model_is_told_which_field_is_wrong(self) -> None:
+    def test_the_repair_names_the_wrong_field(self) -> None:
         out_of_range = MALFORMED["out of range"]
         with serving(lambda body, number: said(out_of_range) if number == 1 else judged(body)) as server:
             scored(server.url, "Dear all")
         assert "criterion_1.probability" in server.requests[1].body["messages"][-1]["content"]
 
-    def test_of_a_field_that_is_missing_it_is_told_where(self) -> None:
+    def test_the_repair_names_a_missing_field(self) -> None:
         too_few = MALFORMED["a field too few"]
         with serving(lambda body, number: said(too_few) if number == 1 else judged(body)) as server:
             scored(server.url, "Dear all")
@@ -207,11 +207,11 @@ class TestARepair:
 
     @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
     def test_a_second_malformed_reply_is_a_failure_that_names_its_call(self, text: str) -> None:
-        trace, count = only(lambda body, number: said(text, served=f"version {number}"))
+        trace, count = score_one_response(lambda body, number: said(text, served=f"version {number}"))
         (verdict,) = trace.verdicts
         assert count == 2
         assert kind_of(trace) == ("failed", "malformed", "response")
-        repair, repaired = in_order(trace)
+        repair, repaired = repair_and_repaired(trace)
         assert (verdict.call, repair.served, repair.repairs) == (repair.id, "version 2", repaired.id)
         assert trace.reward.coverage == 0.0
 
@@ -222,11 +222,13 @@ class TestARepair:
         assert [verdict.failure and verdict.failure.kind for verdict in trace.verdicts] == ["malformed"] * 3
         assert len(trace.calls) == 2
 
-    def test_what_goes_wrong_in_the_repair_has_its_own_name(self) -> None:
-        trace, count = only(lambda body, number: said("It is clear.") if number == 1 else said(CREDIT, finish="length"))
+    def test_a_fault_in_the_repair_keeps_its_own_kind(self) -> None:
+        trace, count = score_one_response(
+            lambda body, number: said("It is clear.") if number == 1 else said(CREDIT, finish="length")
+        )
         assert count == 2
         assert kind_of(trace) == ("failed", "truncated", "response")
-        trace, count = only(lambda body, number: said("It is clear.") if number == 1 else status(400))
+        trace, count = score_one_response(lambda body, number: said("It is clear.") if number == 1 else status(400))
         assert count == 2
         assert kind_of(trace) == ("failed", "rejected", "infrastructure")
         (first,) = trace.calls  # it was paid for
@@ -245,8 +247,8 @@ class TestARepair:
             (said(" \n"), "empty"),
         ],
     )
-    def test_what_is_truncated_refused_or_empty_is_named_and_not_repaired(self, answer: Answer, kind: str) -> None:
-        trace, count = only(lambda body, number: answer)
+    def test_truncated_refused_or_empty_replies_are_not_repaired(self, answer: Answer, kind: str) -> None:
+        trace, count = score_one_response(lambda body, number: answer)
         (verdict,) = trace.verdicts
         assert count == 1
         assert kind_of(trace) == ("failed", kind, "response")
@@ -263,7 +265,7 @@ class TestARepair:
             (said("It is clear."), status(400)),
         ],
     )
-    def test_what_was_of_no_use_is_no_reply_for_the_next_run(self, bad: tuple[Answer, ...]) -> None:
+    def test_a_useless_reply_is_not_cached_for_the_next_run(self, bad: tuple[Answer, ...]) -> None:
         with serving(lambda body, number: bad[number - 1] if number <= len(bad) else judged(body)) as server:
             (failed,) = scored(server.url, "Dear all")
             (better,) = scored(server.url, "Dear all")
@@ -271,7 +273,7 @@ class TestARepair:
         assert (failed.verdicts[0].status, better.verdicts[0].status) == ("failed", "ok")
         assert server.count == len(bad) + 1
 
-    def test_what_was_repaired_is_not_asked_again_by_the_next_run(self) -> None:
+    def test_a_repaired_reply_is_cached_for_the_next_run(self) -> None:
         with serving(lambda body, number: said("It is clear.") if number == 1 else judged(body)) as server:
             (first,) = scored(server.url, "Dear all")
             (again,) = scored(server.url, "Dear all")
@@ -280,14 +282,14 @@ class TestARepair:
         assert [call.cache_hit for call in again.calls] == [True, True]
 
 
-def in_order(trace: Trace) -> tuple[Call, Call]:
-    """The two calls of a trace: the repair, and what it repaired."""
+def repair_and_repaired(trace: Trace) -> tuple[Call, Call]:
+    """Return the two calls of a trace: the repair, and the call that it repaired."""
     repair, repaired = sorted(trace.calls, key=lambda call: call.repairs is None)
     return repair, repaired
 
 
 def kind_of(trace: Trace) -> tuple[str, str | None, str | None]:
-    """Status, kind and cause of the only verdict of a trace."""
+    """Return status, kind and cause of the only verdict of a trace."""
     (verdict,) = trace.verdicts
     if verdict.failure is None:
         return verdict.status, None, None
@@ -296,18 +298,18 @@ def kind_of(trace: Trace) -> tuple[str, str | None, str | None]:
 
 class TestWhatIsNoReply:
     def test_a_permanent_429_is_as_many_requests_as_attempts(self) -> None:
-        trace, count = only(lambda body, number: status(429, {"retry-after-ms": "1"}), attempts=3)
+        trace, count = score_one_response(lambda body, number: status(429, {"retry-after-ms": "1"}), attempts=3)
         assert count == 3
         assert kind_of(trace) == ("failed", "rate-limit", "infrastructure")
         assert trace.calls == ()
 
-    def test_a_request_that_is_wrong_is_sent_once(self) -> None:
-        trace, count = only(lambda body, number: status(400), attempts=3)
+    def test_a_rejected_request_is_sent_once(self) -> None:
+        trace, count = score_one_response(lambda body, number: status(400), attempts=3)
         assert count == 1
         assert kind_of(trace) == ("failed", "rejected", "infrastructure")
 
-    def test_the_call_says_how_often_it_was_tried(self) -> None:
-        trace, count = only(lambda body, number: status(500) if number == 1 else judged(body))
+    def test_the_call_counts_its_attempts(self) -> None:
+        trace, count = score_one_response(lambda body, number: status(500) if number == 1 else judged(body))
         assert count == 2
         assert [call.attempts for call in trace.calls] == [2]
 
@@ -327,7 +329,7 @@ class TestWhatIsNoReply:
         assert kind_of(late) == ("failed", "deadline", "infrastructure")
         assert in_time.verdicts[0].score == 0.9
 
-    def test_a_group_that_is_given_up_leaves_the_jury_usable(self) -> None:
+    def test_a_cancelled_group_leaves_the_jury_usable(self) -> None:
         async def given_up(url: str) -> Trace:
             made = jury(url, concurrency=1, timeout=0.5, attempts=1)
             try:
@@ -393,19 +395,19 @@ PLACES: Mapping[str, Callable[[str, Mapping[str, Any]], Answer]] = {
     "wrong value": lambda key, body: said(json.dumps({"criterion_1": key})),
     "refusal": lambda key, body: said(None, refusal=f"not with {key}"),
     "finish": lambda key, body: said(CREDIT, finish=key),
-    "model": lambda key, body: judged_by(body, key),
+    "model": lambda key, body: reply_of_model(body, key),
     "thought": lambda key, body: said(CREDIT, logprobs=[(key, -0.1, {}), (CREDIT, -0.1, {})]),
 }
 
 
-def judged_by(body: Mapping[str, Any], served: str) -> Answer:
-    return said(json.dumps({name: so(0.9) for name in asked_for(body)}), served=served)
+def reply_of_model(body: Mapping[str, Any], served: str) -> Answer:
+    return said(json.dumps({name: criterion_verdict(0.9) for name in asked_for(body)}), served=served)
 
 
 class TestSecrets:
     @pytest.mark.parametrize("form", SENT_BACK)
     @pytest.mark.parametrize("place", PLACES)
-    def test_a_key_that_the_server_sends_back_is_in_no_record(
+    def test_an_echoed_key_is_in_no_record(
         self,
         place: str,
         form: str,
@@ -422,27 +424,27 @@ class TestSecrets:
         assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
         files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
         records = [trace.model_dump_json(), repr(trace), caplog.text, *(each.decode("latin-1") for each in files)]
-        assert [record for record in records if holds(record)] == []
+        assert [record for record in records if contains_canary(record)] == []
 
     def test_the_search_finds_each_form(self) -> None:
         for form in SENT_BACK.values():
-            assert holds(f"it is {form(CANARY)}, you see")
-        assert not holds("it is [redacted], you see")
+            assert contains_canary(f"it is {form(CANARY)}, you see")
+        assert not contains_canary("it is [redacted], you see")
 
-    def test_nor_is_it_told_when_a_cache_cannot_be_used(
+    def test_an_unusable_cache_does_not_reveal_the_key(
         self, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         monkeypatch.setenv("JURYGRAPH_API_KEY", CANARY)
-        with caplog.at_level(logging.DEBUG), serving(right) as server:
+        with caplog.at_level(logging.DEBUG), serving(right_reply) as server:
             scored(server.url, "Dear all")
             (cache / "cache.db").write_bytes(b"SQLite format 3\0" + b"\0" * 4096)
             with pytest.raises(InputError, match="cannot be used as a cache") as raised:
                 scored(server.url, "Dear all")
-        assert not holds(caplog.text + str(raised.value))
+        assert not contains_canary(caplog.text + str(raised.value))
 
 
-def holds(record: str) -> bool:
-    """Whether a record has the canary in it, in any of the forms in which it may have come back."""
+def contains_canary(record: str) -> bool:
+    """Return True if a record contains the canary in any of its possible forms."""
     forms: Sequence[str] = [
         CANARY,
         quote(CANARY, safe=""),

@@ -1,4 +1,4 @@
-"""The limiter: who may send when, what a throttling provider changes, and that nothing is lost by cancellation."""
+"""The limiter: when turns start, the effect of throttling, and that cancellation loses nothing."""
 
 import asyncio
 import heapq
@@ -6,13 +6,11 @@ import logging
 import random
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.errors import ConfigError
 from jurygraph.models.limiter import BURST, HOLD, Limiter, RequestSlot
 from jurygraph.models.retries import MAX_WAIT
 from tests.models.test_retries import SkippingLoop, now, run
@@ -20,27 +18,27 @@ from tests.models.test_retries import SkippingLoop, now, run
 SECONDS = st.integers(0, 40).map(lambda tenths: tenths / 10)
 
 
-async def start(limiter: Limiter, tokens: int = 1, lasting: float = 0.0) -> float:
-    """When a turn was given."""
+async def start_time(limiter: Limiter, tokens: int = 1, lasting: float = 0.0) -> float:
+    """Return the time at which a turn was granted."""
     async with limiter.turn(tokens):
         began = now()
         await asyncio.sleep(lasting)
         return began
 
 
-async def starts(limiter: Limiter, tokens: Sequence[int], lasting: float = 0.0) -> list[float]:
-    """When turns were given that were asked for all at once."""
-    return await asyncio.gather(*(start(limiter, each, lasting) for each in tokens))
+async def start_times(limiter: Limiter, tokens: Sequence[int], lasting: float = 0.0) -> list[float]:
+    """Return the times at which concurrent turns were granted."""
+    return await asyncio.gather(*(start_time(limiter, each, lasting) for each in tokens))
 
 
 async def at_once(limiter: Limiter, asking: int = 40) -> int:
-    """How many turns of those that are asked for run at the same time."""
-    begun = await starts(limiter, [1] * asking, lasting=1.0)
+    """Return the number of concurrent turns."""
+    begun = await start_times(limiter, [1] * asking, lasting=1.0)
     return begun.count(min(begun))
 
 
 async def throttle(limiter: Limiter, requests: int = 1, retry_after: float | None = 0.0) -> None:
-    """A burst: so many requests are sent, then each is refused."""
+    """Send a burst of requests, and refuse each."""
     sent = asyncio.Barrier(requests)
 
     async def one() -> None:
@@ -51,7 +49,7 @@ async def throttle(limiter: Limiter, requests: int = 1, retry_after: float | Non
     await asyncio.gather(*(one() for _ in range(requests)))
 
 
-async def serve(limiter: Limiter, requests: int) -> None:
+async def serve_requests(limiter: Limiter, requests: int) -> None:
     for _ in range(requests):
         async with limiter.turn(1) as turn:
             limiter.report_success(turn)
@@ -59,12 +57,10 @@ async def serve(limiter: Limiter, requests: int) -> None:
 
 class TestTurns:
     @given(concurrency=st.integers(1, 5), lasting=st.lists(SECONDS, max_size=20))
-    def test_as_many_run_at_once_as_may_in_the_order_in_which_they_asked(
-        self, concurrency: int, lasting: list[float]
-    ) -> None:
+    def test_turns_start_in_order_within_the_concurrency(self, concurrency: int, lasting: list[float]) -> None:
         async def begun() -> list[float]:
             limiter = Limiter(concurrency)
-            return await asyncio.gather(*(start(limiter, lasting=each) for each in lasting))
+            return await asyncio.gather(*(start_time(limiter, lasting=each) for each in lasting))
 
         free, expected = [0.0] * concurrency, []
         for each in lasting:
@@ -72,8 +68,8 @@ class TestTurns:
             heapq.heappush(free, expected[-1] + each)
         assert run(begun()) == pytest.approx(expected)
 
-    def test_without_budgets_nobody_waits_for_anything_but_a_slot(self) -> None:
-        assert run(starts(Limiter(50), [10**9] * 50, lasting=1.0)) == [0.0] * 50
+    def test_without_rate_limits_turns_wait_only_for_concurrency(self) -> None:
+        assert run(start_times(Limiter(50), [10**9] * 50, lasting=1.0)) == [0.0] * 50
 
     def test_an_error_in_a_turn_ends_it(self) -> None:
         async def failing() -> float:
@@ -81,33 +77,20 @@ class TestTurns:
             with pytest.raises(ValueError, match="mine"):
                 async with limiter.turn(1):
                     raise ValueError("mine")
-            return await start(limiter)
+            return await start_time(limiter)
 
         assert run(failing()) == 0.0
 
-    @pytest.mark.parametrize(
-        ("limits", "wrong"),
-        [
-            ((0,), "concurrency is 0"),
-            ((1, 0.0), "requests_per_minute is 0.0"),
-            ((1, None, -5.0), "tokens_per_minute is -5.0"),
-            ((1, float("nan")), "requests_per_minute is nan"),
-        ],
-    )
-    def test_a_limit_that_allows_nothing_is_refused(self, limits: tuple[Any, ...], wrong: str) -> None:
-        with pytest.raises(ConfigError, match=wrong):
-            Limiter(*limits)
-
 
 class TestBudgets:
-    def test_requests_go_steadily_after_a_burst_of_two_seconds_worth(self) -> None:
-        assert run(starts(Limiter(9, requests_per_minute=60), [1] * 6)) == pytest.approx([0, 0, 1, 2, 3, 4])
+    def test_requests_start_steadily_after_a_burst_of_two_seconds(self) -> None:
+        assert run(start_times(Limiter(9, requests_per_minute=60), [1] * 6)) == pytest.approx([0, 0, 1, 2, 3, 4])
 
-    def test_one_request_always_goes_at_once_however_few_are_allowed(self) -> None:
-        assert run(starts(Limiter(9, requests_per_minute=2), [1] * 3)) == pytest.approx([0, 30, 60])
+    def test_the_first_request_starts_at_once_whatever_the_limit(self) -> None:
+        assert run(start_times(Limiter(9, requests_per_minute=2), [1] * 3)) == pytest.approx([0, 30, 60])
 
     @given(st.integers(1, 5000), st.lists(st.tuples(st.integers(0, 400), SECONDS), min_size=1, max_size=15))
-    def test_a_turn_is_given_neither_before_the_tokens_allow_it_nor_after(
+    def test_a_turn_starts_exactly_when_the_tokens_allow_it(
         self, per_minute: int, asked: list[tuple[int, float]]
     ) -> None:
         async def one(limiter: Limiter, tokens: int) -> float:
@@ -129,24 +112,24 @@ class TestBudgets:
             paid = [begun_at[i] + sum(costs[i:j]) - max(BURST - costs[j], 0) for i in range(j)]
             assert at == pytest.approx(max([arrivals[j], *begun_at[:j], *paid]), abs=1e-6)
 
-    def test_more_than_a_minute_allows_goes_alone_and_is_paid_for_by_those_after_it(self) -> None:
-        assert run(starts(Limiter(9, tokens_per_minute=600), [6000, 0, 20])) == pytest.approx([0, 598, 600])
+    def test_an_oversized_request_starts_and_later_ones_wait_for_its_debt(self) -> None:
+        assert run(start_times(Limiter(9, tokens_per_minute=600), [6000, 0, 20])) == pytest.approx([0, 598, 600])
 
     def test_small_requests_do_not_overtake_a_large_one(self) -> None:
-        begun = run(starts(Limiter(9, tokens_per_minute=600), [10, 600, *[1] * 30]))
+        begun = run(start_times(Limiter(9, tokens_per_minute=600), [10, 600, *[1] * 30]))
         assert begun == sorted(begun)
         assert begun[1] == pytest.approx(1.0)
 
     def test_both_budgets_hold(self) -> None:
         limiter = Limiter(9, requests_per_minute=60, tokens_per_minute=60)
-        assert run(starts(limiter, [0, 0, 0, 10, 0])) == pytest.approx([0, 0, 1, 1 + 1, 2 + 8])
+        assert run(start_times(limiter, [0, 0, 0, 10, 0])) == pytest.approx([0, 0, 1, 1 + 1, 2 + 8])
 
     @pytest.mark.parametrize(("used", "next_at"), [(0, 0.0), (50, 4.0), (100, 9.0), (150, 14.0)])
-    def test_what_was_really_used_is_charged_in_place_of_the_estimate(self, used: int, next_at: float) -> None:
+    def test_actual_tokens_replace_the_estimate(self, used: int, next_at: float) -> None:
         async def begun() -> float:
             limiter = Limiter(9, tokens_per_minute=600)
             async with limiter.turn(100) as turn:
-                waiting = asyncio.create_task(start(limiter, 10))
+                waiting = asyncio.create_task(start_time(limiter, 10))
                 await asyncio.sleep(0)
                 limiter.charge_tokens(turn, 170)
                 limiter.charge_tokens(turn, used)  # the last word counts
@@ -156,19 +139,19 @@ class TestBudgets:
 
 
 class TestThrottling:
-    def test_no_turn_is_given_before_the_provider_wants_it(self) -> None:
+    def test_no_turn_starts_before_retry_after(self) -> None:
         async def begun() -> list[float]:
             limiter = Limiter(8)
             await throttle(limiter, retry_after=7.5)
-            return await starts(limiter, [1] * 3)
+            return await start_times(limiter, [1] * 3)
 
         assert run(begun()) == [7.5] * 3
 
-    def test_a_provider_that_says_nothing_is_left_alone_for_a_moment(self) -> None:
+    def test_a_429_without_retry_after_holds_turns_briefly(self) -> None:
         async def begun() -> float:
             limiter = Limiter(8)
             await throttle(limiter, retry_after=None)
-            return await start(limiter)
+            return await start_time(limiter)
 
         assert run(begun()) == HOLD
 
@@ -179,16 +162,16 @@ class TestThrottling:
                 limiter.report_throttled(one, 3.0)
                 limiter.report_throttled(other, 9.0)
                 limiter.report_throttled(last, 1.0)
-            return await start(limiter)
+            return await start_time(limiter)
 
         assert run(begun()) == 9.0
 
     @pytest.mark.parametrize(("asked", "held"), [(MAX_WAIT, MAX_WAIT), (MAX_WAIT + 1.0, HOLD), (999_999.0, HOLD)])
-    def test_nobody_is_held_for_longer_than_a_question_waits(self, asked: float, held: float) -> None:
+    def test_a_retry_after_beyond_the_longest_wait_holds_nothing(self, asked: float, held: float) -> None:
         async def begun() -> float:
             limiter = Limiter(8)
             await throttle(limiter, retry_after=asked)
-            return await start(limiter)
+            return await start_time(limiter)
 
         assert run(begun()) == held
 
@@ -203,7 +186,7 @@ class TestThrottling:
             ([30.0, 300.0], [30, 300]),
         ],
     )
-    def test_a_long_hold_is_told_once(
+    def test_a_long_hold_is_logged_once(
         self, caplog: pytest.LogCaptureFixture, asked: list[float], told: list[int]
     ) -> None:
         async def refused() -> None:
@@ -219,10 +202,10 @@ class TestThrottling:
             f"pausing for {seconds} s: rate limited by the provider (429)" for seconds in told
         ]
 
-    def test_turns_that_run_are_not_held(self) -> None:
+    def test_running_turns_are_not_held(self) -> None:
         async def ended() -> float:
             limiter = Limiter(8)
-            running = asyncio.create_task(start(limiter, lasting=2.0))
+            running = asyncio.create_task(start_time(limiter, lasting=2.0))
             await asyncio.sleep(1.0)
             await throttle(limiter, retry_after=60.0)
             await running
@@ -231,7 +214,7 @@ class TestThrottling:
         assert run(ended()) == 2.0
 
     @pytest.mark.parametrize(("bursts", "left"), [(0, 8), (1, 4), (2, 2), (3, 1), (4, 1)])
-    def test_each_burst_of_refusals_halves_once_but_one_may_always_run(self, bursts: int, left: int) -> None:
+    def test_each_burst_of_429s_halves_concurrency_once_down_to_one(self, bursts: int, left: int) -> None:
         async def allowed() -> int:
             limiter = Limiter(8)
             for burst in range(bursts):
@@ -240,18 +223,18 @@ class TestThrottling:
 
         assert run(allowed()) == left
 
-    def test_a_refusal_that_comes_late_neither_halves_again_nor_holds_again(self) -> None:
+    def test_a_late_429_neither_halves_nor_holds_again(self) -> None:
         async def allowed() -> tuple[float, int]:
             limiter = Limiter(8)
             async with limiter.turn(1) as late:
                 await throttle(limiter)
                 await asyncio.sleep(5.0)
                 limiter.report_throttled(late, None)
-            return await start(limiter), await at_once(limiter)
+            return await start_time(limiter), await at_once(limiter)
 
         assert run(allowed()) == (5.0, 4)
 
-    def test_a_refusal_of_what_was_sent_after_the_halving_halves_again_while_older_ones_run(self) -> None:
+    def test_a_429_after_the_halving_halves_again(self) -> None:
         async def allowed() -> int:
             limiter = Limiter(8)
             async with limiter.turn(1):
@@ -262,18 +245,16 @@ class TestThrottling:
         assert run(allowed()) == 2
 
     @pytest.mark.parametrize(("served", "allowed"), [(3, 4), (4, 5), (8, 5), (9, 6), (22, 8), (200, 8)])
-    def test_each_full_round_of_successes_allows_one_more_up_to_what_was_configured(
-        self, served: int, allowed: int
-    ) -> None:
+    def test_each_round_of_successes_adds_one_turn_up_to_the_limit(self, served: int, allowed: int) -> None:
         async def after() -> int:
             limiter = Limiter(8)
             await throttle(limiter)
-            await serve(limiter, served)
+            await serve_requests(limiter, served)
             return await at_once(limiter)
 
         assert run(after()) == allowed
 
-    def test_successes_of_what_was_sent_before_the_halving_allow_nothing(self) -> None:
+    def test_successes_from_before_the_halving_do_not_count(self) -> None:
         async def after() -> int:
             limiter = Limiter(8)
             turns: list[RequestSlot] = []
@@ -286,12 +267,12 @@ class TestThrottling:
 
         assert run(after()) == 4
 
-    def test_one_more_that_is_allowed_goes_at_once(self) -> None:
+    def test_an_added_turn_starts_at_once(self) -> None:
         async def begun() -> float:
             limiter = Limiter(2)
             await throttle(limiter)
             async with limiter.turn(1) as turn:
-                waiting = asyncio.create_task(start(limiter))
+                waiting = asyncio.create_task(start_time(limiter))
                 await asyncio.sleep(1.0)
                 limiter.report_success(turn)
                 await asyncio.sleep(5.0)
@@ -301,44 +282,44 @@ class TestThrottling:
 
 
 class TestCancellation:
-    def test_whoever_leaves_the_queue_is_charged_nothing_and_lets_the_next_on(self) -> None:
+    def test_a_cancelled_wait_is_not_charged_and_lets_the_next_start(self) -> None:
         async def begun() -> list[float]:
             limiter = Limiter(9, tokens_per_minute=600)
-            await start(limiter, 600)
-            large = asyncio.create_task(start(limiter, 600))  # at 60 s
-            small = [asyncio.create_task(start(limiter, 10)) for _ in range(2)]
+            await start_time(limiter, 600)
+            large = asyncio.create_task(start_time(limiter, 600))  # at 60 s
+            small = [asyncio.create_task(start_time(limiter, 10)) for _ in range(2)]
             await asyncio.sleep(1.0)
             large.cancel()
             return await asyncio.gather(*small)
 
         assert run(begun()) == pytest.approx([59, 60])
 
-    def test_a_turn_that_is_cancelled_as_it_is_given_gives_back_its_slot_and_its_tokens(self) -> None:
+    def test_a_turn_cancelled_when_granted_returns_its_slot_and_tokens(self) -> None:
         async def begun() -> float:
             limiter = Limiter(1, requests_per_minute=60, tokens_per_minute=600)
             async with limiter.turn(0):
-                unlucky = asyncio.create_task(start(limiter, 6000))
+                unlucky = asyncio.create_task(start_time(limiter, 6000))
                 await asyncio.sleep(5.0)
             unlucky.cancel()  # it has the turn by now, and does not know it yet
             with pytest.raises(asyncio.CancelledError):
                 await unlucky
-            return max(await starts(limiter, [10, 10]))
+            return max(await start_times(limiter, [10, 10]))
 
         assert run(begun()) == 5.0
 
     def test_a_turn_that_is_cancelled_while_it_runs_ends(self) -> None:
         async def begun() -> float:
             limiter = Limiter(1)
-            running = asyncio.create_task(start(limiter, lasting=9.0))
+            running = asyncio.create_task(start_time(limiter, lasting=9.0))
             await asyncio.sleep(2.0)
             running.cancel()
-            return await start(limiter)
+            return await start_time(limiter)
 
         assert run(begun()) == 2.0
 
     @settings(max_examples=25)
     @given(st.randoms(use_true_random=False), st.integers(1, 5), st.sampled_from([None, 600.0, 3000.0]))
-    def test_whatever_is_cancelled_no_slot_and_no_place_in_the_queue_is_lost(
+    def test_cancellation_never_loses_a_slot(
         self, chance: random.Random, concurrency: int, per_minute: float | None
     ) -> None:
         async def stressed() -> int:
@@ -357,7 +338,7 @@ class TestCancellation:
 
 
 async def stress(limiter: Limiter, concurrency: int, chance: random.Random, turns: int, longest: float) -> int:
-    """Turns that fail, are refused, or are cancelled at any moment; how many run at once after all that."""
+    """Run turns that fail, are refused or cancelled at any moment; return the concurrency afterwards."""
     running = 0
 
     async def one() -> None:
@@ -383,12 +364,12 @@ async def stress(limiter: Limiter, concurrency: int, chance: random.Random, turn
     for result in await asyncio.gather(*tasks, return_exceptions=True):
         assert result is None or isinstance(result, AssertionError | asyncio.CancelledError)
     assert running == 0
-    await serve(limiter, concurrency**2)  # back to full width
+    await serve_requests(limiter, concurrency**2)  # back to full width
     return await holding(limiter)
 
 
 async def holding(limiter: Limiter) -> int:
-    """How many turns can be held at the same time, however long one waits for another."""
+    """Return the number of turns that can be held at the same time."""
     held = 0
 
     async def hold() -> None:
@@ -410,14 +391,14 @@ class TestLoops:
     def test_one_limiter_serves_one_loop_after_another(self) -> None:
         limiter = Limiter(1, requests_per_minute=60_000.0)
         for _ in range(3):
-            assert len(asyncio.run(starts(limiter, [1] * 5))) == 5
+            assert len(asyncio.run(start_times(limiter, [1] * 5))) == 5
 
-    def test_who_was_left_behind_in_an_abandoned_loop_holds_up_nobody(self) -> None:
+    def test_turns_of_an_abandoned_loop_block_nothing(self) -> None:
         limiter = Limiter(1)
         loop = asyncio.new_event_loop()
         loop.set_exception_handler(lambda _, context: None)  # it tells of the tasks that never end
-        left = [loop.create_task(start(limiter, lasting=60.0)) for _ in range(3)]
+        left = [loop.create_task(start_time(limiter, lasting=60.0)) for _ in range(3)]
         loop.run_until_complete(asyncio.sleep(0.001))
         loop.close()
-        assert len(asyncio.run(asyncio.wait_for(starts(limiter, [1] * 5), 5.0))) == 5
+        assert len(asyncio.run(asyncio.wait_for(start_times(limiter, [1] * 5), 5.0))) == 5
         assert not any(task.done() for task in left)

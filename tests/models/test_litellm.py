@@ -1,4 +1,4 @@
-"""litellm's real code against a local server: one request a call, and every fault by its name."""
+"""litellm's real code against a local server: one request per call, and each fault by its kind."""
 
 import asyncio
 import contextlib
@@ -76,7 +76,7 @@ def ask(server: Server, model: str = "openai/tiny", timeout: float = 30.0, **oth
 
 
 def fault(answer: Answer, timeout: float = 30.0, model: str = "openai/tiny") -> Fault:
-    """The fault that one request ends with; there is exactly one."""
+    """Return the fault of one request."""
     with serving(lambda body, number: answer) as server:
         with pytest.raises(Fault) as caught:
             ask(server, model, timeout)
@@ -89,11 +89,11 @@ def error(number: int, **told: Any) -> Answer:
 
 
 def clients() -> int:
-    """How many clients with connections litellm keeps."""
+    """Return the number of clients with connections that litellm keeps."""
     return len(library().in_memory_llm_clients_cache.cache_dict)
 
 
-def test_a_reply_is_kept_with_all_that_the_provider_tells() -> None:
+def test_a_reply_keeps_all_provider_data() -> None:
     tokens = [("yes", -0.1, {"no": -2.5, "yes": -0.1})]
     with serving(lambda body, number: said("yes", logprobs=tokens, refusal="well")) as server:
         reply = ask(server)
@@ -104,7 +104,7 @@ def test_a_reply_is_kept_with_all_that_the_provider_tells() -> None:
     ]
 
 
-def test_tokens_that_cut_a_letter_apart_spell_the_text_all_the_same() -> None:
+def test_tokens_that_split_a_character_still_spell_the_text() -> None:
     text = '{"why": "\N{GRINNING FACE}", "met": true}'
     pieces = [b'{"why": "', b"\xf0\x9f", b"\x98", b"\x80", b'", "met": ', b"true", b"}"]
     tokens = [
@@ -144,7 +144,7 @@ def test_a_reply_that_ends_at_its_limit_says_so() -> None:
         assert ask(server).finish == "length"
 
 
-def test_the_schema_goes_to_an_endpoint_that_holds_replies_to_it() -> None:
+def test_the_schema_is_sent_to_an_endpoint_that_enforces_it() -> None:
     with serving(lambda body, number: said('{"met": true}')) as server:
         ask(server, "hosted_vllm/tiny", answer=SCHEMA, form="native")
         ask(server, "hosted_vllm/tiny", answer=SCHEMA, form="instructed")
@@ -167,7 +167,7 @@ def test_messages_and_parameters_arrive_as_they_are() -> None:
     assert server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
 
 
-def test_parameters_cannot_bring_retries_or_another_model_in() -> None:
+def test_parameters_cannot_change_retries_or_the_model() -> None:
     stubborn = {"max_retries": 5, "num_retries": 5, "model": "other", "timeout": 0.001}
     with serving(lambda body, number: status(500)) as server:
         with pytest.raises(Fault):
@@ -176,7 +176,7 @@ def test_parameters_cannot_bring_retries_or_another_model_in() -> None:
 
 
 @pytest.mark.parametrize("model", ["openai/gpt-5-mini", "openai/o3", "openai/gpt-6-sol"])
-def test_a_model_that_sets_its_own_sampling_gets_no_temperature(model: str) -> None:
+def test_a_model_with_fixed_sampling_gets_no_temperature(model: str) -> None:
     given = {"temperature": 0.0, "logprobs": True, "top_logprobs": 5, "max_tokens": 9, "seed": 1}
     with serving(lambda body, number: said("yes")) as server:
         ask(server, model, parameters=given)
@@ -198,10 +198,20 @@ def test_a_model_that_sets_its_own_sampling_gets_no_temperature(model: str) -> N
         ("unheard-of/model", {"temperature", "max_tokens", "seed", "n", "logprobs", "top_logprobs"}),
     ],
 )
-def test_unsupported_parameters_of_a_model_are_omitted(model: str, left: set[str]) -> None:
+def test_unsupported_parameters_of_a_model_are_omitted(
+    model: str, left: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     litellm = library()
+    arguments: dict[str, Any] = {}
+
+    async def record_arguments(**given: Any) -> None:
+        arguments.update(given)
+        raise ValueError("nothing is sent")
+
+    monkeypatch.setattr(litellm, "acompletion", record_arguments)
     given = {"temperature": 0.0, "max_tokens": 9, "seed": 1, "n": 1, "logprobs": True, "top_logprobs": 5}
-    arguments = LiteLLM(model)._arguments(request(model, parameters=given))
+    with pytest.raises(Fault, match="nothing is sent"):
+        asyncio.run(LiteLLM(model).complete(request(model, parameters=given), 9.0))
     sent = {name: arguments[name] for name in given if name in arguments}
     assert sent.keys() == left
     if not model.startswith("unheard-of"):  # and with what is left litellm has nothing to refuse
@@ -256,7 +266,7 @@ def test_every_provider_of_the_table_is_one_of_litellms() -> None:
     ],
 )
 @pytest.mark.parametrize("model", ["openai/tiny", "hosted_vllm/tiny"])
-def test_a_status_is_the_fault_that_it_says_after_one_request(model: str, code: int, kind: str) -> None:
+def test_each_status_is_its_kind_of_fault_after_one_request(model: str, code: int, kind: str) -> None:
     assert fault(status(code), model=model).kind == kind == kind_of_status(code)
 
 
@@ -269,7 +279,7 @@ def test_a_status_is_the_fault_that_it_says_after_one_request(model: str, code: 
         ({}, None),
     ],
 )
-def test_when_to_come_again_is_kept(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_is_kept(headers: dict[str, str], seconds: float | None) -> None:
     assert fault(status(429, headers)).retry_after == seconds
 
 
@@ -278,7 +288,7 @@ def test_an_account_without_credit_is_not_retried() -> None:
     assert fault(status(429, body={"error": error})).kind == "unauthorised"
 
 
-def test_what_is_left_of_a_limit_tells_a_server_that_failed_nothing_of_when() -> None:
+def test_resets_of_rate_limits_do_not_delay_retries_of_server_errors() -> None:
     usual = {"x-ratelimit-reset-requests": "8m38s", "x-ratelimit-remaining-requests": "0"}
     assert fault(status(500, usual)).retry_after is None
     assert fault(status(429, usual)).retry_after == 518.0
@@ -310,11 +320,11 @@ def test_a_failure_is_named_after_one_request(answer: Answer, kind: str) -> None
 
 
 @pytest.mark.parametrize("answer", [hang(), drip("x" * 200, 0.1)])
-def test_a_reply_that_is_not_there_in_time_is_a_timeout(answer: Answer) -> None:
+def test_a_late_reply_is_a_timeout(answer: Answer) -> None:
     assert fault(answer, timeout=0.5).kind == "timeout"
 
 
-def test_a_server_that_is_not_there_is_a_connection_that_failed() -> None:
+def test_an_unreachable_server_is_a_connection_fault() -> None:
     with serving(lambda body, number: said("yes")) as server:
         pass
     with pytest.raises(Fault) as caught:
@@ -356,7 +366,7 @@ def test_a_multiline_key_is_redacted_in_single_line_messages(monkeypatch: pytest
     assert "[redacted]" in str(fault(error(500, message="with BEGIN\n0123456789\nEND")))
 
 
-def test_a_fault_carries_no_chain_that_could_tell_a_key() -> None:
+def test_a_fault_has_no_cause_that_could_reveal_a_key() -> None:
     assert fault(status(500)).__suppress_context__
 
 
@@ -369,13 +379,13 @@ def test_a_url_with_a_password_is_refused() -> None:
         LiteLLM("openai/tiny", f"http://me:{SECRET}@host/v1")
 
 
-def test_it_is_known_by_the_address_of_its_server_without_what_may_be_secret() -> None:
+def test_the_endpoint_is_the_address_without_possible_secrets() -> None:
     assert LiteLLM("openai/tiny").endpoint is None
     assert LiteLLM("openai/tiny", "http://judge:8000/v1/").endpoint == "http://judge:8000/v1"
     assert LiteLLM("openai/tiny", f"http://judge:8000/v1?key={SECRET}").endpoint == "http://judge:8000/v1"
 
 
-def test_a_server_that_the_environment_names_is_another_than_that_of_the_provider(
+def test_a_server_named_in_the_environment_has_another_identity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serving(lambda body, number: said("yes")) as server:
@@ -399,7 +409,7 @@ def test_an_address_of_the_environment_with_a_password_is_refused(
 
 @contextmanager
 def listening() -> Iterator[tuple[str, list[str]]]:
-    """The address of a server that answers 400 to whatever is sent, and the paths that it was asked for so far."""
+    """Yield the address of a server that answers 400 to every request, and the requested paths so far."""
     paths: list[str] = []
 
     class Refusing(BaseHTTPRequestHandler):
@@ -411,7 +421,7 @@ def listening() -> Iterator[tuple[str, list[str]]]:
             self.end_headers()
 
         def log_message(self, *_: Any) -> None:
-            """It tells nobody."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -452,14 +462,14 @@ ASKED = (
 
 
 def named_addresses() -> set[str]:
-    """Variables that might name the address of a server, whether they do so for litellm or not."""
+    """Return variables that might name the address of a server, for litellm or not."""
     providers = {model.partition("/")[0].upper().replace("-", "_") for model in ASKED}
     guessed = {f"{provider}_{ending}" for provider in providers for ending in ("API_BASE", "BASE_URL", "API_URL")}
     return guessed.union(*ADDRESSES.values())
 
 
 def reached_by_litellm(model: str, paths: list[str]) -> str | None:
-    """The first part of the path that litellm itself asks for; None where it goes elsewhere."""
+    """Return the first part of the path that litellm requests; None if it requests another server."""
 
     async def asked() -> None:
         with contextlib.suppress(Exception):
@@ -477,7 +487,7 @@ def reached_by_litellm(model: str, paths: list[str]) -> str | None:
 
 @pytest.fixture
 def nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody outside is reached, whatever litellm tries."""
+    """Allow no other server, whatever litellm tries."""
     resolve = socket.getaddrinfo
 
     def resolved(host: Any, *more: Any, **named: Any) -> Any:
@@ -509,7 +519,7 @@ def test_the_server_is_the_one_that_litellm_finds_in_the_environment(
 
 
 @pytest.mark.usefixtures("nowhere_else")
-def test_everything_goes_to_a_proxy_of_litellms_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_litellm_proxy_in_the_environment_is_the_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LITELLM_PROXY_API_KEY", SECRET)
     with listening() as (address, paths):
         for name in ("LITELLM_PROXY_API_BASE", "GROQ_API_BASE"):
@@ -523,7 +533,7 @@ def test_everything_goes_to_a_proxy_of_litellms_where_the_environment_says_so(mo
 @pytest.mark.parametrize(
     ("model", "path"), [("ollama/unheard-of", "/api/generate"), ("ollama_chat/own:4b", "/api/chat")]
 )
-def test_ollama_gets_only_the_request_for_the_reply(monkeypatch: pytest.MonkeyPatch, model: str, path: str) -> None:
+def test_ollama_gets_one_request_per_reply(monkeypatch: pytest.MonkeyPatch, model: str, path: str) -> None:
     with listening() as (address, paths):
         monkeypatch.setenv("OLLAMA_API_BASE", address)  # where litellm would ask what the model can do
         with pytest.raises(Fault):
@@ -565,7 +575,7 @@ def test_different_timeouts_make_no_new_clients() -> None:
         assert asyncio.run(asked(server.url)) == 0
 
 
-def test_being_cancelled_is_no_fault() -> None:
+def test_cancellation_is_not_turned_into_a_fault() -> None:
     async def cancelled(url: str) -> None:
         asking = asyncio.create_task(complete(LiteLLM("openai/tiny", url), request(), 60.0))
         while server.count == 0:
@@ -621,7 +631,7 @@ print(json.dumps({"met": sorted(set(met)), "early": early, "told": told, "read":
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
-    """What a process of its own says of three calls with litellm's log level at DEBUG, and all that it printed."""
+    """Return the output of a new process with three calls and litellm's log level at DEBUG."""
     folder = tmp_path_factory.mktemp("alone")
     (folder / ".env").write_text("FROM_DOTENV=yes\n")
     with serving(lambda body, number: status(500)) as server:
@@ -649,7 +659,7 @@ def test_it_is_loaded_on_first_use(alone: tuple[dict[str, Any], str]) -> None:
     assert alone[0]["early"] == []
 
 
-def test_no_file_of_keys_is_read_from_where_one_happens_to_be(alone: tuple[dict[str, Any], str]) -> None:
+def test_no_env_file_is_read_from_the_working_directory(alone: tuple[dict[str, Any], str]) -> None:
     assert alone[0]["read"] is False
 
 

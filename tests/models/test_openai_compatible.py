@@ -50,7 +50,7 @@ def request(**fields: Any) -> Request:
     return Request(**whole)
 
 
-def using(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[Any]]) -> Any:
+def with_backend(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[Any]]) -> Any:
     async def whole() -> Any:
         try:
             return await do(backend)
@@ -63,7 +63,7 @@ def using(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[
 def reply_to(answer: Answer, asked: Request | None = None, timeout: float = 5.0, key: str | None = KEY) -> Reply:
     with serving(lambda body, number: answer) as server:
         backend = OpenAICompatible(server.url, "tiny", key)
-        reply: Reply = using(backend, lambda one: one.complete(asked or request(), timeout))
+        reply: Reply = with_backend(backend, lambda one: one.complete(asked or request(), timeout))
         return reply
 
 
@@ -77,23 +77,23 @@ def envelope(**fields: Any) -> str:
     return json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], **fields})
 
 
-def choice(**fields: Any) -> str:
+def envelope_with_choice(**fields: Any) -> str:
     return json.dumps({"choices": [{"message": {"content": "yes"}, **fields}]})
 
 
 # What is sent
 
 
-def sent(backend_fields: dict[str, Any], asked: Request) -> tuple[dict[str, Any], dict[str, str]]:
+def sent_body_and_headers(backend_fields: dict[str, Any], asked: Request) -> tuple[dict[str, Any], dict[str, str]]:
     with serving(lambda body, number: said("yes")) as server:
-        using(OpenAICompatible(server.url, "tiny", **backend_fields), lambda one: one.complete(asked, 5.0))
+        with_backend(OpenAICompatible(server.url, "tiny", **backend_fields), lambda one: one.complete(asked, 5.0))
         [seen] = server.requests
         return seen.body, seen.headers
 
 
 def test_the_model_the_messages_and_every_parameter_are_sent_as_they_are() -> None:
     parameters = {"temperature": 0.25, "seed": 7, "stop": ["\n"], "logit_bias": {"42": -1.5}}
-    body, _ = sent({}, request(parameters=parameters))
+    body, _ = sent_body_and_headers({}, request(parameters=parameters))
     assert body == {
         "model": "tiny",
         "messages": [{"role": "user", "content": "Is 7 a prime? ünïcode 素数"}],
@@ -102,48 +102,46 @@ def test_the_model_the_messages_and_every_parameter_are_sent_as_they_are() -> No
 
 
 def test_a_parameter_cannot_take_the_place_of_the_messages() -> None:
-    body, _ = sent({}, request(parameters={"messages": [], "model": "another"}))
+    body, _ = sent_body_and_headers({}, request(parameters={"messages": [], "model": "another"}))
     assert body["model"] == "tiny"
     assert len(body["messages"]) == 1
 
 
-def test_the_schema_goes_along_in_the_native_form_only() -> None:
-    body, _ = sent({}, request(answer=SCHEMA, form="native"))
+def test_the_schema_is_sent_in_the_native_form_only() -> None:
+    body, _ = sent_body_and_headers({}, request(answer=SCHEMA, form="native"))
     schema = {"name": "verdict", "strict": True, "schema": SCHEMA}
     assert body["response_format"] == {"type": "json_schema", "json_schema": schema}
     for form in ("instructed", "text"):
-        body, _ = sent({}, request(answer=SCHEMA, form=form))
+        body, _ = sent_body_and_headers({}, request(answer=SCHEMA, form=form))
         assert "response_format" not in body
 
 
 def test_the_key_goes_into_the_header_and_nowhere_else() -> None:
-    body, headers = sent({"key": KEY}, request())
+    body, headers = sent_body_and_headers({"key": KEY}, request())
     assert headers["authorization"] == f"Bearer {KEY}"
     assert headers["content-type"] == "application/json"
     assert KEY not in json.dumps(body)
 
 
 def test_without_a_key_there_is_no_such_header() -> None:
-    assert "authorization" not in sent({}, request())[1]
+    assert "authorization" not in sent_body_and_headers({}, request())[1]
 
 
 def test_a_request_of_more_than_a_megabyte_is_sent_whole() -> None:
     text = "ü" * 700_000
-    body, _ = sent({}, request(messages=(Message(role="user", content=text),)))
+    body, _ = sent_body_and_headers({}, request(messages=(Message(role="user", content=text),)))
     assert body["messages"][0]["content"] == text
 
 
-def test_text_that_is_no_unicode_is_rejected_before_it_is_sent() -> None:
+def test_text_that_is_not_unicode_is_rejected_before_sending() -> None:
     with serving(lambda body, number: said("yes")) as server:
         asked = request(messages=(Message(role="user", content="half a \ud800 pair"),))
         with pytest.raises(Fault) as caught:
-            using(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(asked, 5.0))
+            with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(asked, 5.0))
         assert (caught.value.kind, server.count) == ("rejected", 0)
 
 
-def test_neither_cookies_nor_proxies_nor_netrc_of_the_surroundings_are_used(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_cookies_proxies_and_netrc_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password something\n")
     netrc.chmod(0o600)
@@ -156,7 +154,7 @@ def test_neither_cookies_nor_proxies_nor_netrc_of_the_surroundings_are_used(
         await one.complete(request(), 5.0)
 
     with serving(lambda body, number: status(200, {"Set-Cookie": "who=1"}, envelope())) as server:
-        using(OpenAICompatible(server.url, "tiny"), twice)
+        with_backend(OpenAICompatible(server.url, "tiny"), twice)
         assert server.count == 2
         assert not any({"cookie", "authorization"} & seen.headers.keys() for seen in server.requests)
 
@@ -179,7 +177,7 @@ def test_a_refusal_is_reported() -> None:
     assert (reply.text, reply.refusal) == ("", "I would rather not.")
 
 
-def test_a_reply_that_comes_slowly_but_in_time_is_a_reply() -> None:
+def test_a_slow_reply_within_the_timeout_is_accepted() -> None:
     assert reply_to(slow(0.05, said("yes"))).text == "yes"
     assert reply_to(drip("yes", 0.002)).text == "yes"
 
@@ -194,13 +192,13 @@ def test_parts_of_text_are_joined_and_thoughts_left_out() -> None:
     assert reply_to(raw(json.dumps({"choices": [{"message": message}]}))).text == '{"met": true}'
 
 
-def test_a_server_that_says_little_is_understood() -> None:
+def test_a_minimal_reply_is_read() -> None:
     assert reply_to(raw('{"choices": [{"message": {}}]}')) == Reply(text="")
     assert reply_to(said("yes", finish=None, usage=False)).tokens_in is None
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, "7", True, None, 10**30, [7]])
-def test_a_count_of_tokens_that_is_none_is_not_taken(count: Any) -> None:
+def test_an_invalid_token_count_is_ignored(count: Any) -> None:
     reply = reply_to(raw(envelope(usage={"prompt_tokens": count, "completion_tokens": 3})))
     assert (reply.tokens_in, reply.tokens_out) == (None, 3)
 
@@ -235,15 +233,15 @@ def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
 
 
 @pytest.mark.parametrize("entry", [{"token": "b"}, {"token": "b", "logprob": math.nan}, {"logprob": -1}, None, "b"])
-def test_a_token_that_cannot_be_read_takes_the_others_with_it(entry: Any) -> None:
+def test_one_unreadable_token_drops_all_tokens(entry: Any) -> None:
     logprobs = {"content": [{"token": "a", "logprob": -1}, entry]}
-    reply = reply_to(raw(choice(logprobs=logprobs)))
+    reply = reply_to(raw(envelope_with_choice(logprobs=logprobs)))
     assert (reply.text, reply.tokens) == ("yes", ())
 
 
 @pytest.mark.parametrize("logprobs", [[], "no", {"content": {}}, {"tokens": ["a"], "token_logprobs": [-1]}])
-def test_log_probabilities_of_another_kind_are_none(logprobs: Any) -> None:
-    assert reply_to(raw(choice(logprobs=logprobs))).tokens == ()
+def test_log_probabilities_in_another_format_are_dropped(logprobs: Any) -> None:
+    assert reply_to(raw(envelope_with_choice(logprobs=logprobs))).tokens == ()
 
 
 _JSON = st.recursive(
@@ -264,7 +262,7 @@ def test_any_log_probabilities_give_valid_tokens_or_none(logprobs: Any) -> None:
 
 
 @given(st.text(), st.sampled_from(["stop", "length", None]), st.none() | st.text(min_size=1))
-def test_any_text_is_read_as_it_was_said(text: str, finish: str | None, refusal: str | None) -> None:
+def test_any_text_is_read_unchanged(text: str, finish: str | None, refusal: str | None) -> None:
     message = {"content": text, "refusal": refusal}
     reply = read_reply({"choices": [{"message": message, "finish_reason": finish}]})  # type: ignore[typeddict-item]
     assert (reply.text, reply.finish, reply.refusal) == (text, finish, refusal)
@@ -321,7 +319,7 @@ def test_an_account_without_credit_is_not_retried(code: int) -> None:
     assert (fault.kind, fault.is_retryable, fault.retry_after) == ("unauthorised", False, None)
 
 
-def test_resets_that_come_with_another_fault_are_no_time_to_come_again() -> None:
+def test_resets_with_another_fault_are_not_a_retry_time() -> None:
     resets = {"x-ratelimit-reset-requests": "8m38s", "x-ratelimit-remaining-requests": "0"}
     assert fault_of(status(500, resets)).retry_after is None
     assert fault_of(status(429, resets)).retry_after == 518.0
@@ -345,7 +343,7 @@ def test_a_fault_without_a_retry_has_no_retry_time() -> None:
         {"message": "Requested tokens (9000) exceed context window of 8192"},
     ],
 )
-def test_more_than_the_model_takes_in_is_by_the_response(error: dict[str, Any]) -> None:
+def test_a_request_beyond_the_context_is_a_fault_of_the_response(error: dict[str, Any]) -> None:
     for body in ({"error": error}, {"object": "error", **error}):
         fault = fault_of(status(400, body=body))
         assert (fault.kind, fault.cause) == ("overflowed", "response")
@@ -357,7 +355,7 @@ def test_a_filter_of_the_provider_refuses(error: dict[str, Any]) -> None:
     assert (fault.kind, fault.cause) == ("refused", "response")
 
 
-def test_an_error_that_comes_as_a_success_is_the_error_that_it_says() -> None:
+def test_an_error_with_status_200_is_an_error() -> None:
     error = {"code": 400, "type": "exceed_context_size_error", "message": "too much"}
     assert fault_of(raw(json.dumps({"error": error}))).kind == "overflowed"
     limited = status(200, {"Retry-After": "3"}, {"error": {"code": 429, "message": "slowly"}})
@@ -435,7 +433,7 @@ def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
 @pytest.mark.parametrize("url", [CLOSED, "http://no-such-host.invalid/v1"])
 def test_an_unreachable_server_is_a_connection_fault(url: str) -> None:
     with pytest.raises(Fault) as caught:
-        using(OpenAICompatible(url, "tiny", KEY), lambda one: one.complete(request(), 5.0))
+        with_backend(OpenAICompatible(url, "tiny", KEY), lambda one: one.complete(request(), 5.0))
     assert caught.value.kind == "connection"
 
 
@@ -481,7 +479,7 @@ def test_one_call_is_one_request_with_any_outcome() -> None:
     for answer in (status(500), status(429, {"Retry-After": "0"}), cut(), reset(), raw("")):
         with serving(lambda body, number, answer=answer: answer) as server:  # type: ignore[misc]
             with pytest.raises(Fault):
-                using(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))
+                with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))
             assert server.count == 1
 
 
@@ -492,7 +490,7 @@ def test_a_connection_that_the_server_closed_meanwhile_does_no_harm() -> None:
         return (await one.complete(request(), 5.0)).text
 
     with serving(lambda body, number: cut() if number == 1 else said("yes")) as server:
-        assert using(OpenAICompatible(server.url, "tiny"), twice) == "yes"
+        assert with_backend(OpenAICompatible(server.url, "tiny"), twice) == "yes"
 
 
 def test_cancellation_passes() -> None:
@@ -503,7 +501,7 @@ def test_cancellation_passes() -> None:
         await task
 
     with serving(lambda body, number: hang()) as server, pytest.raises(asyncio.CancelledError):
-        using(OpenAICompatible(server.url, "tiny"), cancelled)
+        with_backend(OpenAICompatible(server.url, "tiny"), cancelled)
 
 
 # Secrets
@@ -520,7 +518,7 @@ _FORMS = [
 
 @pytest.mark.parametrize("form", _FORMS)
 @pytest.mark.parametrize("code", [200, 400, 401, 500])
-def test_a_key_that_a_server_says_back_is_not_in_the_fault(code: int, form: str) -> None:
+def test_an_echoed_key_is_not_in_the_fault(code: int, form: str) -> None:
     for body in ({"error": {"message": f"bad key {form}!"}}, f"bad key {form}!", " " * 280 + form):
         fault = fault_of(status(code, body=body))
         assert form not in str(fault)
@@ -555,7 +553,7 @@ def test_an_invalid_web_address_is_refused(url: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["", "sk-1234\n", "sk 1234", "sk-é123456"])
-def test_a_key_that_cannot_stand_in_a_header_is_refused_without_repeating_it(key: str) -> None:
+def test_a_key_invalid_in_a_header_is_refused_without_repeating_it(key: str) -> None:
     with pytest.raises(ValueError, match="the key") as caught:
         OpenAICompatible(CLOSED, "tiny", key)
     assert "1234" not in str(caught.value)
@@ -564,7 +562,7 @@ def test_a_key_that_cannot_stand_in_a_header_is_refused_without_repeating_it(key
 # What it is
 
 
-def test_it_says_who_it_is() -> None:
+def test_the_user_agent_is_jurygraph() -> None:
     backend = OpenAICompatible(" http://127.0.0.1:8000/v1/ ", "tiny", KEY, form="instructed", logprobs=False)
     assert (backend.provider, backend.endpoint, backend.model) == (
         "openai-compatible",
@@ -578,11 +576,6 @@ def test_it_says_who_it_is() -> None:
     assert KEY not in repr(backend)
 
 
-def test_a_grammar_is_not_its_form() -> None:
-    with pytest.raises(ValueError, match="no grammar"):
-        OpenAICompatible(CLOSED, "tiny", form="grammar")
-
-
 # Connections
 
 
@@ -592,7 +585,7 @@ def test_many_at_once_share_few_connections() -> None:
         return [reply.text for reply in replies]
 
     with serving(lambda body, number: said(str(number))) as server:
-        texts = using(OpenAICompatible(server.url, "tiny", connections=4), many)
+        texts = with_backend(OpenAICompatible(server.url, "tiny", connections=4), many)
         assert sorted(map(int, texts)) == list(range(1, 41))
 
 
@@ -605,23 +598,23 @@ def test_it_can_be_closed_twice_and_used_again() -> None:
         return (await one.complete(request(), 5.0)).text
 
     with serving(lambda body, number: said("yes")) as server:
-        assert using(OpenAICompatible(server.url, "tiny"), closed) == "yes"
+        assert with_backend(OpenAICompatible(server.url, "tiny"), closed) == "yes"
 
 
 def test_it_works_in_one_loop_after_another() -> None:
     with serving(lambda body, number: said("yes")) as server:
         backend = OpenAICompatible(server.url, "tiny")
-        assert [using(backend, lambda one: one.complete(request(), 5.0)).text for _ in range(3)] == ["yes"] * 3
+        assert [with_backend(backend, lambda one: one.complete(request(), 5.0)).text for _ in range(3)] == ["yes"] * 3
 
 
-def test_a_loop_that_ended_before_it_was_closed_leaves_nothing_of_ours_behind() -> None:
+def test_sessions_of_an_ended_loop_are_closed() -> None:
     with serving(lambda body, number: said("yes")) as server, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         backend = OpenAICompatible(server.url, "tiny")
         for _ in range(3):
             asyncio.run(backend.complete(request(), 5.0))
         assert len(backend._sessions) == 1
-        reply: Reply = using(backend, lambda one: one.complete(request(), 5.0))
+        reply: Reply = with_backend(backend, lambda one: one.complete(request(), 5.0))
         assert not backend._sessions
         del backend
         gc.collect()
@@ -635,4 +628,4 @@ def test_a_loop_that_ended_before_it_was_closed_leaves_nothing_of_ours_behind() 
 def test_a_script_that_breaks_fails_the_test() -> None:
     script: Script = lambda body, number: said(body["absent"])  # noqa: E731
     with pytest.raises(KeyError, match="absent"), serving(script) as server, pytest.raises(Fault):
-        using(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))
+        with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))

@@ -1,4 +1,4 @@
-"""What requests cost, and what is not known of it."""
+"""Costs of requests, known and unknown."""
 
 from typing import Any
 
@@ -28,23 +28,23 @@ def test_a_free_call_costs_0() -> None:
 
 
 @pytest.mark.parametrize(("price", "tokens_in", "tokens_out"), [(None, 1, 1), (MINI, None, 1), (MINI, 1, None)])
-def test_a_cost_of_which_anything_is_unknown_is_unknown(
+def test_a_cost_with_an_unknown_part_is_unknown(
     price: Price | None, tokens_in: int | None, tokens_out: int | None
 ) -> None:
     assert cost(price, tokens_in, tokens_out) is None
 
 
-def test_the_most_that_a_request_of_unknown_price_may_cost_is_unknown() -> None:
+def test_the_maximum_cost_at_an_unknown_price_is_unknown() -> None:
     assert max_cost(None, 1000, 1, 100) is None
 
 
-def test_every_byte_and_every_message_counts_for_the_most_that_a_request_may_cost() -> None:
+def test_the_maximum_cost_counts_every_byte_and_message() -> None:
     price = Price(input=1e6, output=1e6)  # a dollar a token
     assert max_cost(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
 
 
 @given(dollars, dollars, counts, st.integers(1, 100), counts, st.data())
-def test_no_reply_costs_more_than_the_most_that_its_request_may(
+def test_no_reply_costs_more_than_the_maximum_of_its_request(
     input_: float, output: float, prompt_bytes: int, messages: int, max_tokens: int, data: st.DataObject
 ) -> None:
     price = Price(input=input_, output=output)
@@ -69,7 +69,7 @@ def test_the_whole_name_of_a_model_comes_before_that_without_its_provider() -> N
     assert price_of("gpt-5-mini", own) is MINI
 
 
-def test_only_the_provider_is_left_out_of_a_name() -> None:
+def test_only_the_provider_is_removed_from_a_model_name() -> None:
     assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen/Qwen3-8B": MINI}) is MINI
     assert price_of("hosted_vllm/Qwen/Qwen3-8B", {"Qwen3-8B": MINI}) is None
 

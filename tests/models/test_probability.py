@@ -1,4 +1,4 @@
-"""P(yes) from the tokens of a reply: where a boolean stands, and what else might have stood there."""
+"""P(yes) from the tokens of a reply: the boolean's token and its alternatives."""
 
 import json
 import math
@@ -18,8 +18,8 @@ Path = tuple[str | int, ...]
 Others = tuple[tuple[str, float], ...]
 
 
-def replied(*tokens: str | tuple[str, float, dict[str, float]]) -> Reply:
-    """A reply of these tokens; a probability and others with theirs where it matters."""
+def make_reply(*tokens: str | tuple[str, float, dict[str, float]]) -> Reply:
+    """Return a reply of these tokens; some with a probability and alternatives."""
     made = [
         Token(text=one, logprob=0.0)
         if isinstance(one, str)
@@ -30,13 +30,13 @@ def replied(*tokens: str | tuple[str, float, dict[str, float]]) -> Reply:
 
 
 def p_met(*tokens: str | tuple[str, float, dict[str, float]]) -> float | None:
-    return p_true(replied(*tokens), ("met",))
+    return p_true(make_reply(*tokens), ("met",))
 
 
 # what counts as true, and what as false
 
 
-def test_the_tokens_true_and_false_are_weighed_against_each_other() -> None:
+def test_p_true_compares_the_tokens_true_and_false() -> None:
     assert p_met('{"met":', ("true", 0.6, {"false": 0.2, "null": 0.1}), "}") == pytest.approx(0.75)
     assert p_met('{"met":', ("false", 0.6, {"true": 0.2}), "}") == pytest.approx(0.25)
 
@@ -53,7 +53,7 @@ def test_the_tokens_true_and_false_are_weighed_against_each_other() -> None:
 @pytest.mark.parametrize("end", ["}", " }", "}\n", ',"x":1}'])
 def test_a_token_may_include_text_around_the_boolean(before: str, lead: str, end: str) -> None:
     others = {f"{lead}false{end}": 0.2, f"{lead}false": 0.1}
-    reply = replied(before, (f"{lead}true{end}", 0.6, others))
+    reply = make_reply(before, (f"{lead}true{end}", 0.6, others))
     assert json.loads(reply.text)["met"] is True
     assert p_true(reply, ("met",)) == pytest.approx(0.6 / 0.9)
 
@@ -64,7 +64,7 @@ def test_beginnings_of_the_words_count() -> None:
     )
 
 
-def test_white_space_before_the_boolean_tells_nothing_apart() -> None:
+def test_white_space_before_the_boolean_is_ignored() -> None:
     assert p_met('{"met":', (" true", 0.5, {"false": 0.2, "\n  false": 0.2, "true": 0.1}), "}") == pytest.approx(0.6)
     assert p_met('{"met"', (": true", 0.5, {":false": 0.25, ":  false": 0.25}), "}") == pytest.approx(0.5)
 
@@ -75,7 +75,7 @@ def test_a_value_that_is_not_a_json_boolean_does_not_count(other: str) -> None:
 
 
 @pytest.mark.parametrize("other", ["false", '"unmet":false', '"mat":false', '"met"', ":false", '"me":false'])
-def test_a_token_that_says_something_else_before_the_boolean_does_not_count(other: str) -> None:
+def test_an_alternative_with_other_text_before_the_boolean_does_not_count(other: str) -> None:
     assert p_met("{", ('"met":true', 0.5, {other: 0.3, '"met":false': 0.1}), "}") == pytest.approx(0.5 / 0.6)
 
 
@@ -90,7 +90,7 @@ def test_two_other_tokens_of_one_text_both_count() -> None:
 
 
 def test_only_the_boolean_at_the_path_counts() -> None:
-    reply = replied(
+    reply = make_reply(
         '{"verdicts":[{"reason":"says \\"met\\": true","met":',
         ("false", 0.9, {"true": 0.1}),
         '},{"reason":"","met":',
@@ -120,7 +120,7 @@ def test_extreme_log_probabilities_neither_overflow_nor_vanish() -> None:
         ({" true": 0.1, "a": 0.02}, 1.0),
     ],
 )
-def test_a_word_that_is_not_listed_may_be_as_likely_as_the_last_that_is(
+def test_an_unlisted_word_counts_as_at_most_the_least_likely_alternative(
     others: dict[str, float], expected: float | None
 ) -> None:
     assert p_met('{"met":', ("true", 0.55, others), "}") == expected
@@ -135,7 +135,7 @@ def test_a_letter_belongs_to_the_token_in_which_it_ends() -> None:
 
 
 @given(st.text(min_size=1), st.lists(st.integers(1, 4), min_size=1, max_size=30))
-def test_whatever_is_cut_apart_is_whole_again(text: str, lengths: list[int]) -> None:
+def test_any_split_text_is_joined_again(text: str, lengths: list[int]) -> None:
     left, tokens = text.encode("utf-8", "replace"), []
     for length in [*lengths, len(left)]:
         tokens.append(("?", list(left[:length])))
@@ -144,7 +144,7 @@ def test_whatever_is_cut_apart_is_whole_again(text: str, lengths: list[int]) -> 
 
 
 @pytest.mark.parametrize("codes", [None, 10**12, "yes", [256], [-1], ["y"], [0xFF], 0.5])
-def test_tokens_without_bytes_that_can_be_read_are_as_they_are(codes: Any) -> None:
+def test_tokens_without_readable_bytes_are_unchanged(codes: Any) -> None:
     assert token_texts([("y", [121]), ("es", codes)]) == ["y", "es"]
 
 
@@ -152,43 +152,43 @@ def test_without_tokens_there_is_no_probability() -> None:
     assert p_true(Reply(text='{"met":true}'), ("met",)) is None
 
 
-def test_tokens_that_are_not_those_of_the_text_say_nothing() -> None:
-    reply = replied('{"met":', ("true", 0.6, {"false": 0.2}), "}")
+def test_tokens_that_do_not_spell_the_text_give_no_probability() -> None:
+    reply = make_reply('{"met":', ("true", 0.6, {"false": 0.2}), "}")
     assert p_true(reply.model_copy(update={"text": reply.text + " "}), ("met",)) is None
 
 
 def test_omitted_white_space_of_a_server_does_not_shift_tokens() -> None:
     """llama.cpp lets a reply to a schema stand in a fence, and others give the tokens of thoughts too."""
     thought = ('{"met":true}', 0.9, {'{"met":false}': 0.1})
-    reply = replied(thought, "```json\n", '{"met":', ("true", 0.6, {"false": 0.2}), "}", "\n```", "")
+    reply = make_reply(thought, "```json\n", '{"met":', ("true", 0.6, {"false": 0.2}), "}", "\n```", "")
     assert p_true(reply.model_copy(update={"text": '{"met":true}'}), ("met",)) == pytest.approx(0.75)
 
 
-def test_a_token_without_alternatives_is_not_taken_for_certainty() -> None:
+def test_a_token_without_alternatives_is_not_certain() -> None:
     assert p_met('{"met":', ("true", 0.6, {}), "}") is None
 
 
 @pytest.mark.parametrize(
     "path", [("other",), (), (0,), ("met", "x"), ("met", 0), ("list", 2), ("list", -1), ("list", "0")]
 )
-def test_a_path_that_leads_to_no_boolean_says_nothing(path: Path) -> None:
-    reply = replied('{"list":[1,"true"],"met":', ("true", 0.6, {"false": 0.2}), "}")
+def test_a_path_without_a_boolean_gives_no_probability(path: Path) -> None:
+    reply = make_reply('{"list":[1,"true"],"met":', ("true", 0.6, {"false": 0.2}), "}")
     assert p_true(reply, path) is None
 
 
 @pytest.mark.parametrize("value", ["1", '"true"', "null", "[true]"])
-def test_a_value_that_is_no_boolean_says_nothing(value: str) -> None:
+def test_a_value_that_is_not_a_boolean_gives_no_probability(value: str) -> None:
     assert p_met('{"met":', (value, 0.6, {"true": 0.3, "false": 0.1}), "}") is None
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", '{"met', '{"met"', '{"met"}', '{"met" true}', "{met:true}", '{"a":1 "met":true}']
 )
-def test_a_text_that_is_no_json_has_no_places(text: str) -> None:
+def test_text_that_is_not_json_has_no_offsets(text: str) -> None:
     assert offset_of(text, ("met",)) is None
 
 
-def test_endless_nesting_has_no_locations() -> None:
+def test_deep_nesting_has_no_offsets() -> None:
     assert offset_of('{"a":' + "[" * 100_000, ("met",)) is None
 
 
@@ -210,7 +210,7 @@ DOCUMENTS = st.recursive(
 
 
 class Written:
-    """A document as JSON text with random white space, and the places at which its booleans were written."""
+    """A document as JSON text with random white space, and the offsets of its booleans."""
 
     def __init__(self, document: Any, chance: random.Random) -> None:
         self.text = ""
@@ -264,14 +264,14 @@ def test_every_boolean_of_a_document_is_found_where_it_was_written(document: Any
         assert written.text.startswith(json.dumps(value), place)
 
 
-def cut(text: str, chance: random.Random) -> list[str]:
-    """A text in random pieces, some of them empty."""
+def split_randomly(text: str, chance: random.Random) -> list[str]:
+    """Split a text into random pieces, some of them empty."""
     edges = sorted(chance.choices(range(len(text) + 1), k=chance.randint(0, len(text))))
     return [text[start:end] for start, end in zip([0, *edges], [*edges, len(text)], strict=True)]
 
 
-def planted(piece: str, lead: str, chance: random.Random) -> tuple[dict[str, float], float, float]:
-    """Alternatives to a token with their probabilities, and how much of these is for true and for false."""
+def plant_alternatives(piece: str, lead: str, chance: random.Random) -> tuple[dict[str, float], float, float]:
+    """Return alternatives to a token with their probabilities, and the shares of true and of false."""
     held = lead.rstrip(" \t\n\r")
     wrong = [held, held + "null", held + "True", held + '"true"', "?" + held + "true", held + ",false"]
     wrong += [held[:-1] + "?false"] if held else []
@@ -296,7 +296,7 @@ def planted(piece: str, lead: str, chance: random.Random) -> tuple[dict[str, flo
 @given(st.lists(st.booleans() | DOCUMENTS, min_size=1, max_size=5), st.randoms(use_true_random=False))
 def test_planted_probabilities_are_found_however_the_text_is_cut(document: list[Any], chance: random.Random) -> None:
     written = Written({"verdicts": document, "met": chance.random() < 0.5}, chance)
-    pieces = cut(written.text, chance)
+    pieces = split_randomly(written.text, chance)
     path, place = chance.choice(sorted(written.booleans.items(), key=str))
     tokens, start = [], 0
     expected: float | None = -1.0
@@ -304,7 +304,7 @@ def test_planted_probabilities_are_found_however_the_text_is_cut(document: list[
         others: dict[str, float] = {}
         own = chance.uniform(1e-6, 1)
         if start <= place < start + len(piece):
-            others, true, false = planted(piece, piece[: place - start], chance)
+            others, true, false = plant_alternatives(piece, piece[: place - start], chance)
             true, false = (true + own, false) if written.text[place] == "t" else (true, false + own)
             unseen = 0.0 if true and false else min([own, *others.values()])
             expected = None if unseen > 0.05 * (true + false + unseen) else true / (true + false)
@@ -327,7 +327,7 @@ values = st.recursive(
 
 
 def paths(value: Any, path: Path = ()) -> Iterator[Path]:
-    """To every value inside a value."""
+    """Yield the path of every value inside a value."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, part in parts:
         yield (*path, step)
@@ -341,7 +341,7 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
 )
 def test_alternatives_are_kept_where_any_value_begins(value: Any, indent: int | None, draw: random.Random) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=draw.random() < 0.5)
-    tokens = cut(f"thoughts {text}", draw)
+    tokens = split_randomly(f"thoughts {text}", draw)
     kept = value_token_indices(text, tokens)
     for path in paths(value):
         place = offset_of(text, path)
@@ -350,11 +350,11 @@ def test_alternatives_are_kept_where_any_value_begins(value: Any, indent: int | 
         assert covering in kept
 
 
-def test_and_at_the_first_letter_of_a_text_that_is_a_value_but_not_within_it_nor_at_a_name() -> None:
+def test_alternatives_are_kept_at_the_first_character_of_a_text_value_only() -> None:
     tokens = ["{", '"', "reason", '":', '"', "It", " is", " true", ", ", 'so"', ',"choice":', '"', "A", '"', "}"]
     assert sorted(value_token_indices("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("yes, so", ["yes", ",", " so"]), ('{"met":true}', ["{", "other"])])
-def test_all_are_kept_of_what_is_no_json_and_where_tokens_spell_something_else(text: str, tokens: list[str]) -> None:
+def test_all_alternatives_are_kept_if_tokens_do_not_spell_json(text: str, tokens: list[str]) -> None:
     assert list(value_token_indices(text, tokens)) == list(range(len(tokens)))

@@ -59,7 +59,7 @@ def test_a_call_is_in_the_file_as_soon_as_it_is_added(path: Path) -> None:
         assert len(read_recording(path).calls) == 1
 
 
-def test_a_recorder_that_was_closed_goes_on_where_it_ended(path: Path) -> None:
+def test_a_closed_recorder_appends_again(path: Path) -> None:
     recorder = Recorder(path, Redactor([]))
     for text in ("one", "two"):
         recorder.add(request(text), Reply(text="yes"), None)
@@ -67,7 +67,7 @@ def test_a_recorder_that_was_closed_goes_on_where_it_ended(path: Path) -> None:
     assert len(read_recording(path).calls) == 2
 
 
-def test_a_call_is_recorded_once_and_also_over_two_sittings(path: Path) -> None:
+def test_a_call_is_recorded_once_even_by_two_recorders(path: Path) -> None:
     record(path, request("a"), request("a"), request("b"))
     record(path, request("b"), request("c"))
     assert [json.loads(line)["request"]["messages"][0]["content"] for line in path.read_text().splitlines()] == [*"abc"]
@@ -110,7 +110,7 @@ def test_a_cut_off_reply_is_reported(path: Path, caplog: pytest.LogCaptureFixtur
     assert len(read_recording(path).calls) == 1
 
 
-def test_a_last_line_that_only_lacks_its_end_is_whole(path: Path) -> None:
+def test_a_last_line_without_a_newline_is_complete(path: Path) -> None:
     record(path, request("a"))
     path.write_bytes(path.read_bytes().removesuffix(b"\n"))
     held = read_recording(path)
@@ -143,7 +143,7 @@ def test_a_line_that_is_no_call_is_refused_with_its_number(path: Path, place: in
         Recorder(path, Redactor([]))
 
 
-def test_a_last_line_that_is_whole_but_wrong_is_not_taken_for_torn(path: Path) -> None:
+def test_a_complete_but_invalid_last_line_is_not_torn(path: Path) -> None:
     record(path, request())
     path.write_text(path.read_text().replace("Is it so", "Is it not so").removesuffix("\n"))
     with pytest.raises(InputError, match="line 1, field key"):

@@ -11,7 +11,7 @@ import pytest
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.backends import replay
 from jurygraph.models.backends.replay import Replay
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import RETRYABLE, Fault
 from jurygraph.models.recording import Recorder
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
@@ -43,25 +43,25 @@ def recording(folder: Path, *requests: Request) -> Path:
     return path
 
 
-def ask(backend: Replay, asked: Request) -> Reply:
+def reply_of(backend: Replay, asked: Request) -> Reply:
     return asyncio.run(backend.complete(asked, 1.0))
 
 
 def refusal(backend: Replay, asked: Request) -> str:
     with pytest.raises(Fault) as fault:
-        ask(backend, asked)
+        reply_of(backend, asked)
     assert fault.value.kind == "unrecorded"
-    assert not fault.value.is_retryable
+    assert fault.value.kind not in RETRYABLE
     return str(fault.value)
 
 
 def test_a_recorded_request_gets_its_reply_again_and_again(tmp_path: Path) -> None:
     first, second = request("a"), request("a", sample=1)
     backend = Replay(recording(tmp_path, first, second))
-    assert [ask(backend, one).text for one in (second, first, first)] == ["reply 1", "reply 0", "reply 0"]
+    assert [reply_of(backend, one).text for one in (second, first, first)] == ["reply 1", "reply 0", "reply 0"]
 
 
-def test_it_goes_by_the_model_that_was_recorded(tmp_path: Path) -> None:
+def test_its_identity_is_the_recorded_model(tmp_path: Path) -> None:
     backend = Replay(recording(tmp_path, request()))
     assert (backend.provider, backend.endpoint, backend.model) == ("openai-compatible", "http://judge:8000/v1", "qwen")
 
@@ -94,11 +94,11 @@ def test_a_request_that_was_not_recorded_fails_and_what_differs_first_is_named(
     assert len(said) < 300
 
 
-def test_every_field_of_a_request_can_be_what_differs_but_marks_which_are_no_part_of_its_identity() -> None:
-    assert {field for fields in replay._PARTS.values() for field in fields} == set(Request.model_fields) - {"marks"}
+def test_every_field_but_the_marks_can_differ() -> None:
+    assert set(replay._FIELDS) == set(Request.model_fields) - {"marks"}
 
 
-def test_the_nearest_is_the_one_whose_question_is_most_alike(tmp_path: Path) -> None:
+def test_the_nearest_request_has_the_most_similar_question(tmp_path: Path) -> None:
     near = request("Is the response polite to the reader, and does it say why?")
     far = [request(f"Does the plan number {number} keep to its budget of {number} euros?") for number in range(40)]
     said = refusal(
@@ -107,7 +107,7 @@ def test_the_nearest_is_the_one_whose_question_is_most_alike(tmp_path: Path) -> 
     assert near.digest[:12] in said
 
 
-def test_of_equal_questions_the_one_that_differs_least_is_nearest(tmp_path: Path) -> None:
+def test_among_equal_questions_the_nearest_differs_in_fewest_fields(tmp_path: Path) -> None:
     path = recording(tmp_path, request(parameters={}, prompt_version="0"), request(parameters={"temperature": 1.0}))
     assert "temperature is 0.5 here and 1.0 there" in refusal(Replay(path), request(parameters={"temperature": 0.5}))
 
@@ -158,7 +158,7 @@ def test_a_torn_last_line_is_left_out_with_a_warning(tmp_path: Path, caplog: pyt
     with caplog.at_level(logging.WARNING):
         backend = Replay(path)
     assert "torn and left out" in caplog.text
-    assert ask(backend, request("a")).text == "reply 0"
+    assert reply_of(backend, request("a")).text == "reply 0"
     refusal(backend, request("b"))
 
 

@@ -38,7 +38,7 @@ requests = st.builds(
 
 
 @given(requests)
-def test_its_plain_form_is_what_pydantic_writes(request: Request) -> None:
+def test_to_dict_equals_pydantics_dump(request: Request) -> None:
     assert request.to_dict() == request.model_dump(mode="json")
     assert to_json(request.to_dict()) == request.model_dump_json().encode()
     assert Request.model_validate_json(to_json(request.to_dict())) == request
@@ -63,8 +63,8 @@ def test_a_copy_that_changes_anything_has_another_digest(request: Request, data:
 # The marks of fences, which hang on the project's key
 
 
-def asked(*texts: str, key: bytes = b"", task: str = "Write a letter.") -> Request:
-    """A request that shows a task and responses, each in a fence."""
+def make_request(*texts: str, key: bytes = b"", task: str = "Write a letter.") -> Request:
+    """Return a request that shows a task and responses, each in a fence."""
     fence = Fence(key)
     shown = [fence.enclose(task, "task"), *(fence.enclose(text, "response") for text in texts)]
     messages = (Message(role="system", content="You judge."), Message(role="user", content="\n".join(shown)))
@@ -72,8 +72,8 @@ def asked(*texts: str, key: bytes = b"", task: str = "Write a letter.") -> Reque
 
 
 @given(st.lists(st.text(max_size=20), max_size=3), st.binary(max_size=8), st.binary(max_size=8))
-def test_its_identity_does_not_hang_on_the_key(texts: list[str], one: bytes, other: bytes) -> None:
-    first, second = asked(*texts, key=one), asked(*texts, key=other)
+def test_its_identity_does_not_depend_on_the_fence_key(texts: list[str], one: bytes, other: bytes) -> None:
+    first, second = make_request(*texts, key=one), make_request(*texts, key=other)
     assert first.digest == second.digest
     assert (first.marks == second.marks) == ((one or b"jurygraph") == (other or b"jurygraph"))
     assert first.to_dict()["messages"][1]["content"] == first.messages[1].content
@@ -81,25 +81,25 @@ def test_its_identity_does_not_hang_on_the_key(texts: list[str], one: bytes, oth
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_requests_about_other_texts_are_others(one: str, other: str) -> None:
-    assert (asked(one).digest == asked(other).digest) == (one == other)
-    assert (asked("", task=one).digest == asked("", task=other).digest) == (one == other)
+    assert (make_request(one).digest == make_request(other).digest) == (one == other)
+    assert (make_request("", task=one).digest == make_request("", task=other).digest) == (one == other)
 
 
-MARK = asked().marks[0]
+MARK = make_request().marks[0]
 """That of the task, which anybody can work out where there is no key."""
 
 
 @pytest.mark.parametrize("text", ["0", "mark 0", "[0]", '", 0, "', "\\u0000", "", "mark 1"])
-def test_no_text_passes_for_one_that_holds_a_mark(text: str) -> None:
-    assert asked(f"before {text} after").digest != asked(f"before {MARK} after").digest
-    assert asked(text).digest != asked(MARK).digest
+def test_no_text_has_the_digest_of_one_with_a_mark(text: str) -> None:
+    assert make_request(f"before {text} after").digest != make_request(f"before {MARK} after").digest
+    assert make_request(text).digest != make_request(MARK).digest
 
 
 def test_with_a_fence_it_is_another_request_than_without() -> None:
-    fenced = asked("Dear Ann")
+    fenced = make_request("Dear Ann")
     assert fenced.model_copy(update={"marks": ()}).digest != fenced.digest
 
 
 def test_a_mark_is_never_empty() -> None:
     with pytest.raises(ValidationError, match="at least 1 character"):
-        Request(provider="p", model="m", messages=asked().messages, marks=("",))
+        Request(provider="p", model="m", messages=make_request().messages, marks=("",))

@@ -1,4 +1,4 @@
-"""Trying again: how often, after how long, until when, and what is told in the end."""
+"""Retries: how often, after which wait, until when, and the fault that is raised in the end."""
 
 import asyncio
 import random
@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.errors import ConfigError
 from jurygraph.models.faults import RESPONSE_KINDS, RETRYABLE, Fault
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.retries import MAX_WAIT, RetryPolicy, call_with_retries
@@ -26,13 +25,13 @@ class SkippingLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.clock = 0.0
-        super().__init__(Skipping(self))
+        super().__init__(SkippingSelector(self))
 
     def time(self) -> float:
         return self.clock
 
 
-class Skipping(selectors.SelectSelector):
+class SkippingSelector(selectors.SelectSelector):
     def __init__(self, loop: SkippingLoop) -> None:
         super().__init__()
         self.loop = loop
@@ -44,7 +43,7 @@ class Skipping(selectors.SelectSelector):
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result; all its waiting takes no time."""
+    """Return the result; waiting takes no real time."""
     with asyncio.Runner(loop_factory=SkippingLoop) as runner:
         return runner.run(coroutine)
 
@@ -54,7 +53,7 @@ def now() -> float:
 
 
 class Provider:
-    """Answers `done` after its faults; `sent` are the times at which it was asked."""
+    """Return `done` after its faults; `sent` are the times of the requests."""
 
     def __init__(self, *faults: BaseException) -> None:
         self.faults = list(faults)
@@ -78,20 +77,18 @@ async def fault_of(attempt: Awaitable[object]) -> Fault:
 
 
 class TestHowOften:
-    def test_an_answer_at_once_is_one_request(self) -> None:
+    def test_a_first_success_is_one_request(self) -> None:
         assert run(call_with_retries(Provider(), RetryPolicy())) == ("done", 1)
 
     @given(policies, st.data())
-    def test_an_answer_after_faults_counts_every_request(self, policy: RetryPolicy, data: st.DataObject) -> None:
+    def test_a_success_after_faults_counts_every_request(self, policy: RetryPolicy, data: st.DataObject) -> None:
         kinds = data.draw(st.lists(retried, max_size=policy.attempts - 1))
         provider = Provider(*(Fault(kind, "planted") for kind in kinds))
         assert run(call_with_retries(provider, policy)) == ("done", len(kinds) + 1)
         assert len(provider.sent) == len(kinds) + 1
 
     @given(policies, retried)
-    def test_a_fault_that_stays_is_asked_exactly_as_often_as_the_policy_says(
-        self, policy: RetryPolicy, kind: str
-    ) -> None:
+    def test_a_lasting_fault_is_tried_as_often_as_the_policy_allows(self, policy: RetryPolicy, kind: str) -> None:
         faults = [Fault(kind, f"planted {number}") for number in range(20)]
         provider = Provider(*faults)
         fault = run(fault_of(call_with_retries(provider, policy)))
@@ -99,46 +96,34 @@ class TestHowOften:
         assert fault is faults[policy.attempts - 1]
 
     @given(policies, st.sampled_from(sorted(FINAL)))
-    def test_what_would_not_do_better_is_asked_once(self, policy: RetryPolicy, kind: str) -> None:
+    def test_a_final_fault_is_not_retried(self, policy: RetryPolicy, kind: str) -> None:
         planted = Fault(kind, "planted", retry_after=1.0)
         provider = Provider(planted)
         fault = run(fault_of(call_with_retries(provider, policy)))
         assert fault is planted
         assert len(provider.sent) == 1 == fault.attempts
 
-    def test_a_fault_that_would_not_do_better_ends_the_trying(self) -> None:
+    def test_a_final_fault_ends_the_retries(self) -> None:
         provider = Provider(Fault("server", "500"), Fault("rejected", "400"), Fault("server", "500"))
         fault = run(fault_of(call_with_retries(provider, RetryPolicy())))
         assert (fault.kind, fault.attempts, len(provider.sent)) == ("rejected", 2, 2)
 
-    def test_any_other_error_passes_at_once(self) -> None:
+    def test_any_other_error_is_raised_at_once(self) -> None:
         provider = Provider(ValueError("a bug"))
         with pytest.raises(ValueError, match="a bug"):
             run(call_with_retries(provider, RetryPolicy()))
         assert len(provider.sent) == 1
 
-    def test_a_plain_function_that_gives_an_awaitable_is_tried_again_too(self) -> None:
+    def test_a_function_that_returns_an_awaitable_is_retried_too(self) -> None:
         provider = Provider(Fault("server", "500"))
         assert run(call_with_retries(lambda: provider(), RetryPolicy())) == ("done", 2)
 
-    def test_questions_asked_at_the_same_time_do_not_count_each_others_attempts(self) -> None:
+    def test_concurrent_calls_count_their_own_attempts(self) -> None:
         async def many() -> list[tuple[str, int]]:
             providers = [Provider(*(Fault("server", "500") for _ in range(number % 4))) for number in range(50)]
             return await asyncio.gather(*(call_with_retries(each, RetryPolicy()) for each in providers))
 
         assert run(many()) == [("done", number % 4 + 1) for number in range(50)]
-
-    @pytest.mark.parametrize(
-        ("wrong", "said"),
-        [
-            ({"attempts": 0}, "at least 1"),
-            ({"first": -0.1}, "0 <= first <= longest"),
-            ({"first": 2.0, "longest": 1.0}, "0 <= first <= longest"),
-        ],
-    )
-    def test_a_policy_that_makes_no_sense_is_refused(self, wrong: dict[str, float], said: str) -> None:
-        with pytest.raises(ConfigError, match=said):
-            RetryPolicy(**wrong)
 
 
 class TestWaits:
@@ -150,29 +135,29 @@ class TestWaits:
         for number, wait in enumerate(provider.waits):
             assert -1e-6 <= wait <= min(policy.first * 2**number, policy.longest) + 1e-6
 
-    def test_the_whole_of_the_range_is_used(self) -> None:
+    def test_waits_use_the_whole_range(self) -> None:
         waits = sorted(wait for _ in range(300) for wait in self.waits(RetryPolicy(2, first=8.0), Fault("server", "")))
         assert waits[0] < 1.0
         assert waits[-1] > 7.0
 
     @given(policies, st.floats(0, 500), st.integers(1, 6))
-    def test_nobody_comes_back_sooner_than_asked_nor_much_later(
+    def test_retries_follow_retry_after_with_bounded_jitter(
         self, policy: RetryPolicy, retry_after: float, times: int
     ) -> None:
         waits = self.waits(policy, *(Fault("rate-limit", "429", retry_after) for _ in range(times)))
         for number, wait in enumerate(waits):
             assert retry_after - 1e-6 <= wait <= retry_after + min(policy.first * 2**number, policy.longest) + 1e-6
 
-    def test_a_burst_that_is_told_the_same_time_does_not_come_back_as_one(self) -> None:
+    def test_a_burst_with_the_same_retry_after_is_spread_out(self) -> None:
         waits = [self.waits(RetryPolicy(), Fault("rate-limit", "429", 3.0)) for _ in range(20)]
         assert len({round(wait, 6) for (wait,) in waits}) == 20
 
-    def test_the_longest_wait_that_is_asked_for_is_waited(self) -> None:
+    def test_the_longest_allowed_retry_after_is_waited(self) -> None:
         assert self.waits(RetryPolicy(first=0.0), Fault("rate-limit", "429", MAX_WAIT)) == [MAX_WAIT]
 
     @pytest.mark.parametrize("before", [0, 1])
     @pytest.mark.parametrize("kind", ["rate-limit", "server"])
-    def test_who_would_wait_longer_fails_at_once_and_is_told_for_how_long(self, before: int, kind: str) -> None:
+    def test_a_longer_retry_after_fails_at_once_and_names_the_wait(self, before: int, kind: str) -> None:
         async def ended(provider: Provider) -> tuple[Fault, float]:
             return await fault_of(call_with_retries(provider, RetryPolicy(first=0.0))), now()
 
@@ -182,7 +167,7 @@ class TestWaits:
         said = "the provider asks for a wait of 999999 s, more than the limit of 600 s: try tomorrow"
         assert str(fault) == said
 
-    def test_whoever_waits_holds_no_slot(self) -> None:
+    def test_a_retry_wait_holds_no_slot(self) -> None:
         async def asked(limiter: Limiter, provider: Provider) -> None:
             async def once() -> str:
                 async with limiter.turn(1):
@@ -209,14 +194,14 @@ class TestWaits:
 
 class TestDeadline:
     @pytest.mark.parametrize("until", [9.9, 10.0, -5.0])
-    def test_a_wait_that_would_last_beyond_it_is_not_begun(self, until: float) -> None:
+    def test_a_wait_beyond_the_deadline_is_not_begun(self, until: float) -> None:
         async def ended(request: Callable[[], Awaitable[str]]) -> tuple[Fault, float]:
             return await fault_of(call_with_retries(request, RetryPolicy(first=0.0), until)), now()
 
         planted = Fault("rate-limit", "slow down, please", retry_after=10.0)
         provider = Provider(planted)
         fault, at = run(ended(provider))
-        assert (fault.kind, fault.is_retryable, fault.attempts, len(provider.sent), at) == (
+        assert (fault.kind, fault.kind in RETRYABLE, fault.attempts, len(provider.sent), at) == (
             "deadline",
             False,
             1,
@@ -226,18 +211,18 @@ class TestDeadline:
         assert "rate-limit: slow down, please" in str(fault)
         assert fault.__cause__ is planted
 
-    def test_a_wait_that_ends_before_it_is_waited(self) -> None:
+    def test_a_wait_that_ends_before_the_deadline_is_waited(self) -> None:
         provider = Provider(*(Fault("rate-limit", "429", retry_after=10.0) for _ in range(2)))
         assert run(call_with_retries(provider, RetryPolicy(first=0.0), 20.1)) == ("done", 3)
         assert provider.sent == pytest.approx([0, 10, 20])
 
-    def test_when_the_attempts_are_used_up_the_last_fault_is_told_rather_than_the_deadline(self) -> None:
+    def test_after_the_last_attempt_its_fault_is_raised_rather_than_the_deadline(self) -> None:
         provider = Provider(Fault("server", "first"), Fault("server", "last", retry_after=10.0))
         fault = run(fault_of(call_with_retries(provider, RetryPolicy(2, first=0.0), 5.0)))
         assert (fault.kind, str(fault), fault.attempts) == ("server", "last", 2)
 
     @given(policies, st.floats(0, 100), st.lists(st.none() | st.floats(0, 50), min_size=1, max_size=8))
-    def test_no_request_is_sent_once_it_is_over(
+    def test_no_request_is_sent_after_the_deadline(
         self, policy: RetryPolicy, until: float, asked: list[float | None]
     ) -> None:
         async def tried(provider: Provider) -> None:
@@ -249,7 +234,7 @@ class TestDeadline:
 
 
 class TestCancellation:
-    def test_whoever_is_cancelled_while_waiting_asks_no_more(self) -> None:
+    def test_cancellation_while_waiting_ends_the_retries(self) -> None:
         async def cancelled(provider: Provider) -> float:
             asking = asyncio.create_task(call_with_retries(provider, RetryPolicy()))
             await asyncio.sleep(1.0)
@@ -262,13 +247,13 @@ class TestCancellation:
         assert run(cancelled(provider)) == 1.0
         assert len(provider.sent) == 1
 
-    def test_whoever_is_cancelled_while_asking_asks_no_more(self) -> None:
+    def test_cancellation_while_sending_ends_the_retries(self) -> None:
         provider = Provider(asyncio.CancelledError(), Fault("server", "503"))
         with pytest.raises(asyncio.CancelledError):
             run(call_with_retries(provider, RetryPolicy()))
         assert len(provider.sent) == 1
 
-    def test_on_a_real_clock_it_waits_and_comes_back(self) -> None:
+    def test_retries_work_on_a_real_clock(self) -> None:
         provider = Provider(Fault("server", "500"), Fault("rate-limit", "429", retry_after=0.01))
         assert asyncio.run(call_with_retries(provider, RetryPolicy(first=0.001))) == ("done", 3)
         assert provider.waits[1] >= 0.01

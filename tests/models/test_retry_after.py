@@ -1,4 +1,4 @@
-"""When a provider says to come again."""
+"""The waits that a provider's headers ask for."""
 
 import math
 from datetime import UTC, datetime, timedelta, timezone
@@ -44,7 +44,7 @@ def test_a_date_is_compared_with_a_clock_of_another_zone() -> None:
 
 
 @pytest.mark.parametrize("date", ["Fri, 20 Nov 2026 16:59:59 GMT", "Sunday, 06-Nov-94 08:49:37 GMT"])
-def test_a_date_that_is_past_means_now(date: str) -> None:
+def test_a_past_date_means_no_wait(date: str) -> None:
     assert retry_after({"Retry-After": date}, NOW) == 0.0
 
 
@@ -91,7 +91,7 @@ def test_a_reset_time_counts_if_no_quota_is_left_or_reported(changed: dict[str, 
     assert retry_after(EXHAUSTED | changed, NOW) == seconds
 
 
-def test_who_was_not_throttled_waits_for_no_reset() -> None:
+def test_resets_do_not_count_without_throttling() -> None:
     assert retry_after(EXHAUSTED, NOW, throttled=False) is None
     assert retry_after(EXHAUSTED | {"Retry-After": "2"}, NOW, throttled=False) == 2.0
 
@@ -103,7 +103,7 @@ def test_more_exact_matches_come_first() -> None:
     assert retry_after(headers, NOW) == 2.0
 
 
-def test_a_header_that_cannot_be_read_leaves_it_to_the_next() -> None:
+def test_an_unreadable_header_falls_back_to_the_next() -> None:
     assert retry_after({"retry-after-ms": "soon", "Retry-After": "2"}, NOW) == 2.0
     assert retry_after({"Retry-After": "soon", "x-ratelimit-reset-tokens": "3s"}, NOW) == 3.0
 
@@ -118,11 +118,11 @@ def test_unreadable_or_negative_headers_are_ignored(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "1", "-1s", "6m 0s", "s", "1s soon"])
-def test_a_reset_in_another_notation_says_nothing(value: str) -> None:
+def test_a_reset_in_another_notation_is_ignored(value: str) -> None:
     assert retry_after({"x-ratelimit-reset-requests": value}, NOW) is None
 
 
-def test_no_header_says_nothing() -> None:
+def test_without_headers_there_is_no_wait() -> None:
     assert retry_after({}, NOW) is None
     assert retry_after({"Content-Type": "application/json"}, NOW) is None
 
@@ -136,7 +136,7 @@ def test_every_wait_is_logged(value: str, seconds: float) -> None:
 
 
 @given(st.integers(0, 86_400))
-def test_a_time_is_the_same_in_every_notation(seconds: int) -> None:
+def test_every_notation_gives_the_same_wait(seconds: int) -> None:
     at = NOW + timedelta(seconds=seconds)
     duration = f"{seconds // 3600}h{seconds % 3600 // 60}m{seconds % 60}s"
     for headers in (
@@ -173,6 +173,6 @@ _PIECES = st.sampled_from(
     st.sampled_from(["Retry-After", "retry-after-ms", "x-ratelimit-reset-requests"]),
     st.text() | st.lists(_PIECES).map(" ".join) | st.text("0123456789.-+hdms: "),
 )
-def test_whatever_a_header_says_the_wait_is_none_or_not_negative(name: str, value: str) -> None:
+def test_the_wait_is_never_negative(name: str, value: str) -> None:
     wait = retry_after({name: value}, NOW)
     assert wait is None or wait >= 0.0

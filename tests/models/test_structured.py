@@ -1,4 +1,4 @@
-"""Structured replies: the schema that is asked for, what a reply comes to, and how it is asked for again."""
+"""Structured replies: the requested schema, parsing of replies, and the repair."""
 
 import inspect
 import json
@@ -46,20 +46,20 @@ def fault(text: str, reply_model: type[BaseModel] = Verdicts, **more: Any) -> Fa
     return caught.value
 
 
-def with_first(**fields: Any) -> str:
+def reply_with_first(**fields: Any) -> str:
     return json.dumps({"verdicts": [{**GOOD["verdicts"][0], **fields}]})
 
 
 # what a reply comes to
 
 
-def test_a_reply_that_is_one_valid_json_value_is_the_noun() -> None:
+def test_a_valid_json_reply_is_parsed_as_the_model() -> None:
     answer = parse_reply(Reply(text=TEXT, finish="stop"), Verdicts)
     assert answer == Verdicts(verdicts=(One(id="a", reason="It says so.", met=True, probability=0.9),))
 
 
 @pytest.mark.parametrize("around", [" ", "\n\n", "\t\r\n"])
-def test_json_white_space_may_stand_around_it(around: str) -> None:
+def test_json_white_space_around_a_reply_is_allowed(around: str) -> None:
     assert parse_reply(Reply(text=f"{around}{TEXT}{around}"), Verdicts).verdicts[0].met
 
 
@@ -111,7 +111,7 @@ WRAPPED = [
 
 
 @pytest.mark.parametrize("text", WRAPPED)
-def test_nothing_is_searched_for_in_a_reply(text: str) -> None:
+def test_json_inside_a_reply_is_not_searched_for(text: str) -> None:
     assert fault(text).kind == "malformed"
 
 
@@ -128,7 +128,7 @@ def test_nothing_is_searched_for_in_a_reply(text: str) -> None:
     ],
 )
 def test_a_value_of_another_type_or_range_is_malformed_and_its_field_named(field: str, value: Any) -> None:
-    wrong = fault(with_first(**{field: value}))
+    wrong = fault(reply_with_first(**{field: value}))
     assert wrong.kind == "malformed"
     assert str(wrong).startswith(f"field verdicts[0].{field}: ")
 
@@ -136,7 +136,7 @@ def test_a_value_of_another_type_or_range_is_malformed_and_its_field_named(field
 @pytest.mark.parametrize(
     "number", ["NaN", "Infinity", "-Infinity", "-0", "-0.0", "-0e7", "1e999", "-1e999", "9" * 400, "9" * 5000]
 )
-def test_numbers_that_are_none_are_refused_anywhere(number: str) -> None:
+def test_invalid_numbers_are_refused_anywhere(number: str) -> None:
     class Free(BaseModel):
         model_config = ConfigDict(extra="allow")
         parts: dict[str, JsonValue]
@@ -173,7 +173,7 @@ def test_an_unrequested_field_is_malformed() -> None:
         verdicts: tuple[One, ...]
 
     for reply_model in (Verdicts, Loose):  # whatever the model itself would let pass
-        assert str(fault(with_first(confidence=1), reply_model)).startswith("field verdicts[0].confidence: ")
+        assert str(fault(reply_with_first(confidence=1), reply_model)).startswith("field verdicts[0].confidence: ")
         assert str(fault(f'{TEXT[:-1]}, "note": 1}}', reply_model)).startswith("field note: ")
 
 
@@ -200,7 +200,7 @@ def test_a_default_does_not_stand_in_for_a_field() -> None:
     assert str(fault('{"parts": []}', Whole)).startswith("field note: is missing")
 
 
-def test_a_boolean_is_no_number_even_where_python_says_so() -> None:
+def test_a_boolean_is_not_accepted_as_a_number() -> None:
     class Rated(FrozenModel):
         score: Literal[0, 1, 2]
 
@@ -253,8 +253,8 @@ def test_a_reply_that_is_read_near_the_end_of_the_stack_is_malformed_at_worst() 
 def test_messages_are_short_and_quote_little() -> None:
     long = "x" * 5_000
     texts = [
-        with_first(met=long),
-        with_first(**{long: 1}),
+        reply_with_first(met=long),
+        reply_with_first(**{long: 1}),
         TEXT.replace('"met": true', f'"{long}": 1, "{long}": 2'),
         TEXT.replace("0.9", "1" * 4_000),
         long,
@@ -269,7 +269,7 @@ def test_messages_are_short_and_quote_little() -> None:
         assert "1" * 61 not in message
 
 
-def test_bounds_that_the_schema_leaves_out_are_checked_all_the_same() -> None:
+def test_bounds_missing_in_the_schema_are_checked_when_parsing() -> None:
     class Bound(FrozenModel):
         code: Annotated[str, Field(pattern="^[a-z]+$", max_length=3)]
 
@@ -290,8 +290,8 @@ def test_a_reply_of_megabytes_is_read_and_refused_whole() -> None:
 # ten thousand replies of which none may count unless it is right as a whole
 
 
-def plainly(text: str) -> Verdicts | None:
-    """The model in a reply, read by hand: the independent word on what is valid. None where it is not."""
+def parse_independently(text: str) -> Verdicts | None:
+    """Parse a reply by other means than the package; None if it is not valid."""
     try:
         value = json.loads(
             text, object_pairs_hook=_no_doubles, parse_constant=_no, parse_float=_plain_number, parse_int=_plain_number
@@ -345,17 +345,17 @@ TEXTS += ("-0", "1e999", "9" * 400, "true", "false", "null", "\ufeff", "\u00a0",
 
 
 def fuzzed(chance: random.Random) -> str:
-    """A reply: often right, and then spoilt in a few ways, as a value and as a text."""
-    value = {"verdicts": [a_verdict(chance) for _ in range(chance.choice((0, 1, 1, 2, 4)))]}
+    """Return a reply, often valid, and otherwise changed as a value and as a text."""
+    value = {"verdicts": [random_verdict(chance) for _ in range(chance.choice((0, 1, 1, 2, 4)))]}
     for _ in range(chance.choice((0, 0, 1, 1, 2))):
-        spoil(value, chance)
+        change_randomly(value, chance)
     text = json.dumps(value, ensure_ascii=chance.random() < 0.5, indent=chance.choice((None, None, 2)))
     for _ in range(chance.choice((0, 0, 0, 1, 2, 3))):
         text = chance.choice(MANGLINGS)(text, chance)
     return text
 
 
-def a_verdict(chance: random.Random) -> dict[str, Any]:
+def random_verdict(chance: random.Random) -> dict[str, Any]:
     fields = {
         "id": chance.choice(("a", "b", "c", "解")),
         "reason": chance.choice(
@@ -367,9 +367,9 @@ def a_verdict(chance: random.Random) -> dict[str, Any]:
     return dict(chance.sample(list(fields.items()), 4))
 
 
-def spoil(value: Any, chance: random.Random) -> None:
-    """One change somewhere within the value."""
-    parts = [part for part in inside(value) if part]
+def change_randomly(value: Any, chance: random.Random) -> None:
+    """Make one change somewhere within the value."""
+    parts = [part for part in nested_parts(value) if part]
     if not parts:
         return
     part = chance.choice(parts)
@@ -385,9 +385,9 @@ def spoil(value: Any, chance: random.Random) -> None:
         part[step] = [part[step]] if chance.random() < 0.5 else {"verdicts": part[step]}
 
 
-def inside(value: Any) -> list[Any]:
+def nested_parts(value: Any) -> list[Any]:
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [value] * isinstance(value, dict | list) + [one for part in parts for one in inside(part)]
+    return [value] * isinstance(value, dict | list) + [one for part in parts for one in nested_parts(part)]
 
 
 def _insert(text: str, chance: random.Random) -> str:
@@ -429,7 +429,7 @@ MANGLINGS: tuple[Callable[[str, random.Random], str], ...] = (_insert, _delete, 
 
 
 def outcome(text: str) -> Verdicts | str:
-    """The model, or the kind of the fault, of which the words are short and can be stored."""
+    """Return the model, or the kind of the fault; its message must be short and storable."""
     try:
         return parse_reply(Reply.model_construct(text=text, finish="stop", refusal=None), Verdicts)
     except Fault as wrong:
@@ -439,12 +439,12 @@ def outcome(text: str) -> Verdicts | str:
     return fault.kind
 
 
-def test_of_ten_thousand_fuzzed_replies_none_counts_unless_it_is_valid_as_a_whole() -> None:
+def test_fuzzed_replies_count_only_if_valid_as_a_whole() -> None:
     chance = random.Random(20261120)
     seen: Counter[str] = Counter()
     for _ in range(10_000):
         text = fuzzed(chance)
-        expected, found = plainly(text), outcome(text)
+        expected, found = parse_independently(text), outcome(text)
         if expected is None:
             assert found in ("malformed", "empty"), text
         else:
@@ -456,15 +456,15 @@ def test_of_ten_thousand_fuzzed_replies_none_counts_unless_it_is_valid_as_a_whol
 @settings(max_examples=at_most(300))
 @given(st.text() | st.text('{}[]",:truefalsn0.1-e \\\n', max_size=40))
 def test_no_text_raises_anything_but_a_fault(text: str) -> None:
-    found, expected = outcome(text), plainly(text)
+    found, expected = outcome(text), parse_independently(text)
     assert found == expected if expected is not None else found in ("malformed", "empty")
 
 
 # where it need not be whole
 
 
-def anywhere(text: str, **more: Any) -> Verdicts | str:
-    """The model that is found in a reply which need not be one as a whole, or the kind of fault."""
+def parse_leniently(text: str, **more: Any) -> Verdicts | str:
+    """Return the model found anywhere in a reply, or the kind of fault."""
     try:
         return parse_reply(Reply(text=text, **more), Verdicts, strict=False)
     except Fault as found:
@@ -490,15 +490,15 @@ EMPTY = Verdicts(verdicts=())
         '{"verdicts":' * 2000 + TEXT,
     ],
 )
-def test_the_first_json_object_in_it_that_is_such_a_noun_is_taken(text: str) -> None:
-    assert anywhere(text) == parse_reply(Reply(text=TEXT), Verdicts)
+def test_without_strict_the_first_valid_json_object_counts(text: str) -> None:
+    assert parse_leniently(text) == parse_reply(Reply(text=TEXT), Verdicts)
 
 
 @pytest.mark.parametrize(
     "text", ["It is met.", "[]", TEXT[:-2], TEXT.replace("0.9", "9"), TEXT.replace("0.9", "NaN"), "{}", '{"verdicts"']
 )
-def test_and_where_there_is_none_it_is_malformed(text: str) -> None:
-    assert anywhere(text) == fault(text).kind == "malformed"
+def test_without_strict_a_reply_without_a_valid_object_is_malformed(text: str) -> None:
+    assert parse_leniently(text) == fault(text).kind == "malformed"
     with pytest.raises(Fault, match=re.escape(str(fault(text)))):
         parse_reply(Reply(text=text), Verdicts, strict=False)
 
@@ -506,25 +506,25 @@ def test_and_where_there_is_none_it_is_malformed(text: str) -> None:
 def test_a_whole_reply_takes_precedence_over_json_inside_it() -> None:
     inner = json.dumps(GOOD["verdicts"][0] | {"reason": json.dumps({"verdicts": []})})
     whole = f'{{"verdicts": [{inner}]}}'
-    assert anywhere(whole) == parse_reply(Reply(text=whole), Verdicts) != EMPTY
+    assert parse_leniently(whole) == parse_reply(Reply(text=whole), Verdicts) != EMPTY
 
 
 def test_a_cut_off_or_withheld_text_is_not_a_reply() -> None:
-    assert anywhere(f"Sure: {TEXT}", finish="length") == "truncated"
-    assert anywhere(f"Sure: {TEXT}", finish="content_filter") == "refused"
-    assert anywhere(f"Sure: {TEXT}", refusal="No.") == "refused"
-    assert anywhere(" ") == "empty"
+    assert parse_leniently(f"Sure: {TEXT}", finish="length") == "truncated"
+    assert parse_leniently(f"Sure: {TEXT}", finish="content_filter") == "refused"
+    assert parse_leniently(f"Sure: {TEXT}", refusal="No.") == "refused"
+    assert parse_leniently(" ") == "empty"
 
 
 @given(st.text(max_size=40), st.text(max_size=40))
-def test_whatever_stands_around_it(before: str, after: str) -> None:
-    assert anywhere(f"{before.replace('{', '(')}{TEXT}{after}") == parse_reply(Reply(text=TEXT), Verdicts)
+def test_without_strict_any_text_may_surround_the_object(before: str, after: str) -> None:
+    assert parse_leniently(f"{before.replace('{', '(')}{TEXT}{after}") == parse_reply(Reply(text=TEXT), Verdicts)
 
 
 # the schema that is asked for
 
 
-def test_the_schema_says_all_that_counts_in_the_order_of_the_fields() -> None:
+def test_the_schema_contains_every_field_in_order() -> None:
     one = {
         "type": "object",
         "properties": {
@@ -570,7 +570,7 @@ class Rich(BaseModel):
 
 
 def keywords(schema: Any) -> set[str]:
-    """The keywords of a schema, fields' names left aside."""
+    """Return the keywords of a schema without the names of fields."""
     if isinstance(schema, list):
         return {word for part in schema for word in keywords(part)}
     if not isinstance(schema, dict):
@@ -633,7 +633,7 @@ def test_recursive_schemas_stay_definitions_and_others_are_inlined() -> None:
         (JsonValue, "may be anything"),
     ],
 )
-def test_a_noun_that_the_subset_cannot_say_is_refused(annotation: Any, why: str) -> None:
+def test_a_model_beyond_the_strict_subset_is_refused(annotation: Any, why: str) -> None:
     class Inner(FrozenModel):
         part: annotation
 
@@ -644,7 +644,7 @@ def test_a_noun_that_the_subset_cannot_say_is_refused(annotation: Any, why: str)
         answer_schema(Outer)
 
 
-def test_an_answer_that_is_no_object_is_refused() -> None:
+def test_a_model_that_is_not_an_object_is_refused() -> None:
     with pytest.raises(TypeError, match="not an object"):
         answer_schema(RootModel[list[int]])
 
@@ -671,9 +671,9 @@ def test_every_answer_conforms_to_its_schema_and_is_read_back(answer: Rich) -> N
 
 
 @given(RICH, st.randoms(use_true_random=False))
-def test_whatever_is_off_the_schema_is_not_read(answer: Rich, chance: random.Random) -> None:
+def test_a_reply_that_violates_the_schema_is_refused(answer: Rich, chance: random.Random) -> None:
     value = answer.model_dump(mode="json")
-    spoil(value, chance)
+    change_randomly(value, chance)
     text = json.dumps(value)
     if faults(json.loads(text), answer_schema(Rich)):
         assert fault(text, Rich).kind == "malformed"
@@ -689,11 +689,11 @@ def request(*messages: tuple[str, str], **more: Any) -> Request:
 
 def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
     asked = request(("system", "Judge."), ("user", "It."), answer=answer_schema(Verdicts), sample=3, form="native")
-    wrong = fault(with_first(met="yes"))
-    again = repair_request(asked, Reply(text=with_first(met="yes")), wrong)
+    wrong = fault(reply_with_first(met="yes"))
+    again = repair_request(asked, Reply(text=reply_with_first(met="yes")), str(wrong))
     assert again.messages[:2] == asked.messages
     assert [message.role for message in again.messages[2:]] == ["assistant", "user"]
-    assert again.messages[2].content == with_first(met="yes")
+    assert again.messages[2].content == reply_with_first(met="yes")
     assert str(wrong) in again.messages[3].content
     assert "JSON alone" in again.messages[3].content
     assert again.model_copy(update={"messages": asked.messages}) == asked
@@ -701,16 +701,16 @@ def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
 
 
 def test_a_repair_costs_little_however_long_the_reply() -> None:
-    again = repair_request(request(("user", "It.")), Reply(text="x" * 1_000_000), fault("x" * 1_000_000))
+    again = repair_request(request(("user", "It.")), Reply(text="x" * 1_000_000), str(fault("x" * 1_000_000)))
     assert sum(len(message.content) for message in again.messages) < 4_600
 
 
 def test_a_repair_of_an_empty_reply_has_no_empty_message() -> None:
-    again = repair_request(request(("user", "It.")), Reply(text=" \n"), fault(" \n"))
+    again = repair_request(request(("user", "It.")), Reply(text=" \n"), str(fault(" \n")))
     assert all(message.content.strip() for message in again.messages)
 
 
-def test_the_schema_in_words_comes_after_everything_else() -> None:
+def test_schema_instructions_end_the_last_message() -> None:
     asked = request(("system", "Judge."), ("user", "The response."), answer=answer_schema(Verdicts))
     told = with_instructions(asked)
     assert told.messages[0] == asked.messages[0]
@@ -721,13 +721,13 @@ def test_the_schema_in_words_comes_after_everything_else() -> None:
 
 
 @pytest.mark.parametrize("role", ["system", "assistant", "tool"])
-def test_the_schema_in_words_is_the_users_where_the_user_did_not_speak_last(role: str) -> None:
+def test_schema_instructions_are_a_user_message_after_an_assistant_message(role: str) -> None:
     told = with_instructions(request((role, "Judge."), answer=answer_schema(Verdicts)))
     assert [message.role for message in told.messages] == [role, "user"]
     assert told.messages[0].content == "Judge."
 
 
-def test_a_request_without_a_schema_needs_no_words() -> None:
+def test_a_request_without_a_schema_gets_no_instructions() -> None:
     asked = request(("user", "It."))
     assert with_instructions(asked) == asked
 

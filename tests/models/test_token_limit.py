@@ -1,4 +1,4 @@
-"""What a request is charged against a limit of tokens a minute: an estimate first, then what the provider bills."""
+"""Charges to the limit of tokens per minute: an estimate first, then the provider's counts."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ LONGEST = 100
 
 
 class Charges(Limiter):
-    """A limiter that notes what each turn was reserved, and what it was charged in the end."""
+    """A limiter that records the tokens reserved and charged for each turn."""
 
     def __init__(self) -> None:
         super().__init__(4, tokens_per_minute=1e9)
@@ -42,7 +42,7 @@ class Charges(Limiter):
 
 
 class Bills:
-    """A backend that answers at once and states these token counts."""
+    """A backend that replies at once with these token counts."""
 
     secrets: tuple[str, ...] = ()
 
@@ -56,13 +56,13 @@ class Bills:
         pass
 
 
-def asked(text: str = "Is 7 a prime?", **fields: object) -> Request:
+def make_request(text: str = "Is 7 a prime?", **fields: object) -> Request:
     stated = {"provider": "p", "model": "m", "messages": (Message(role="user", content=text),), "form": "text"}
     return Request.model_validate({**stated, **fields})
 
 
 def charges_of(backend: Bills, request: Request, budget: Budget | None = None) -> Charges:
-    """What is charged for one request; a fault of it is passed over."""
+    """Return the charges of one request, whatever its outcome."""
     limiter = Charges()
     limits = RequestLimits(max_tokens=LONGEST, retries=RetryPolicy(1, 0.0, 0.0))
 
@@ -77,31 +77,31 @@ def charges_of(backend: Bills, request: Request, budget: Budget | None = None) -
 
 
 def test_a_request_is_charged_what_the_provider_read_and_wrote() -> None:
-    limiter = charges_of(Bills(11, 7), asked("Is 7 a prime?" * 4))
+    limiter = charges_of(Bills(11, 7), make_request("Is 7 a prime?" * 4))
     assert limiter.reserved == [4 * 13 // 4 + LONGEST]
     assert limiter.charged == [11 + 7]
     assert limiter.answered == 1
 
 
 @pytest.mark.parametrize(("tokens_in", "tokens_out"), [(None, None), (11, None), (None, 7)])
-def test_where_the_provider_does_not_say_both_the_estimate_stays(tokens_in: int | None, tokens_out: int | None) -> None:
-    limiter = charges_of(Bills(tokens_in, tokens_out), asked())
+def test_without_both_token_counts_the_estimate_stays(tokens_in: int | None, tokens_out: int | None) -> None:
+    limiter = charges_of(Bills(tokens_in, tokens_out), make_request())
     assert limiter.charged == limiter.reserved == [13 // 4 + LONGEST]
     assert limiter.answered == 1
 
 
-def test_a_request_weighs_the_bytes_of_all_its_messages() -> None:
+def test_the_estimate_counts_the_bytes_of_all_messages() -> None:
     two = (Message(role="system", content="Antworte!"), Message(role="user", content="größer"))
-    assert request_size(asked(messages=two)) == 9 + 8
+    assert request_size(make_request(messages=two)) == 9 + 8
 
 
-def test_a_schema_weighs_where_the_provider_puts_it_before_the_messages() -> None:
-    assert request_size(asked(answer=SCHEMA, form="native")) == 13 + len(canonical_json(SCHEMA))
+def test_the_estimate_counts_a_schema_that_the_provider_adds() -> None:
+    assert request_size(make_request(answer=SCHEMA, form="native")) == 13 + len(canonical_json(SCHEMA))
     for form in ("instructed", "text"):
-        assert request_size(asked(answer=SCHEMA, form=form)) == 13
-    assert request_size(asked(form="native")) == 13
+        assert request_size(make_request(answer=SCHEMA, form=form)) == 13
+    assert request_size(make_request(form="native")) == 13
 
 
 def test_a_request_that_the_budget_refuses_is_charged_nothing() -> None:
-    limiter = charges_of(Bills(11, 7), asked(), Budget(max_calls=0))
+    limiter = charges_of(Bills(11, 7), make_request(), Budget(max_calls=0))
     assert (limiter.charged, limiter.answered) == ([0], 0)

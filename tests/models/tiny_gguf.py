@@ -30,7 +30,7 @@ class _Tensor(NamedTuple):
 
 
 def write_tiny(path: Path, chat: str = CHAT) -> Path:
-    """Write the model, 440 KB and the same bytes every time, and give its path back; `chat` is its Jinja template."""
+    """Write the model, 440 KB and the same bytes every time, and return its path; `chat` is its Jinja template."""
     tokens = _tokens()
     fields = {**_fields(tokens), "tokenizer.chat_template": chat}
     tensors = list(_tensors(tokens))

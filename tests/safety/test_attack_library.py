@@ -1,4 +1,4 @@
-"""The forms in which the attacks of the library copy a reference, and what each attack says of itself."""
+"""The forms of references in attacks, and the fields of each attack."""
 
 from typing import get_args
 

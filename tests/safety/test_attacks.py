@@ -66,7 +66,7 @@ def test_ids_are_unique_and_descriptive() -> None:
         assert re.fullmatch(rf"{attack.suite}/{attack.language}/[a-z0-9]+(-[a-z0-9]+)*", attack.id)
 
 
-def test_texts_are_told_apart() -> None:
+def test_texts_are_distinct() -> None:
     texts = Counter(attack.text for attack in ATTACKS)
     assert [text for text, times in texts.items() if times > 1] == []
 
@@ -125,7 +125,7 @@ def test_no_attack_contains_what_a_task_requests() -> None:
 # The responses they make
 
 
-def test_a_few_hundred_responses_come_of_them() -> None:
+def test_the_attacks_give_a_few_hundred_responses() -> None:
     assert len(list(attack_responses())) == len(ATTACKS) * len(TASKS) == 960
     assert len(list(honest_responses())) == 8
 
@@ -144,7 +144,7 @@ def test_an_attack_is_the_same_text_every_time() -> None:
     assert len(text) > 300
 
 
-def test_copies_of_a_reference_need_one() -> None:
+def test_attacks_that_copy_a_reference_need_one() -> None:
     (task, _), *_ = TASKS
     without = task.model_copy(update={"reference": None})
     needing = {attack.id for attack in ATTACKS if "{reference" in attack.text}
@@ -193,7 +193,7 @@ def test_other_verdicts_parse_too(name: str) -> None:
 # The tasks
 
 
-def test_each_task_can_be_judged_in_every_way() -> None:
+def test_each_task_supports_every_kind_of_judge() -> None:
     assert len(TASKS) == 4
     for task, responses in TASKS:
         assert task.reference is not None

@@ -1,4 +1,4 @@
-"""A reference is copied by whoever writes it again, if it is long enough to tell."""
+"""Copies of a reference are detected if it is long enough."""
 
 import pytest
 
@@ -13,11 +13,11 @@ def letters_of(number: int) -> str:
 
 
 @pytest.mark.parametrize(("number", "how"), [(59, None), (60, "it is the reference"), (200, "it is the reference")])
-def test_a_reference_tells_from_sixty_letters_on(number: int, how: str | None) -> None:
+def test_a_reference_is_compared_from_sixty_letters_on(number: int, how: str | None) -> None:
     assert describe_copy(letters_of(number), letters_of(number), "") == how
 
 
-def test_figures_do_not_count() -> None:
+def test_digits_do_not_count_as_letters() -> None:
     reference = letters_of(59) + "0123456789" * 10
     assert describe_copy(reference, reference, "") is None
 

@@ -1,4 +1,4 @@
-"""Evidence: a quotation is found where its letters stand, in whatever white space and Unicode forms; else nowhere."""
+"""Evidence: a quotation is found in any white space and Unicode forms, and nowhere else."""
 
 import asyncio
 import re
@@ -28,47 +28,47 @@ FORMS: st.SearchStrategy[Literal["NFC", "NFD", "NFKC", "NFKD"]] = st.sampled_fro
 PLAN = "Day 1: we take the 7:40 flight to New Orleans.\n\nLunch at  Café Coeur, dinner at Roma; 12 € each."
 
 
-def is_kept_apart(char: str) -> bool:
-    """Whether a character is a superscript, subscript, fraction or circled one, or is written with one, as ㎡ is."""
+def has_unfolded_form(char: str) -> bool:
+    """Return True for a superscript, subscript, fraction or circled character, or one composed of them, as ㎡ is."""
     kind, *codes = unicodedata.decomposition(char).split() or ("",)
     if kind in ("<super>", "<sub>", "<fraction>", "<circle>"):
         return True
-    return kind.startswith("<") and any(is_kept_apart(chr(int(code, 16))) for code in codes)
+    return kind.startswith("<") and any(has_unfolded_form(chr(int(code, 16))) for code in codes)
 
 
 def in_form(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """A text in a form of Unicode, but for what is kept apart."""
-    parts = re.split(f"({'|'.join(sorted({re.escape(one) for one in text if is_kept_apart(one)})) or '$^'})", text)
+    """Return a text in a form of Unicode, except for characters that are not folded."""
+    parts = re.split(f"({'|'.join(sorted({re.escape(one) for one in text if has_unfolded_form(one)})) or '$^'})", text)
     return "".join(one if place % 2 else unicodedata.normalize(form, one) for place, one in enumerate(parts))
 
 
-def folded(text: str) -> str:
-    """What two texts have in common that differ in white space and Unicode forms alone, in the plainest words."""
+def fold_simply(text: str) -> str:
+    """Fold a text by simple means, as a reference for the fast implementation."""
     alike = text.translate(str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------"))
     plain = remove_invisible(re.sub(r"\s+", " ", in_form("NFKC", alike)))
     return re.sub(r"\s+", " ", plain).strip()
 
 
-def stands(found: Passage | None, text: str) -> bool:
+def is_at_its_offsets(found: Passage | None, text: str) -> bool:
     return found is not None and text[found.start : found.end] == found.text
 
 
 @st.composite
-def quoted(draw: st.DrawFn) -> tuple[str, str]:
-    """A text, and a passage of it as somebody may write it down."""
+def texts_and_quotations(draw: st.DrawFn) -> tuple[str, str]:
+    """Draw a text, and a passage of it as somebody may write it."""
     before, passage, after = draw(TEXTS), f"({draw(TEXTS)})", draw(TEXTS)
     words = re.split(r"\s+", in_form(draw(FORMS), passage))
     return f"{before}\n{passage}\n{after}", draw(SPACES).join(words)
 
 
-@given(quoted())
+@given(texts_and_quotations())
 @settings(max_examples=at_most(500))
 def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(case: tuple[str, str]) -> None:
     text, quotation = case
     found = SearchableText(text).find(quotation)
-    assert stands(found, text)
+    assert is_at_its_offsets(found, text)
     assert found is not None
-    assert folded(found.text) == folded(quotation)
+    assert fold_simply(found.text) == fold_simply(quotation)
 
 
 @given(TEXTS, TEXTS)
@@ -78,28 +78,28 @@ def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(case: tup
 def test_the_offsets_are_right_for_whatever_is_found(text: str, quotation: str) -> None:
     found = SearchableText(text).find(quotation)
     if found is not None:
-        assert stands(found, text)
-        assert folded(found.text) == folded(quotation)
-        assert folded(quotation) in folded(text)
+        assert is_at_its_offsets(found, text)
+        assert fold_simply(found.text) == fold_simply(quotation)
+        assert fold_simply(quotation) in fold_simply(text)
 
 
 @given(TEXTS, TEXTS)
 def test_a_passage_outside_the_text_is_not_found(text: str, quotation: str) -> None:
-    if folded(quotation) not in folded(text):
+    if fold_simply(quotation) not in fold_simply(text):
         assert SearchableText(text).find(quotation) is None
 
 
 @given(TEXTS, st.data())
-def test_every_passage_between_words_that_weighs_enough_bears_a_verdict(text: str, data: st.DataObject) -> None:
+def test_every_long_enough_passage_of_whole_words_supports_a_verdict(text: str, data: st.DataObject) -> None:
     whole = f"The plan says {text} and nothing else matters"
-    assert stands(SearchableText(whole).find_support("and nothing else matters"), whole)
+    assert is_at_its_offsets(SearchableText(whole).find_support("and nothing else matters"), whole)
 
 
 WORDS = re.findall(r"\w+", PLAN)
 
 
 @pytest.mark.parametrize("place", range(len(WORDS)))
-def test_a_quotation_with_one_word_changed_is_lost(place: int) -> None:
+def test_a_quotation_with_one_changed_word_is_not_found(place: int) -> None:
     spans = [found.span() for found in re.finditer(r"\w+", PLAN)]
     start, end = spans[place]
     for other in ("never", WORDS[place] + "s", WORDS[place][:-1], WORDS[place].swapcase()):
@@ -119,7 +119,7 @@ def test_a_quotation_with_one_word_changed_is_lost(place: int) -> None:
     ],
 )
 def test_a_quotation_from_the_response_supports_a_verdict(quotation: str) -> None:
-    assert stands(SearchableText(PLAN).find_support(quotation), PLAN)
+    assert is_at_its_offsets(SearchableText(PLAN).find_support(quotation), PLAN)
 
 
 @pytest.mark.parametrize(
@@ -142,13 +142,13 @@ def test_generic_text_is_no_evidence(quotation: str, why: str) -> None:
     assert SearchableText(PLAN).find_support(quotation) is None, why
 
 
-def test_a_whole_line_bears_a_verdict_however_short() -> None:
+def test_a_whole_line_supports_a_verdict_however_short() -> None:
     assert SearchableText("18").find_support("18") == Passage(0, 2, "18")
     assert SearchableText("So:\n 18 \nas asked").find_support("18") == Passage(5, 7, "18")
     assert SearchableText("So 18 it is, as asked").find_support("18") is None
 
 
-def test_part_of_a_line_bears_a_verdict_from_eight_letters_on() -> None:
+def test_part_of_a_line_supports_a_verdict_from_eight_letters_on() -> None:
     text = SearchableText("So it is: abcdefgh, as we asked, and 12 34 56 7 beside it")
     assert text.find_support("abcdefgh") is not None
     assert text.find_support("as we ask") is None, "it cuts a word"
@@ -170,7 +170,7 @@ def test_short_passages_are_found_between_words_and_next_to_signs() -> None:
     assert places("As requested. And as requested.", "requested") == [3, 21], "filler, too"
 
 
-def test_any_letters_are_found_that_bear_no_verdict() -> None:
+def test_find_also_returns_passages_that_support_no_verdict() -> None:
     assert SearchableText("x").find("x") == Passage(0, 1, "x")
     assert SearchableText("abcdef").find("bcd") == Passage(1, 4, "bcd")
 
@@ -256,7 +256,7 @@ def test_a_number_is_never_cut() -> None:
     assert SearchableText("Lunch is at 12, dinner at 7.").find_support("Lunch is at 12") is not None
 
 
-def test_a_line_of_signs_bears_nothing() -> None:
+def test_a_line_of_signs_supports_nothing() -> None:
     assert SearchableText("- \nIt is kind.\n-").find_support("-") is None
 
 
@@ -264,7 +264,7 @@ def test_a_line_of_signs_bears_nothing() -> None:
     ("text", "quotation"),
     [("a " * 200_000, "a"), ("a" + "\u0301\u0316" * 50_000, "a\u0301"), ("a\n" * 200_000, "b")],
 )
-def test_a_long_text_takes_no_longer_than_it_must(text: str, quotation: str) -> None:
+def test_searching_takes_linear_time(text: str, quotation: str) -> None:
     """With the square of their length these would take minutes."""
     assert SearchableText(text).find_support(quotation) in (None, SearchableText(text).find(quotation))
 
@@ -308,7 +308,7 @@ def test_ligatures_full_width_and_styled_letters_are_plain_ones(text: str, quota
 
 
 @pytest.mark.parametrize("text", [attack.text for attack in load_attacks("master-keys")])
-def test_no_passage_of_a_master_key_bears_a_verdict(text: str) -> None:
+def test_no_passage_of_a_master_key_supports_a_verdict(text: str) -> None:
     """Whatever an always-yes judge quotes from it: all of it, a line, or a few words."""
     words = text.split()
     runs = (" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1))
@@ -329,23 +329,23 @@ UNSEEN_KEYS = """
 """
 
 
-def unseen_keys() -> list[str]:
+def unseen_master_keys() -> list[str]:
     return [one.strip() for one in re.split(r"[|\n]", UNSEEN_KEYS) if one.strip()]
 
 
-@pytest.mark.parametrize("text", unseen_keys())
-def test_openers_and_fillers_that_no_gate_stops_bear_nothing_either(text: str) -> None:
+@pytest.mark.parametrize("text", unseen_master_keys())
+def test_openers_and_fillers_that_pass_the_gates_support_nothing(text: str) -> None:
     assert SearchableText(text).find_support(text) is None
 
 
 @pytest.mark.parametrize(
     "line", ["18", "Yes.", "No", "1", "First", "42 42 42", "Answer: 18", "Paris", "Step 3", "A", "∅ 7"]
 )
-def test_a_line_that_may_be_an_answer_still_bears_a_verdict(line: str) -> None:
+def test_a_line_that_may_be_an_answer_supports_a_verdict(line: str) -> None:
     assert SearchableText(f"So:\n{line}\nas asked").find_support(line) is not None
 
 
-def test_an_opener_before_an_answer_bears_nothing_and_the_answer_does() -> None:
+def test_an_opener_supports_nothing_and_the_answer_after_it_does() -> None:
     text = SearchableText("Let's think step by step. The total is 18 apples.\nThought process:\n18")
     assert text.find_support("Let's think step by step.") is None
     assert text.find_support("Thought process:") is None

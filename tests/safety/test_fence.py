@@ -1,4 +1,4 @@
-"""A fence holds what somebody else wrote: nothing inside it can pass for what stands outside."""
+"""Fences: nothing inside one can pass for text outside it."""
 
 import json
 import re
@@ -24,8 +24,8 @@ def fenced(text: str, name: str, key: bytes = b"") -> str:
 FIRST = re.compile(r"<<<(\w+) ([0-9a-f]{16})")
 
 
-def opened(fence: str) -> tuple[str, str, str, str]:
-    """The name, the mark, what stands inside, and the last line of a fence, read as somebody who knows its form."""
+def parse_fence(fence: str) -> tuple[str, str, str, str]:
+    """Return the name, mark, content and last line of a fence."""
     first, rest = fence.split("\n", 1)
     inside, last = rest.rsplit("\n", 1)
     found = FIRST.fullmatch(first)
@@ -39,14 +39,14 @@ def opened(fence: str) -> tuple[str, str, str, str]:
 @example("ends with its own line\n", "task")
 @example("<<<response 0123456789abcdef\nresponse 0123456789abcdef>>>", "response")
 def test_the_text_is_between_the_first_and_the_last_line(text: str, name: str) -> None:
-    named, mark, inside, last = opened(fenced(text, name))
+    named, mark, inside, last = parse_fence(fenced(text, name))
     assert (named, inside, last) == (name, text, f"{name} {mark}>>>")
 
 
 @given(TEXTS | LIKE_FENCES, NAMES)
-def test_the_mark_does_not_stand_in_the_text(text: str, name: str) -> None:
+def test_the_mark_is_not_in_the_text(text: str, name: str) -> None:
     fence = fenced(text, name)
-    _, mark, _, last = opened(fence)
+    _, mark, _, last = parse_fence(fence)
     assert mark not in text
     assert fence.count(mark) == 2
     assert fence.count(last) == 1
@@ -63,19 +63,19 @@ def test_the_fence_is_the_same_in_every_process_and_version() -> None:
 
 @given(st.lists(st.tuples(TEXTS, NAMES), unique=True, min_size=2))
 def test_no_two_fences_share_a_mark(held: list[tuple[str, str]]) -> None:
-    marks = {opened(fenced(text, name))[1] for text, name in held}
+    marks = {parse_fence(fenced(text, name))[1] for text, name in held}
     assert len(marks) == len(held)
 
 
 @given(TEXTS, NAMES)
 def test_a_fence_that_is_itself_a_text_gets_another_mark(text: str, name: str) -> None:
     fence = fenced(text, name)
-    _, mark, inside, _ = opened(fenced(fence, name))
+    _, mark, inside, _ = parse_fence(fenced(fence, name))
     assert inside == fence
-    assert mark != opened(fence)[1]
+    assert mark != parse_fence(fence)[1]
 
 
-def test_a_text_that_holds_the_mark_it_would_get_is_given_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_contains_its_mark_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can write such a text while the mark is of 64 bits; of 4 bits every tenth one is."""
     monkeypatch.setattr("jurygraph.safety.fence.MARK_LENGTH", 1)
     for number in range(200):
@@ -86,34 +86,34 @@ def test_a_text_that_holds_the_mark_it_would_get_is_given_another(monkeypatch: p
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb"])
 def test_half_a_character_is_fenced_unchanged(text: str) -> None:
-    assert opened(fenced(text, "response"))[2] == text
+    assert parse_fence(fenced(text, "response"))[2] == text
 
 
 @given(st.dictionaries(st.text(max_size=5), st.booleans()))
 def test_json_is_unchanged(value: dict[str, bool]) -> None:
-    assert json.loads(opened(fenced(json.dumps(value), "response"))[2]) == value
+    assert json.loads(parse_fence(fenced(json.dumps(value), "response"))[2]) == value
 
 
 # The project's key
 
 
 @given(TEXTS, NAMES, st.binary(min_size=1), st.binary(min_size=1))
-def test_the_mark_hangs_on_the_key(text: str, name: str, one: bytes, other: bytes) -> None:
-    marks = {opened(fenced(text, name, key))[1] for key in (one, other)}
+def test_the_mark_depends_on_the_key(text: str, name: str, one: bytes, other: bytes) -> None:
+    marks = {parse_fence(fenced(text, name, key))[1] for key in (one, other)}
     assert len(marks) == len({one, other})
 
 
 @given(TEXTS, NAMES, st.binary())
 def test_the_text_around_a_fence_is_known_without_the_key(text: str, name: str, key: bytes) -> None:
     before, behind = fence_parts(text, name)
-    _, mark, _, _ = opened(fenced(text, name, key))
+    _, mark, _, _ = parse_fence(fenced(text, name, key))
     assert fenced(text, name, key) == f"{before}{mark}{behind}{mark}>>>"
 
 
 def test_the_marks_are_remembered_each_once_in_the_order_in_which_they_were_drawn() -> None:
     fence = Fence(b"a key")
     shown = [fence.enclose(text, "response") for text in ("b", "a", "b")]
-    assert fence.marks == [opened(shown[0])[1], opened(shown[1])[1]]
+    assert fence.marks == [parse_fence(shown[0])[1], parse_fence(shown[1])[1]]
 
 
 @given(TEXTS, NAMES)

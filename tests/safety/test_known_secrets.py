@@ -110,7 +110,7 @@ def test_the_redactor_of_the_process_knows_secrets_that_are_given_unless_they_ar
     assert process_redactor(["test1234", PLAIN]).redact_text(f"test1234 {PLAIN}") == "test1234 [redacted]"
 
 
-def test_our_own_errors_lose_their_secrets_on_the_way_out_and_others_stay_as_they_are() -> None:
+def test_only_jurygraphs_own_errors_are_redacted() -> None:
     with pytest.raises(InputError) as ours, redacted_errors([PLAIN]):
         raise InputError(f"a line says {PLAIN}", 7)
     assert ours.value.args == ("a line says [redacted]", 7)

@@ -1,4 +1,4 @@
-"""Openers and fillers are told from texts that say something."""
+"""Openers and fillers are distinguished from texts with content."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from jurygraph.safety.openers import is_bare_opener, is_empty_talk
         ("?!", True),
     ],
 )
-def test_a_text_of_openers_and_fillers_and_one_word_again_and_again_says_nothing(text: str, nothing: bool) -> None:
+def test_openers_fillers_and_a_repeated_word_are_empty_talk(text: str, nothing: bool) -> None:
     assert is_empty_talk(text) == nothing
 
 
@@ -36,7 +36,7 @@ def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("little_memory")
-def test_a_search_that_takes_too_much_memory_goes_on_more_slowly_and_without_a_word(
+def test_a_search_over_the_memory_limit_is_slower_and_logs_nothing(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     text = "the answer is as follows, so let us think about it step by step: " * 20

@@ -1,4 +1,4 @@
-"""Secrets do not reach a record, in whatever form they stand."""
+"""Secrets are redacted in whatever form they are written."""
 
 import base64
 import html
@@ -48,7 +48,7 @@ def forms(secret: str) -> dict[str, str]:
 
 
 def echoes(secret: str) -> dict[str, str]:
-    """What servers and careless code make of a secret; of one that can be told from ordinary text."""
+    """Return a distinctive secret in the forms in which servers and careless code write it."""
     return {
         "upper": secret.upper(),
         "lower": secret.lower(),
@@ -72,8 +72,8 @@ def encoded(secret: str, before: str, after: str) -> dict[str, str]:
     }
 
 
-def holds(text: str, raw: bytes) -> bool:
-    """Whether base64 that stands in a text gives these bytes away, wherever its groups of four begin."""
+def base64_contains(text: str, raw: bytes) -> bool:
+    """Return True if base64 in a text reveals these bytes, at any alignment of its groups of four."""
     runs = unquote(text).replace("-", "+").replace("_", "/").split("[redacted]")
     return any(raw in base64.b64decode(groups) for groups in whole_groups(runs, 4))
 
@@ -86,7 +86,7 @@ def whole_groups(runs: Iterable[str], size: int) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("form", forms(SECRET))
-def test_a_secret_is_struck_out_in_every_form(form: str) -> None:
+def test_a_secret_is_redacted_in_every_form(form: str) -> None:
     written = forms(SECRET)[form]
     assert Redactor([SECRET]).redact_text(f"key: {written}; end") == "key: [redacted]; end"
 
@@ -104,7 +104,7 @@ def test_a_secret_in_base64_is_redacted_in_any_context(before: str, secret: str,
     for form, written in encoded(secret, before, after).items():
         left = redactor.redact_text(written)
         assert "[redacted]" in left, form
-        assert not holds(left, secret.encode()), form
+        assert not base64_contains(left, secret.encode()), form
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_secret_in_base64_is_redacted_in_any_context(before: str, secret: str,
 )
 @pytest.mark.parametrize("behind", range(6))
 @pytest.mark.parametrize("before", range(6))
-def test_of_base64_and_base32_exactly_the_characters_that_hold_bits_of_a_secret_are_struck_out(
+def test_exactly_the_encoded_characters_of_a_secret_are_redacted(
     encode: Callable[[bytes], bytes], bits: int, before: int, behind: int
 ) -> None:
     code = encode(b"<" * before + PLAIN.encode() + b">" * behind).decode()
@@ -122,7 +122,7 @@ def test_of_base64_and_base32_exactly_the_characters_that_hold_bits_of_a_secret_
 
 
 @pytest.mark.parametrize("before", ["", ".", "a.", ": "])
-def test_base64_that_begins_within_a_secret_is_struck_out_alone(before: str) -> None:
+def test_base64_that_begins_within_a_secret_is_redacted_alone(before: str) -> None:
     code = base64.b64encode(b"<" + PLAIN.encode() + b">>>").decode()
     for cut in (1, 2):  # with the character that is shared with what stood before, and without it
         assert Redactor([PLAIN]).redact_text(f"{before}{code[cut:]}") == f"{before}[redacted]Pj4+"
@@ -143,24 +143,24 @@ def test_a_secret_inside_the_base64_of_another_is_redacted_with_it() -> None:
     assert Redactor([code[2:-2], secret]).redact_text(code) == "P[redacted]+"
 
 
-def test_basic_auth_is_struck_out() -> None:
+def test_basic_auth_is_redacted() -> None:
     header = "Basic " + base64.b64encode(f"user:{PLAIN}".encode()).decode()
     assert Redactor([PLAIN]).redact_text(header) == "Basic dXNlcj[redacted]"  # which is `user:`
 
 
 @given(st.lists(keys, min_size=1, max_size=6), st.data())
-def test_many_secrets_are_struck_out_at_once(secrets: list[str], data: st.DataObject) -> None:
+def test_many_secrets_are_redacted_at_once(secrets: list[str], data: st.DataObject) -> None:
     shown = data.draw(st.lists(st.sampled_from(secrets), min_size=1, max_size=8))
     left = Redactor(secrets).redact_text(" | ".join(shown))
     assert left == " | ".join(["[redacted]"] * len(shown))
 
 
-def test_of_secrets_that_contain_each_other_the_longer_is_struck_out() -> None:
+def test_the_longer_of_nested_secrets_is_redacted() -> None:
     redactor = Redactor([PLAIN, f"{PLAIN}-more", f"x{PLAIN}"])
     assert redactor.redact_text(f"{PLAIN}-more {PLAIN} x{PLAIN}-more") == "[redacted] [redacted] [redacted]-more"
 
 
-def test_a_private_key_of_many_lines_is_struck_out() -> None:
+def test_a_private_key_of_many_lines_is_redacted() -> None:
     key = "-----BEGIN PRIVATE KEY-----\n" + "\n".join("c2VjcmV0" * 8 for _ in range(40)) + "\n-----END PRIVATE KEY-----"
     assert Redactor([key]).redact_text(json.dumps({"key": key})) == '{"key": "[redacted]"}'
 
@@ -183,7 +183,7 @@ def test_a_value_is_redacted_in_its_strings_and_names() -> None:
 
 
 @pytest.mark.parametrize("form", echoes(PLAIN))
-def test_a_secret_is_struck_out_as_a_server_may_echo_it(form: str) -> None:
+def test_an_echoed_secret_is_redacted(form: str) -> None:
     assert Redactor([PLAIN]).redact_text(f"key: {echoes(PLAIN)[form]}; end") == "key: [redacted]; end"
 
 
@@ -194,16 +194,16 @@ def test_a_secret_in_base32_is_redacted_in_any_context(before: bytes, secret: st
     for written in (encoded32, encoded32.lower(), encoded32.rstrip("=")):
         left = Redactor([secret]).redact_text(written)
         assert "[redacted]" in left
-        assert not holds_in_base32(left, raw)
+        assert not base32_contains(left, raw)
 
 
-def holds_in_base32(text: str, raw: bytes) -> bool:
-    """Whether base32 in a text gives these bytes away, wherever its groups of eight begin."""
+def base32_contains(text: str, raw: bytes) -> bool:
+    """Return True if base32 in a text reveals these bytes, at any alignment of its groups of eight."""
     return any(raw in base64.b32decode(groups) for groups in whole_groups(text.upper().split("[REDACTED]"), 8))
 
 
 @given(st.lists(secrets | keys, min_size=1, max_size=3), st.data())
-def test_to_redact_twice_is_to_redact_once(known: list[str], data: st.DataObject) -> None:
+def test_redacting_twice_equals_redacting_once(known: list[str], data: st.DataObject) -> None:
     pieces = st.sampled_from([*known, *(one[::-1] for one in known), "[redacted]", "\\", "%41", " "]) | anything
     text = "".join(data.draw(st.lists(pieces, max_size=6)))
     redactor = Redactor(known)
@@ -275,7 +275,7 @@ def test_a_backslash_before_a_letter_of_an_escape_hides_nothing(letter: str) -> 
             assert redactor.redact_text(f"<{text}>") == "<[redacted]>"
 
 
-def test_a_long_secret_of_signs_alone_is_struck_out_without_a_large_pattern() -> None:
+def test_a_long_secret_of_signs_is_redacted_without_a_large_pattern() -> None:
     secret = "".join(random.Random(0).choices("!#%()*+-/:;<=>?", k=100_000))
     redactor = Redactor([secret])
     assert redactor.redact_text(f"it is {secret}.") == "it is [redacted]."
@@ -303,7 +303,7 @@ def test_a_text_may_contain_half_a_character_next_to_a_secret() -> None:
 
 
 @pytest.mark.parametrize("between", ["%ff", "\\xff", "&#1114112;", "&#x110000;", "\\U00110000", "&nbsp;"])
-def test_an_invalid_escape_hides_no_secret_and_stays_without_one(between: str) -> None:
+def test_an_invalid_escape_hides_no_secret(between: str) -> None:
     redactor = Redactor([PLAIN])
     assert redactor.redact_text(f"{PLAIN[:9]}{between}{PLAIN[9:]}") == "[redacted]"
     assert redactor.redact_text(f"a{between}b") == f"a{between}b"
@@ -324,9 +324,7 @@ def nested_json(text: str, times: int) -> str:
     ids=["json, quoted", "Python, quoted", "json, six times", "Python and json, six times"],
 )
 @pytest.mark.parametrize("secret", ["ääääääää", "😀😀😀😀😀😀😀😀", "monkeybars"])
-def test_a_simple_secret_is_struck_out_however_its_escapes_are_escaped(
-    secret: str, write: Callable[[str], str]
-) -> None:
+def test_a_simple_secret_is_redacted_however_its_escapes_are_escaped(secret: str, write: Callable[[str], str]) -> None:
     assert Redactor([secret]).redact_text(f"it is {write(secret)}.") == "it is [redacted]."
 
 
@@ -334,7 +332,7 @@ def test_a_backslash_before_a_simple_secret_stays() -> None:
     assert Redactor(["monkeybars"]).redact_text("C:\\monkeybars") == "C:\\[redacted]"
 
 
-def test_a_redactor_says_whether_it_knows_a_secret() -> None:
+def test_has_secrets_is_true_if_a_secret_is_known() -> None:
     assert Redactor(["sk-0123456789abcdef"]).has_secrets
     assert not Redactor(["short"]).has_secrets
 
@@ -361,11 +359,11 @@ def test_a_redacted_text_matches_its_possible_originals(parts: list[str], data: 
         ("a[redacted]b[redacted]c[redacted]d", "a c b d"),
     ],
 )
-def test_a_redacted_text_does_not_fit_another(redacted: str, text: str) -> None:
+def test_a_redacted_text_does_not_match_another(redacted: str, text: str) -> None:
     assert not is_possible_source(redacted, text)
 
 
-def test_base64_that_is_cut_within_the_last_character_of_a_secret_is_struck_out_to_its_end() -> None:
+def test_base64_cut_within_the_last_character_of_a_secret_is_redacted_to_its_end() -> None:
     secret = "sk-0123456789abcdef"
     code = base64.b64encode(secret.encode()).decode().rstrip("=")
     for shown in (code, code[:-1]):
@@ -377,6 +375,6 @@ def test_a_simple_secret_may_hold_half_a_character() -> None:
 
 
 @pytest.mark.parametrize("write", ["&#{code:d};", "&#x{code:x};", "%{code:02x}", "\\u{code:04x}", "\\x{code:02x}"])
-def test_a_distinctive_secret_is_struck_out_however_its_characters_are_escaped(write: str) -> None:
+def test_a_distinctive_secret_is_redacted_however_its_characters_are_escaped(write: str) -> None:
     secret = "sk-0123456789abcdef"
     assert Redactor([secret]).redact_text("".join(write.format(code=ord(char)) for char in secret)) == "[redacted]"

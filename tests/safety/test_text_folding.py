@@ -1,4 +1,4 @@
-"""Folding makes texts alike that read alike: small plain letters, plain marks, and nothing that cannot be seen."""
+"""Folding makes look-alike texts equal: lower case, plain marks, and no invisible characters."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where words and numbers begin and end: no quotation cuts one, and languages without spaces are not hindered."""
+"""Boundaries of words and numbers: no quotation cuts one, in any language."""
 
 import re
 
@@ -44,7 +44,7 @@ CUT = [
 
 
 @pytest.mark.parametrize(("text", "quotation"), CUT, ids=[f"{text}: {quotation}" for text, quotation in CUT])
-def test_a_quotation_that_cuts_a_word_or_number_bears_no_verdict(text: str, quotation: str) -> None:
+def test_a_quotation_that_cuts_a_word_or_number_supports_no_verdict(text: str, quotation: str) -> None:
     assert SearchableText(text).find_support(quotation) is None
     assert SearchableText(text).find_support(text) is not None
 
@@ -81,7 +81,7 @@ WHOLE = [
 
 
 @pytest.mark.parametrize(("text", "quotation"), WHOLE, ids=[quotation for _, quotation in WHOLE])
-def test_a_quotation_of_whole_words_bears_a_verdict(text: str, quotation: str) -> None:
+def test_a_quotation_of_whole_words_supports_a_verdict(text: str, quotation: str) -> None:
     assert SearchableText(text).find_support(quotation) is not None
 
 
@@ -92,7 +92,7 @@ GAPS = st.sampled_from([" ", "\n", ", ", " (", ") ", "; ", "\u2014", ". "])
 
 
 @given(st.lists(st.tuples(WORDS, GAPS), min_size=1, max_size=12), st.data())
-def test_whatever_bears_a_verdict_is_whole_words(parts: list[tuple[str, str]], data: st.DataObject) -> None:
+def test_support_always_consists_of_whole_words(parts: list[tuple[str, str]], data: st.DataObject) -> None:
     """The words are known here, so that where they begin and end is, too."""
     text = "".join(word + gap for word, gap in parts)
     inside = {at for found in re.finditer(r"[\w,:'\u00b2-]*\w", text) for at in range(found.start() + 1, found.end())}

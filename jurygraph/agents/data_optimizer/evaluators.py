@@ -16,7 +16,7 @@ from jurygraph.agents.data_optimizer.measures import Group, is_silent, words
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.caching import CachingEmbedder
+from jurygraph.models.embedding.embedder import CachingEmbedder
 from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict

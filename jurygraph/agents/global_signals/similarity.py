@@ -7,7 +7,7 @@ import numpy as np
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.caching import CachingEmbedder
+from jurygraph.models.embedding.embedder import CachingEmbedder
 from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Layer, Verdict

@@ -4,7 +4,6 @@ import asyncio
 import pkgutil
 from collections.abc import Mapping
 from contextvars import Context
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
@@ -12,9 +11,8 @@ from pydantic import SecretStr
 from jurygraph.errors import ConfigError
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import guard_requests
-from jurygraph.models.faults import RETRYABLE, Fault, exception_chain, kind_of_status
+from jurygraph.models.faults import Fault, exception_chain, kind_of_status
 from jurygraph.models.request import Reply, Request
-from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ _FINISH_REASONS = {
 """Finish reasons of the integrations, mapped to the words of most providers."""
 
 _STATUSES = range(400, 600)
-_MAX_MESSAGE = 300
 
 
 class ChatModel(Backend):
@@ -47,6 +44,8 @@ class ChatModel(Backend):
     no chat model, or if the model would retry by itself.
     """
 
+    capabilities = Capabilities("instructed")  # the classes do not report more
+
     def __init__(self, model: "BaseChatModel | str") -> None:
         chat = _load_model(model) if isinstance(model, str) else model
         kind = type(chat).__name__
@@ -55,15 +54,10 @@ class ChatModel(Backend):
             problem = f"it has max_retries={retries!r}, and would retry in addition to calls.attempts"
             raise ConfigError(f"model 'langchain:{kind}': {problem}; make it with max_retries=0")
         self.provider = f"langchain:{kind}"
-        self.model = _model_name(chat) or kind
+        names = (getattr(chat, name, None) for name in ("model_name", "model"))
+        self.model = next((name for name in names if isinstance(name, str) and name), kind)
         self.secrets = tuple(value.get_secret_value() for _, value in chat if isinstance(value, SecretStr))
-        self._redactor = process_redactor(self.secrets)
         self._chat = chat.model_copy(update={"cache": False})
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The capabilities of any chat model; the classes do not report more."""
-        return Capabilities("instructed")
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply, within `timeout` seconds. Raises `Fault`."""
@@ -71,20 +65,23 @@ class ChatModel(Backend):
             async with asyncio.timeout(timeout):
                 return _reply(await asyncio.create_task(self._invoke(request), context=Context()))
         except TimeoutError:
-            raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
+            raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except Fault as fault:
-            raise Fault(fault.kind, f"{self.model}: {self._redactor.redact_text(str(fault))[:_MAX_MESSAGE]}") from None
+            raise self.fault(fault.kind, str(fault)) from None
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
-            raise self._fault(error) from None
+            raise self.fault(_kind(error), f"{type(error).__name__}: {error}", _headers(error)) from None
 
     async def _invoke(self, request: Request) -> "AIMessage":
         """Invoke the model in a context of its own, so that it inherits no callbacks of a surrounding graph."""
         from langsmith import tracing_context
 
-        messages = [{"role": message.role, "content": message.content} for message in request.messages]
+        fields = type(self._chat).model_fields
+        by_name = {field.alias: name for name, field in fields.items() if field.alias} | {name: name for name in fields}
+        settings = {by_name[name]: value for name, value in request.parameters.items() if name in by_name}
+        model = self._chat.model_copy(update=settings) if settings else self._chat
         with tracing_context(enabled=False), guard_requests() as exchange:
             try:
-                answer = await self._with_parameters(request.parameters).ainvoke(messages, config={"callbacks": []})
+                answer = await model.ainvoke(request.to_chat()["messages"], config={"callbacks": []})
             except Exception:
                 exchange.require_no_fault()
                 if exchange.error_kind() == "unauthorised":  # no funds, which a client may mistake for a rate limit
@@ -92,18 +89,6 @@ class ChatModel(Backend):
                 raise
             exchange.require_no_fault()
             return answer
-
-    def _fault(self, error: Exception) -> Fault:
-        kind = _kind(error)
-        wait = retry_after(_headers(error), datetime.now(UTC), throttled=kind == "rate-limit")
-        message = " ".join(self._redactor.redact_text(f"{type(error).__name__}: {error}").split())
-        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRYABLE else None)
-
-    def _with_parameters(self, parameters: Mapping[str, Any]) -> "BaseChatModel":
-        fields = type(self._chat).model_fields
-        by_name = {field.alias: name for name, field in fields.items() if field.alias} | {name: name for name in fields}
-        supported = {by_name[name]: value for name, value in parameters.items() if name in by_name}
-        return self._chat.model_copy(update=supported) if supported else self._chat
 
 
 def _load_model(path: str) -> "BaseChatModel":
@@ -120,11 +105,6 @@ def _load_model(path: str) -> "BaseChatModel":
         problem = f"is a {type(target).__name__}, and no langchain-core chat model"
         raise ConfigError(f"model 'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)")
     return target
-
-
-def _model_name(model: Any) -> str | None:
-    names = (getattr(model, name, None) for name in ("model_name", "model"))
-    return next((name for name in names if isinstance(name, str) and name), None)
 
 
 def _reply(message: "AIMessage") -> Reply:
@@ -156,18 +136,9 @@ def _own_kind(error: BaseException) -> str | None:
         return "timeout"
     if any("Connect" in name or name == "TransportError" for name in names):
         return "connection"
-    status = _status(error)
-    return None if status is None else kind_of_status(status)
-
-
-def _status(error: BaseException) -> int | None:
-    response = getattr(error, "response", None)
-    candidates = (
-        getattr(error, "status_code", None),
-        getattr(response, "status_code", None),
-        getattr(error, "code", None),
-    )
-    return next((int(status) for status in candidates if isinstance(status, int) and status in _STATUSES), None)
+    holders = ((error, "status_code"), (getattr(error, "response", None), "status_code"), (error, "code"))
+    statuses = (getattr(holder, name, None) for holder, name in holders)
+    return next((kind_of_status(each) for each in statuses if isinstance(each, int) and each in _STATUSES), None)
 
 
 def _headers(error: Exception) -> dict[str, str]:

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any
@@ -18,7 +19,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.probability import value_token_indices
 from jurygraph.models.request import Reply, Request, Token
 
-NO_LOG = -1
+_NO_LOG = -1
 """Verbosity at which the engine prints nothing."""
 
 _MAGIC = b"GGUF"
@@ -35,6 +36,8 @@ class Gguf(Backend):
     """
 
     provider = "gguf"
+    # A grammar in the engine, and log probabilities of the model itself, before the grammar excludes tokens.
+    capabilities = Capabilities("grammar", logprobs=True)
 
     def __init__(self, path: Path, slots: int = 4, context: int = 4096, threads: int | None = None) -> None:
         """Read the file for its digest, without loading the model.
@@ -47,99 +50,66 @@ class Gguf(Backend):
         self._path = path
         self._slots = slots
         self._context = context
-        self._threads = threads or max(1, free_cores() - 1)
+        self._threads = threads
         self._key = token_urlsafe()
         self.secrets = (self._key,)
-        self._engine: _Engine | None = None
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """A grammar in the engine, and log probabilities of the model itself, before the grammar excludes tokens."""
-        return Capabilities("grammar", logprobs=True)
+        self._server: Any = None
+        self._pool: ThreadPoolExecutor | None = None
 
     def open(self) -> None:
         """Load the model, unless it is loaded; this blocks the event loop.
 
         Raises `ConfigError` if it cannot be loaded.
         """
-        if self._engine is None:
-            self._engine = _Engine(self._parameters(), self._slots)
+        if self._server is None:
+            hint = "larger than the memory, or newer than xllamacpp: copy it again, name a smaller model, or update"
+            self._server = start_server(
+                self._path,
+                f"{hint} xllamacpp",
+                threads=self._threads,
+                key=self._key,
+                n_parallel=self._slots,
+                n_ctx=self._slots * self._context,
+                cache_ram_mib=0,  # else up to 8 GiB of old prompts; each slot keeps its last one anyway
+                enable_reasoning=0,  # a grammar leaves no room for thoughts
+                force_pure_content_parser=True,  # text that a template marks as a thought is part of the reply
+            )
+            self._pool = ThreadPoolExecutor(self._slots, thread_name_prefix="jurygraph-gguf")
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply, within `timeout` seconds after the model is loaded.
 
-        Raises `Fault`, of kind `unknown-model` if the model cannot be loaded.
+        A cancelled request ends at its next chunk. Raises `Fault`, of kind `unknown-model` if the model cannot be
+        loaded.
         """
-        engine = self._open_engine()
-        try:
-            async with asyncio.timeout(timeout):
-                chunks = await engine.ask(_body(request))
-        except TimeoutError:
-            raise Fault("timeout", f"{self.model} gave no whole reply within {timeout:g} s") from None
-        except (TypeError, ValueError, RuntimeError) as error:  # raised by the library for invalid requests
-            raise Fault("rejected", f"{self.model} rejected the request: {error}") from None
-        return _reply(chunks)
-
-    async def close(self) -> None:
-        """Unload the model, after the requests under way have ended."""
-        engine, self._engine = self._engine, None
-        if engine is not None:
-            await engine.close()
-
-    def _open_engine(self) -> "_Engine":
         try:
             self.open()
         except ConfigError as error:
             raise Fault("unknown-model", str(error)) from None
-        assert self._engine is not None
-        return self._engine
-
-    def _parameters(self) -> Any:
-        parameters = library().CommonParams()
-        parameters.model.path = str(self._path)
-        parameters.n_parallel = self._slots
-        parameters.n_ctx = self._slots * self._context
-        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = self._threads
-        parameters.api_keys = [self._key]  # the engine listens on a local port, even if it is only used in process
-        parameters.cache_ram_mib = 0  # else up to 8 GiB of old prompts; each slot keeps its last one anyway
-        parameters.enable_reasoning = 0  # a grammar leaves no room for thoughts
-        parameters.force_pure_content_parser = True  # text that a template marks as a thought is part of the reply
-        parameters.verbosity = NO_LOG
-        return parameters
-
-
-class _Engine:
-    """A loaded model, with a thread for each of its slots, in which a request waits for its reply."""
-
-    def __init__(self, parameters: Any, slots: int) -> None:
-        try:
-            self._server = start_server(parameters)
-        except RuntimeError:  # its message contains no reason
-            problem = f"gguf: {parameters.model.path}: llama.cpp cannot load it"
-            hint = "it may be cut short, larger than the memory, or newer than xllamacpp"
-            raise ConfigError(f"{problem}; {hint}: copy it again, name a smaller model, or update xllamacpp") from None
-        self._threads = ThreadPoolExecutor(slots, thread_name_prefix="jurygraph-gguf")
-
-    async def ask(self, body: dict[str, Any]) -> list[_Chunk]:
-        """Return the reply in chunks. If the caller is cancelled, the engine stops at the next chunk."""
-        is_cancelled = threading.Event()
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._chunks, body, is_cancelled)
-        finally:
-            is_cancelled.set()
-
-    def _chunks(self, body: dict[str, Any], is_cancelled: threading.Event) -> list[_Chunk]:
         chunks: list[_Chunk] = []
+        is_cancelled = threading.Event()
 
         def collect(chunk: _Chunk) -> bool:
             chunks.append(chunk)
             return is_cancelled.is_set()
 
-        self._server.handle_chat_completions(body, collect)
-        return chunks
+        answer = partial(self._server.handle_chat_completions, _body(request), collect)
+        try:
+            async with asyncio.timeout(timeout):
+                await asyncio.get_running_loop().run_in_executor(self._pool, answer)
+        except TimeoutError:
+            raise Fault("timeout", f"{self.model} gave no whole reply within {timeout:g} s") from None
+        except (TypeError, ValueError, RuntimeError) as error:  # raised by the library for invalid requests
+            raise Fault("rejected", f"{self.model} rejected the request: {error}") from None
+        finally:
+            is_cancelled.set()
+        return _reply(chunks)
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._threads.shutdown)
+        """Unload the model, after the requests under way have ended."""
+        pool, self._server, self._pool = self._pool, None, None
+        if pool is not None:
+            await asyncio.to_thread(pool.shutdown)
 
 
 def library() -> Any:
@@ -151,20 +121,27 @@ def library() -> Any:
     return xllamacpp
 
 
-def start_server(parameters: Any) -> Any:
-    """Return an engine whose loop runs. Raises `RuntimeError` if it cannot load the model.
+def start_server(path: Path, hint: str, *, threads: int | None = None, key: str | None = None, **settings: Any) -> Any:
+    """Return an engine whose loop runs. Raises `ConfigError`, with a `hint`, if it cannot load the model.
 
-    An engine that is unloaded before its loop began waits for this loop for ever. Metrics are answered by the loop.
+    It computes in `threads` threads; None means one for every available core but one. `settings` are those of
+    xllamacpp's `CommonParams`.
     """
+    parameters = library().CommonParams()
+    parameters.model.path = str(path)
+    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads or max(1, free - 1)
+    parameters.api_keys = [key or token_urlsafe()]  # it listens on a local port, even if it is only used in process
+    parameters.verbosity = _NO_LOG
     parameters.endpoint_metrics = True
-    server = library().Server(parameters)
-    server.handle_metrics()
+    for name, value in settings.items():
+        setattr(parameters, name, value)
+    try:
+        server = library().Server(parameters)
+    except RuntimeError:  # its message contains no reason
+        raise ConfigError(f"gguf: {path}: llama.cpp cannot load it; it may be cut short, {hint}") from None
+    server.handle_metrics()  # the loop answers it: an engine that is unloaded before its loop began waits for ever
     return server
-
-
-def free_cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _sha256(path: Path) -> str:
@@ -185,13 +162,8 @@ def _sha256(path: Path) -> str:
 
 def _body(request: Request) -> dict[str, Any]:
     """Return a request in the engine's form: streamed, so that it can be stopped early, even in the prompt."""
-    body: dict[str, Any] = {
-        **request.parameters,
-        "messages": [message.model_dump() for message in request.messages],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-        "return_progress": True,
-    }
+    stream = {"stream": True, "stream_options": {"include_usage": True}, "return_progress": True}
+    body = {**request.parameters, "messages": request.to_chat()["messages"], **stream}
     if request.form == "grammar" and request.answer is not None:
         # not `response_format`: its other implementation ignores bounds of numbers and breaks non-ASCII letters
         compact = {**request.answer, "x-guidance": {"whitespace_flexible": False}}
@@ -202,48 +174,40 @@ def _body(request: Request) -> dict[str, Any]:
 def _reply(chunks: Sequence[_Chunk]) -> Reply:
     for chunk in chunks:
         if "error" in chunk:
-            raise _fault(chunk["error"])
+            raise engine_fault(chunk["error"])
     choices = [chunk["choices"][0] for chunk in chunks if chunk.get("choices")]
     if not choices or choices[-1]["finish_reason"] is None:
         raise Fault("unreadable", "the engine broke off without a word")
     usage = chunks[-1].get("usage", {})
     text = "".join(choice["delta"].get("content") or "" for choice in choices)
+    entries = [token for choice in choices for token in (choice.get("logprobs") or {}).get("content", ())]
+    kept = value_token_indices(text, [token["token"] for token in entries])
     return Reply(
         text=text,
         finish=choices[-1]["finish_reason"],
         served=f"xllamacpp {library().__version__}",
         tokens_in=usage.get("prompt_tokens"),
         tokens_out=usage.get("completion_tokens"),
-        tokens=_tokens(
-            [token for choice in choices for token in (choice.get("logprobs") or {}).get("content", ())], text
-        ),
+        tokens=tuple(_token(entry, index in kept) for index, entry in enumerate(entries)),
     )
 
 
-def _fault(error: dict[str, Any]) -> Fault:
-    if error["type"] == "exceed_context_size_error":
-        return Fault("overflowed", error["message"])
-    return Fault("server" if error["code"] >= 500 else "rejected", error["message"])
+def engine_fault(error: dict[str, Any], name: str = "") -> Fault:
+    """Return the fault of an error that the engine reports, with a name before its message."""
+    message = f"{name and f'{name}: '}{error['message']}"
+    if error["type"] == "exceed_context_size_error" or "too large to process" in message:
+        return Fault("overflowed", message)
+    return Fault("server" if error["code"] >= 500 else "rejected", message)
 
 
-def _tokens(entries: Sequence[dict[str, Any]], text: str) -> tuple[Token, ...]:
-    indices = value_token_indices(text, [token["token"] for token in entries])
-    return tuple(
-        Token(text=token["token"], logprob=_logprob(token), others=_others(token) if index in indices else ())
-        for index, token in enumerate(entries)
-    )
-
-
-def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    others = entry.get("top_logprobs") or entry.get("top_probs") or ()
-    return tuple((other["token"], _logprob(other)) for other in others)
+def _token(entry: dict[str, Any], with_others: bool) -> Token:
+    others = entry.get("top_logprobs") or entry.get("top_probs") or () if with_others else ()
+    alternatives = tuple((other["token"], _logprob(other)) for other in others)
+    return Token(text=entry["token"], logprob=_logprob(entry), others=alternatives)
 
 
 def _logprob(token: dict[str, Any]) -> float:
-    """Return a token's log probability; `post_sampling_probs` gives a probability instead.
-
-    Raises `Fault` if there is neither.
-    """
+    """Return a token's log probability, if need be from its probability. Raises `Fault` if there is neither."""
     if token.get("logprob") is not None:
         return float(token["logprob"])
     if token.get("prob") is not None:

@@ -49,17 +49,33 @@ class Exchange:
         self.fault: Fault | None = None
         self._failed: set[tuple[str, str]] = set()
 
-    def begin(self, request: "httpx.Request") -> None:
-        """Prepare a request. Raises a transport error if the same request failed before: a call is one attempt."""
-        if (request.method, str(request.url)) in self._failed:
-            raise _transport_error("the request failed, and is not sent a second time", request)
+    @contextmanager
+    def attempt(self, request: "httpx.Request") -> Iterator[None]:
+        """Prepare a request, and record why it failed; the same request is not sent again: a call is one attempt.
+
+        A rejection by the guard is raised as an error that every httpx client expects.
+        """
+        import httpx
+
+        key = request.method, str(request.url)
+        if key in self._failed:
+            raise httpx.TransportError("the request failed, and is not sent a second time", request=request)
         self.fault = self.status = None
         request.headers["Accept-Encoding"] = _ENCODING
+        try:
+            yield
+        except Fault as fault:
+            self._failed.add(key)
+            self.fault = fault
+            raise httpx.TransportError(str(fault), request=request) from fault
+        except httpx.RequestError as error:
+            import aiohttp
 
-    def fail(self, request: "httpx.Request", fault: Fault | None) -> None:
-        """Record that a request failed, and the fault if it is known here."""
-        self.fault = fault
-        self._failed.add((request.method, str(request.url)))
+            self._failed.add(key)
+            cause = error.__cause__
+            if isinstance(cause, aiohttp.ClientResponseError):  # the clients would report less
+                self.fault = Fault("unreadable", f"the response is not HTTP: {cause.message}")
+            raise
 
     def finish(self, request: "httpx.Request", response: "httpx.Response", body: "_Body") -> "httpx.Response":
         """Return the reply with its body read and decoded. Raises `Fault` if the body is not acceptable."""
@@ -69,7 +85,12 @@ class Exchange:
         if response.status_code < 300:
             check_value_count(content)
             if self._json:
-                _require_json(content)
+                try:
+                    from_json(content, allow_inf_nan=True)
+                except ValueError as error:
+                    begins = content[:_MAX_SHOWN].decode(errors="replace")
+                    problem = f"the reply is not JSON: {error}; it begins with {begins!r}"
+                    raise Fault("unreadable", problem) from None
         self.bodies.append(content)
         self.status = response.status_code
         headers = [
@@ -106,28 +127,30 @@ class _Body:
         if 300 <= status < 400:
             problem = f"{status}, a redirect; give the address that it leads to, if you trust that server"
             raise Fault(kind_of_status(status), problem)
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        if encoding not in (*_IDENTITY, _ENCODING) and status < 400:
-            raise Fault("unreadable", f"the reply is compressed as {encoding[:40]!r}; only {_ENCODING} was requested")
         self._is_error = status >= 400
+        self._encoding = response.headers.get("content-encoding", "").strip().lower()
+        if self._encoding not in (*_IDENTITY, _ENCODING) and not self._is_error:
+            problem = f"the reply is compressed as {self._encoding[:40]!r}; only {_ENCODING} was requested"
+            raise Fault("unreadable", problem)
         self._max_size = MAX_ERROR_BYTES if self._is_error else LARGEST
-        self._decoder = None if encoding in _IDENTITY else zlib.decompressobj(_GZIP)
-        self._is_skipped = self._is_error and encoding not in (*_IDENTITY, _ENCODING)
+        self._decoder = None if self._encoding in _IDENTITY else zlib.decompressobj(_GZIP)
         self._content = bytearray()
         self._received = 0
 
     def add(self, chunk: bytes) -> bool:
-        """Add a chunk. Return True if more is wanted."""
+        """Add a chunk. Return True if more is wanted; the rest of an error that cannot be read is ignored."""
         self._received += len(chunk)
-        if self._is_skipped:
-            return False
         try:
             self._content += self._decode(chunk)
         except zlib.error as error:
             if not self._is_error:
                 raise Fault("unreadable", f"the reply is not valid {_ENCODING}: {error}") from None
             return False
-        return max(self._received, len(self._content)) <= self._max_size or self._refuse_rest()
+        if max(self._received, len(self._content)) <= self._max_size:
+            return True
+        if not self._is_error:
+            raise Fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
+        return False
 
     def finish(self) -> bytes:
         """Return the whole body."""
@@ -138,6 +161,8 @@ class _Body:
     def _decode(self, chunk: bytes) -> bytes:
         if self._decoder is None:
             return chunk
+        if self._encoding != _ENCODING:
+            raise zlib.error("it has another encoding")
         if self._decoder.eof:
             raise zlib.error("bytes follow its end")
         decoded = self._decoder.decompress(chunk, self._max_size + 1 - len(self._content))
@@ -145,37 +170,20 @@ class _Body:
             raise zlib.error("bytes follow its end")
         return decoded
 
-    def _refuse_rest(self) -> bool:
-        if not self._is_error:
-            raise Fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
-        return False
-
 
 def check_value_count(content: bytes | bytearray) -> None:
-    """Raise `Fault` for a reply with so many values that a client would block everything else while parsing it."""
+    """Raise `Fault` for a reply with so many values that a client would block everything else while parsing it.
+
+    Invalid JSON is left to the reply's readers.
+    """
     if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
         raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
-    if content.count(b"{") > MOST_OBJECTS and _count_objects(content) > MOST_OBJECTS:
-        raise Fault("too-large", f"the reply has more than {MOST_OBJECTS:,} objects")
-
-
-def _require_json(content: bytes) -> None:
-    try:
-        from_json(content, allow_inf_nan=True)
-    except ValueError as error:
-        begins = content[:_MAX_SHOWN].decode(errors="replace")
-        raise Fault("unreadable", f"the reply is not JSON: {error}; it begins with {begins!r}") from None
-
-
-def _count_objects(content: bytes | bytearray) -> int:
-    """Count the objects of a JSON text, without those under `logprobs`; 0 for invalid JSON.
-
-    The text's readers report invalid JSON.
-    """
+    if content.count(b"{") <= MOST_OBJECTS:
+        return
     try:
         pending = [from_json(content)]
     except ValueError:
-        return 0
+        return
     count = 0
     while pending:
         item = pending.pop()
@@ -184,7 +192,8 @@ def _count_objects(content: bytes | bytearray) -> int:
             pending.extend(value for name, value in item.items() if name != "logprobs")
         elif isinstance(item, list):
             pending.extend(item)
-    return count
+    if count > MOST_OBJECTS:
+        raise Fault("too-large", f"the reply has more than {MOST_OBJECTS:,} objects")
 
 
 _EXCHANGE: ContextVar[Exchange | None] = ContextVar("jurygraph_exchange", default=None)
@@ -216,7 +225,7 @@ def _guard_httpx() -> None:
         exchange = _EXCHANGE.get()
         if exchange is None:
             return await send_async(client, request, **options)
-        with _recorded_attempt(exchange, request):
+        with exchange.attempt(request):
             response = await send_async(client, request, **{**options, **_UNREAD})
             try:
                 body = _Body(response)
@@ -232,7 +241,7 @@ def _guard_httpx() -> None:
         exchange = _EXCHANGE.get()
         if exchange is None:
             return send_sync(client, request, **options)
-        with _recorded_attempt(exchange, request):
+        with exchange.attempt(request):
             response = send_sync(client, request, **{**options, **_UNREAD})
             try:
                 body = _Body(response)
@@ -245,35 +254,3 @@ def _guard_httpx() -> None:
 
     httpx.AsyncClient.send = send_guarded  # type: ignore[assignment, method-assign]
     httpx.Client.send = send_guarded_sync  # type: ignore[assignment, method-assign]
-
-
-@contextmanager
-def _recorded_attempt(exchange: Exchange, request: "httpx.Request") -> Iterator[None]:
-    """Record why a request failed; a rejection by the guard is raised as an error that every httpx client expects."""
-    import httpx
-
-    exchange.begin(request)
-    try:
-        yield
-    except Fault as fault:
-        exchange.fail(request, fault)
-        raise _transport_error(str(fault), request) from fault
-    except httpx.RequestError as error:
-        exchange.fail(request, _fault_of(error))
-        raise
-
-
-def _fault_of(error: "httpx.RequestError") -> Fault | None:
-    """Return the fault behind a transport's error, if the clients would report less."""
-    import aiohttp
-
-    cause = error.__cause__
-    if isinstance(cause, aiohttp.ClientResponseError):
-        return Fault("unreadable", f"the response is not HTTP: {cause.message}")
-    return None
-
-
-def _transport_error(message: str, request: "httpx.Request") -> "httpx.TransportError":
-    import httpx
-
-    return httpx.TransportError(message, request=request)

@@ -5,12 +5,13 @@ import importlib
 import logging
 import os
 import re
-from collections.abc import Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import cache
+from importlib.resources import files
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from pydantic_core import from_json
@@ -18,97 +19,20 @@ from pydantic_core import from_json
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import Exchange, guard_requests
 from jurygraph.models.budget import Price
-from jurygraph.models.faults import (
-    ABORTED,
-    MAX_ERROR_BYTES,
-    OUT_OF_FUNDS,
-    RESPONSE_KINDS,
-    RETRYABLE,
-    Fault,
-    exception_chain,
-    kind_of_status,
-)
+from jurygraph.models.faults import ABORTED, OUT_OF_FUNDS, RESPONSE_KINDS, Fault, exception_chain, kind_of_status
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Form, Reply, Request
-from jurygraph.models.retries import retry_after
-from jurygraph.safety.known_secrets import find_secrets, process_redactor
+from jurygraph.safety.known_secrets import find_secrets
 
-FORMS = {
-    "openai/": Capabilities("native", logprobs=True),
-    "azure/": Capabilities("native", logprobs=True),
-    "gemini/": Capabilities("native"),
-    "vertex_ai/gemini": Capabilities("native"),
-    "mistral/": Capabilities("native"),
-    "groq/": Capabilities("instructed"),
-    "groq/openai/gpt-oss": Capabilities("native"),
-    "fireworks_ai/": Capabilities("native", logprobs=True, top_logprobs=5),
-    "together_ai/": Capabilities("instructed"),
-    "hosted_vllm/": Capabilities("native", logprobs=True),
-    "anthropic/": Capabilities("native"),
-    "bedrock/": Capabilities("instructed"),
-    "ollama/": Capabilities("native"),
-    "ollama_chat/": Capabilities("native"),
-    "deepseek/": Capabilities("instructed"),
-}
-"""Capabilities of providers, by the prefix of an id; the longest prefix counts.
+T = TypeVar("T")
 
-litellm's own table is wrong for some.
-"""
+_PROVIDERS = tomllib.loads(files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8"))
+FORMS = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
+LEFT_OUT = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
+ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
 
 UNKNOWN = Capabilities("instructed")
 """Capabilities of other providers: the least that all their models share."""
-
-NO_LOGPROBS = frozenset({"logprobs", "top_logprobs"})
-LEFT_OUT = {
-    "anthropic/": NO_LOGPROBS | {"seed", "n"},
-    "bedrock/": NO_LOGPROBS | {"seed", "n"},
-    "mistral/": NO_LOGPROBS,
-    "gemini/": NO_LOGPROBS,
-    "ollama/": NO_LOGPROBS,
-    "ollama_chat/": NO_LOGPROBS,
-}
-"""Parameters that a provider does not accept."""
-
-_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-_ANTHROPIC = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
-_WATSONX = ("WATSONX_API_BASE", "WATSONX_URL", "WX_URL", "WML_URL")
-ADDRESSES = {
-    "ai21": _OPENAI,
-    "aiohttp_openai": _OPENAI,
-    "anthropic": _ANTHROPIC,
-    "anthropic_text": _ANTHROPIC,
-    "azure": ("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"),
-    "azure_text": ("AZURE_API_BASE",),
-    "bedrock": ("AWS_BEDROCK_RUNTIME_ENDPOINT",),
-    "cohere_chat": ("COHERE_API_BASE",),
-    "custom_openai": _OPENAI,
-    "datarobot": ("DATAROBOT_ENDPOINT",),
-    "featherless_ai": ("FEATHERLESS_AI_API_BASE", "FEATHERLESS_API_BASE"),
-    "fireworks_ai": ("FIREWORKS_API_BASE",),
-    "friendliai": ("FRIENDLI_API_BASE",),
-    "gradient_ai": ("GRADIENT_AI_AGENT_ENDPOINT",),
-    "huggingface": ("HF_API_BASE", "HUGGINGFACE_API_BASE"),
-    "lambda_ai": ("LAMBDA_API_BASE",),
-    "litellm_proxy": ("LITELLM_PROXY_API_BASE", *_OPENAI),
-    "lm_studio": ("LM_STUDIO_API_BASE", *_OPENAI),
-    "meta_llama": ("LLAMA_API_BASE",),
-    "mistral": ("MISTRAL_AZURE_API_BASE",),
-    "ollama_chat": ("OLLAMA_API_BASE",),
-    "openai": _OPENAI,
-    "scx-ai": ("SCX_API_BASE",),
-    "tensormesh": ("TENSORMESH_SERVERLESS_BASE_URL",),
-    "text-completion-inception": ("INCEPTION_API_BASE",),
-    "text-completion-openai": _OPENAI,
-    "vertex_ai": ("VERTEXAI_API_BASE",),
-    "watsonx": _WATSONX,
-    "watsonx_text": _WATSONX,
-    "xinference": _OPENAI,
-}
-"""Environment variables with the address of a provider's server, as litellm looks for it: the first that is set.
-
-Other providers use PROVIDER_API_BASE. Regions, projects and versions of an API are left out: the owner of a model does
-not depend on them.
-"""
 
 _WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 
@@ -121,9 +45,15 @@ _SETTINGS = {
     "LITELLM_MODE": "PRODUCTION",  # else a .env file is read, and its keys are unknown to the redactor
 }
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
-_MAX_MESSAGE = 300
 _OLLAMA = ("ollama/", "ollama_chat/")
 _MILLION = 1_000_000
+
+_KINDS = {
+    "Timeout": "timeout",
+    "ContextWindowExceededError": "overflowed",
+    "ContentPolicyViolationError": "refused",
+}
+"""Classes of litellm's errors that say more than their status."""
 
 _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 """Error codes that litellm recognizes by the words of a message alone, and so may miss."""
@@ -131,7 +61,7 @@ _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 _OWN_KINDS = ("server", "rejected")
 """Kinds of the statuses 500 and 400, which litellm raises itself if it cannot read a reply."""
 
-FIXED_ARGUMENTS = {
+_FIXED_ARGUMENTS = {
     "timeout": 86_400.0,  # the same for all: litellm creates a client, with its own connections, for each timeout
     "max_retries": 0,
     "num_retries": 0,
@@ -140,7 +70,7 @@ FIXED_ARGUMENTS = {
 }
 """Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
 
-UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 """Exceptions that litellm raises for a malformed reply."""
 
 
@@ -160,39 +90,43 @@ class LiteLLM(Backend):
         self.endpoint = _endpoint("base_url", base_url) if base_url else _endpoint(*_find_address(model))
         self._base_url = base_url
         self.secrets = tuple(find_secrets(os.environ))
-        self._redactor = process_redactor(self.secrets)
-        self._dropped_parameters = _longest_prefix_entry(LEFT_OUT, model, frozenset())
-        self._capabilities: Capabilities = _longest_prefix_entry(FORMS, model, UNKNOWN)
+        self._dropped_parameters: frozenset[str] = _longest_prefix_entry(LEFT_OUT, model, frozenset())
+        known: Capabilities = _longest_prefix_entry(FORMS, model, UNKNOWN)
         if FIXED_SAMPLING.search(model):
-            self._dropped_parameters |= NO_LOGPROBS | {"temperature", "top_p"}
-            self._capabilities = Capabilities(self._capabilities.form)
-        if form is not None:
-            self._capabilities = replace(self._capabilities, form=form)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The capabilities in `FORMS`, with the form given to the constructor."""
-        return self._capabilities
+            self._dropped_parameters |= {"logprobs", "top_logprobs", "temperature", "top_p"}
+            known = Capabilities(known.form)
+        self.capabilities = known if form is None else replace(known, form=form)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply to one HTTP request, within `timeout` seconds. Raises `Fault`.
 
         The first call imports litellm.
         """
-        litellm = library()
+        arguments = {name: value for name, value in request.parameters.items() if name not in self._dropped_parameters}
+        arguments |= {**request.to_chat(), "base_url": self._base_url, "drop_params": False}
         if self.model.startswith(_OLLAMA):  # else litellm asks the server for unknown models twice before each request
-            litellm.model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
+            library().model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
+        return await self.call("acompletion", arguments, timeout, lambda answer, body: _reply(self.model, answer, body))
+
+    async def call(
+        self, function: str, arguments: Mapping[str, Any], timeout: float, read: Callable[[Any, bytes], T]
+    ) -> T:
+        """Call a function of litellm with one HTTP request, and `read` its result and the body of the reply.
+
+        Raises `Fault`.
+        """
+        call = getattr(library(), function)  # imported before the timeout begins
         USING.add(self)
         with guard_requests(json=True) as exchange:
             try:
                 async with asyncio.timeout(timeout):
-                    answer = await litellm.acompletion(**self._arguments(request))
+                    answer = await call(**{**arguments, **_FIXED_ARGUMENTS, "model": self.model})
                 exchange.require_reply()
-                return _reply(self.model, answer, exchange.bodies[-1])
+                return read(answer, exchange.bodies[-1])
             except TimeoutError:
-                raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
+                raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
             except Fault as fault:
-                raise self._prefix_model(fault) from None
+                raise self.fault(fault.kind, str(fault)) from None
             except Exception as error:  # noqa: BLE001 - litellm's many transformations may raise anything
                 raise self._fault(error, exchange) from None
 
@@ -205,36 +139,15 @@ class LiteLLM(Backend):
                 await litellm.close_litellm_async_clients()
                 litellm.in_memory_llm_clients_cache.flush_cache()  # else it would return the closed clients again
 
-    def _arguments(self, request: Request) -> dict[str, Any]:
-        arguments: dict[str, Any] = {
-            name: value for name, value in request.parameters.items() if name not in self._dropped_parameters
-        }
-        if request.form == "native" and request.answer is not None:
-            schema = {"name": "verdict", "strict": True, "schema": request.answer}
-            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-        return arguments | {
-            "model": self.model,
-            "base_url": self._base_url,
-            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            "drop_params": False,
-            **FIXED_ARGUMENTS,
-        }
-
-    def _prefix_model(self, fault: Fault) -> Fault:
-        return Fault(fault.kind, f"{self.model}: {self._redactor.redact_text(str(fault))[:_MAX_MESSAGE]}")
-
     def _fault(self, error: Exception, exchange: Exchange) -> Fault:
         if exchange.fault is not None:
-            return self._prefix_model(exchange.fault)
+            return self.fault(exchange.fault.kind, str(exchange.fault))
         kind = _kind(error)
         if kind not in RESPONSE_KINDS:
             kind = exchange.error_kind() or kind
         if kind in _OWN_KINDS and exchange.status is not None and exchange.status < 300:
             kind = "unreadable"
-        headers = getattr(error, "litellm_response_headers", None) or {}
-        wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit")
-        message = " ".join(self._redactor.redact_text(f"{type(error).__name__}: {error}"[:MAX_ERROR_BYTES]).split())
-        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRYABLE else None)
+        return self.fault(kind, f"{type(error).__name__}: {error}", getattr(error, "litellm_response_headers", None))
 
 
 USING: WeakSet[LiteLLM] = WeakSet()
@@ -289,30 +202,19 @@ def _longest_prefix_entry(table: dict[str, Any], model: str, otherwise: Any) -> 
 
 
 def _kind(error: Exception) -> str:
-    from litellm import exceptions
-
-    if isinstance(error, exceptions.Timeout):
-        return "timeout"
-    if isinstance(error, exceptions.ContextWindowExceededError):
-        return "overflowed"
-    if isinstance(error, exceptions.ContentPolicyViolationError):
-        return "refused"
-    code, status = getattr(error, "code", None), getattr(error, "status_code", None)
+    for base in type(error).__mro__:
+        if base.__name__ in _KINDS:
+            return _KINDS[base.__name__]
+    code, status, body = (getattr(error, name, None) for name in ("code", "status_code", "body"))
     if code in _CODES:
         return _CODES[code]
-    if not OUT_OF_FUNDS.isdisjoint(_error_codes(error)):
+    codes = (body.get("code"), body.get("type")) if isinstance(body, dict) else ()
+    if any(isinstance(code, str) and code in OUT_OF_FUNDS for code in codes):
         return "unauthorised"
     if not isinstance(status, int):
         return "unreadable"
     has_reply = getattr(error, "litellm_response_headers", None) is not None
     return kind_of_status(status) if has_reply or status < 500 else _kind_without_answer(error)
-
-
-def _error_codes(error: Exception) -> set[str]:
-    """Return the provider's own error codes."""
-    body = getattr(error, "body", None)
-    codes = [body.get("code"), body.get("type")] if isinstance(body, dict) else []
-    return {word for word in codes if isinstance(word, str)}
 
 
 def _kind_without_answer(error: Exception) -> str:
@@ -325,25 +227,31 @@ def _kind_without_answer(error: Exception) -> str:
             return "connection"
         if type(cause) is openai.OpenAIError:  # its client cannot be created without a key
             return "unauthorised"
-        if isinstance(cause, UNREADABLE):
+        if isinstance(cause, _UNREADABLE):
             return "unreadable"
     return "server"
 
 
 def _reply(model: str, answer: Any, body: bytes) -> Reply:
     if not answer.choices:
-        raise Fault("unreadable", f"{model}: the reply has no choices")
+        raise Fault("unreadable", "the reply has no choices")
     choice = answer.choices[0]
     native = (getattr(choice, "provider_specific_fields", None) or {}).get("native_finish_reason")
     if native in ABORTED:  # litellm reports these as "stop"
-        raise Fault("server", f"{model}: the server broke the reply off (finish_reason {native!r})")
+        raise Fault("server", f"the server broke the reply off (finish_reason {native!r})")
     special = choice.message.provider_specific_fields or {}
     sent = from_json(body)
+    finish = choice.finish_reason
+    if model.startswith(_OLLAMA):  # litellm reports "stop" for each of its reasons, and for a reply that did not end
+        if not isinstance(sent, dict) or sent.get("done") is not True:
+            raise Fault("unreadable", "the reply does not say that it is done")
+        reason = sent.get("done_reason")
+        finish = (isinstance(reason, str) and reason) or finish
     text = _restore_text(choice.message.content or "", sent)
     logprobs = getattr(choice, "logprobs", None)
     return Reply(
         text=text,
-        finish=_finish(model, sent) or choice.finish_reason,
+        finish=finish,
         refusal=special.get("refusal"),
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 if the provider did not report it
@@ -352,43 +260,15 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
     )
 
 
-def _finish(model: str, sent: Any) -> str | None:
-    """Return Ollama's reason for the end of a reply, which litellm reports as "stop".
-
-    Raises `Fault` if the reply did not end.
-    """
-    if not model.startswith(_OLLAMA):
-        return None
-    if not isinstance(sent, dict) or sent.get("done") is not True:
-        raise Fault("unreadable", f"{model}: the reply does not say that it is done")
-    reason = sent.get("done_reason")
-    return reason if isinstance(reason, str) else None
-
-
 def _restore_text(text: str, sent: Any) -> str:
-    """Return a text as the provider sent it: litellm removes from it what it considers thoughts, or a fence.
-
-    A text that is nowhere in the body, such as one that was sent in parts, is returned unchanged.
-    """
-    if not text.strip():
-        return text
-    original = ""
-    for string in _strings(sent):
-        if string == text:
-            return text
-        if text in string and not original:
-            original = string
-    return original or text
+    """Return a text as the body has it, if it does: litellm removes what it considers thoughts, or a fence."""
+    containing = [string for string in _strings(sent) if text in string] if text.strip() else []
+    return text if text in containing or not containing else containing[0]
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield every text in a JSON value, in order."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, str):
-            yield item
-        elif isinstance(item, dict):
-            pending.extend(reversed(item.values()))
-        elif isinstance(item, list):
-            pending.extend(reversed(item))
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _strings(inner)

@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from io import BytesIO
 from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar
 from urllib.parse import urlsplit
@@ -16,15 +15,12 @@ from yarl import URL
 
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import LARGEST
-from jurygraph.models.faults import ABORTED, MAX_ERROR_BYTES, RETRYABLE, Fault, ServerError, error_kind, parse_error
+from jurygraph.models.faults import ABORTED, MAX_ERROR_BYTES, Fault, ServerError, error_kind, parse_error
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Form, Reply, Request
-from jurygraph.models.retries import retry_after
-from jurygraph.safety.known_secrets import process_redactor
 
 T = TypeVar("T")
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
-_MAX_MESSAGE = 300
 _MOST_TOKENS = 1 << 31
 _IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 _KEY = re.compile(r"[!-~]+")
@@ -63,7 +59,7 @@ class OpenAICompatible(Backend):
     """One model of a server, by the URL that has `/chat/completions` below it.
 
     A request waits for one of `connections` connections within its own timeout. Raises `ValueError` if the URL is no
-    web address or contains parts that may be secret, if the key is not valid in a header, or if the form is a grammar.
+    web address or contains parts that may be secret, or if the key is not valid in a header.
     """
 
     provider = "openai-compatible"
@@ -77,45 +73,45 @@ class OpenAICompatible(Backend):
         logprobs: bool = True,
         connections: int = 64,
     ) -> None:
-        if form == "grammar":
-            raise ValueError("these servers take no grammar; the form is native, instructed or text")
         if key is not None and not _KEY.fullmatch(key):
             raise ValueError("the key is empty, or has a blank or a sign beyond ASCII in it; give it as it was issued")
         self.endpoint: str = _endpoint(url)
         self.model = model
         self.secrets = () if key is None else (key,)
-        self._capabilities = Capabilities(form, logprobs)
+        self.capabilities = Capabilities(form, logprobs)
         self._connections = connections
-        self._redactor = process_redactor(self.secrets)
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
     @property
-    def capabilities(self) -> Capabilities:
-        """The capabilities given to the constructor."""
-        return self._capabilities
+    def label(self) -> str:
+        """The URL, which identifies the server too."""
+        return self.endpoint
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
-        reply = read_reply(self.parse(await self.post("chat/completions", _body(request), timeout), _ENVELOPE))
+        body = {**request.parameters, "model": request.model, **request.to_chat()}
+        reply = read_reply(self.parse(await self.post("chat/completions", body, timeout), _ENVELOPE))
         if reply.finish in ABORTED:
-            raise self._fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
+            raise self.fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
         return reply
 
     async def post(self, path: str, body: Mapping[str, Any], timeout: float) -> Answer:
         """Send a request to a path below the URL, and return the answer if it is no error. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):
-                answer = await self._exchange(URL(f"{self.endpoint}/{path}"), _to_json_bytes(body))
+                answer = await self._exchange(URL(f"{self.endpoint}/{path}"), to_json(body))
+        except PydanticSerializationError as error:
+            raise Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}") from None
         except TimeoutError:
-            raise self._fault("timeout", f"no whole reply within {timeout:g} s") from None
+            raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
         except aiohttp.ClientResponseError as error:
-            raise self._fault("unreadable", f"the response is not HTTP: {error.message}") from None
+            raise self.fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise self._fault("connection", f"{error}" or type(error).__name__) from None
+            raise self.fault("connection", f"{error}" or type(error).__name__) from None
         if not 200 <= answer.status < 300:
-            raise self._complaint_fault(answer.status, answer.headers, parse_error(answer.content))
+            raise self._error_fault(answer.status, answer.headers, parse_error(answer.content))
         if len(answer.content) > LARGEST:
-            raise self._fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
+            raise self.fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
         return answer
 
     def parse(self, answer: Answer, form: TypeAdapter[T]) -> T:
@@ -125,16 +121,17 @@ class OpenAICompatible(Backend):
         except ValidationError as error:
             complaint = parse_error(answer.content)
             if complaint.status is not None:
-                raise self._complaint_fault(complaint.status, answer.headers, complaint) from None
+                raise self._error_fault(complaint.status, answer.headers, complaint) from None
             first = error.errors(include_url=False, include_input=False)[0]
             location = ".".join(map(str, first["loc"])) or "the body"
             problem = f"the reply is not in the format: {location}: {first['msg']}"
-            raise self._fault("unreadable", f"{problem}; it begins with {complaint.message!r}") from None
+            raise self.fault("unreadable", f"{problem}; it begins with {complaint.message!r}") from None
 
     async def close(self) -> None:
         """Close the connections of the running loop, and of loops that have ended."""
         running = asyncio.get_running_loop()
-        await self._close_sessions(*(loop for loop in self._sessions if loop is running or loop.is_closed()))
+        for loop in [loop for loop in self._sessions if loop is running or loop.is_closed()]:
+            await self._sessions.pop(loop).close()
 
     async def _exchange(self, address: URL, body: bytes) -> Answer:
         session = await self._session()
@@ -152,35 +149,26 @@ class OpenAICompatible(Backend):
         """Return the session of the running loop: connections of one loop cannot be used in another."""
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            self._sessions[loop] = self._open_session()
-            await self._close_sessions(*(other for other in self._sessions if other.is_closed()))
+            ended = [self._sessions.pop(other) for other in list(self._sessions) if other.is_closed()]
+            headers = {"Content-Type": "application/json", "User-Agent": "jurygraph"}
+            for key in self.secrets:
+                headers["Authorization"] = f"Bearer {key}"
+            self._sessions[loop] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_IDLE),
+                headers=headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),  # `complete` has one of its own
+            )
+            for session in ended:
+                await session.close()
         return self._sessions[loop]
 
-    async def _close_sessions(self, *loops: asyncio.AbstractEventLoop) -> None:
-        for session in [self._sessions.pop(loop) for loop in loops]:
-            await session.close()
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        headers = {"Content-Type": "application/json", "User-Agent": "jurygraph"}
-        for key in self.secrets:
-            headers["Authorization"] = f"Bearer {key}"
-        return aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_IDLE),
-            headers=headers,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None),  # `complete` has one of its own
-        )
-
-    def _complaint_fault(self, status: int, headers: Mapping[str, str], complaint: ServerError) -> Fault:
-        kind = error_kind(status, complaint)
-        wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit") if kind in RETRYABLE else None
+    def _error_fault(self, status: int, headers: Mapping[str, str], error: ServerError) -> Fault:
         if 300 <= status < 400:
-            return self._fault(kind, f"{status}, a redirect; give the URL that it leads to, if you trust that server")
-        return self._fault(kind, f"{status}: {complaint.message}", wait)
-
-    def _fault(self, kind: str, problem: str, wait: float | None = None) -> Fault:
-        message = self._redactor.redact_text(problem[:MAX_ERROR_BYTES])
-        return Fault(kind, f"{self.endpoint}: {message[:_MAX_MESSAGE]}", wait)
+            problem = f"{status}, a redirect; give the URL that it leads to, if you trust that server"
+        else:
+            problem = f"{status}: {error.message}"
+        return self.fault(error_kind(status, error), problem, headers)
 
 
 def _endpoint(url: str) -> str:
@@ -197,54 +185,26 @@ def _endpoint(url: str) -> str:
     return url.strip().rstrip("/")
 
 
-def _body(request: Request) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        **request.parameters,
-        "model": request.model,
-        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-    }
-    if request.form == "native" and request.answer is not None:
-        schema = {"name": "verdict", "strict": True, "schema": request.answer}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    return body
-
-
-def _to_json_bytes(body: Mapping[str, Any]) -> bytes:
-    try:
-        return to_json(body)
-    except PydanticSerializationError as error:
-        raise Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}") from None
-
-
 def read_reply(envelope: _Envelope) -> Reply:
     """Return the reply in an envelope, from its first choice."""
     choice = envelope["choices"][0]
-    usage, text = envelope.get("usage"), _text(choice["message"].get("content"))
-    return Reply(
-        text=text,
-        finish=choice.get("finish_reason"),
-        refusal=choice["message"].get("refusal") or None,
-        served=envelope.get("model"),
-        tokens_in=_read_count(usage, "prompt_tokens"),
-        tokens_out=_tokens_out(usage),
-        tokens=read_tokens(choice.get("logprobs"), text),
-    )
-
-
-def _text(content: str | list[dict[str, Any]] | None) -> str:
+    message, usage = choice["message"], envelope.get("usage")
+    content = message.get("content") or ""
     if isinstance(content, list):  # parts; those with thoughts are not the reply
         texts = (part.get("text") for part in content if part.get("type") == "text")
-        return "".join(text for text in texts if isinstance(text, str))
-    return content or ""
-
-
-def _tokens_out(usage: Any) -> int | None:
-    """Return the number of tokens of the reply.
-
-    Hidden reasoning is included if the total includes it, even if `completion_tokens` does not.
-    """
+        content = "".join(text for text in texts if isinstance(text, str))
     read, written, total = (_read_count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
-    return written if None in (read, written, total) else max(written or 0, (total or 0) - (read or 0))
+    if read is not None and written is not None and total is not None:
+        written = max(written, total - read)  # hidden reasoning, if the total alone includes it
+    return Reply(
+        text=content,
+        finish=choice.get("finish_reason"),
+        refusal=message.get("refusal") or None,
+        served=envelope.get("model"),
+        tokens_in=read,
+        tokens_out=written,
+        tokens=read_tokens(choice.get("logprobs"), content),
+    )
 
 
 def _read_count(usage: Any, name: str) -> int | None:

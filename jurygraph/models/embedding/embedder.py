@@ -1,19 +1,24 @@
-"""Interfaces of embedders and rerankers, and the validation of their results."""
+"""Interfaces of embedders and rerankers, a cache of vectors, the thread of a local model, and checks of results."""
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 
 from jurygraph.aggregation.arrays import Floats
+from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 
-TIMEOUT = 60.0
-"""Seconds for one request to a server."""
+T = TypeVar("T")
 
 BATCH_SIZE = 32
 """Most texts or documents in one request: many servers accept no more."""
+
+MAX_CACHED = 512
+"""Most vectors in the cache; the least recently used are dropped first."""
 
 
 class _Model(ABC):
@@ -50,6 +55,98 @@ class Reranker(_Model):
         """
 
 
+class CachingEmbedder:
+    """An embedder with a cache of the most recent texts, such as the reference of a group."""
+
+    def __init__(self, embedder: Embedder, most: int = MAX_CACHED) -> None:
+        self.embedder = embedder
+        self._most = most
+        self._cache: dict[str, Floats] = {}
+        self._length: int | None = None
+
+    async def embed(self, texts: Sequence[str]) -> list[Floats | Fault]:
+        """Return for each text its vector [D], or the fault in its place.
+
+        A fault of cause `infrastructure` applies to the whole batch; one that a text provoked, such as by its length,
+        to that text alone. A zero vector of a text that is not blank is a fault, and so are vectors of another length
+        than before.
+        """
+        vectors: dict[str, Floats | Fault] = {text: self._cache[text] for text in texts if text in self._cache}
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        for start in range(0, len(missing), BATCH_SIZE):
+            batch = missing[start : start + BATCH_SIZE]
+            vectors |= zip(batch, await self._embed_batch(batch), strict=True)
+        for text, vector in vectors.items():
+            self._cache.pop(text, None)  # move it to the end
+            if not isinstance(vector, Fault):
+                self._cache[text] = vector
+        for text in list(self._cache)[: max(0, len(self._cache) - self._most)]:
+            del self._cache[text]
+        return [vectors[text] for text in texts]
+
+    async def _embed_batch(self, batch: Sequence[str]) -> list[Floats | Fault]:
+        name = self.embedder.name
+        try:
+            rows = await self.embedder.embed(batch)
+            length = rows.shape[1]
+            self._length = self._length or length
+            if length != self._length:  # another model gave them, so they cannot be compared
+                problem = f"its vectors have {length} numbers now, and had {self._length} before"
+                raise Fault("unreadable", f"{name}: {problem}")
+        except Fault as fault:
+            if fault.cause == "infrastructure" or len(batch) == 1:
+                return [fault] * len(batch)
+            return [result for text in batch for result in await self._embed_batch([text])]
+        empty = Fault("unreadable", f"{name}: gives a vector of nothing for a text that is not blank")
+        is_empty = (text.strip() and not np.any(row) for text, row in zip(batch, rows, strict=True))
+        return [empty if lacks else row for row, lacks in zip(rows, is_empty, strict=True)]
+
+    def close(self) -> None:
+        """Unload the model and clear the cache."""
+        self._cache.clear()
+        self._length = None
+        self.embedder.close()
+
+
+class ModelThread:
+    """A local model in its own thread, where one call runs at a time, because few are thread-safe.
+
+    `load` raises `ConfigError`. After a failed load, which may take long, there is no new attempt until it is closed.
+    """
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+        self._thread: ThreadPoolExecutor | None = None
+        self._model: Any = None
+        self._error: str | None = None
+
+    async def call(self, function: Callable[[Any], T]) -> T:
+        """Load the model if needed, and call a function of it.
+
+        Raises `Fault`, of kind `unknown-model` if it cannot be loaded.
+        """
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-embedding")
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._loaded_model()))
+
+    def close(self) -> None:
+        """Unload the model, after the calls under way have ended."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.shutdown()
+        self._model = self._error = None
+
+    def _loaded_model(self) -> Any:
+        if self._model is None and self._error is None:
+            try:
+                self._model = self._load()
+            except ConfigError as error:
+                self._error = str(error)
+        if self._error is not None:
+            raise Fault("unknown-model", self._error)
+        return self._model
+
+
 def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     """Return vectors [count, D] as float64, each divided by its length, or 0.
 
@@ -82,24 +179,14 @@ def validate_scores(values: Any, count: int, name: str) -> Floats:
 
 
 def _to_numbers(values: Any) -> Floats | None:
-    """Return an array of numbers as float64, None for anything else.
-
-    NumPy itself would convert a boolean and "0.9" to numbers.
-    """
-    if isinstance(values, np.ndarray):
-        return values.astype(np.float64) if values.dtype.kind in "iuf" else None
+    """Return an array of numbers as float64; None for anything else, where NumPy would convert True and "0.9"."""
     try:
-        return np.asarray(values, dtype=np.float64) if _has_only_numbers(values) else None
+        array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)  # which keeps the types
+        if array.dtype.kind == "O" and not {type(each) for each in array.flat} <= {int, float}:
+            return None
+        return array.astype(np.float64) if array.dtype.kind in "iufO" else None
     except (OverflowError, TypeError, ValueError):  # lists of different lengths; or an integer that is too large
         return None
-
-
-def _has_only_numbers(values: Any) -> bool:
-    if isinstance(values, list | tuple):
-        return all(map(_has_only_numbers, values))
-    if isinstance(values, np.ndarray | np.generic):
-        return values.dtype.kind in "iuf"
-    return isinstance(values, int | float) and not isinstance(values, bool)
 
 
 def sort_by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:

@@ -1,25 +1,34 @@
-"""Embedders and rerankers of a server, by any client, with retries."""
+"""Embedders and rerankers of a server or a provider, by its HTTP client, with retries."""
 
+import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from importlib.metadata import version
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
 
 from jurygraph.aggregation.arrays import Floats
+from jurygraph.models.backends.http_guard import check_value_count
+from jurygraph.models.backends.litellm import LiteLLM
+from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.embedding.embedder import Embedder, Reranker, normalize_vectors, sort_by_index, validate_scores
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy, call_with_retries
+from jurygraph.schema import CallsConfig
 
 TIMEOUT = 60.0
 """Seconds for one request."""
 
 POLICY = RetryPolicy()
 
-Entries = list[tuple[Any, Any]]
-"""Indices and values of a reply, neither of them validated."""
+Path = Literal["embeddings", "rerank"]
+_ANY_OBJECT = TypeAdapter(dict[str, Any])
 
 
 class Server(ABC):
-    """A model of a server or provider: `version` identifies both. Each call is one attempt, and raises `Fault`.
+    """A model of a server or provider: `version` identifies both.
 
     The connections of a request are closed with it, because evaluators are closed outside of a loop, where connections
     cannot be closed.
@@ -29,12 +38,8 @@ class Server(ABC):
     version: str
 
     @abstractmethod
-    async def embed(self, texts: Sequence[str]) -> Entries:
-        """Return the vectors of texts, with their indices."""
-
-    @abstractmethod
-    async def rerank(self, query: str, documents: Sequence[str]) -> Entries:
-        """Return the relevance scores of documents, with their indices."""
+    async def post(self, path: Path, fields: dict[str, Any]) -> Mapping[str, Any]:
+        """Return the reply to one request, in OpenAI's format or in Jina's and Cohere's. Raises `Fault`."""
 
 
 class RemoteEmbedder(Embedder):
@@ -46,8 +51,8 @@ class RemoteEmbedder(Embedder):
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         async def once() -> Floats:
-            vectors = sort_by_index(await self._server.embed(texts), len(texts), self.name)
-            return normalize_vectors(vectors, len(texts), self.name)
+            reply = await self._server.post("embeddings", {"input": list(texts)})
+            return normalize_vectors(_values(self.name, reply, "data", "embedding", len(texts)), len(texts), self.name)
 
         return (await call_with_retries(once, POLICY))[0]
 
@@ -63,16 +68,76 @@ class RemoteReranker(Reranker):
         self._server = server
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
+        count = len(documents)
+
         async def once() -> Floats:
-            scores = sort_by_index(await self._server.rerank(query, documents), len(documents), self.name)
-            return validate_scores(scores, len(documents), self.name)
+            reply = await self._server.post("rerank", {"query": query, "documents": list(documents)})
+            return validate_scores(_values(self.name, reply, "results", "relevance_score", count), count, self.name)
 
         return (await call_with_retries(once, POLICY))[0]
 
 
-def read_entries(name: str, reply: Mapping[str, Any], entries: str, value: str) -> Entries:
-    """Return the indices and values of a reply. Raises `Fault` if it has none."""
+def _values(name: str, reply: Mapping[str, Any], entries: str, value: str, count: int) -> list[Any]:
+    """Return the values of a reply by their indices. Raises `Fault` if it has none."""
     try:
-        return [(entry["index"], entry[value]) for entry in reply[entries]]
+        found = [(entry["index"], entry[value]) for entry in reply[entries]]
     except (LookupError, TypeError):
         raise Fault("unreadable", f"{name}: its reply has no {entries} with an index and {value} each") from None
+    return sort_by_index(found, count, name)
+
+
+class Endpoint(Server):
+    """POST {url}/embeddings and {url}/rerank of any server (vLLM, SGLang, llama.cpp, Infinity, …).
+
+    The key is read from JURYGRAPH_API_KEY, if one is needed. Raises `ValueError` as `OpenAICompatible` does.
+    """
+
+    def __init__(self, url: str, model: str) -> None:
+        self.name = model
+        self._url = self._backend(url).endpoint
+        self.version = f"openai-compatible {model} at {self._url}"
+
+    async def post(self, path: Path, fields: dict[str, Any]) -> Mapping[str, Any]:
+        form = {"encoding_format": "float"} if path == "embeddings" else {}
+        server = self._backend(self._url)
+        try:
+            reply = await server.post(path, {"model": self.name, **fields, **form}, TIMEOUT)
+        finally:
+            await server.close()
+        check_value_count(reply.content)
+        return server.parse(reply, _ANY_OBJECT)
+
+    def _backend(self, url: str) -> OpenAICompatible:
+        return OpenAICompatible(url, self.name, os.environ.get(CallsConfig().key) or None)
+
+
+class LiteLLMServer(Server):
+    """A provider's model, by its litellm id; its key is where litellm looks. Raises `ValueError` as `LiteLLM` does."""
+
+    def __init__(self, model: str) -> None:
+        address = LiteLLM(model).endpoint
+        self.name = model
+        self.version = f"litellm {version('litellm')} {model}" + (f" at {address}" if address else "")
+
+    async def post(self, path: Path, fields: dict[str, Any]) -> Mapping[str, Any]:
+        function = "aembedding" if path == "embeddings" else "arerank"
+        most = {"top_n": len(fields["documents"])} if path == "rerank" else {}
+        provider = LiteLLM(self.name)
+        try:
+            return await provider.call(function, {**fields, **most}, TIMEOUT, _read_litellm_reply)
+        finally:
+            await provider.close()
+
+
+def _read_litellm_reply(reply: Any, body: bytes) -> Mapping[str, Any]:
+    """Return the fields of a reply. Raises `Fault` if litellm converted a value in its body, such as true to 1.0."""
+    content = json.loads(body)
+    entries = content.get("results") or content.get("data") if isinstance(content, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, dict):
+            vector = entry.get("embedding")
+            values = [entry.get("relevance_score", 0.0), *(vector if isinstance(vector, list) else ())]
+            if type(entry.get("index", 0)) is not int or any(type(value) not in (int, float) for value in values):
+                raise Fault("unreadable", "an index, a score or an embedding is not a number")
+    fields: Mapping[str, Any] = vars(reply)
+    return fields

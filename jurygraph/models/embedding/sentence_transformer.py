@@ -1,28 +1,23 @@
 """Embedders and cross-encoders by sentence-transformers, in this process: from the Hugging Face hub or a folder."""
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.embedder import Embedder, Reranker, normalize_vectors, validate_scores
-from jurygraph.models.faults import Fault
+from jurygraph.models.embedding.embedder import Embedder, ModelThread, Reranker, normalize_vectors, validate_scores
 from jurygraph.safety.known_secrets import process_redactor
 
-T = TypeVar("T")
-_EXTRA = "sentence-transformers: is not installed; run pip install 'jurygraph[embeddings]'"
 _MAX_MESSAGE = 300
 _LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
 _SILENT = logging.CRITICAL + 1
 _DIGEST_DIGITS = 16
-"""Hexadecimal digits of a folder's digest in its version."""
+"""Hexadecimal digits of a folder's digest, of the names and contents of its files, in its version."""
 
 
 class SentenceTransformerEmbedder(Embedder):
@@ -33,12 +28,14 @@ class SentenceTransformerEmbedder(Embedder):
     """
 
     def __init__(self, named: str) -> None:
-        self.name = _display_name(named)
-        self.version = _version(named)
-        self._model = _ModelThread(self.name, lambda library: library.SentenceTransformer(named))
+        self.name, self.version = _identify(named)
+        self._model = ModelThread(lambda: _load_model(self.name, lambda library: library.SentenceTransformer(named)))
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        return normalize_vectors(await self._model.ask(lambda model: _embed(model, texts)), len(texts), self.name)
+        def embed(model: Any) -> Any:  # one text at a time: in a batch, padding would change a vector's last digits
+            return model.encode(list(texts), batch_size=1, show_progress_bar=False, convert_to_numpy=True)
+
+        return normalize_vectors(await self._model.call(embed), len(texts), self.name)
 
     def close(self) -> None:
         self._model.close()
@@ -50,75 +47,33 @@ class CrossEncoderReranker(Reranker):
     logits = True
 
     def __init__(self, named: str) -> None:
-        self.name = _display_name(named)
-        self.version = _version(named)
-        self._model = _ModelThread(self.name, lambda library: _require_one_label(library.CrossEncoder(named)))
+        self.name, self.version = _identify(named)
+        self._model = ModelThread(
+            lambda: _load_model(self.name, lambda library: _require_one_label(library.CrossEncoder(named)))
+        )
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        scores = await self._model.ask(lambda model: _score(model, query, documents))
-        return validate_scores(scores, len(documents), self.name)
+        def score(model: Any) -> Any:
+            import torch
+
+            pairs = [(query, document) for document in documents]
+            return model.predict(pairs, batch_size=1, show_progress_bar=False, activation_fn=torch.nn.Identity())
+
+        return validate_scores(await self._model.call(score), len(documents), self.name)
 
     def close(self) -> None:
         self._model.close()
 
 
-class _ModelThread:
-    """A model in its own thread, where one call runs at a time, because its tokenizer is not thread-safe.
+def _load_model(name: str, load: Callable[[Any], Any]) -> Any:
+    try:
+        import sentence_transformers
 
-    After a failed load, which may take long, there is no new attempt until it is closed.
-    """
-
-    def __init__(self, name: str, load: Callable[[Any], Any]) -> None:
-        self._name = name
-        self._load = load
-        self._thread: ThreadPoolExecutor | None = None
-        self._model: Any = None
-        self._error: str | None = None
-
-    async def ask(self, function: Callable[[Any], T]) -> T:
-        """Load the model if needed, and return its result. Raises `Fault`, `unknown-model` if it cannot be loaded."""
-        if self._thread is None:
-            self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-embedding")
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._get_model()))
-
-    def close(self) -> None:
-        """Unload the model, after the calls under way have ended."""
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.shutdown()
-        self._model = self._error = None
-
-    def _get_model(self) -> Any:
-        if self._model is None and self._error is None:
-            try:
-                self._model = _load_model(self._load)
-            except Exception as error:  # noqa: BLE001 - a broken file may raise anything
-                message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())[
-                    :_MAX_MESSAGE
-                ]
-                self._error = f"{self._name}: sentence-transformers cannot load it: {message}"
-        if self._error is not None:
-            raise Fault("unknown-model", self._error)
-        return self._model
-
-
-def _load_model(load: Callable[[Any], Any]) -> Any:
-    import sentence_transformers
-
-    with _silence_loading():
-        return load(sentence_transformers).eval()
-
-
-def _embed(model: Any, texts: Sequence[str]) -> Any:
-    """Embed one text at a time: in a batch, padding would change the last digits of a vector."""
-    return model.encode(list(texts), batch_size=1, show_progress_bar=False, convert_to_numpy=True)
-
-
-def _score(model: Any, query: str, documents: Sequence[str]) -> Any:
-    import torch
-
-    pairs = [(query, document) for document in documents]
-    return model.predict(pairs, batch_size=1, show_progress_bar=False, activation_fn=torch.nn.Identity())
+        with _silence_loading():
+            return load(sentence_transformers).eval()
+    except Exception as error:  # noqa: BLE001 - a broken file may raise anything
+        message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())
+        raise ConfigError(f"{name}: sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}") from None
 
 
 def _require_one_label(model: Any) -> Any:
@@ -129,10 +84,7 @@ def _require_one_label(model: Any) -> Any:
 
 @contextmanager
 def _silence_loading() -> Iterator[None]:
-    """Suppress the progress bar of loading weights, and the log of every attempt to reach a hub.
-
-    The fault reports the error once.
-    """
+    """Suppress the progress bar of loading, and the log of every attempt to reach a hub."""
     from transformers.utils import logging as drawing
 
     drawn = drawing.is_progress_bar_enabled()
@@ -150,18 +102,22 @@ def _silence_loading() -> Iterator[None]:
             drawing.enable_progress_bar()
 
 
-def _display_name(named: str) -> str:
-    return Path(named).resolve().name if _folder(named) else named
-
-
-def _version(named: str) -> str:
-    """Return the version of the library and the model: for a folder the digest of its files, for the hub the name."""
+def _identify(named: str) -> tuple[str, str]:
+    """Return the name of a model, and its version with that of the library, for a folder with a digest of its files."""
     try:
         library = f"sentence-transformers {version('sentence-transformers')}"
     except PackageNotFoundError:
-        raise ConfigError(_EXTRA) from None
+        problem = "is not installed; run pip install 'jurygraph[embeddings]'"
+        raise ConfigError(f"sentence-transformers: {problem}") from None
     folder = _folder(named)
-    return f"{library} {_display_name(named)}" + (f" sha256:{_digest(folder)[:_DIGEST_DIGITS]}" if folder else "")
+    if folder is None:
+        return named, f"{library} {named}"
+    name, digest = Path(named).resolve().name, hashlib.sha256()
+    for path in sorted(file for file in folder.rglob("*") if file.is_file()):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+    return name, f"{library} {name} sha256:{digest.hexdigest()[:_DIGEST_DIGITS]}"
 
 
 def _folder(named: str) -> Path | None:
@@ -177,13 +133,3 @@ def _folder(named: str) -> Path | None:
     if exists or path.is_absolute() or named.startswith((".", "~")) or named.count("/") > 1:
         raise ConfigError(f"sentence-transformers: {named}: there is no such folder; name one that holds a model")
     return None
-
-
-def _digest(folder: Path) -> str:
-    """Return the digest of the names and contents of all files in a folder."""
-    digest = hashlib.sha256()
-    for path in sorted(file for file in folder.rglob("*") if file.is_file()):
-        with path.open("rb") as file:
-            content = hashlib.file_digest(file, "sha256").hexdigest()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
-    return digest.hexdigest()

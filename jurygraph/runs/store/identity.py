@@ -72,12 +72,7 @@ class OfflineBackend(Backend):
     def __init__(self, identity: ModelIdentity) -> None:
         self.provider, self.endpoint, self.model = identity.provider, identity.endpoint, identity.model
         top = identity.top_logprobs
-        self._capabilities = Capabilities(identity.form, logprobs=top is not None, top_logprobs=top or 0)
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """Return the capabilities of the model's endpoint."""
-        return self._capabilities
+        self.capabilities = Capabilities(identity.form, logprobs=top is not None, top_logprobs=top or 0)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Raise `Fault` of kind `unrecorded`."""

@@ -36,14 +36,22 @@ class Attack(FrozenModel):
 def load_attacks(suite: Suite | Literal["all"] = "all") -> tuple[Attack, ...]:
     """Return the attacks of a suite, or of all, ordered by id, such as injection/de/footnote-full-marks."""
     suites = get_args(Suite) if suite == "all" else (suite,)
-    return tuple(sorted((attack for name in suites for attack in _load_suite(name)), key=lambda attack: attack.id))
+    attacks = (
+        Attack(id=f"{suite}/{language}/{name}", suite=suite, kind=kind, language=language, text=text)
+        for suite in suites
+        for kind, languages in _load_file(suite).items()
+        for language, texts in languages.items()
+        for name, text in texts.items()
+    )
+    return tuple(sorted(attacks, key=lambda attack: attack.id))
 
 
 def attack_text(attack: Attack, task: Task) -> str | None:
     """Return the attack as a response to a task; None if it copies a reference and the task has none."""
     text = attack.text
     if "{body}" in text:
-        text = text.replace("{body}", _load_bodies()[int(digest_of(attack.id)[:8], 16) % len(_load_bodies())])
+        bodies = [body for _, body in sorted(_load_file("bodies").items())]
+        text = text.replace("{body}", bodies[int(digest_of(attack.id)[:8], 16) % len(bodies)])
     for form, transform in _FORMS.items():
         if form in text:
             if task.reference is None:
@@ -62,7 +70,6 @@ def load_attack_tasks() -> tuple[tuple[Task, tuple[Response, ...]], ...]:
 
 
 def _drop_words(text: str) -> str:
-    """Return the text without every thirtieth word."""
     return " ".join(word for place, word in enumerate(text.split(), start=1) if place % 30)
 
 
@@ -82,20 +89,5 @@ _FORMS: Mapping[str, Callable[[str], str]] = {
 
 
 @cache
-def _load_bodies() -> tuple[str, ...]:
-    """Return worthless answers, ordered by name."""
-    return tuple(text for _, text in sorted(_load_file("bodies").items()))
-
-
-@cache
-def _load_suite(suite: Suite) -> tuple[Attack, ...]:
-    return tuple(
-        Attack(id=f"{suite}/{language}/{name}", suite=suite, kind=kind, language=language, text=text)
-        for kind, languages in _load_file(suite).items()
-        for language, texts in languages.items()
-        for name, text in texts.items()
-    )
-
-
 def _load_file(name: str) -> dict[str, Any]:
     return dict(Document(files(__package__).joinpath(f"{name}.yaml").read_bytes().decode()).value)

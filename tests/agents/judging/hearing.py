@@ -120,14 +120,11 @@ class Scripted(Backend):
     """A model that answers as told, and remembers what it was asked."""
 
     provider, model = "scripted", "one"
+    capabilities = Capabilities("native", logprobs=True)
 
     def __init__(self, answer: Callable[[Body], Mapping[str, Any]] = whole) -> None:
         self.seen: list[Request] = []
         self._answer = answer
-
-    @property
-    def capabilities(self) -> Capabilities:
-        return Capabilities("native", logprobs=True)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         self.seen.append(request)

@@ -10,7 +10,7 @@ from tests.models.embedding import tiny
 
 @pytest.fixture(scope="session")
 def library() -> None:
-    """sentence-transformers, imported; what the packages beneath it warn of is theirs."""
+    """Import sentence-transformers without the warnings of its dependencies."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip("sentence_transformers", reason="the extra `embeddings` is not installed")

@@ -1,4 +1,4 @@
-"""A server of embeddings and reranking, beside that of chat completions: it answers POSTs to any path by a script."""
+"""A server of embeddings and reranking: it answers POSTs to any path by a script."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from tests.models.server import Answer, Script, Seen, Server, raw
 
 
 class _AnyPath(Server):
-    """Like `Server`; what it has seen tells the path in the body, under `path`."""
+    """Like `Server`, but a request has its path in the body, under `path`."""
 
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         body = {**json.loads(await request.content.read()), "path": request.path}
@@ -40,12 +40,12 @@ def reading(script: Script) -> Iterator[Server]:
 
 
 def vector(text: str) -> list[float]:
-    """What this server's embedder makes of a text: how often each of eight letters stands in it."""
+    """Return the counts of eight letters in a text: its embedding by this server."""
     return [float(text.count(letter)) for letter in "aeionrst"]
 
 
 def embeddings(body: dict[str, Any], number: int = 1) -> Answer:
-    """The vectors of all texts that are asked for, the last first: an answer tells their places."""
+    """Return the vectors of all texts of a request, the last first, with their indices."""
     coded = body.get("encoding_format") == "base64"
     data = [
         {"object": "embedding", "index": place, "embedding": _base64(vector(text)) if coded else vector(text)}
@@ -56,7 +56,7 @@ def embeddings(body: dict[str, Any], number: int = 1) -> Answer:
 
 
 def ranked(scores: Sequence[float]) -> Answer:
-    """These relevance scores, of the documents in their order; told as the format has it, the best first."""
+    """Return relevance scores of the documents, the best first, as the format requires."""
     results = [{"index": place, "relevance_score": score} for place, score in enumerate(scores)]
     results.sort(key=lambda one: -one["relevance_score"])
     return raw(json.dumps({"id": "1", "model": "tiny", "results": results, "usage": {"total_tokens": 3}}))

@@ -1,4 +1,4 @@
-"""Many texts, each embedded once, and none at another's cost."""
+"""The cache of embeddings: each text is embedded once, and failures of single texts are isolated."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation.arrays import Floats
-from jurygraph.models.embedding.caching import CachingEmbedder
-from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, normalize_vectors
+from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder, Embedder, normalize_vectors
 from jurygraph.models.faults import Fault
 from tests.models.embedding.server import vector
 
 
 class Counting(Embedder):
-    """Counts letters, as the test server does, and what it is asked; `faults` are those of some texts."""
+    """Count letters, as the test server does, and requests; `faults` are those of some texts."""
 
     name = version = "counting"
 
@@ -35,15 +34,15 @@ class Counting(Embedder):
         self.closed += 1
 
 
-def embedded(remembering: CachingEmbedder, *texts: str) -> list[Floats | Fault]:
+def embed_texts(remembering: CachingEmbedder, *texts: str) -> list[Floats | Fault]:
     return asyncio.run(remembering.embed(texts))
 
 
 def test_a_text_is_embedded_once() -> None:
     counting = Counting()
     remembering = CachingEmbedder(counting)
-    first = embedded(remembering, "tea", "sea", "tea")
-    again = embedded(remembering, "sea", "eat", "tea")
+    first = embed_texts(remembering, "tea", "sea", "tea")
+    again = embed_texts(remembering, "sea", "eat", "tea")
     assert counting.asked == [["tea", "sea"], ["eat"]]
     assert [np.asarray(one).tolist() for one in (first[0], first[1])] == [
         np.asarray(one).tolist() for one in (again[2], again[0])
@@ -52,15 +51,15 @@ def test_a_text_is_embedded_once() -> None:
 
 def test_many_texts_are_requested_in_batches() -> None:
     counting = Counting()
-    embedded(CachingEmbedder(counting), *(f"text {n}" for n in range(2 * BATCH_SIZE + 1)))
+    embed_texts(CachingEmbedder(counting), *(f"text {n}" for n in range(2 * BATCH_SIZE + 1)))
     assert [len(batch) for batch in counting.asked] == [BATCH_SIZE, BATCH_SIZE, 1]
 
 
-def test_those_used_longest_ago_are_forgotten_first() -> None:
+def test_least_recently_used_vectors_are_dropped_first() -> None:
     counting = Counting()
     remembering = CachingEmbedder(counting, most=2)
     for text in ("a", "b", "a", "c", "a", "b"):
-        embedded(remembering, text)
+        embed_texts(remembering, text)
     assert counting.asked == [["a"], ["b"], ["c"], ["b"]]
 
 
@@ -68,7 +67,7 @@ def test_an_overlong_text_fails_alone_and_is_requested_again() -> None:
     counting = Counting(long="overflowed")
     remembering = CachingEmbedder(counting)
     for _ in range(2):
-        a, long, b = embedded(remembering, "a", "long", "t")
+        a, long, b = embed_texts(remembering, "a", "long", "t")
         assert isinstance(long, Fault)
         assert (long.kind, long.cause) == ("overflowed", "response")
         assert not isinstance(a, Fault)
@@ -79,18 +78,18 @@ def test_an_overlong_text_fails_alone_and_is_requested_again() -> None:
 def test_an_internal_failure_fails_the_whole_batch_and_is_not_cached() -> None:
     counting = Counting(t="connection")
     remembering = CachingEmbedder(counting)
-    faults = embedded(remembering, "a", "t")
+    faults = embed_texts(remembering, "a", "t")
     assert [one.kind for one in faults if isinstance(one, Fault)] == ["connection", "connection"]
     counting.faults = {}
-    assert not any(isinstance(one, Fault) for one in embedded(remembering, "a", "t"))
+    assert not any(isinstance(one, Fault) for one in embed_texts(remembering, "a", "t"))
 
 
-def test_it_forgets_when_it_is_closed() -> None:
+def test_closing_clears_the_cache() -> None:
     counting = Counting()
     remembering = CachingEmbedder(counting)
-    embedded(remembering, "a")
+    embed_texts(remembering, "a")
     remembering.close()
-    embedded(remembering, "a")
+    embed_texts(remembering, "a")
     assert (counting.asked, counting.closed) == ([["a"], ["a"]], 1)
 
 
@@ -98,13 +97,13 @@ def test_it_forgets_when_it_is_closed() -> None:
 def test_caching_does_not_change_results(asked: list[list[str]], most: int) -> None:
     remembering = CachingEmbedder(Counting(), most)
     for texts in asked:
-        found = embedded(remembering, *texts)
+        found = embed_texts(remembering, *texts)
         for text, one in zip(texts, found, strict=True):
             assert np.asarray(one).tolist() == normalize_vectors([vector(text)], 1, "counting")[0].tolist()
 
 
 class Lengthening(Embedder):
-    """Gives vectors that are longer by one from request to request; all of zeros where a text is `nothing`."""
+    """Return vectors that grow by one number per request; zeros for the text `nothing`."""
 
     name = version = "lengthening"
 
@@ -118,8 +117,8 @@ class Lengthening(Embedder):
 
 def test_vectors_of_another_length_are_a_fault_that_names_both() -> None:
     remembering = CachingEmbedder(Lengthening())
-    assert not isinstance(embedded(remembering, "a")[0], Fault)
-    known, other = embedded(remembering, "a", "b")
+    assert not isinstance(embed_texts(remembering, "a")[0], Fault)
+    known, other = embed_texts(remembering, "a", "b")
     assert not isinstance(known, Fault)
     assert isinstance(other, Fault)
     assert (other.kind, other.cause) == ("unreadable", "infrastructure")
@@ -128,13 +127,13 @@ def test_vectors_of_another_length_are_a_fault_that_names_both() -> None:
 
 def test_a_closed_model_may_come_back_with_vectors_of_another_length() -> None:
     remembering = CachingEmbedder(Lengthening())
-    embedded(remembering, "a")
+    embed_texts(remembering, "a")
     remembering.close()
-    assert not isinstance(embedded(remembering, "a")[0], Fault)
+    assert not isinstance(embed_texts(remembering, "a")[0], Fault)
 
 
-def test_a_vector_of_nothing_for_a_text_that_says_something_is_a_fault_of_that_text_alone() -> None:
-    tea, nothing = embedded(CachingEmbedder(Lengthening()), "tea", "nothing")
+def test_a_zero_vector_for_a_text_that_is_not_blank_fails_that_text_alone() -> None:
+    tea, nothing = embed_texts(CachingEmbedder(Lengthening()), "tea", "nothing")
     assert not isinstance(tea, Fault)
     assert isinstance(nothing, Fault)
     assert (nothing.kind, "gives a vector of nothing" in str(nothing)) == ("unreadable", True)

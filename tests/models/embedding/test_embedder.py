@@ -1,4 +1,4 @@
-"""What is taken of what a model gives: all of it, or nothing."""
+"""The validation of vectors and scores: either all of them are used, or none."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ MATRICES = st.integers(1, 5).flatmap(
 
 
 @given(MATRICES)
-def test_every_vector_has_the_length_1_or_says_nothing(rows: list[list[float]]) -> None:
+def test_every_vector_is_a_unit_vector_or_zero(rows: list[list[float]]) -> None:
     unit = normalize_vectors(rows, len(rows), "tiny")
     assert (unit.shape, unit.dtype) == (np.shape(rows), np.float64)
     for given_row, row in zip(rows, unit, strict=True):
         assert np.linalg.norm(row) == pytest.approx(1.0 if any(given_row) else 0.0)
 
 
-def test_a_vector_keeps_its_direction() -> None:
+def test_normalization_keeps_the_direction_of_a_vector() -> None:
     assert normalize_vectors([[3.0, 4.0], [0.0, 0.0], [1e300, 0.0]], 3, "tiny").tolist() == [[0.6, 0.8], [0, 0], [1, 0]]
 
 
@@ -56,7 +56,7 @@ def test_a_wrong_number_of_vectors_is_refused(rows: Any) -> None:
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
-def test_scores_are_taken_as_they_are() -> None:
+def test_scores_are_returned_unchanged() -> None:
     assert validate_scores([-3.5, 0.25], 2, "tiny").tolist() == [-3.5, 0.25]
 
 
@@ -77,6 +77,6 @@ def test_results_in_another_order_are_sorted(places: list[int]) -> None:
 @pytest.mark.parametrize(
     "places", [[], [0], [0, 0], [0, 2], [0, 1, 1], [0, 1, 2], [-1, 0], [0.0, 1.0], [False, True], [[0], [1]]]
 )
-def test_missing_duplicate_or_unknown_places_are_refused(places: list[Any]) -> None:
+def test_missing_duplicate_or_unknown_indices_are_refused(places: list[Any]) -> None:
     with pytest.raises(Fault, match="once for each of 2"):
         sort_by_index([(place, 0.5) for place in places], 2, "tiny")

@@ -1,4 +1,4 @@
-"""From the name of a model in an evaluator's params to an embedder or a reranker."""
+"""Opening embedders and rerankers by the name in an evaluator's params."""
 
 from collections.abc import Callable
 from importlib.metadata import version
@@ -38,7 +38,7 @@ def test_a_gguf_file_is_no_reranker() -> None:
         ("litellm:tiny", "followed by provider/model"),
     ],
 )
-def test_a_model_that_is_not_stated_in_full_is_refused(opened: Callable[[str], Any], stated: str, said: str) -> None:
+def test_an_incomplete_model_name_is_refused(opened: Callable[[str], Any], stated: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said) as caught:
         opened(stated)
     assert "sesame" not in str(caught.value)
@@ -70,14 +70,14 @@ def test_an_overlong_name_is_reported_by_its_length() -> None:
 
 
 @both
-def test_the_home_of_a_user_who_is_not_known_is_refused(opened: Callable[[str], Any]) -> None:
+def test_a_folder_in_the_home_of_an_unknown_user_is_refused(opened: Callable[[str], Any]) -> None:
     pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
     with pytest.raises(ConfigError, match="a user who is not known"):
         opened("sentence-transformers:~no-such-user/model")
 
 
 @both
-def test_a_version_tells_the_model_and_who_runs_it(opened: Callable[[str], Any]) -> None:
+def test_the_version_names_the_model_and_its_library_or_server(opened: Callable[[str], Any]) -> None:
     assert opened("openai-compatible:http://host/v1/#tiny").version == "openai-compatible tiny at http://host/v1"
     assert opened("litellm:voyage/tiny").version == f"litellm {version('litellm')} voyage/tiny"
 
@@ -119,7 +119,7 @@ def test_a_file_is_no_folder(opened: Callable[[str], Any], tmp_path: Path) -> No
 
 
 @both
-def test_a_name_of_the_hub_is_taken_as_it_is_and_nothing_is_fetched_yet(opened: Callable[[str], Any]) -> None:
+def test_a_hub_name_is_kept_and_nothing_is_downloaded_on_opening(opened: Callable[[str], Any]) -> None:
     pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
     made = opened("sentence-transformers:nobody/no-such-model")
     assert made.name == "nobody/no-such-model"

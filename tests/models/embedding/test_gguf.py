@@ -28,7 +28,7 @@ def embedder(tiny: Path) -> Iterator[Embedder]:
     made.close()
 
 
-def test_a_model_that_states_no_pooling_gives_the_mean_as_vectors_of_length_1(embedder: Embedder) -> None:
+def test_a_model_without_pooling_is_pooled_by_the_mean(embedder: Embedder) -> None:
     rows = asyncio.run(embedder.embed(TEXTS))
     assert rows.shape == (4, 64)
     assert np.linalg.norm(rows, axis=1) == pytest.approx([1.0] * 4)
@@ -40,13 +40,13 @@ def test_the_same_text_gets_the_same_vector(embedder: Embedder) -> None:
     assert asyncio.run(embedder.embed(TEXTS[1:2])).tolist() == rows[1:2].tolist()
 
 
-def test_a_version_tells_the_engine_and_the_bytes(embedder: Embedder) -> None:
+def test_the_version_names_the_engine_and_the_digest_of_the_file(embedder: Embedder) -> None:
     assert embedder.name == "tiny.gguf"
     assert embedder.version.startswith("xllamacpp ")
     assert "sha256:" in embedder.version
 
 
-def test_a_text_that_is_too_long_is_by_the_response(embedder: Embedder) -> None:
+def test_an_overlong_text_is_a_fault_of_the_response(embedder: Embedder) -> None:
     with pytest.raises(Fault, match="too large") as caught:
         asyncio.run(embedder.embed(["a", "b " * 3_000]))
     assert (caught.value.kind, caught.value.cause) == ("overflowed", "response")
@@ -63,7 +63,7 @@ def test_a_file_that_is_no_model_is_refused_at_once(tmp_path: Path) -> None:
         open_embedder(f"gguf:{tmp_path / 'none.gguf'}")
 
 
-def test_a_model_that_is_cut_short_is_a_fault_of_ours(tmp_path: Path, tiny: Path) -> None:
+def test_a_truncated_model_file_is_an_infrastructure_fault(tmp_path: Path, tiny: Path) -> None:
     path = tmp_path / "cut.gguf"
     path.write_bytes(tiny.read_bytes()[:3_000])
     made = open_embedder(f"gguf:{path}")

@@ -1,4 +1,4 @@
-"""Providers by litellm, real requests to a server that stands for them."""
+"""Embeddings and reranking by litellm, with real requests to a local server."""
 
 import asyncio
 import json
@@ -22,25 +22,25 @@ KEY = "sk-0123456789abcdefghij"
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
-def embedded(script: Script, monkeypatch: pytest.MonkeyPatch, *texts: str) -> tuple[Floats, Server]:
+def embed_texts(script: Script, monkeypatch: pytest.MonkeyPatch, *texts: str) -> tuple[Floats, Server]:
     with reading(script) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
         return asyncio.run(open_embedder("litellm:openai/tiny").embed(texts)), server
 
 
-def scored(script: Script, monkeypatch: pytest.MonkeyPatch, *documents: str) -> tuple[Floats, Server]:
+def score_documents(script: Script, monkeypatch: pytest.MonkeyPatch, *documents: str) -> tuple[Floats, Server]:
     with reading(script) as server:
         monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.url)
         return asyncio.run(open_reranker("litellm:hosted_vllm/tiny").score("q", documents)), server
 
 
 def test_embeddings_come_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, server = embedded(embeddings, monkeypatch, *TEXTS)
+    rows, server = embed_texts(embeddings, monkeypatch, *TEXTS)
     assert rows == pytest.approx(normalize_vectors([vector(text) for text in TEXTS], 3, "tiny"))
     (seen,) = server.requests
     assert (seen.body["path"], seen.body["model"], seen.body["input"]) == ("/v1/embeddings", "tiny", list(TEXTS))
@@ -48,7 +48,7 @@ def test_embeddings_come_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_documents_are_ranked_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores, server = scored(lambda body, number: ranked([0.2, 0.9, 0.1]), monkeypatch, "a", "b", "c")
+    scores, server = score_documents(lambda body, number: ranked([0.2, 0.9, 0.1]), monkeypatch, "a", "b", "c")
     assert scores.tolist() == [0.2, 0.9, 0.1]
     (seen,) = server.requests
     assert (seen.body["path"], seen.body["query"], seen.body["documents"]) == ("/v1/rerank", "q", ["a", "b", "c"])
@@ -56,9 +56,9 @@ def test_documents_are_ranked_in_one_request(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_retries_happen_only_in_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, server = embedded(lambda body, number: status(503) if number < 3 else embeddings(body), monkeypatch, "a")
+    _, server = embed_texts(lambda body, number: status(503) if number < 3 else embeddings(body), monkeypatch, "a")
     assert server.count == 3
-    _, server = scored(lambda body, number: status(503) if number < 3 else ranked([0.5]), monkeypatch, "a")
+    _, server = score_documents(lambda body, number: status(503) if number < 3 else ranked([0.5]), monkeypatch, "a")
     assert server.count == 3
 
 
@@ -74,7 +74,7 @@ def test_retries_happen_only_in_the_gateway(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_each_fault_of_an_embedder_is_named(monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str) -> None:
     with pytest.raises(Fault) as caught:
-        embedded(lambda body, number: answer, monkeypatch, "a")
+        embed_texts(lambda body, number: answer, monkeypatch, "a")
     assert (caught.value.kind, caught.value.cause) == (kind, "infrastructure")
     assert KEY not in str(caught.value)
 
@@ -91,7 +91,7 @@ def test_each_fault_of_an_embedder_is_named(monkeypatch: pytest.MonkeyPatch, ans
 )
 def test_each_fault_of_a_reranker_is_named(monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str) -> None:
     with pytest.raises(Fault) as caught:
-        scored(lambda body, number: answer, monkeypatch, "a", "b")
+        score_documents(lambda body, number: answer, monkeypatch, "a", "b")
     assert (caught.value.kind, caught.value.cause) == (kind, "infrastructure")
 
 
@@ -103,14 +103,14 @@ PLACES = [([0.0, 1.0], [0.5, 0.5]), ([False, True], [0.5, 0.5]), ([[0], [1]], [0
 
 
 @pytest.mark.parametrize(("places", "values"), [*PLACES, ([0, 1], [0.5, True]), ([0, 1], ["0.5", 0.9])])
-def test_a_value_that_is_not_a_number_becomes_none(
+def test_a_value_that_is_not_a_number_is_refused(
     monkeypatch: pytest.MonkeyPatch, places: list[Any], values: list[Any]
 ) -> None:
     vectors = [entry(place, [1.0, value], "embedding") for place, value in zip(places, values, strict=True)]
     scores = [entry(place, value, "relevance_score") for place, value in zip(places, values, strict=True)]
     answers = {
-        embedded: {"object": "list", "model": "tiny", "data": vectors, "usage": {"prompt_tokens": 3}},
-        scored: {"id": "1", "results": scores, "meta": {}},
+        embed_texts: {"object": "list", "model": "tiny", "data": vectors, "usage": {"prompt_tokens": 3}},
+        score_documents: {"id": "1", "results": scores, "meta": {}},
     }
     for asked, answer in answers.items():
         with pytest.raises(Fault) as caught:
@@ -119,16 +119,16 @@ def test_a_value_that_is_not_a_number_becomes_none(
 
 
 @pytest.mark.parametrize("code", [302, 307, 308])
-def test_no_text_goes_where_a_server_sends_it(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_redirects_are_not_followed(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     with reading(embeddings) as other:
-        for asked, path in ((embedded, "embeddings"), (scored, "rerank")):
+        for asked, path in ((embed_texts, "embeddings"), (score_documents, "rerank")):
             with pytest.raises(Fault):
                 asked(lambda body, _, to=f"{other.url}/{path}": status(code, {"Location": to}), monkeypatch, "a")
         assert other.count == 0
 
 
 @pytest.mark.parametrize("code", [302, 307])
-def test_no_text_goes_elsewhere_by_litellms_own_client(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_litellms_own_client_sends_no_text_elsewhere(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     with (
         reading(embeddings) as other,
         reading(lambda body, _: status(code, {"Location": f"{other.url}/embeddings"})) as server,
@@ -142,21 +142,21 @@ def test_no_text_goes_elsewhere_by_litellms_own_client(monkeypatch: pytest.Monke
 def test_without_a_key_nothing_is_sent_and_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(Fault) as caught:
-        embedded(embeddings, monkeypatch, "a")
+        embed_texts(embeddings, monkeypatch, "a")
     assert caught.value.kind == "unauthorised"
 
 
-def test_a_text_that_is_too_long_is_by_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_overlong_text_is_a_fault_of_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
     error = {"code": "context_length_exceeded", "message": "This model's maximum context length is 8192 tokens"}
     with pytest.raises(Fault) as caught:
-        embedded(lambda body, number: status(400, body={"error": error}), monkeypatch, "a")
+        embed_texts(lambda body, number: status(400, body={"error": error}), monkeypatch, "a")
     assert (caught.value.kind, caught.value.cause) == ("overflowed", "response")
 
 
-def test_no_waiter_waits_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "TIMEOUT", 0.05)
     with pytest.raises(Fault) as caught:
-        embedded(lambda body, number: hang(), monkeypatch, "a")
+        embed_texts(lambda body, number: hang(), monkeypatch, "a")
     assert caught.value.kind == "timeout"
 
 

@@ -32,7 +32,7 @@ def minilm(library: None) -> str:
     return f"sentence-transformers:{folder}"
 
 
-def test_a_denial_is_nearer_than_a_paraphrase(minilm: str) -> None:
+def test_a_negation_is_more_similar_than_a_paraphrase(minilm: str) -> None:
     embedder = open_embedder(minilm)
     rows = asyncio.run(embedder.embed([REFERENCE, PARAPHRASE, UNRELATED, DENIAL]))
     embedder.close()
@@ -50,14 +50,14 @@ def test_a_denial_is_nearer_than_a_paraphrase(minilm: str) -> None:
         ("The train leaves Paris at nine in the morning.", "The train does not leave Paris at nine in the morning."),
     ],
 )
-def test_other_denials_are_near_too(minilm: str, said: str, denied: str) -> None:
+def test_other_negations_are_similar_too(minilm: str, said: str, denied: str) -> None:
     embedder = open_embedder(minilm)
     one, other = asyncio.run(embedder.embed([said, denied]))
     embedder.close()
     assert one @ other > 0.7
 
 
-def test_similarity_is_that_cosine_and_nothing_below_0(minilm: str) -> None:
+def test_similarity_is_the_cosine_clipped_at_0(minilm: str) -> None:
     texts = {"paraphrase": PARAPHRASE, "unrelated": UNRELATED, "denial": DENIAL}
     config = {"evaluators": [{"use": "similarity", "params": {"embedder": minilm}}]}
     with Jury.from_config(config) as jury:

@@ -1,4 +1,4 @@
-"""Servers of embeddings and reranking, real ones over HTTP, with faults planted in them."""
+"""Servers of embeddings and reranking over HTTP, with planted faults."""
 
 import asyncio
 import json
@@ -20,22 +20,22 @@ DOCUMENTS = ("a", "b", "c")
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
 
 
-def embedded(url: str, *texts: str) -> Floats:
+def embed_texts(url: str, *texts: str) -> Floats:
     return asyncio.run(open_embedder(f"openai-compatible:{url}#tiny").embed(texts))
 
 
-def scored(url: str, *documents: str) -> Floats:
+def score_documents(url: str, *documents: str) -> Floats:
     return asyncio.run(open_reranker(f"openai-compatible:{url}#tiny").score("q", documents))
 
 
 def test_embeddings_come_from_one_request_in_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "a-key-for-tests")
     with reading(embeddings) as server:
-        rows = embedded(server.url, *TEXTS)
+        rows = embed_texts(server.url, *TEXTS)
         (seen,) = server.requests
     assert rows.tolist() == normalize_vectors([vector(text) for text in TEXTS], 3, "tiny").tolist()
     path = {"path": "/v1/embeddings"}
@@ -45,7 +45,7 @@ def test_embeddings_come_from_one_request_in_order_of_the_texts(monkeypatch: pyt
 
 def test_documents_are_ranked_in_one_request_in_their_order() -> None:
     with reading(lambda body, number: ranked([0.2, 0.9, 0.1])) as server:
-        assert scored(server.url, *DOCUMENTS).tolist() == [0.2, 0.9, 0.1]
+        assert score_documents(server.url, *DOCUMENTS).tolist() == [0.2, 0.9, 0.1]
         (seen,) = server.requests
     assert seen.body == {"model": "tiny", "query": "q", "documents": list(DOCUMENTS), "path": "/v1/rerank"}
     assert "authorization" not in seen.headers
@@ -54,7 +54,7 @@ def test_documents_are_ranked_in_one_request_in_their_order() -> None:
 @pytest.mark.parametrize("first", [status(503), status(429), cut(), reset(), raw("no JSON")])
 def test_a_retryable_failure_is_retried(first: Answer) -> None:
     with reading(lambda body, number: first if number == 1 else embeddings(body)) as server:
-        assert embedded(server.url, *TEXTS).shape == (3, 8)
+        assert embed_texts(server.url, *TEXTS).shape == (3, 8)
         assert server.count == 2
 
 
@@ -83,19 +83,19 @@ def entry(index: Any, numbers: Any) -> dict[str, Any]:
         None,
     ],
 )
-def test_embeddings_that_are_not_one_for_each_text_are_no_embeddings(data: Any) -> None:
+def test_embeddings_that_do_not_match_the_texts_are_refused(data: Any) -> None:
     with reading(lambda body, number: raw(json.dumps({"data": data}))) as server:
         with pytest.raises(Fault) as caught:
-            embedded(server.url, "a", "b")
+            embed_texts(server.url, "a", "b")
         assert server.count == 3
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
-def test_a_vector_that_is_not_finite_is_none() -> None:
+def test_a_vector_that_is_not_finite_is_refused() -> None:
     body = '{"data": [{"index": 0, "embedding": [1.0, %s]}]}'
     for number in ("NaN", "Infinity", "1e999"):
         with reading(lambda _, __, told=number: raw(body % told)) as server, pytest.raises(Fault) as caught:
-            embedded(server.url, "a")
+            embed_texts(server.url, "a")
         assert caught.value.kind == "unreadable"
 
 
@@ -115,12 +115,12 @@ def test_a_vector_that_is_not_finite_is_none() -> None:
         {"0": 0.5, "1": 0.5},
     ],
 )
-def test_scores_that_are_not_one_for_each_document_are_no_scores(results: Any) -> None:
+def test_scores_that_do_not_match_the_documents_are_refused(results: Any) -> None:
     with (
         reading(lambda body, number: raw(json.dumps({"results": results}))) as server,
         pytest.raises(Fault) as caught,
     ):
-        scored(server.url, "a", "b")
+        score_documents(server.url, "a", "b")
     assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
@@ -141,7 +141,7 @@ OVERFLOWED = status(400, body={"error": {"code": "context_length_exceeded", "mes
 )
 def test_each_fault_is_named(answer: Answer, kind: str, cause: str, count: int) -> None:
     with reading(lambda body, number: answer) as server:
-        for asked in (embedded, scored):
+        for asked in (embed_texts, score_documents):
             before = server.count
             with pytest.raises(Fault) as caught:
                 asked(server.url, "a")
@@ -149,29 +149,29 @@ def test_each_fault_is_named(answer: Answer, kind: str, cause: str, count: int) 
 
 
 @pytest.mark.parametrize("code", [302, 307, 308])
-def test_no_text_goes_where_a_server_sends_it(code: int) -> None:
+def test_redirects_are_not_followed(code: int) -> None:
     with reading(embeddings) as other, reading(lambda body, _: status(code, {"Location": other.url})) as server:
-        for asked in (embedded, scored):
+        for asked in (embed_texts, score_documents):
             with pytest.raises(Fault):
                 asked(server.url, "a")
         assert other.count == 0
 
 
-def test_no_waiter_waits_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "TIMEOUT", 0.05)
     with reading(lambda body, number: hang()) as server, pytest.raises(Fault) as caught:
-        embedded(server.url, "a")
+        embed_texts(server.url, "a")
     assert caught.value.kind == "timeout"
 
 
 def test_text_that_is_not_utf_8_is_not_sent() -> None:
     with reading(embeddings) as server:
         with pytest.raises(Fault) as caught:
-            embedded(server.url, "\ud800")
+            embed_texts(server.url, "\ud800")
         assert (caught.value.kind, server.count) == ("rejected", 0)
 
 
-def test_many_may_ask_at_once() -> None:
+def test_concurrent_requests_get_their_own_embeddings() -> None:
     async def many(url: str) -> list[Floats]:
         embedder = open_embedder(f"openai-compatible:{url}#tiny")
         return await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 5))

@@ -1,4 +1,4 @@
-"""sentence-transformers, real: tiny models that the test makes, whose answers are noise."""
+"""sentence-transformers with tiny models that the test creates."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from tests.models.embedding import tiny
 TEXTS = ("the answer is 42", "the answer is 43", "zebra", "", "word " * 500, "解 😀 \x00")
 
 
-def embedded(folder: Path, *texts: str) -> Floats:
+def embed_texts(folder: Path, *texts: str) -> Floats:
     embedder = open_embedder(f"sentence-transformers:{folder}")
     try:
         return asyncio.run(embedder.embed(texts))
@@ -33,17 +33,17 @@ def scores(folder: Path, query: str, *documents: str) -> Floats:
 
 
 def test_a_folder_gives_vectors_of_length_1(embedder_folder: Path) -> None:
-    rows = embedded(embedder_folder, *TEXTS)
+    rows = embed_texts(embedder_folder, *TEXTS)
     assert (rows.shape, rows.dtype) == ((len(TEXTS), 32), np.float64)
     assert np.linalg.norm(rows, axis=1) == pytest.approx([1.0] * len(TEXTS))
     assert rows[0] @ rows[1] > rows[0] @ rows[2]
 
 
 def test_the_vector_of_a_text_does_not_depend_on_other_texts_or_time(embedder_folder: Path) -> None:
-    together = embedded(embedder_folder, *TEXTS)
-    turned = embedded(embedder_folder, *TEXTS[::-1])
+    together = embed_texts(embedder_folder, *TEXTS)
+    turned = embed_texts(embedder_folder, *TEXTS[::-1])
     assert together.tolist() == turned[::-1].tolist()
-    assert embedded(embedder_folder, TEXTS[1]).tolist() == together[1:2].tolist()
+    assert embed_texts(embedder_folder, TEXTS[1]).tolist() == together[1:2].tolist()
 
 
 def test_a_model_may_be_called_concurrently(embedder_folder: Path) -> None:
@@ -53,12 +53,14 @@ def test_a_model_may_be_called_concurrently(embedder_folder: Path) -> None:
         return await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 3))
 
     try:
-        assert np.concatenate(asyncio.run(many())[: len(TEXTS)]).tolist() == embedded(embedder_folder, *TEXTS).tolist()
+        assert (
+            np.concatenate(asyncio.run(many())[: len(TEXTS)]).tolist() == embed_texts(embedder_folder, *TEXTS).tolist()
+        )
     finally:
         embedder.close()
 
 
-def test_a_closed_model_is_loaded_again_when_it_is_asked_again(embedder_folder: Path) -> None:
+def test_a_closed_model_is_loaded_again_at_the_next_request(embedder_folder: Path) -> None:
     embedder = open_embedder(f"sentence-transformers:{embedder_folder}")
     first = asyncio.run(embedder.embed(["a"]))
     embedder.close()
@@ -67,7 +69,7 @@ def test_a_closed_model_is_loaded_again_when_it_is_asked_again(embedder_folder: 
     embedder.close()
 
 
-def test_a_folder_is_known_by_its_name_and_its_bytes(embedder_folder: Path, tmp_path: Path) -> None:
+def test_the_version_of_a_folder_contains_its_name_and_a_digest(embedder_folder: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(embedder_folder, tmp_path / embedder_folder.name)
     one, other = (
         open_embedder(f"sentence-transformers:{embedder_folder}"),
@@ -79,7 +81,7 @@ def test_a_folder_is_known_by_its_name_and_its_bytes(embedder_folder: Path, tmp_
     assert open_embedder(f"sentence-transformers:{copy}").version != one.version
 
 
-def test_a_cross_encoder_gives_logits_and_not_what_its_config_makes_of_them(cross_encoder_folder: Path) -> None:
+def test_a_cross_encoder_returns_logits_whatever_activation_its_config_sets(cross_encoder_folder: Path) -> None:
     import torch
     from sentence_transformers import CrossEncoder
 
@@ -97,22 +99,22 @@ def test_the_score_of_a_document_does_not_depend_on_the_others(cross_encoder_fol
     assert scores(cross_encoder_folder, "what is the answer", TEXTS[4]).tolist() == together[4:5].tolist()
 
 
-def test_a_model_that_tells_classes_apart_is_no_reranker(library: None, tmp_path: Path) -> None:
+def test_a_classifier_with_several_labels_is_refused_as_a_reranker(library: None, tmp_path: Path) -> None:
     folder = tiny.write_cross_encoder(tmp_path / "classes", labels=3)
     with pytest.raises(Fault, match="gives 3 numbers for a document") as caught:
         scores(folder, "q", "a")
     assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
 
 
-def test_a_folder_without_a_model_is_a_fault_of_ours(library: None, tmp_path: Path) -> None:
+def test_a_folder_without_a_model_is_an_infrastructure_fault(library: None, tmp_path: Path) -> None:
     with pytest.raises(Fault, match="cannot load it") as caught:
-        embedded(tmp_path, "a")
+        embed_texts(tmp_path, "a")
     assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json", "config.json", "modules.json"])
 @pytest.mark.parametrize("content", [b"", b"\x07\x00", b"{", b"[1]", b"\xff" * 400])
-def test_a_broken_folder_is_one_fault_and_read_once(
+def test_a_broken_folder_is_read_once_and_fails_every_request(
     embedder_folder: Path, tmp_path: Path, file: str, content: bytes
 ) -> None:
     folder = shutil.copytree(embedder_folder, tmp_path / "broken")
@@ -129,7 +131,7 @@ def test_a_broken_folder_is_one_fault_and_read_once(
     embedder.close()
 
 
-def test_nothing_is_logged_of_a_hub_that_cannot_be_reached_but_by_the_fault(
+def test_an_unreachable_hub_is_reported_by_the_fault_and_not_logged(
     library: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loggers = [
@@ -162,7 +164,7 @@ def test_a_failed_load_is_retried_after_closing(embedder_folder: Path, tmp_path:
     embedder.close()
 
 
-def test_a_hub_that_cannot_be_reached_is_a_fault_of_ours(
+def test_an_unreachable_hub_is_an_infrastructure_fault(
     library: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
@@ -171,6 +173,6 @@ def test_a_hub_that_cannot_be_reached_is_a_fault_of_ours(
     assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
 
 
-def test_nothing_is_drawn_while_a_model_is_loaded(embedder_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    embedded(embedder_folder, "a")
+def test_no_progress_bar_is_drawn_while_a_model_loads(embedder_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    embed_texts(embedder_folder, "a")
     assert capfd.readouterr() == ("", "")

@@ -89,11 +89,11 @@ def test_what_others_wrote_stays_in_cache_and_recording(scored: Scored, server: 
 
 def test_a_quotation_in_a_cached_reply_to_somebody_else_goes_too(scored: Scored) -> None:
     reply = json.dumps({"reason": "It resembles the other one.", "quotes": [SECRET[:40]]})
-    with Cache(scored.cache) as cache:
+    with closing(Cache(scored.cache)) as cache:
         cache.put({"f" * 64: CachedReply(Reply(text=reply), None), "e" * 64: CachedReply(Reply(text=OTHER), None)})
     erase(scored.run, "response", "t/a", "")
     assert held(SECRET[:19], scored.cache) == []
-    with Cache(scored.cache) as cache:
+    with closing(Cache(scored.cache)) as cache:
         assert cache.get("f" * 64) is None
         assert cache.get("e" * 64) is not None
 
@@ -111,7 +111,7 @@ def test_a_quotation_in_what_was_said_of_another_response_goes_too(tmp_path: Pat
 
 
 def test_a_reply_that_was_dropped_from_the_cache_before_leaves_nothing_in_its_file(scored: Scored) -> None:
-    with Cache(scored.cache) as cache:
+    with closing(Cache(scored.cache)) as cache:
         cache.put({"f" * 64: CachedReply(Reply(text=SECRET * 9), None)})
         cache.drop("f" * 64)
     erase(scored.run, "response", "t/a", "")
