@@ -1,13 +1,16 @@
 """The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
-from jurygraph.schema.calls import CallsConfig
+from jurygraph.schema.calls import CallsConfig, OutageConfig, Price
 from jurygraph.schema.config import (
     AnnotationConfig,
     ComponentConfig,
     Config,
     DeriverUse,
     EvaluatorUse,
+    FailureConfig,
     InputConfig,
+    PanelConfig,
+    RubricConfig,
     WeightsConfig,
 )
 from jurygraph.schema.frozen_model import FrozenModel, canonical_json, digest_of
@@ -22,6 +25,7 @@ from jurygraph.schema.plan import (
     Plan,
     PrecisionShaping,
     Question,
+    Reduction,
     RepetitionControl,
     RewardGate,
     Scope,
@@ -29,8 +33,9 @@ from jurygraph.schema.plan import (
     Survey,
     Wave,
 )
+from jurygraph.schema.profile import Profiles, ProfilesLine, ReadConstraint, ReadStakeholder, ReadTension
 from jurygraph.schema.purpose import EvaluatorRecord, Purpose, PurposeConfig
-from jurygraph.schema.rubric import Annotation, Criterion, Edge, RejectedEdge, Rubric, UnansweredPair
+from jurygraph.schema.rubric import Annotation, Criterion, Edge, Part, RejectedEdge, Rubric, UnansweredPair
 from jurygraph.schema.safety import RESPONSE_GATES, CanaryConfig, ResponseGate, SafetyConfig, Suite
 from jurygraph.schema.task import (
     Audience,
@@ -89,18 +94,29 @@ __all__ = [
     "Evidence",
     "ExampleUse",
     "Failure",
+    "FailureConfig",
     "FormatGate",
     "FrozenModel",
     "InputConfig",
     "Layer",
     "Material",
     "Message",
+    "OutageConfig",
+    "PanelConfig",
+    "Part",
     "Plan",
     "PrecisionShaping",
+    "Price",
+    "Profiles",
+    "ProfilesLine",
     "Purpose",
     "PurposeConfig",
     "Question",
+    "ReadConstraint",
+    "ReadStakeholder",
+    "ReadTension",
     "RecordedVerdict",
+    "Reduction",
     "RejectedEdge",
     "RepetitionControl",
     "Response",
@@ -110,6 +126,7 @@ __all__ = [
     "Reward",
     "RewardGate",
     "Rubric",
+    "RubricConfig",
     "SafetyConfig",
     "Scope",
     "Shrinkage",

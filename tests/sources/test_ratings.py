@@ -340,5 +340,5 @@ def test_names_that_an_export_of_rewards_neutralised_are_those_of_the_run(tmp_pa
         csv.writer(file).writerows(
             [("item", "annotator", "score"), (escape_formulas(name), escape_formulas(name), "-3")]
         )
-    (row,) = read_ratings(path).rows
-    assert (row.rating.item, row.rating.reviewer, row.rating.score) == (name, name, -3.0)
+    ((_, rating),) = read_ratings(path).rows
+    assert (rating.item, rating.reviewer, rating.score) == (name, name, -3.0)

@@ -111,10 +111,9 @@ def test_a_gzip_file_that_is_cut_short_or_damaged(suffix: str, cut: str, tmp_pat
     wrong_sum = content[:-8] + bytes(byte ^ 255 for byte in content[-8:-4]) + content[-4:]
     path.write_bytes(content[: len(content) // 2] if cut == "short" else wrong_sum)
     with pytest.raises(
-        InputError, match=rf"t{suffix}\.gz.*the gzip file is (cut short|damaged).*copy it again"
-    ) as raised:
+        InputError, match=rf"t{suffix}\.gz, line \d+: the gzip file is (cut short|damaged).*copy it again"
+    ):
         rows(path)
-    assert ("line " in str(raised.value)) == (suffix != ".json")
 
 
 # CSV
@@ -149,9 +148,9 @@ BAD_CSV = {
     "a quote that does not end": ('n,m\n1,2\n"1,2\n3,4\n', 4, "is not CSV (unexpected end of data); quote values with"),
     "lines that end in CR": ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
     "a quote in the middle": ('n,m\n1,2\n\n"1"x,2\n', 4, "is not CSV (',' expected after '\"')"),
-    "Latin-1": (b"n,m\n1,2\n1,caf\xe9\n", 3, "byte 6 is not UTF-8; save the file as UTF-8"),
-    "Latin-1 far down": (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 is not UTF-8"),
-    "UTF-16": ("n,m\n1,2\n".encode("utf-16"), 1, "byte 1 is not UTF-8"),
+    "Latin-1": (b"n,m\n1,2\n1,caf\xe9\n", 3, "byte 6 (0xe9) is not UTF-8; save the file as UTF-8"),
+    "Latin-1 far down": (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 (0xe9) is not UTF-8"),
+    "UTF-16": ("n,m\n1,2\n".encode("utf-16"), 1, "is encoded as UTF-16; save the file as UTF-8"),
 }
 
 

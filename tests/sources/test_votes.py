@@ -64,7 +64,7 @@ def test_a_possibly_misspelt_column_is_reported(tmp_path: Path) -> None:
 
 def test_ratings_are_read_as_before(tmp_path: Path) -> None:
     path = table(tmp_path / "v.csv", row(text="three"))
-    assert read_ratings(path).rows[0].rating == Rating(item="a", reviewer="ada", score=3.0, text="three")
+    assert read_ratings(path).rows[0][1] == Rating(item="a", reviewer="ada", score=3.0, text="three")
 
 
 # Numbers, words, and nothing

@@ -81,7 +81,7 @@ def test_the_sentences_of_a_summary_are_one_group(cnn: Path) -> None:
 
 def test_its_votes_are_read_again_as_ratings(xsum: Path, tmp_path: Path) -> None:
     lines = [json.loads(one.model_dump_json(exclude_defaults=True)) for one in votes(xsum)]
-    found = [one.rating for one in read_ratings(written(tmp_path / "ratings.jsonl", *lines)).rows]
+    found = [rating for _, rating in read_ratings(written(tmp_path / "ratings.jsonl", *lines)).rows]
     assert [(one.key, one.reviewer, one.score) for one in found] == [
         ("xsum_1_sent0_XSUM", "worker_0", 0.0),
         ("xsum_1_sent0_XSUM", "worker_8", 1.0),
