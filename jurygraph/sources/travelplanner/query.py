@@ -85,7 +85,7 @@ class TripRequest(NamedTuple):
 
 def read_query(query: str) -> TripRequest:
     """Parse a query. Raises ValueError naming which of people, dates and budget is missing or occurs twice."""
-    budget, people = _parse_budget(query), _parse_people(query)
+    (budget, each), people = _parse_budget(query), _parse_people(query)
     rules, rooms, modes = (
         {name: _classify_mention(query, words) for name, words in patterns.items()}
         for patterns in (_RULES, _ROOMS, _MODES)
@@ -96,7 +96,7 @@ def read_query(query: str) -> TripRequest:
     return TripRequest(
         people=people,
         dates=_parse_dates(query),
-        budget=budget.amount * (people if budget.each else 1),
+        budget=budget * (people if each else 1),
         house_rules=_names_mentioned(rules, "wanted"),
         room=wanted,
         not_shared=wanted is None and shared_denied,
@@ -104,25 +104,21 @@ def read_query(query: str) -> TripRequest:
         unwanted=_names_mentioned(cuisines, "denied"),
         barred=_names_mentioned(modes, "denied"),
         unread=(
-            *(name.removeprefix("No ") for kind in UNREAD for name in _names_mentioned(rules, kind)),
-            *(
-                room
-                for kind in UNREAD
-                for room in _names_mentioned(rooms, kind)
-                if (room, kind) != ("Shared room", "denied")
-            ),
-            *(name for patterns in (cuisines, modes) for name in _names_mentioned(patterns, "unclear")),
+            *(name.removeprefix("No ") for name in _names_mentioned(rules, "denied", "unclear")),
+            *(room for room in _names_mentioned(rooms, "denied", "unclear") if (room, rooms[room]) != _NO_SHARED_ROOM),
+            *_names_mentioned(cuisines, "unclear"),
+            *_names_mentioned(modes, "unclear"),
         ),
     )
 
 
 Mention = Literal["wanted", "denied", "indifferent", "unclear"]
-UNREAD: tuple[Mention, ...] = ("denied", "unclear")
+_NO_SHARED_ROOM = ("Shared room", "denied")
 _NOT_SHARED = re.compile(r"(?:not|non-)\s?shared|rooms? (?:\w+ )?not be shared", re.IGNORECASE)
 
 
-def _names_mentioned(mentions: Mapping[str, Mention | None], kind: Mention) -> tuple[str, ...]:
-    return tuple(name for name, mention in mentions.items() if mention == kind)
+def _names_mentioned(mentions: Mapping[str, Mention | None], *kinds: Mention) -> tuple[str, ...]:
+    return tuple(name for kind in kinds for name, mention in mentions.items() if mention == kind)
 
 
 def _classify_mention(query: str, words: str) -> Mention | None:
@@ -148,26 +144,18 @@ def _is_food(query: str, name: str) -> bool:
     return any(name in sentence and _FOOD.search(sentence) for sentence in re.split(r"[.!?](?:\s|$)", query))
 
 
-class _Budget(NamedTuple):
-    """An amount, for all travellers or for each."""
-
-    amount: float
-    each: bool
-
-
-def _parse_budget(query: str) -> _Budget:
+def _parse_budget(query: str) -> tuple[float, bool]:
+    """Return the amount, and whether it is for each traveller."""
     amounts = []
     for match in _BUDGET.finditer(query):
         if match["per"]:
             raise ValueError(f"has a budget {match['per'].strip()}; write one for the whole trip")
         amount = float(match["n"].replace(",", "")) * _MULTIPLIERS[(match["size"] or "").lower()]
-        amounts.append(_Budget(amount, bool(match["each"] or _EACH_BEFORE.search(query[: match.start()]))))
+        amounts.append((amount, bool(match["each"] or _EACH_BEFORE.search(query[: match.start()]))))
     if not amounts:
         raise ValueError("has no budget such as $1,700")
     if len(set(amounts)) > 1:
-        several = ", ".join(
-            f"${budget.amount:,.0f}{' each' if budget.each else ''}" for budget in dict.fromkeys(amounts)
-        )
+        several = ", ".join(f"${amount:,.0f}{' each' if each else ''}" for amount, each in dict.fromkeys(amounts))
         raise ValueError(f"has several budgets ({several}); keep the one that counts")
     return amounts[0]
 
@@ -200,7 +188,7 @@ def _parse_dates(query: str) -> tuple[date, ...]:
     return tuple(first + timedelta(days=n) for n in range((last - first).days + 1))
 
 
-SEATS = {"Self-driving": 5, "Taxi": 4}
+_SEATS = {"Self-driving": 5, "Taxi": 4}
 """People that fit in one car, as TravelPlanner counts them."""
 
 
@@ -208,7 +196,7 @@ def cost_terms(people: int) -> list[dict[str, Any]]:
     """Return the costs of a plan: meals and flights per person, stays by rooms and nights, roads by cars."""
     roads = [
         {"of": "legs", "column": "cost", "where": {"mode": {"equals": mode}}, "people": people, "places": seats}
-        for mode, seats in SEATS.items()
+        for mode, seats in _SEATS.items()
     ]
     flights = {"of": "legs", "column": "Price", "where": {"mode": {"equals": "Flight"}}, "people": people}
     meals = {"of": "meals", "column": "Average Cost", "people": people}
@@ -222,19 +210,12 @@ def constraints(request: TripRequest, origin: str | None) -> list[dict[str, Any]
     `origin` is the city where the trip begins and ends, if known.
     """
     return [
-        _hard_constraint(*constraint)
-        for constraint in (*_trip_constraints(request, origin), *_query_constraints(request))
+        {"id": name, "kind": "hard", "text": text, "check": check}
+        for name, text, check in (*_trip_constraints(request, origin), *_query_constraints(request))
     ]
 
 
-NamedCheck = tuple[str, str, dict[str, Any]]
-
-
-def _hard_constraint(name: str, text: str, check: dict[str, Any]) -> dict[str, Any]:
-    return {"id": name, "kind": "hard", "text": text, "check": check}
-
-
-def _trip_constraints(request: TripRequest, origin: str | None) -> Iterator[NamedCheck]:
+def _trip_constraints(request: TripRequest, origin: str | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
     days = len(request.dates)
     yield "days", f"a plan of {days} days", {"count": "$[*]", "equals": days}
     yield "nights", f"a bed for {days - 1} nights", {"sum": [{"of": "stays", "column": "nights"}], "equals": days - 1}
@@ -247,21 +228,16 @@ def _trip_constraints(request: TripRequest, origin: str | None) -> Iterator[Name
         yield f"{kind}-in-place", f"{kind} where the day is spent", {"share": kind, "where": in_city}
 
 
-def _query_constraints(request: TripRequest) -> Iterator[NamedCheck]:
+def _query_constraints(request: TripRequest) -> Iterator[tuple[str, str, dict[str, Any]]]:
     nights = {"nights": {"at_least": {"column": "minimum nights"}}}
-    yield (
-        "budget",
-        f"${request.budget:,.2f}".removesuffix(".00") + f" for {request.people}",
-        {"sum": cost_terms(request.people), "at_most": request.budget},
-    )
+    amount = f"${request.budget:,.2f}".removesuffix(".00")
+    total = {"sum": cost_terms(request.people), "at_most": request.budget}
+    yield "budget", f"{amount} for {request.people}", total
     yield "minimum-nights", "no stay is shorter than it may be", {"share": "stays", "where": nights}
     for rule in request.house_rules:
-        wanted = rule.removeprefix("No ").replace(" ", "-")
-        yield (
-            f"house-rule-{wanted}",
-            f"{rule.removeprefix('No ')} must be allowed",
-            {"share": "stays", "where": {"house_rules": {"has_not": rule}}},
-        )
+        wanted = rule.removeprefix("No ")
+        check = {"share": "stays", "where": {"house_rules": {"has_not": rule}}}
+        yield f"house-rule-{wanted.replace(' ', '-')}", f"{wanted} must be allowed", check
     if request.room is not None:
         yield "room-type", request.room, {"share": "stays", "where": {"room type": {"equals": request.room}}}
     elif request.not_shared:

@@ -2,11 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
 from datetime import date
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import Field, JsonValue, ValidationError
 
@@ -15,12 +17,11 @@ from jurygraph.messages import Problem, describe_validation_error, did_you_mean,
 from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.frozen_model import Id
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.json_lines import raise_line_error, read_lines
+from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines
 from jurygraph.sources.travelplanner.query import constraints, read_query
+from jurygraph.sources.yaml_document import Document
 
 N = TypeVar("N", bound=FrozenModel)
-T = TypeVar("T")
-
 
 UNREAD = "unread"
 """Key in a task's metadata: words of its query about a constraint that no rule understands."""
@@ -42,12 +43,33 @@ class _Profiles(FrozenModel):
     stakeholders: tuple[Stakeholder, ...] = Field(min_length=1)
     tensions: tuple[Tension, ...] = ()
 
+    @property
+    def people(self) -> dict[str, Any]:
+        """The fields of a task that they fill."""
+        return self.model_dump(mode="json", exclude={"task"})
 
-class _ProfilesByTask(NamedTuple):
-    """The profiles of a file by task, each with the number of its line."""
 
-    name: str
-    lines: Mapping[str, tuple[int, _Profiles]]
+class _ProfilesFile(TaskKeyedFile[_Profiles]):
+    """The profiles of a file by task."""
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__(path, _Profiles, "task", "keep one of them")
+
+    def _check(self, number: int, entry: _Profiles) -> None:
+        _validate(self._file.name, number, Task, {"id": entry.task, "query": "", **entry.people})
+
+    def people_of(self, task_id: str) -> dict[str, Any] | Problem:
+        """Return the fields of a task that its travellers fill."""
+        if task_id in self._lines:
+            return self._read_entry(task_id).people
+        return Problem(("id",), f"is {quote(task_id)}, which {self._file.name} does not have", "add it")
+
+    def refuse_unknown(self, ids: Collection[str], name: str) -> None:
+        """Raise `InputError` for a task that is not one of these, of the file `name`."""
+        for task, (number, _) in self._lines.items():
+            if task not in ids:
+                problem = f"is {quote(task)}, which {name} does not have"
+                self._refuse(number, ("task",), problem, did_you_mean(task, ids) or "leave the line out")
 
 
 def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None) -> Iterator[TaskLine]:
@@ -56,74 +78,44 @@ def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None)
     Without `stakeholders` (lines of {"task", "stakeholders", "tensions"}), a single stakeholder has the query's own
     constraints. Raises `InputError` naming file, line and field.
     """
-    profiles = None if stakeholders is None else _read_profiles(stakeholders)
     ids: set[str] = set()
-    with closing(TextFile(path)) as file:
+    with ExitStack() as stack:
+        profiles = None if stakeholders is None else stack.enter_context(_ProfilesFile(stakeholders))
+        file = stack.enter_context(closing(TextFile(path)))
         for line, entry in read_lines(file, _Line):
             if entry.id in ids:
-                raise_line_error(
-                    file.name, line.number, Problem(("id",), f"is {quote(entry.id)} again", "give each one id")
-                )
+                problem = Problem(("id",), f"is {quote(entry.id)} again", "give each one id")
+                raise_line_error(file.name, line.number, problem)
             ids.add(entry.id)
             yield _to_task(file.name, line.number, entry, profiles)
-    if not ids:
-        raise InputError(f"{file.name}: holds no lines; name a file of TravelPlanner's queries")
-    if profiles is not None:
-        _refuse_unknown(profiles, ids, file.name)
+        if not ids:
+            raise InputError(f"{file.name}: holds no lines; name a file of TravelPlanner's queries")
+        if profiles is not None:
+            profiles.refuse_unknown(ids, file.name)
 
 
-def _refuse_unknown(profiles: _ProfilesByTask, ids: Collection[str], name: str) -> None:
-    for task, (number, _) in profiles.lines.items():
-        if task not in ids:
-            problem = f"is {quote(task)}, which {name} does not have"
-            raise_line_error(
-                profiles.name, number, Problem(("task",), problem, did_you_mean(task, ids) or "leave the line out")
-            )
-
-
-def _read_profiles(path: str | Path) -> _ProfilesByTask:
-    lines: dict[str, tuple[int, _Profiles]] = {}
-    with closing(TextFile(path)) as file:
-        for line, entry in read_lines(file, _Profiles):
-            if entry.task in lines:
-                raise_line_error(
-                    file.name, line.number, Problem(("task",), f"is {quote(entry.task)} again", "keep one of them")
-                )
-            content = {"id": entry.task, "query": "", **entry.model_dump(mode="json", exclude={"task"})}
-            _validate(file.name, line.number, Task, content)
-            lines[entry.task] = line.number, entry
-    return _ProfilesByTask(file.name, lines)
-
-
-def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesByTask | None) -> TaskLine:
-    request = _read_field(name, number, "query", lambda: read_query(line.query))
-    facts = {
-        "tables": _read_field(name, number, "facts", lambda: tables(line.facts)),
-        "claims": claim_rules(request.dates),
-    }
-    people: dict[str, Any]
-    if profiles is None:
-        query_constraints = constraints(request, origin_of(line.query, line.facts))
-        people = {"stakeholders": [{"id": "travellers", "constraints": query_constraints}]}
-    elif line.id in profiles.lines:
-        people = profiles.lines[line.id][1].model_dump(mode="json", exclude={"task"})
-    else:
-        raise_line_error(
-            name, number, Problem(("id",), f"is {quote(line.id)}, which {profiles.name} does not have", "add it")
-        )
-    reference = {"id": f"{line.id}/reference", "agent": "reference", "text": _plan_text(line.plan), "data": line.plan}
-    content = {"id": line.id, "query": line.query, "facts": facts, **people}
-    if profiles is None and request.unread:
-        content["metadata"] = {UNREAD: list(request.unread)}
-    return _validate(name, number, TaskLine, {**content, "responses": [] if line.plan is None else [reference]})
-
-
-def _read_field(name: str, number: int, field: str, read: Callable[[], T]) -> T:
-    """Read a field of a line; raises its error with file and line."""
+def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesFile | None) -> TaskLine:
+    field = "query"
     try:
-        return read()
+        request = read_query(line.query)
+        field = "facts"
+        facts = {"tables": tables(line.facts), "claims": claim_rules(request.dates)}
     except ValueError as error:
         raise_line_error(name, number, Problem((field,), str(error)))
+    content: dict[str, Any] = {"id": line.id, "query": line.query, "facts": facts}
+    if profiles is None:
+        query_constraints = constraints(request, origin_of(line.query, line.facts))
+        content["stakeholders"] = [{"id": "travellers", "constraints": query_constraints}]
+        if request.unread:
+            content["metadata"] = {UNREAD: list(request.unread)}
+    else:
+        people = profiles.people_of(line.id)
+        if isinstance(people, Problem):
+            raise_line_error(name, number, people)
+        content |= people
+    text = "\n".join(json.dumps(day, ensure_ascii=False) for day in line.plan or ())
+    reference = {"id": f"{line.id}/reference", "agent": "reference", "text": text, "data": line.plan}
+    return _validate(name, number, TaskLine, {**content, "responses": [] if line.plan is None else [reference]})
 
 
 def _validate(name: str, number: int, model: type[N], content: Mapping[str, Any]) -> N:
@@ -132,11 +124,6 @@ def _validate(name: str, number: int, model: type[N], content: Mapping[str, Any]
         return model.model_validate(content)
     except ValidationError as error:
         raise_line_error(name, number, describe_validation_error(error, model, content))
-
-
-def _plan_text(plan: list[dict[str, JsonValue]] | None) -> str:
-    """Return a plan as text, a line for each day."""
-    return "\n".join(json.dumps(day, ensure_ascii=False) for day in plan or ())
 
 
 Rows = list[dict[str, Any]]
@@ -148,22 +135,7 @@ _DRIVE = re.compile(
 _NO_DATA = re.compile(r"(?i)\b(?:no valid|there is no|there are no|no information)\b")
 """Phrases of the source for an empty table."""
 
-_PLACE = r"(?:\([^)]*\))?"
-_NAME_AND_CITY = rf"(?s)(?P<name>.+), (?P<city>[^,(]+){_PLACE}"  # some names span several lines
-_LEG = rf"from (?P<origin>.+?){_PLACE} to (?P<destination>.+?){_PLACE}"
-_FLIGHT = (
-    rf"Flight Number: (?P<number>[^,]+), {_LEG}, Departure Time: (?P<departs>[^,]+), Arrival Time: (?P<arrives>[^,]+)"
-)
-_BY_ROAD = (
-    rf"(?P<mode>Self-driving|Taxi), {_LEG}, "
-    r"duration: [^:]+, distance: [^:]+, cost: (?P<cost>.+)"
-)
 _ENDPOINTS = {"origin": "OriginCityName", "destination": "DestCityName"}
-_TOLERANCE = 0.05
-"""Relative tolerance of costs: the plans were written after a later query of the map than the tables.
-
-Minutes and kilometres differ nearly always, costs by up to 2 %.
-"""
 
 
 def tables(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,46 +189,13 @@ def _parse_drive(key: str, text: str) -> Rows:
 
 
 def claim_rules(dates: Iterable[date]) -> dict[str, Any]:
-    """Return the rules to read the plan of a day: meals, attractions, stays by nights in a row, and legs."""
+    """Return the rules to read the plan of a day, for a trip on these dates."""
+    rules = _claim_rules()
     days = {str(number): day.isoformat() for number, day in enumerate(dates, start=1)}
-    place_columns = {"name": "Name", "city": "City"}
-    other_fields = {"day": {"field": "days"}, "where": {"field": "current_city"}}
-    flight = {"number": "Flight Number", **_ENDPOINTS}
-    times = {"departs": "DepTime", "arrives": "ArrTime"}
-    return {
-        "meals": {
-            "at": ["$[*].breakfast", "$[*].lunch", "$[*].dinner"],
-            "forms": [{"table": "restaurants", "pattern": _NAME_AND_CITY, "columns": place_columns}],
-            "beside": other_fields,
-            "order": "days",
-        },
-        "attractions": {
-            "at": ["$[*].attraction"],
-            "split": ";",
-            "forms": [{"table": "attractions", "pattern": _NAME_AND_CITY, "columns": place_columns}],
-            "beside": other_fields,
-            "order": "days",
-        },
-        "stays": {
-            "at": ["$[*].accommodation"],
-            "forms": [
-                {
-                    "table": "accommodations",
-                    "pattern": _NAME_AND_CITY,
-                    "columns": {"name": "NAME", "city": "city"},
-                }
-            ],
-            "beside": other_fields,
-            "order": "days",
-            "merged": "nights",
-        },
-        "legs": {
-            "at": ["$[*].transportation"],
-            "forms": [
-                {"table": "flights", "pattern": _FLIGHT, "columns": flight | times, "states": {"mode": "Flight"}},
-                {"table": "drives", "pattern": _BY_ROAD, "columns": _ENDPOINTS, "within": {"cost": _TOLERANCE}},
-            ],
-            "beside": {"day": {"field": "days"}, "FlightDate": {"field": "days", "map": days}},
-            "order": "days",
-        },
-    }
+    beside = {**rules["legs"]["beside"], "FlightDate": {"field": "days", "map": days}}
+    return {**rules, "legs": {**rules["legs"], "beside": beside}}
+
+
+@cache
+def _claim_rules() -> Any:
+    return Document(files("jurygraph.sources.travelplanner").joinpath("claims.yaml").read_text(encoding="utf-8")).value

@@ -310,7 +310,7 @@ def test_votes_are_written_as_ratings_of_both_sets(run: Command, tmp_path: Path)
     assert json.loads(ended.out) == {"ratings_file": str(tmp_path / "ratings.jsonl"), **counted}
     found = read_ratings(tmp_path / "ratings.jsonl")
     assert (len(found.rows), found.unread) == (11, {})
-    assert {one.rating.agent for one in found.rows} == {"CNN", "XSUM"}
+    assert {rating.agent for _, rating in found.rows} == {"CNN", "XSUM"}
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None
         ([JOINED, {**JOINED, "task": "x"}],
          "p.jsonl, line 2, field task: is 'x', which a.jsonl does not have; leave the line out"),
         ([], "a.jsonl, line 1, field id: is 'travelplanner-train-01', which p.jsonl does not have; add it"),
-        ([JOINED, JOINED], "p.jsonl, line 2, field task: is 'travelplanner-train-01' again; keep one of them"),
+        ([JOINED, JOINED], "p.jsonl, line 2, field task: task 'travelplanner-train-01' is already in line 1; keep one of them"),
         ([{**JOINED, "stakeholder": []}], "p.jsonl, line 1, field stakeholder: unknown; did you mean stakeholders?"),
         ([{"task": "x"}], "p.jsonl, line 1, field stakeholders: is missing; profiles need it"),
         ([{**JOINED, "task": ""}], "p.jsonl, line 1, field task: is empty; write at least one character"),
