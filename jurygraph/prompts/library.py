@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import did_you_mean, first_validation_error
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.frozen_model import Id
@@ -28,45 +28,11 @@ class Shot(NamedTuple):
     reason: str = ""
 
 
-def render_examples(shots: Sequence[Shot], fence: Fence, template: str) -> str:
-    """Render the examples one after another by `template` (Jinja)."""
-    return "\n\n".join(_render_shot(template, *_fence_shot(shot, fence)) for shot in shots)
-
-
-def _fence_shot(shot: Shot, fence: Fence) -> Shot:
-    reason = fence.enclose(shot.reason, "reason") if shot.reason else ""
-    return shot._replace(text=fence.enclose(shot.text, "example"), reason=reason)
-
-
-@lru_cache(maxsize=1024)
-def _render_shot(template: str, *values: str) -> str:
-    """Render one example. Cached, since it is part of many prompts, and langchain-core compiles the template each time.
-
-    Uses the message of langchain-core's few-shot template: its template for a single text would parse the shown values
-    as a template again.
-    """
-    from langchain_core.prompts import FewShotChatMessagePromptTemplate  # imported lazily: only needed with examples
-
-    example = dict(zip(Shot._fields, values, strict=True))
-    few_shot = FewShotChatMessagePromptTemplate(examples=[example], example_prompt=_chat_template(template))
-    (message,) = few_shot.format_messages()
-    return str(message.content)
-
-
-@cache
-def _chat_template(template: str) -> Any:
-    from langchain_core.prompts import ChatPromptTemplate
-
-    return ChatPromptTemplate.from_messages([("human", template)], template_format="jinja2")
-
-
 Role = Message.model_fields["role"].annotation
-_HEADING = "## "
 _FENCE = "fence_of_this_rendering"
 _MANNER_VARIABLES = frozenset({"fence", "reminder"})
 _QUESTION = "question"
 """The variable of a base prompt that holds the prompt extending it."""
-_MAX_CACHED = 1024
 _ABSENT = object()
 
 
@@ -127,80 +93,55 @@ class Prompt(FrozenModel):
     @property
     def undeclared(self) -> frozenset[str]:
         """Return undeclared variables of the templates. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
-        return frozenset(name for _, _, used in self._templates for name in used).difference(self.variables)
+        return frozenset(name for _, used in self._templates for name in used).difference(self.variables)
 
     def render(self, manner: RenderOptions = DEFAULT_OPTIONS, **variables: Any) -> RenderedPrompt:
         """Return the messages. Raises `jinja2.UndefinedError` if a variable is missing."""
         base = self.base
         if base is None:
             return self._render_sections(manner, variables)
-        (question,), marks = self._render_question(manner, variables)
+        values = tuple(variables.get(name, _ABSENT) for name in self.variables)
+        try:
+            (question,), marks = _render_question(self, manner, values)
+        except TypeError:  # a value cannot be hashed
+            (question,), marks = self._render_sections(manner, variables)
         rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
         return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
-
-    def _render_question(self, manner: RenderOptions, variables: Mapping[str, Any]) -> RenderedPrompt:
-        """Render the question part; cached if the variables are hashable, since many responses share a question."""
-        key = manner, *(variables.get(name, _ABSENT) for name in self.variables)
-        if not _is_hashable(key):
-            return self._render_sections(manner, variables)
-        if key not in self._questions:
-            if len(self._questions) >= _MAX_CACHED:
-                self._questions.clear()
-            self._questions[key] = self._render_sections(manner, variables)
-        return self._questions[key]
 
     def _render_sections(self, manner: RenderOptions, variables: Mapping[str, Any]) -> RenderedPrompt:
         fence = Fence(manner.key, manner.fence)
         filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
-        constant_messages = self._constant_messages[manner.fence, manner.reminder]
         messages = tuple(
-            _build_message(role, template.render(filled)) if varies else constant_messages[index]
-            for index, (role, template, varies) in enumerate(self._templates)
+            Message(role=cast(Any, role), content=template.render(filled))
+            if varies
+            else _constant_message(role, text, manner.fence, manner.reminder)
+            for (role, text), (template, varies) in zip(self.sections, self._templates, strict=True)
         )
         return RenderedPrompt(messages, tuple(fence.marks))
 
     @cached_property
-    def _questions(self) -> dict[Any, RenderedPrompt]:
-        return {}
-
-    @cached_property
-    def _templates(self) -> list[tuple[str, Any, set[str]]]:
-        """Return the role and template of each message, and the variables that it depends on."""
+    def _templates(self) -> list[tuple[Any, set[str]]]:
+        """Return the template of each message, and the variables that it depends on."""
         from jinja2.meta import find_undeclared_variables
 
         environment = _environment()
         return [
-            (
-                role,
-                environment.from_string(text),
-                find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES,
-            )
-            for role, text in self.sections
+            (environment.from_string(text), find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES)
+            for _, text in self.sections
         ]
 
-    @cached_property
-    def _constant_messages(self) -> Mapping[tuple[bool, bool], Mapping[int, Message]]:
-        """Return the messages without variables, by their indices, for every manner."""
-        return {
-            (fence, reminder): {
-                index: _build_message(role, template.render({"fence": fence, "reminder": reminder}))
-                for index, (role, template, varies) in enumerate(self._templates)
-                if not varies
-            }
-            for fence in (True, False)
-            for reminder in (True, False)
-        }
+
+@lru_cache(maxsize=1024)
+def _render_question(prompt: Prompt, manner: RenderOptions, values: tuple[Any, ...]) -> RenderedPrompt:
+    """Render a prompt that extends another; cached, since many responses share a question."""
+    variables = zip(prompt.variables, values, strict=True)
+    return prompt._render_sections(manner, {name: value for name, value in variables if value is not _ABSENT})
 
 
-def _is_hashable(key: tuple[Any, ...]) -> bool:
-    try:
-        hash(key)
-    except TypeError:
-        return False
-    return True
-
-
-def _build_message(role: str, content: str) -> Message:
+@lru_cache(maxsize=1024)
+def _constant_message(role: str, template: str, fence: bool, reminder: bool) -> Message:
+    """Render a message without variables."""
+    content = _environment().from_string(template).render({"fence": fence, "reminder": reminder})
     return Message(role=cast(Any, role), content=content)
 
 
@@ -222,8 +163,25 @@ def _fence_text(context: Any, text: str, name: str) -> str:
 
 
 def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
+    """Render examples one after another, their texts inside the fence of the prompt."""
+    fence: Fence = context[_FENCE]
+    return "\n\n".join(
+        _render_shot(
+            shot._replace(
+                text=fence.enclose(shot.text, "example"),
+                reason=fence.enclose(shot.reason, "reason") if shot.reason else "",
+            )
+        )
+        for shot in shots
+    )
+
+
+@lru_cache(maxsize=1024)
+def _render_shot(shot: Shot) -> str:
+    """Render an example; cached, since it is part of many prompts."""
     ((_, template),) = load_prompt("example").sections
-    return render_examples(shots, context[_FENCE], template)
+    environment = _environment().overlay(trim_blocks=False, lstrip_blocks=False)
+    return str(environment.from_string(template).render(shot._asdict()))
 
 
 def prompt_names() -> tuple[str, ...]:
@@ -234,8 +192,8 @@ def prompt_names() -> tuple[str, ...]:
 
 def prompt_source(name: str) -> str:
     """Return the source of a prompt. Raises `InputError` if there is none of that name."""
-    if name not in prompt_names():
-        known = prompt_names()
+    known = prompt_names()
+    if name not in known:
         raise InputError(f"there is no prompt {name!r}; {did_you_mean(name, known) or 'there are ' + ', '.join(known)}")
     return files("jurygraph.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8")
 
@@ -258,20 +216,16 @@ def parse_prompt(text: str, **defaults: Any) -> Prompt:
     metadata = YAML(typ="safe", pure=True).load(front[0])
     if not isinstance(metadata, dict):
         raise ValueError("the front matter holds keys and values, such as `id: NAME`")
-    prompt = Prompt(sections=tuple(_sections(front[1])), **{**defaults, **metadata})
+    sections = []
+    for part in f"\n{front[1]}".split("\n## ")[1:]:
+        role, _, content = part.partition("\n")
+        if role not in get_args(Role):
+            raise ValueError(f"a section is headed {role!r}; each is one of {', '.join(get_args(Role))}")
+        sections.append((role, content.strip()))
+    prompt = Prompt(sections=tuple(sections), **{**defaults, **metadata})
     if prompt.extends is not None and [role for role, _ in prompt.sections] != ["user"]:
         raise ValueError(f"prompt {prompt.id!r} extends {prompt.extends!r}; give it one section, headed `## user`")
     return prompt
-
-
-def _sections(body: str) -> list[tuple[str, str]]:
-    sections: list[tuple[str, str]] = []
-    for part in f"\n{body}".split(f"\n{_HEADING}")[1:]:
-        role, _, text = part.partition("\n")
-        if role not in get_args(Role):
-            raise ValueError(f"a section is headed {role!r}; each is one of {', '.join(get_args(Role))}")
-        sections.append((role, text.strip()))
-    return sections
 
 
 def read_prompt(file: Traversable) -> Prompt:
@@ -287,12 +241,9 @@ def read_prompt(file: Traversable) -> Prompt:
         raise InputError(f"prompt {file.name} cannot be read: {error}") from error
     try:
         prompt = parse_prompt(text, version=sha256(text.encode()).hexdigest()[:12], variables=())
-        _check_base(prompt)
         _check_templates(prompt)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise InputError(f"prompt {file.name}, {where}: {first['msg']}") from error
+        raise InputError(f"prompt {file.name}, {first_validation_error(error)}") from error
     except YAMLError as error:
         why = getattr(error, "problem", None) or " ".join(str(error).split())
         raise InputError(f"prompt {file.name}: its front matter is no YAML: {why}") from error
@@ -301,16 +252,14 @@ def read_prompt(file: Traversable) -> Prompt:
     return prompt
 
 
-def _check_base(prompt: Prompt) -> None:
-    base = prompt.base
-    if base is not None and "question" not in base.variables:
-        raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
-
-
 def _check_templates(prompt: Prompt) -> None:
-    """Raise now for errors that Jinja would raise while rendering, and for variables only the base prompt declares."""
+    """Raise now for a base without a place for a question, for errors that Jinja would raise while rendering, and for
+    variables only the base prompt declares."""
     from jinja2 import TemplateSyntaxError
 
+    base = prompt.base
+    if base is not None and _QUESTION not in base.variables:
+        raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
     try:
         unknown = sorted(prompt.undeclared)
     except TemplateSyntaxError as error:
