@@ -31,6 +31,7 @@ def check_group(group: Group, context: RunContext) -> None:
     _check_responses(group.task, group.responses)
     if group.plan is not None:
         _check_plan(group.plan, group.task, context)
+        _check_basis(group.plan, context)
 
 
 def _check_responses(task: Task, responses: Sequence[Response]) -> None:
@@ -53,7 +54,6 @@ def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
         raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
     if plan.task_digest != task.content_digest:
         raise InputError(f"the plan was made from another version of task {task.id!r}: prepare it again")
-    _check_basis(plan, context)
     required: list[tuple[str, str, str, Mapping[str, Any]]] = []
     required += [("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions]
     required += [("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations]

@@ -78,7 +78,9 @@ class Jury:
         self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
         check_recipe(config, records)
         if gateway is None and config.model != "none":
-            gateway = _open_gateway(config, max_cost, max_calls)
+            from jurygraph.models.factory import open_gateway  # imported lazily: only needed with a model
+
+            gateway = open_gateway(config.model, config.calls, max_cost=max_cost, max_calls=max_calls)
         self.gateway = gateway
         secrets = () if gateway is None else gateway.backend.secrets
         self.context = RunContext(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
@@ -169,9 +171,7 @@ class Jury:
     @property
     def max_concurrent_groups(self) -> int:
         """Return the number of groups that are scored concurrently."""
-        return (
-            MAX_CONCURRENT_GROUPS if self.gateway is None else max(MAX_CONCURRENT_GROUPS, self.config.calls.concurrency)
-        )
+        return max(MAX_CONCURRENT_GROUPS, 0 if self.gateway is None else self.config.calls.concurrency)
 
     def prepare(self, task: Task, profiles: "ProfilesLine | None" = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
@@ -215,9 +215,3 @@ def _refuse_training_judge(purpose: Purpose | None, config: PurposeConfig) -> No
         problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
         how = "name another model, or set same_judge: allow, which every trace then tells"
         raise ConfigError(f"purpose.reward_judges: {problem}; {how}")
-
-
-def _open_gateway(config: Config, max_cost: float | None, max_calls: int | None) -> "Gateway":
-    from jurygraph.models.factory import open_gateway  # imported lazily: only needed with a model
-
-    return open_gateway(config.model, config.calls, max_cost=max_cost, max_calls=max_calls)
