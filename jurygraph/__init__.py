@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
     from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
     from jurygraph.errors import *
-    from jurygraph.group import Group
-    from jurygraph.jury import Jury
+    from jurygraph.jury import Group, Jury
     from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
     from jurygraph.runs.run import Run

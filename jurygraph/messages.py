@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
+M = TypeVar("M", bound="BaseModel")
 Path = tuple[str | int, ...]
 
 _MAX_COMPARED = 10_000
@@ -38,6 +39,16 @@ class Problem:
     def field(self) -> str:
         """The path in its usual notation, with long steps shortened."""
         return shorten(format_path(tuple(s if isinstance(s, int) else shorten(s) for s in self.path)), 200)
+
+
+def validate(model: type[M], value: Any) -> M | Problem:
+    """Return a value as a model, or the error in it."""
+    from pydantic import ValidationError  # imported lazily: most commands only shorten texts
+
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        return describe_validation_error(error, model, value)
 
 
 def describe_validation_error(error: ValidationError, model: type[BaseModel], value: Any) -> Problem:

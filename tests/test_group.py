@@ -9,7 +9,7 @@ import pytest
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import InputError
 from jurygraph.graphs.state import RunContext
-from jurygraph.group import Group, check_group
+from jurygraph.jury import Group, check_group
 from jurygraph.schema import Plan, Question, Response, Task
 from tests.graphs.cast import DATA, Measure, Told, jury, planned, task, told
 

@@ -13,15 +13,14 @@ macrm-multi-head      several heads: the flat mean of the rule-based components
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, describe_validation_error, describe_value, did_you_mean
+from jurygraph.messages import Problem, describe_value, did_you_mean, validate
 from jurygraph.schema import Config
 from jurygraph.schema.config import NamedModel
 from jurygraph.schema.frozen_model import Id
@@ -185,10 +184,7 @@ def _validate(value: Any, model: str | None = None) -> Config | Problem:
     expanded_config = _with_preset(value if model is None else {**value, "model": model})
     if isinstance(expanded_config, Problem):
         return expanded_config
-    try:
-        return Config.model_validate(expanded_config)
-    except ValidationError as error:
-        return describe_validation_error(error, Config, expanded_config)
+    return validate(Config, expanded_config)
 
 
 def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
@@ -196,11 +192,9 @@ def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
     settings = {key: setting for key, setting in value.items() if key != PRESET}
     if PRESET not in value:
         return settings
-    try:
-        use = PresetUse.model_validate(value[PRESET])
-    except ValidationError as error:
-        problem = describe_validation_error(error, PresetUse, value[PRESET])
-        return Problem((PRESET, *problem.path), problem.problem, problem.remedy)
+    use = validate(PresetUse, value[PRESET])
+    if isinstance(use, Problem):
+        return replace(use, path=(PRESET, *use.path))
     if use.name not in PRESETS:
         hint = did_you_mean(use.name, PRESETS) or f"there are {', '.join(PRESETS)}"
         return Problem((PRESET,), f"is {describe_value(use.name)}, which is not a preset", hint)

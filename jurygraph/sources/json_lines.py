@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Path as FieldPath
-from jurygraph.messages import Problem, describe_validation_error, describe_value, quote
+from jurygraph.messages import Problem, describe_validation_error, describe_value, quote, validate
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.strict_json import decode_strictly, iter_parts
 from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile
@@ -33,6 +33,14 @@ def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[Line, N]]:
 def reread_line(file: TextFile, place: ByteRange, model: type[N]) -> N:
     """Return the model of a line that `read_lines` has yielded before."""
     return model.model_validate_json(file.read(place), strict=True)
+
+
+def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
+    """Return the content of a line of a file as a model. Raises `InputError` with file, line and field."""
+    entry = validate(model, content)
+    if isinstance(entry, Problem):
+        raise_line_error(name, line, entry)
+    return entry
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:

@@ -13,18 +13,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from pydantic import ValidationError
 from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import (
     MAX_INT_BITS,
     Problem,
-    describe_validation_error,
     describe_value,
     did_you_mean,
     quote,
     shorten,
+    validate,
 )
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, Rating, Vote
@@ -211,11 +210,10 @@ def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, 
         if "score" in fields:
             fields["score"] = _parse_number(location, columns["score"], fields["score"])
     nonempty = {name: value for name, value in fields.items() if value != "" or model.model_fields[name].is_required()}
-    try:
-        return model.model_validate(nonempty)
-    except ValidationError as error:
-        problem = describe_validation_error(error, model, nonempty)
-        _refuse(location, replace(problem, path=(columns[str(problem.path[0])], *problem.path[1:])))
+    entry = validate(model, nonempty)
+    if isinstance(entry, Problem):
+        _refuse(location, replace(entry, path=(columns[str(entry.path[0])], *entry.path[1:])))
+    return entry
 
 
 def _normalize(name: str, value: Any) -> Any:
@@ -287,10 +285,9 @@ def read_confusions(path: str | Path) -> Confusions:
     digest = content.pop("digest", None)
     if digest is None:
         raise InputError(f"{path}, field digest: is missing; {_REWRITE_HINT}")
-    try:
-        confusions = Confusions.model_validate(content)
-    except ValidationError as error:
-        _refuse(str(path), describe_validation_error(error, Confusions, content))
+    confusions = validate(Confusions, content)
+    if isinstance(confusions, Problem):
+        _refuse(str(path), confusions)
     if digest != confusions.digest:
         raise InputError(f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}")
     return confusions

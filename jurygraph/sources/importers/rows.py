@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, describe_validation_error, quote
+from jurygraph.messages import Problem, quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.frozen_model import Number
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.json_lines import raise_line_error, read_lines
+from jurygraph.sources.json_lines import raise_line_error, read_lines, validate_line
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 
@@ -110,7 +110,7 @@ class Format(Generic[R]):
             _refuse_array(file)
             for line, row in read_lines(file, self.model):
                 fields, notes = self.to_content(row)
-                task = None if fields is None else _validate_task(file.name, line.number, fields)
+                task = None if fields is None else validate_line(file.name, line.number, TaskLine, fields)
                 if task is None:
                     last_reason = f"{notes[-1].what}: {notes[-1].where}"
                 elif seen.setdefault(task.id, line.number) != line.number:
@@ -132,13 +132,6 @@ def _refuse_array(file: TextFile) -> None:
     if line is not None and line.text.lstrip().startswith("["):
         remedy = "write one object a line, as `jq -c '.[]' FILE` does"
         raise_line_error(file.name, line.number, Problem((), "begins a JSON array", remedy))
-
-
-def _validate_task(name: str, number: int, content: Mapping[str, Any]) -> TaskLine:
-    try:
-        return TaskLine.model_validate(content)
-    except ValidationError as error:
-        raise_line_error(name, number, describe_validation_error(error, TaskLine, content))
 
 
 def nonempty_fields(**fields: Any) -> dict[str, Any]:

@@ -8,20 +8,18 @@ from datetime import date
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, describe_validation_error, did_you_mean, quote
+from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.frozen_model import Id
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines
+from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, validate_line
 from jurygraph.sources.travelplanner.query import constraints, read_query
 from jurygraph.sources.yaml_document import Document
-
-N = TypeVar("N", bound=FrozenModel)
 
 UNREAD = "unread"
 """Key in a task's metadata: words of its query about a constraint that no rule understands."""
@@ -56,7 +54,7 @@ class _ProfilesFile(TaskKeyedFile[_Profiles]):
         super().__init__(path, _Profiles, "task", "keep one of them")
 
     def _check(self, number: int, entry: _Profiles) -> None:
-        _validate(self._file.name, number, Task, {"id": entry.task, "query": "", **entry.people})
+        validate_line(self._file.name, number, Task, {"id": entry.task, "query": "", **entry.people})
 
     def people_of(self, task_id: str) -> dict[str, Any] | Problem:
         """Return the fields of a task that its travellers fill."""
@@ -115,15 +113,7 @@ def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesFile | None
         content |= people
     text = "\n".join(json.dumps(day, ensure_ascii=False) for day in line.plan or ())
     reference = {"id": f"{line.id}/reference", "agent": "reference", "text": text, "data": line.plan}
-    return _validate(name, number, TaskLine, {**content, "responses": [] if line.plan is None else [reference]})
-
-
-def _validate(name: str, number: int, model: type[N], content: Mapping[str, Any]) -> N:
-    """Validate the content of a line; raises its error with file and line."""
-    try:
-        return model.model_validate(content)
-    except ValidationError as error:
-        raise_line_error(name, number, describe_validation_error(error, model, content))
+    return validate_line(name, number, TaskLine, {**content, "responses": [] if line.plan is None else [reference]})
 
 
 Rows = list[dict[str, Any]]
