@@ -1,4 +1,4 @@
-"""What `import jurygraph` gives, and how little it loads for it."""
+"""The public names of `import jurygraph`, and how little it loads for them."""
 
 import ast
 import subprocess
@@ -43,7 +43,7 @@ def test_names_for_writing_an_evaluator_load_no_graph_library(name: str) -> None
 
 
 @pytest.mark.parametrize("name", jurygraph.__all__)
-def test_every_public_name_is_there_and_listed(name: str) -> None:
+def test_every_public_name_is_available_and_listed(name: str) -> None:
     assert getattr(jurygraph, name) is not None
     assert name in dir(jurygraph)
 
@@ -74,9 +74,9 @@ def test_an_unknown_name_is_an_attribute_error(name: str) -> None:
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    assert jurygraph.__version__ == stated
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert jurygraph.__version__ == version
 
 
-def test_the_package_tells_type_checkers_that_it_is_typed() -> None:
+def test_the_package_is_marked_as_typed() -> None:
     assert (ROOT / "jurygraph" / "py.typed").is_file()

@@ -132,10 +132,12 @@ class TextFile:
         text by more than `MORE_BLANK_LINES`, and if the file has changed.
         """
         self._file.seek(0)
-        number = offset = excess_blank = 0
+        number = offset = excess_blank = next_check = 0
         while content := self._file.readline(LONGEST_LINE + 1):
             number += 1
-            self._refuse_changed()
+            if offset >= next_check:  # about as often as the file's buffer is filled
+                self._refuse_changed()
+                next_check = offset + _CHUNK
             if len(content) > LONGEST_LINE:
                 self._refuse(number, f"is longer than {LONGEST_LINE >> 20} MB; write one object a line, ended with LF")
             excess_blank += 1 if content.isspace() else -1

@@ -60,7 +60,7 @@ class TaskKeyedFile(Generic[N]):
         Raises `InputError` with file, line and field.
         """
         self._file = TextFile(path)
-        self._noun = model
+        self._model = model
         self._lines: dict[str, tuple[int, ByteRange]] = {}
         try:
             for line, entry in read_lines(self._file, model):
@@ -90,7 +90,7 @@ class TaskKeyedFile(Generic[N]):
         return len(self._lines)
 
     def _read_entry(self, task_id: str) -> N:
-        return reread_line(self._file, self._lines[task_id][1], self._noun)
+        return reread_line(self._file, self._lines[task_id][1], self._model)
 
     def close(self) -> None:
         """Close the file."""

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic_core import from_json
 
@@ -20,7 +20,6 @@ from jurygraph.messages import Problem, describe_value, did_you_mean, quote
 from jurygraph.sources.files import TextFile, missing_file_hint
 from jurygraph.sources.json_lines import raise_line_error
 
-Row = dict[str, Any]
 _MAX_JSON = 256 << 20
 _TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
 _BATCH_SIZE = 8192
@@ -28,11 +27,9 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 _PARQUET_MAGIC = b"PAR1"
 
 
-class PlacedRow(NamedTuple):
-    """A row, and its place: "line 7" of a text, "[7]" in a list, "row 7" elsewhere."""
-
-    place: str
-    values: Row
+Row = dict[str, Any]
+PlacedRow = tuple[str, Row]
+"""The place of a row ("line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
 
 
 def read_rows(path: Path, table: str | None = None) -> Iterator[Row]:
@@ -40,7 +37,7 @@ def read_rows(path: Path, table: str | None = None) -> Iterator[Row]:
 
     Raises `InputError` naming the file, and the line if it has lines.
     """
-    return (row.values for row in read_placed_rows(path, table))
+    return (values for _, values in read_placed_rows(path, table))
 
 
 def read_placed_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
@@ -117,7 +114,7 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
                     raise InputError(f"{path}, line {reader.line_num}: {problem}; quote a value that holds a comma")
                 if values:
-                    yield PlacedRow(f"line {last_line + 1}", dict(zip(columns, values, strict=True)))
+                    yield f"line {last_line + 1}", dict(zip(columns, values, strict=True))
                 last_line = reader.line_num
         except csv.Error as error:
             problem = f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
@@ -136,7 +133,7 @@ def _read_json_lines(path: Path) -> Iterator[PlacedRow]:
         for line in file.lines():
             place = f"line {line.number}"
             location = f"{path}, {place}"
-            yield PlacedRow(place, _require_object(_parse_json(line.text, location), location))
+            yield place, _require_object(_parse_json(line.text, location), location)
 
 
 def _parse_json(text: str | bytes | bytearray, location: str) -> Any:
@@ -159,7 +156,7 @@ def _read_json(path: Path) -> Iterator[PlacedRow]:
         raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
     for number, row in enumerate(rows):
         place = f"[{number}]"
-        yield PlacedRow(place, _require_object(row, f"{path}, {place}"))
+        yield place, _require_object(row, f"{path}, {place}")
 
 
 def _read_parquet(path: Path) -> Iterator[PlacedRow]:
@@ -171,7 +168,7 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         with parquet.ParquetFile(path) as file:
             rows = (row for batch in file.iter_batches(_BATCH_SIZE) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
-                yield PlacedRow(f"row {number}", to_json_values(row))
+                yield f"row {number}", to_json_values(row)
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
 
@@ -183,7 +180,7 @@ def _read_sqlite(path: Path, table: str | None) -> Iterator[PlacedRow]:
             cursor = database.execute(f'SELECT * FROM "{chosen}"')
             columns = [column[0] for column in cursor.description]
             for number, row in enumerate(cursor, start=1):
-                yield PlacedRow(f"row {number}", to_json_values(dict(zip(columns, row, strict=True))))
+                yield f"row {number}", to_json_values(dict(zip(columns, row, strict=True)))
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: cannot be read as SQLite ({error}); copy it again") from None
 
