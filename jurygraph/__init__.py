@@ -4,6 +4,8 @@ Public names load when they are first used, so that `import jurygraph` is quick 
 alone.
 """
 
+# ruff: noqa: F403, F405 - type checkers know which names `errors` and `schema` export
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -12,50 +14,12 @@ if TYPE_CHECKING:
     from jurygraph.agents.judging import Binary, Item, JudgeEvaluator, PartialCredit, Scale
     from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
     from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
-    from jurygraph.errors import (
-        BudgetExceeded,
-        ConfigError,
-        GraphCycleError,
-        GraphError,
-        InputError,
-        JurygraphError,
-        ModelError,
-        PlanError,
-        TimeLimitExceeded,
-        TraceMismatch,
-    )
-    from jurygraph.group import Group
-    from jurygraph.jury import Jury
+    from jurygraph.errors import *
+    from jurygraph.jury import Group, Jury
     from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
     from jurygraph.runs.run import Run
-    from jurygraph.schema import (
-        Condition,
-        Config,
-        Constraint,
-        Criterion,
-        Decision,
-        Edge,
-        Evidence,
-        Failure,
-        Material,
-        Message,
-        Plan,
-        Question,
-        RecordedVerdict,
-        Response,
-        Reviewer,
-        Reward,
-        Rubric,
-        Stakeholder,
-        Survey,
-        Task,
-        TaskView,
-        Tension,
-        Trace,
-        Variant,
-        Verdict,
-    )
+    from jurygraph.schema import *
 
 __version__ = "0.1.0"
 

@@ -53,14 +53,12 @@ def check_evaluator(
             verdict_count += len(first)
             _check_each(first, responses)
             _check_same(first, _verdicts(jury, task, responses), "when repeated")
-            if _is_response_scope(jury):
+            if all(evaluator.scope == "response" for evaluator in jury.evaluators.values()):
                 _check_same(first, _verdicts(jury, task, responses[::-1]), "with the responses in reverse order")
                 one_by_one = [v for r in responses for v in _verdicts(jury, task, [r])]
                 _check_same(first, sorted(one_by_one, key=_sort_key), "with each response alone")
-            reordered = [_reverse_model_keys(response) for response in responses]
-            _check_same(
-                first, _verdicts(jury, _reverse_task(task), reordered), "with the task's parts in reverse order"
-            )
+            reordered = _verdicts(jury, _reverse_task(task), [_reverse_model_keys(response) for response in responses])
+            _check_same(first, reordered, "with the task's parts in reverse order")
             odd_responses = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
             verdicts = _verdicts(jury, task, odd_responses)
             _check_each(verdicts, odd_responses)
@@ -76,10 +74,6 @@ def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[Rec
 
 def _sort_key(verdict: RecordedVerdict) -> tuple[Any, ...]:
     return verdict.question, verdict.about, verdict.responses, verdict.sample
-
-
-def _is_response_scope(jury: Jury) -> bool:
-    return all(evaluator.scope == "response" for evaluator in jury.evaluators.values())
 
 
 def _reverse_task(task: Task) -> Task:
@@ -106,45 +100,27 @@ def _reverse_keys(value: JsonValue) -> JsonValue:
 
 
 def _check_each(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:
-    _check_bounds(verdicts)
-    _check_round_trip(verdicts)
-    _check_failures(verdicts, responses)
-
-
-def _check_bounds(verdicts: Sequence[RecordedVerdict]) -> None:
+    text = {response.id: response.text for response in responses}
     for verdict in verdicts:
-        where = f"{verdict.question} about {verdict.about!r}"
+        where, failure = f"{verdict.question} about {verdict.about!r}", verdict.failure
         if verdict.status == "ok":
             assert 0.0 <= (verdict.score or 0.0) <= 1.0, f"{where}: score {verdict.score}"
         else:
             assert verdict.score is None, f"{where}: {verdict.status}, yet it has score {verdict.score}"
-            assert verdict.reason or verdict.failure, f"{where}: {verdict.status} without a reason"
-
-
-def _check_round_trip(verdicts: Sequence[RecordedVerdict]) -> None:
-    for verdict in verdicts:
+            assert verdict.reason or failure, f"{where}: {verdict.status} without a reason"
         try:
             reread = RecordedVerdict.model_validate_json(verdict.model_dump_json())
         except ValueError as error:
             raise AssertionError(f"{verdict.question}: cannot be written and read: {error}") from error
         assert reread.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
+        # Only the response causes failures: an exception inside, or an invalid answer, is a bug.
+        broken = failure is not None and failure.cause == "infrastructure" and failure.kind != "no-model"
+        assert not broken, f"{verdict.question} breaks on {text[verdict.about][:40]!r}: {verdict.reason}"
 
 
 def _check_same(first: Sequence[RecordedVerdict], second: Sequence[RecordedVerdict], when: str) -> None:
     assert len(first) == len(second), f"{len(first)} verdicts, but {len(second)} {when}"
     for before, after in zip(first, second, strict=True):
-        assert before == after, f"{before.question} about {before.about!r} differs {when}: {_difference(before, after)}"
-
-
-def _difference(first: RecordedVerdict, second: RecordedVerdict) -> str:
-    changed = [n for n in RecordedVerdict.model_fields if getattr(first, n) != getattr(second, n)]
-    return ", ".join(f"{n} {getattr(first, n)!r} / {getattr(second, n)!r}" for n in changed)
-
-
-def _check_failures(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:
-    """Check that only the response causes failures: an exception inside, or an invalid answer, is a bug."""
-    text = {response.id: response.text for response in responses}
-    for verdict in verdicts:
-        failure = verdict.failure
-        broken = failure is not None and failure.cause == "infrastructure" and failure.kind != "no-model"
-        assert not broken, f"{verdict.question} breaks on {text[verdict.about][:40]!r}: {verdict.reason}"
+        changed = [n for n in RecordedVerdict.model_fields if getattr(before, n) != getattr(after, n)]
+        difference = ", ".join(f"{n} {getattr(before, n)!r} / {getattr(after, n)!r}" for n in changed)
+        assert before == after, f"{before.question} about {before.about!r} differs {when}: {difference}"

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from langchain_core.runnables import RunnableConfig
+from pydantic_core import PydanticSerializationError
 
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.registry import load_combiners, load_derivers, load_evaluators
@@ -16,14 +17,13 @@ from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.errors import ConfigError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare, score
 from jurygraph.graphs.execution import open_evaluator, run_isolated, run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
 from jurygraph.graphs.state import PrepareState, RunContext
-from jurygraph.group import Group, check_group
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
-from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace
+from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace, digest_of
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import parse_config, read_config
 
@@ -39,6 +39,18 @@ MAX_WAITING_GROUPS = 8
 
 Their traces take memory. With 8, a group may take nine times as long as the others before it delays them.
 """
+
+
+class Group(NamedTuple):
+    """A task and all its responses, which are scored together.
+
+    Without a plan, one is made. Verdicts and material in `known_results` are reused.
+    """
+
+    task: Task
+    responses: Sequence[Response]
+    plan: Plan | None = None
+    known_results: KnownResults = NO_KNOWN_RESULTS
 
 
 class Jury:
@@ -78,7 +90,9 @@ class Jury:
         self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
         check_recipe(config, records)
         if gateway is None and config.model != "none":
-            gateway = _open_gateway(config, max_cost, max_calls)
+            from jurygraph.models.factory import open_gateway  # imported lazily: only needed with a model
+
+            gateway = open_gateway(config.model, config.calls, max_cost=max_cost, max_calls=max_calls)
         self.gateway = gateway
         secrets = () if gateway is None else gateway.backend.secrets
         self.context = RunContext(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
@@ -169,9 +183,7 @@ class Jury:
     @property
     def max_concurrent_groups(self) -> int:
         """Return the number of groups that are scored concurrently."""
-        return (
-            MAX_CONCURRENT_GROUPS if self.gateway is None else max(MAX_CONCURRENT_GROUPS, self.config.calls.concurrency)
-        )
+        return max(MAX_CONCURRENT_GROUPS, 0 if self.gateway is None else self.config.calls.concurrency)
 
     def prepare(self, task: Task, profiles: "ProfilesLine | None" = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
@@ -217,7 +229,59 @@ def _refuse_training_judge(purpose: Purpose | None, config: PurposeConfig) -> No
         raise ConfigError(f"purpose.reward_judges: {problem}; {how}")
 
 
-def _open_gateway(config: Config, max_cost: float | None, max_calls: int | None) -> "Gateway":
-    from jurygraph.models.factory import open_gateway  # imported lazily: only needed with a model
+def check_group(group: Group, context: RunContext) -> None:
+    """Refuse a group without responses or with repeated ids, and a plan that does not fit.
 
-    return open_gateway(config.model, config.calls, max_cost=max_cost, max_calls=max_calls)
+    Raises InputError, and whatever an evaluator's `check` raises for a question of the plan.
+    """
+    _check_responses(group.task, group.responses)
+    if group.plan is not None:
+        _check_plan(group.plan, group.task, context)
+        _check_basis(group.plan, context)
+
+
+def _check_responses(task: Task, responses: Sequence[Response]) -> None:
+    if not responses:
+        raise InputError(f"task {task.id!r} has no responses: a group of none cannot be scored")
+    ids: set[str] = set()
+    for response in responses:
+        if response.id in ids:
+            raise InputError(f"task {task.id!r} has two responses with the id {response.id!r}")
+        ids.add(response.id)
+        try:
+            response.model_dump_json()
+        except PydanticSerializationError as error:
+            raise InputError(f"response {response.id!r} cannot be written as JSON: {error}") from error
+
+
+def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
+    """Refuse a plan that was made from another task, or with components of other names or versions."""
+    if plan.task_id != task.id:
+        raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
+    if plan.task_digest != task.content_digest:
+        raise InputError(f"the plan was made from another version of task {task.id!r}: prepare it again")
+    required: list[tuple[str, str, str, Mapping[str, Any]]] = []
+    required += [("evaluator", q.evaluator, q.version, context.evaluators) for q in plan.survey.questions]
+    required += [("deriver", d.deriver, d.version, context.derivers) for d in plan.survey.derivations]
+    required += [("combiner", s.combiner, s.version, context.combiners) for s in plan.decision.specs]
+    for role, name, version, available in required:
+        version_here = available[name].version if name in available else "none"
+        if version_here != version:
+            problem = f"the plan was made with {role} {name!r} of version {version!r}"
+            raise InputError(f"{problem}; this jury has {version_here}: prepare it again")
+
+
+def _check_basis(plan: Plan, context: RunContext) -> None:
+    """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
+    for derivation in plan.survey.derivations:
+        if derivation.deriver in context.derivers:
+            params = context.derivers[derivation.deriver].params_for(plan.survey.views[derivation.view])
+            if digest_of(dict(params)) != digest_of(derivation.params):
+                changed = f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
+                raise InputError(
+                    f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
+                    "was, or prepare the task again (a run: score into another --out, with --branch)"
+                )
+    for question in plan.survey.questions:
+        if question.evaluator in context.evaluators:
+            context.evaluators[question.evaluator].check(question)

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
 
+M = TypeVar("M", bound="BaseModel")
 Path = tuple[str | int, ...]
 
 _MAX_COMPARED = 10_000
@@ -38,6 +39,16 @@ class Problem:
     def field(self) -> str:
         """The path in its usual notation, with long steps shortened."""
         return shorten(format_path(tuple(s if isinstance(s, int) else shorten(s) for s in self.path)), 200)
+
+
+def validate(model: type[M], value: Any) -> M | Problem:
+    """Return a value as a model, or the error in it."""
+    from pydantic import ValidationError  # imported lazily: most commands only shorten texts
+
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        return describe_validation_error(error, model, value)
 
 
 def describe_validation_error(error: ValidationError, model: type[BaseModel], value: Any) -> Problem:
@@ -119,15 +130,20 @@ _EXPECTED = {
 }
 
 _TECHNICAL_WORDS = {"Line", "Use", "Config", "Reply", "Spec"}
+"""Words in the names of models that no message repeats: `ResponseLine` is a "response"."""
 
-_BOUNDS = {
-    "greater_than": ("gt", "write a number above {}"),
-    "greater_than_equal": ("ge", "write a number of {} or more"),
-    "less_than": ("lt", "write a number below {}"),
-    "less_than_equal": ("le", "write a number of {} or less"),
-    "too_short": ("min_length", "give it at least {}"),
-    "too_long": ("max_length", "give it at most {}"),
+_TEMPLATES = {
+    "greater_than": ("is {value}", "write a number above {gt:g}"),
+    "greater_than_equal": ("is {value}", "write a number of {ge:g} or more"),
+    "less_than": ("is {value}", "write a number below {lt:g}"),
+    "less_than_equal": ("is {value}", "write a number of {le:g} or less"),
+    "too_short": ("has {actual_length} entries", "give it at least {min_length:g}"),
+    "too_long": ("has {actual_length} entries", "give it at most {max_length:g}"),
+    "string_too_short": ("is empty", "write at least one character"),
+    "string_too_long": ("has {characters} characters", "write at most {max_length}"),
+    "finite_number": ("is not a finite number", "write a number that a 64-bit float can hold"),
 }
+"""Problem and remedy by pydantic's kind of error, with places for the values of its context."""
 
 
 def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
@@ -137,7 +153,8 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
     """
     path: list[str | int] = []
     for step in error["loc"]:
-        if _has_step(value, step):
+        in_list = isinstance(value, list | tuple) and isinstance(step, int) and step < len(value)
+        if in_list or (isinstance(value, Mapping) and step in value):
             value = value[step]
             path.append(step)
     if error["type"] == "missing":
@@ -147,29 +164,24 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
     return tuple(path), value
 
 
-def _has_step(value: Any, step: str | int) -> bool:
-    if isinstance(value, list | tuple):
-        return isinstance(step, int) and step < len(value)
-    return isinstance(value, Mapping) and step in value
-
-
 def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     kind, context = error["type"], error.get("ctx", {})
     if kind in _EXPECTED:
         return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
-    if kind in _BOUNDS:
-        key, remedy = _BOUNDS[kind]
-        size = (
-            f"has {context['actual_length']} entries" if "actual_length" in context else f"is {describe_value(value)}"
-        )
-        return Problem(path, size, remedy.format(f"{context[key]:g}"))
-    return _DESCRIBERS.get(kind, _describe_other)(error, path, value, model)
+    if kind in _TEMPLATES:
+        parts = {**context, "value": describe_value(value), "characters": len(str(value))}
+        problem, remedy = _TEMPLATES[kind]
+        return Problem(path, problem.format(**parts), remedy.format(**parts))
+    if kind in _DESCRIBERS:
+        return _DESCRIBERS[kind](error, path, value, model)
+    return Problem(path, f"is {describe_value(value)}", error["msg"])
 
 
 def _describe_missing(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
         return Problem(path[:-1], f"is a list of {len(value)}", "write a pair of two")
-    name = _readable_name(_owners(error, path, model)[0].__name__)
+    words = re.findall(r"[A-Z][a-z]*", _owners(error, path, model)[0].__name__)
+    name = " ".join(word for word in words if word not in _TECHNICAL_WORDS).lower() or "config"
     return Problem(path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it")
 
 
@@ -193,33 +205,14 @@ def _describe_tag(error: ErrorDetails, path: Path, value: Any, model: type[BaseM
     return _describe_choice(error, (*path, key), value[key], model)
 
 
-def _describe_empty(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> Problem:
-    return Problem(path, "is empty", "write at least one character")
-
-
-def _describe_too_long(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
-    most = error.get("ctx", {})["max_length"]
-    return Problem(path, f"has {len(value)} characters", f"write at most {most}")
-
-
-def _describe_not_finite(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> Problem:
-    return Problem(path, "is not a finite number", "write a number that a 64-bit float can hold")
-
-
 def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel]) -> Problem:
     """Return a validator's own message; if it begins with a field in backquotes, the error is about that field."""
     message = str(error.get("ctx", {}).get("error", error["msg"]))
     field = _FIELD_PREFIX.match(message)
-    return Problem(path, message) if field is None else Problem((*path, *_parse_path(field[1])), message[field.end() :])
-
-
-def _parse_path(field: str) -> Path:
-    """Parse a path in its usual notation."""
-    return tuple(int(step) if step.isdigit() else step for step in re.findall(r"\w+", field))
-
-
-def _describe_other(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
-    return Problem(path, f"is {describe_value(value)}", error["msg"])
+    if field is None:
+        return Problem(path, message)
+    steps = (int(step) if step.isdigit() else step for step in re.findall(r"\w+", field[1]))
+    return Problem((*path, *steps), message[field.end() :])
 
 
 _DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Problem]] = {
@@ -228,17 +221,8 @@ _DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Prob
     "literal_error": _describe_choice,
     "union_tag_invalid": _describe_tag,
     "union_tag_not_found": _describe_tag,
-    "string_too_short": _describe_empty,
-    "string_too_long": _describe_too_long,
-    "finite_number": _describe_not_finite,
     "value_error": _describe_custom,
 }
-
-
-def _readable_name(name: str) -> str:
-    """Return the name of a model in ordinary words, as in "response" for `ResponseLine`."""
-    words = [word for word in re.findall(r"[A-Z][a-z]*", name) if word not in _TECHNICAL_WORDS]
-    return " ".join(words).lower() or "config"
 
 
 def _owners(error: ErrorDetails, path: Path, model: type[BaseModel]) -> list[type[BaseModel]]:
@@ -247,10 +231,10 @@ def _owners(error: ErrorDetails, path: Path, model: type[BaseModel]) -> list[typ
     return [m for m in models if not {m.__name__, *_tags(m)}.isdisjoint(error["loc"])] or models
 
 
-def _tags(model: type[BaseModel]) -> list[Any]:
+def _tags(model: type[BaseModel]) -> Iterable[Any]:
     """Return the values of a model's literal fields, such as `kind`."""
-    annotations = [field.annotation for field in model.model_fields.values()]
-    return [tag for annotation in annotations if get_origin(annotation) is Literal for tag in get_args(annotation)]
+    annotations = (field.annotation for field in model.model_fields.values())
+    return (tag for annotation in annotations if get_origin(annotation) is Literal for tag in get_args(annotation))
 
 
 def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:

@@ -10,8 +10,7 @@ from jurygraph.graphs import annotate, prepare, score
 from jurygraph.graphs.execution import run_isolated
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
 from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext
-from jurygraph.group import Group, check_group
-from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
+from jurygraph.jury import MAX_CONCURRENT_GROUPS, Group, Jury, check_group
 from jurygraph.safety.known_secrets import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
 

@@ -10,7 +10,7 @@ from jurygraph.concurrency import gather_in_order
 
 
 class Work:
-    """Numbers that take as many turns of the loop as they are told, and count who is under way."""
+    """Tasks that take given numbers of turns of the loop, with a count of those that run."""
 
     def __init__(self, *turns: int) -> None:
         self.turns = turns
@@ -36,10 +36,10 @@ class Work:
         finally:
             self.under_way -= 1
 
-    async def given(self, at_once: int, ahead: int = 8, most: int | None = None) -> list[int]:
+    async def collect(self, at_once: int, count_started: int = 8, most: int | None = None) -> list[int]:
         found: list[int] = []
-        async with aclosing(gather_in_order(self.tasks(), at_once, ahead)) as given:
-            async for one in given:
+        async with aclosing(gather_in_order(self.tasks(), at_once, count_started)) as collect:
+            async for one in collect:
                 found.append(one)
                 if len(found) == most:
                     break
@@ -47,34 +47,34 @@ class Work:
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5, 50])
-def test_they_come_in_order_however_long_each_takes_and_no_more_are_under_way(at_once: int) -> None:
+def test_results_come_in_order_with_bounded_concurrency(at_once: int) -> None:
     work = Work(*(7 * n % 11 for n in range(30)))
-    assert asyncio.run(work.given(at_once)) == list(range(30))
+    assert asyncio.run(work.collect(at_once)) == list(range(30))
     assert work.most <= at_once
     assert work.most == 1 or at_once > 1
 
 
-def test_one_that_is_slow_holds_up_only_so_many_that_are_finished() -> None:
+def test_a_slow_task_makes_a_bounded_number_of_results_wait() -> None:
     work = Work(1000, *[0] * 100)
 
-    async def ahead() -> int:
-        given = gather_in_order(work.tasks(), 2, 3)
-        await anext(given)
+    async def count_started() -> int:
+        collect = gather_in_order(work.tasks(), 2, 3)
+        await anext(collect)
         begun = work.begun
-        await given.aclose()
+        await collect.aclose()
         return begun
 
-    assert asyncio.run(ahead()) == 2 * (1 + 3)
+    assert asyncio.run(count_started()) == 2 * (1 + 3)
 
 
-def test_an_error_is_raised_in_its_turn_and_ends_the_others() -> None:
+def test_an_error_is_raised_in_order_and_cancels_the_rest() -> None:
     work = Work(0, 0, -3, 0, 1000, 1000)
     with pytest.raises(ValueError, match="2 came to nothing"):
-        asyncio.run(work.given(6))
+        asyncio.run(work.collect(6))
     assert (work.cancelled, work.under_way) == (2, 0)
 
 
 def test_running_work_is_cancelled_once_its_results_are_unneeded() -> None:
     work = Work(0, 1000, 1000)
-    assert asyncio.run(work.given(3, most=1)) == [0]
+    assert asyncio.run(work.collect(3, most=1)) == [0]
     assert (work.cancelled, work.under_way) == (2, 0)

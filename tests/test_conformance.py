@@ -42,14 +42,14 @@ ODD = len(ODD_TEXTS)
 
 
 @pytest.fixture(autouse=True)
-def planted(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def install_module(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A module in which a test plants its evaluators: a config names them by their path."""
     module = ModuleType("planted")
     monkeypatch.setitem(sys.modules, "planted", module)
     return module
 
 
-def held(module: ModuleType, it: Any, groups: Any = GROUPS, **more: Any) -> int:
+def check(module: ModuleType, it: Any, groups: Any = GROUPS, **more: Any) -> int:
     module.it = it  # type: ignore[attr-defined]
     return check_evaluator("planted.it", groups, **more)
 
@@ -61,7 +61,7 @@ def length(response: Response) -> float:
 # With a model
 
 
-def test_a_model_that_fails_is_told_as_what_it_is() -> None:
+def test_a_failing_model_is_reported_as_such() -> None:
     with serving(lambda body, number: status(400)) as server:
         model = f"openai-compatible:{server.url}#tiny"
         with pytest.raises(AssertionError, match=r"breaks on .* 400: planted"):
@@ -72,16 +72,16 @@ def test_a_model_that_fails_is_told_as_what_it_is() -> None:
 
 
 @pytest.mark.parametrize(("audience", "members"), [("task", 1), ("stakeholder", 2), ("criterion", 2), ("reviewer", 2)])
-def test_an_evaluator_of_any_audience_passes(planted: ModuleType, audience: Any, members: int) -> None:
+def test_an_evaluator_of_any_audience_passes(install_module: ModuleType, audience: Any, members: int) -> None:
     class Good(jg.Evaluator):
         def answer(self, inputs: EvaluatorInput) -> float:
             return length(inputs.response)
 
     Good.audience = audience
-    assert held(planted, Good) == members * (len(RESPONSES) + ODD)
+    assert check(install_module, Good) == members * (len(RESPONSES) + ODD)
 
 
-def test_an_evaluator_of_pairs_passes(planted: ModuleType) -> None:
+def test_an_evaluator_of_pairs_passes(install_module: ModuleType) -> None:
     class Longer(jg.Evaluator):
         scope = "pair"
 
@@ -89,10 +89,10 @@ def test_an_evaluator_of_pairs_passes(planted: ModuleType) -> None:
             first, second = map(length, inputs.responses)
             return 0.5 if first == second else float(first > second)
 
-    assert held(planted, Longer) == 3 * 2 + ODD * (ODD - 1)
+    assert check(install_module, Longer) == 3 * 2 + ODD * (ODD - 1)
 
 
-def test_an_evaluator_of_groups_passes(planted: ModuleType) -> None:
+def test_an_evaluator_of_groups_passes(install_module: ModuleType) -> None:
     class Share(jg.Evaluator):
         scope = "group"
 
@@ -100,29 +100,29 @@ def test_an_evaluator_of_groups_passes(planted: ModuleType) -> None:
             longest = max(map(length, inputs.responses)) or 1.0
             return [length(r) / longest for r in inputs.responses]
 
-    assert held(planted, Share) == len(RESPONSES) + ODD
+    assert check(install_module, Share) == len(RESPONSES) + ODD
 
 
-def test_one_that_abstains_or_blames_the_response_passes(planted: ModuleType) -> None:
+def test_an_evaluator_that_abstains_or_blames_the_response_passes(install_module: ModuleType) -> None:
     def it(task: TaskView, response: Response) -> Verdict:
         if len(response.text) > 1000:
             return Verdict.fail("too-long", "over 1,000 characters", cause="response")
         return Verdict(score=1.0) if "train" in response.text else Verdict.abstain("no means of travel")
 
-    assert held(planted, it) == len(RESPONSES) + ODD
+    assert check(install_module, it) == len(RESPONSES) + ODD
 
 
-def test_one_that_asks_a_model_passes_where_there_is_none(planted: ModuleType) -> None:
+def test_a_judge_passes_without_a_model(install_module: ModuleType) -> None:
     class Judge(jg.Evaluator):
         uses_model = True
 
         def answer(self, inputs: EvaluatorInput) -> float:
             raise AssertionError("there is no model to ask")
 
-    assert held(planted, Judge) == len(RESPONSES) + ODD
+    assert check(install_module, Judge) == len(RESPONSES) + ODD
 
 
-def test_one_that_needs_material_passes_with_its_deriver(planted: ModuleType) -> None:
+def test_an_evaluator_of_material_passes_with_its_deriver(install_module: ModuleType) -> None:
     class Words(jg.Deriver):
         gives = "words"
 
@@ -135,37 +135,37 @@ def test_one_that_needs_material_passes_with_its_deriver(planted: ModuleType) ->
         def answer(self, inputs: EvaluatorInput) -> float:
             return float(inputs.material[0]["words"].data > 3)  # type: ignore[operator]
 
-    planted.words = Words  # type: ignore[attr-defined]
-    assert held(planted, Wordy, derivers=["planted.words"]) == len(RESPONSES) + ODD
+    install_module.words = Words  # type: ignore[attr-defined]
+    assert check(install_module, Wordy, derivers=["planted.words"]) == len(RESPONSES) + ODD
 
 
 # Planted faults
 
 
-def caught(module: ModuleType, it: Any, message: str, groups: Any = GROUPS) -> None:
+def violation(module: ModuleType, it: Any, message: str, groups: Any = GROUPS) -> None:
     with pytest.raises(AssertionError, match=message):
-        held(module, it, groups)
+        check(module, it, groups)
 
 
-def test_a_score_that_changes_from_time_to_time_is_caught(planted: ModuleType) -> None:
+def test_a_score_that_changes_on_repetition_is_caught(install_module: ModuleType) -> None:
     times = count(1)
 
     def it(task: TaskView, response: Response) -> float:
         return 1 / next(times)
 
-    caught(planted, it, r"planted\.it about 'r\d' differs when repeated: score ")
+    violation(install_module, it, r"planted\.it about 'r\d' differs when repeated: score ")
 
 
-def test_a_reason_that_changes_from_time_to_time_is_caught(planted: ModuleType) -> None:
+def test_a_reason_that_changes_on_repetition_is_caught(install_module: ModuleType) -> None:
     times = count(1)
 
     def it(task: TaskView, response: Response) -> Verdict:
         return Verdict(score=1.0, reason=f"asked {next(times)} times")
 
-    caught(planted, it, r"differs when repeated: reason 'asked \d times'")
+    violation(install_module, it, r"differs when repeated: reason 'asked \d times'")
 
 
-def test_a_number_of_verdicts_that_changes_is_caught(planted: ModuleType) -> None:
+def test_a_number_of_verdicts_that_changes_is_caught(install_module: ModuleType) -> None:
     class Growing(jg.Evaluator):
         plans: ClassVar[Iterator[int]] = count(1)
 
@@ -175,11 +175,11 @@ def test_a_number_of_verdicts_that_changes_is_caught(planted: ModuleType) -> Non
         def answer(self, inputs: EvaluatorInput) -> float:
             return 1.0
 
-    caught(planted, Growing, "3 verdicts, but 6 when repeated")
+    violation(install_module, Growing, "3 verdicts, but 6 when repeated")
 
 
-class _InCompany(jg.Evaluator):
-    """Sees its neighbours by keeping what it is asked at the same time."""
+class _GroupScore(jg.Evaluator):
+    """Compare responses by keeping the inputs of concurrent calls, as an evaluator must not."""
 
     def __init__(self) -> None:
         self.batched: list[Response] = []
@@ -196,44 +196,44 @@ class _InCompany(jg.Evaluator):
         raise NotImplementedError
 
 
-def test_a_score_that_depends_on_the_other_responses_is_caught(planted: ModuleType) -> None:
-    class Longest(_InCompany):
+def test_a_score_that_depends_on_the_other_responses_is_caught(install_module: ModuleType) -> None:
+    class Longest(_GroupScore):
         def score(self, response: Response, company: Sequence[Response]) -> float:
             return float(length(response) == max(map(length, company)))
 
-    caught(planted, Longest, "differs with each response alone: score 0.0 / 1.0")
+    violation(install_module, Longest, "differs with each response alone: score 0.0 / 1.0")
 
 
 def test_a_score_that_depends_on_the_order_of_the_responses_is_caught(
-    planted: ModuleType, monkeypatch: pytest.MonkeyPatch
+    install_module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine shows every group in one order, so the machine has to be broken first."""
     monkeypatch.setattr(
         "jurygraph.graphs.score.sort_responses", lambda responses: tuple(r.strip_metadata() for r in responses)
     )
 
-    class First(_InCompany):
+    class First(_GroupScore):
         def score(self, response: Response, company: Sequence[Response]) -> float:
             return float(response.id == company[0].id)
 
-    caught(planted, First, "differs with the responses in reverse order: score ")
+    violation(install_module, First, "differs with the responses in reverse order: score ")
 
 
 @pytest.mark.parametrize(
     "first_of", [lambda inputs: next(iter(inputs.task.facts)), lambda inputs: next(iter(inputs.response.data))]
 )
 def test_a_score_that_depends_on_the_order_of_keys_is_caught(
-    planted: ModuleType, first_of: Callable[[EvaluatorInput], str]
+    install_module: ModuleType, first_of: Callable[[EvaluatorInput], str]
 ) -> None:
     class Peeking(jg.Evaluator):
         def answer(self, inputs: EvaluatorInput) -> float:
             return float(first_of(inputs) in ("towns", "town")) if inputs.response.data else 0.0
 
-    caught(planted, Peeking, "differs with the task's parts in reverse order: score 1.0 / 0.0")
+    violation(install_module, Peeking, "differs with the task's parts in reverse order: score 1.0 / 0.0")
 
 
 def test_a_score_that_depends_on_the_order_of_constraints_is_caught(
-    planted: ModuleType, monkeypatch: pytest.MonkeyPatch
+    install_module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine sorts what a view is about, so the machine has to be broken first."""
     monkeypatch.setattr(planning, "sort_by_id", tuple)
@@ -244,13 +244,15 @@ def test_a_score_that_depends_on_the_order_of_constraints_is_caught(
         def answer(self, inputs: EvaluatorInput) -> float:
             return float(inputs.task.about.constraints[0].id == "z")  # type: ignore[union-attr]
 
-    caught(
-        planted, FirstConstraint, r"@ann about 'r\d' differs with the task's parts in reverse order: score 1.0 / 0.0"
+    violation(
+        install_module,
+        FirstConstraint,
+        r"@ann about 'r\d' differs with the task's parts in reverse order: score 1.0 / 0.0",
     )
 
 
 def test_a_score_that_depends_on_the_order_of_criteria_is_caught(
-    planted: ModuleType, monkeypatch: pytest.MonkeyPatch
+    install_module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "sort_by_id", tuple)
 
@@ -265,37 +267,43 @@ def test_a_score_that_depends_on_the_order_of_criteria_is_caught(
         def answer(self, inputs: EvaluatorInput) -> float:
             return float(inputs.question.params["place"])  # type: ignore[arg-type]
 
-    caught(planted, FirstCriterion, "differs with the task's parts in reverse order: score ")
+    violation(install_module, FirstCriterion, "differs with the task's parts in reverse order: score ")
 
 
 @pytest.mark.parametrize("broken_on", [ODD_TEXTS[0], RESPONSES[1].text], ids=["the empty response", "a real one"])
-def test_one_that_raises_is_caught_with_the_text_it_breaks_on(planted: ModuleType, broken_on: str) -> None:
+def test_an_exception_is_caught_with_the_text_that_causes_it(install_module: ModuleType, broken_on: str) -> None:
     def it(task: TaskView, response: Response) -> float:
         if response.text == broken_on:
             raise IndexError("no first word")
         return 1.0
 
-    caught(planted, it, f"planted.it breaks on {broken_on[:40]!r}: no first word")
+    violation(install_module, it, f"planted.it breaks on {broken_on[:40]!r}: no first word")
 
 
 @pytest.mark.parametrize("score", [1.5, -0.1, float("nan"), float("inf")])
-def test_a_score_off_its_range_is_caught(planted: ModuleType, score: float) -> None:
-    caught(planted, lambda task, response: score, rf"breaks on '.*': a score lies in \[0, 1\], not at {score}")
+def test_a_score_out_of_range_is_caught(install_module: ModuleType, score: float) -> None:
+    violation(
+        install_module, lambda task, response: score, rf"breaks on '.*': a score lies in \[0, 1\], not at {score}"
+    )
 
 
-def test_an_answer_that_is_no_verdict_is_caught(planted: ModuleType) -> None:
-    caught(planted, lambda task, response: "good", "breaks on '.*': expected a Verdict, a number or a boolean, got str")
+def test_an_answer_of_the_wrong_type_is_caught(install_module: ModuleType) -> None:
+    violation(
+        install_module,
+        lambda task, response: "good",
+        "breaks on '.*': expected a Verdict, a number or a boolean, got str",
+    )
 
 
-def test_a_verdict_that_gives_no_reason_for_having_no_score_is_caught(planted: ModuleType) -> None:
-    caught(planted, lambda task, response: Verdict(status="abstained"), "abstained without a reason")
+def test_a_verdict_without_score_and_reason_is_caught(install_module: ModuleType) -> None:
+    violation(install_module, lambda task, response: Verdict(status="abstained"), "abstained without a reason")
 
 
-def test_a_verdict_that_does_not_survive_writing_is_caught(planted: ModuleType) -> None:
+def test_a_verdict_that_does_not_survive_writing_is_caught(install_module: ModuleType) -> None:
     half_a_character = "\ud800"
     spoiled = Verdict(score=1.0, reason=half_a_character)
-    caught(planted, lambda task, response: spoiled, "cannot be written as JSON")
+    violation(install_module, lambda task, response: spoiled, "cannot be written as JSON")
 
 
-def test_one_that_is_never_asked_is_caught(planted: ModuleType) -> None:
-    caught(planted, lambda task, response: 1.0, "got no question", groups=[])
+def test_an_evaluator_without_questions_is_caught(install_module: ModuleType) -> None:
+    violation(install_module, lambda task, response: 1.0, "got no question", groups=[])

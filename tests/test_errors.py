@@ -18,7 +18,7 @@ def test_the_errors_of_the_contract_are_public_and_have_one_base(name: str) -> N
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_every_error_is_public_derives_from_the_base_and_says_what_it_means(name: str) -> None:
+def test_every_error_is_public_documented_and_derived_from_the_base(name: str) -> None:
     assert issubclass(OWN[name], JurygraphError)
     assert getattr(jurygraph, name) is OWN[name]
     assert OWN[name].__doc__
@@ -36,13 +36,13 @@ def test_the_tree_in_the_docs_is_the_tree_in_the_code() -> None:
     assert {found[2] for found in drawn} == OWN.keys()
 
 
-def test_a_cycle_is_shown_by_names_and_kept_by_places() -> None:
+def test_a_cycle_error_shows_names_and_keeps_indices() -> None:
     error = GraphCycleError([0, 2, 0], ["a", "b", "c"])
     assert error.cycle == [0, 2, 0]
     assert str(error) == "the rubric graph has a cycle: a -> c -> a"
     assert str(GraphCycleError([0, 2, 0])) == "the rubric graph has a cycle: 0 -> 2 -> 0"
 
 
-def test_what_cannot_be_planned_is_a_wrong_value_too() -> None:
+def test_a_plan_error_is_a_value_error() -> None:
     assert issubclass(GraphCycleError, ValueError)
     assert not issubclass(errors.ConfigError, ValueError)

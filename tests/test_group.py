@@ -1,4 +1,4 @@
-"""A plan serves the task that it was made from, and those that it was made with."""
+"""A plan fits only the task, the evaluators and the inputs that it was made from."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pytest
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import InputError
 from jurygraph.graphs.state import RunContext
-from jurygraph.group import Group, check_group
+from jurygraph.jury import Group, check_group
 from jurygraph.schema import Plan, Question, Response, Task
 from tests.graphs.cast import DATA, Measure, Told, jury, planned, task, told
 
@@ -37,22 +37,22 @@ def check(plan: Plan, of: Task, context: RunContext) -> None:
 
 
 class Ruler(Measure):
-    """States its version."""
+    """A deriver with a version."""
 
     version = "1"
 
 
-class Relying(Told):
-    """Rests on what is not as it was."""
+class Changed(Told):
+    """An evaluator whose input has changed."""
 
     name = "tone"
 
     def check(self, question: Question) -> None:
-        raise InputError(f"{question.id} rests on a file that changed")
+        raise InputError(f"{question.id} depends on a file that changed")
 
 
 def ruler(**fields: Any) -> Deriver:
-    """The deriver of the plan, but for these fields."""
+    """Return the deriver of the plan with these fields changed."""
     made = Ruler()
     for name, value in ({"name": "ruler"} | fields).items():
         setattr(made, name, value)
@@ -77,7 +77,9 @@ def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, context: RunCont
         ({"query": "What is left?"}, "the plan was made from another version of task 'task': prepare it again"),
     ],
 )
-def test_it_fits_no_other_task(plan: Plan, context: RunContext, changed: Mapping[str, Any], why: str) -> None:
+def test_a_plan_does_not_fit_another_task(
+    plan: Plan, context: RunContext, changed: Mapping[str, Any], why: str
+) -> None:
     with pytest.raises(InputError) as refused:
         check(plan, task(**changed), context)
     assert str(refused.value) == why
@@ -102,7 +104,7 @@ def test_a_plan_does_not_fit_other_evaluators_or_settings(
     assert str(refused.value).startswith(f"the plan was made with {why}")
 
 
-def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, context: RunContext) -> None:
+def test_a_plan_does_not_fit_changed_input_of_a_deriver(plan: Plan, context: RunContext) -> None:
     same, other = (replace(context, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
     check(plan, task(), same)
     with pytest.raises(InputError, match="was made with other facts: the input of deriver 'ruler'"):
@@ -110,6 +112,6 @@ def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, context: RunContext) -
 
 
 def test_an_evaluator_decides_if_its_inputs_are_unchanged(plan: Plan, context: RunContext) -> None:
-    relying = replace(context, evaluators={**context.evaluators, "tone": Relying()})
-    with pytest.raises(InputError, match="rests on a file that changed"):
+    relying = replace(context, evaluators={**context.evaluators, "tone": Changed()})
+    with pytest.raises(InputError, match="depends on a file that changed"):
         check(plan, task(), relying)

@@ -26,11 +26,11 @@ PROJECT = Path(__file__).parents[1]
 CONFIG = {"evaluators": [told("tone")]}
 
 
-def numbered(n: int) -> jg.Group:
+def make_groups(n: int) -> jg.Group:
     return jg.Group(Task(id=f"t{n}", query="q"), [response(f"r{n}", tone=n / 1000)])
 
 
-async def gathered(made: jg.Jury, groups: Any) -> list[list[Trace]]:
+async def collect(made: jg.Jury, groups: Any) -> list[list[Trace]]:
     return [traces async for traces in made.ascore_all(groups)]
 
 
@@ -45,12 +45,12 @@ def test_a_config_may_be_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
     assert len(values) == 1
 
 
-def test_a_model_that_cannot_be_reached_is_refused_rather_than_left_unasked() -> None:
+def test_an_unreachable_model_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^model: 'gpt' is not a model; write none, openai-compatible:URL#model, "):
         jury(told("tone"), model="gpt")
 
 
-def test_a_plan_is_made_once_and_used_again() -> None:
+def test_a_plan_can_be_reused() -> None:
     with jury(told("tone")) as made:
         plan = made.prepare(task())
         first, second = (made.score(task(), [response("a", tone=s)], plan=plan) for s in (0.5, 0.75))
@@ -78,12 +78,12 @@ def test_a_plan_made_with_other_evaluators_is_refused(other: Any, named: str) ->
         made.score(task(), [response("a", tone=1.0)], plan=maker.prepare(task()))
 
 
-def test_two_responses_of_one_id_are_refused() -> None:
+def test_repeated_response_ids_are_refused() -> None:
     with jury(told("tone")) as made, pytest.raises(InputError, match="two responses with the id 'a'"):
         made.score(task(), [response("a", tone=1.0), response("b", tone=1.0), response("a", text="!", tone=1.0)])
 
 
-def test_traces_come_in_the_order_given_with_agents_and_labels() -> None:
+def test_traces_have_the_order_agents_and_labels_of_the_responses() -> None:
     group = [
         Response(id=name, text=name, agent=f"agent {name}", labels={"n": name}, data={"tone": 0.5}) for name in "cabd"
     ]
@@ -177,7 +177,7 @@ class Blocks(Evaluator):
         return 1.0
 
 
-def test_closing_a_jury_releases_whoever_still_waits() -> None:
+def test_closing_a_jury_releases_waiting_callers() -> None:
     ended: list[str] = []
     made = jury(f"{__name__}:Blocks")
 
@@ -209,10 +209,10 @@ class Counts(Evaluator):
         return inputs.response.data["tone"]  # type: ignore[index,call-overload]
 
 
-def test_many_groups_are_scored_several_at_once_in_the_order_given() -> None:
+def test_groups_are_scored_concurrently_and_yielded_in_order() -> None:
     Counts.now = Counts.most = 0
     with jury({"use": f"{__name__}:Counts", "name": "tone"}) as made:
-        results = asyncio.run(gathered(made, (numbered(n) for n in range(3 * MAX_CONCURRENT_GROUPS))))
+        results = asyncio.run(collect(made, (make_groups(n) for n in range(3 * MAX_CONCURRENT_GROUPS))))
     assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * MAX_CONCURRENT_GROUPS)]
     assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * MAX_CONCURRENT_GROUPS)]
     assert 1 < Counts.most <= MAX_CONCURRENT_GROUPS
@@ -224,7 +224,7 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
     def groups() -> Any:
         for n in range(100):
             read.append(n)
-            yield numbered(n)
+            yield make_groups(n)
 
     async def first() -> int:
         with jury(told("tone")) as made:
@@ -234,10 +234,10 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
         return len(read)
 
     assert asyncio.run(first()) == MAX_CONCURRENT_GROUPS
-    assert asyncio.run(gathered(jury(told("tone")), [])) == []
+    assert asyncio.run(collect(jury(told("tone")), [])) == []
 
 
-def test_a_model_is_asked_as_much_at_once_as_the_config_says_however_small_the_groups() -> None:
+def test_small_groups_reach_the_configured_call_concurrency() -> None:
     at_once = MAX_CONCURRENT_GROUPS + 8
     everyone, here = asyncio.Event(), 0
 
@@ -258,13 +258,13 @@ def test_a_model_is_asked_as_much_at_once_as_the_config_says_however_small_the_g
     with serving(together) as server:
         made = judging.jury(server.url, concurrency=at_once, timeout=20.0, attempts=1, cache=False)
 
-        async def scored() -> list[list[Trace]]:
+        async def score_all() -> list[list[Trace]]:
             try:
-                return await gathered(made, groups)
+                return await collect(made, groups)
             finally:
                 await made.aclose()
 
-        results = asyncio.run(scored())
+        results = asyncio.run(score_all())
     assert {trace.reward.status for traces in results for trace in traces} == {"ok"}
 
 
@@ -277,12 +277,12 @@ class Waits(Evaluator):
         if inputs.response.id == "r0":
             while Waits.answered < Waits.others:
                 await asyncio.sleep(0.001)
-            await turns(1000)
+            await wait_turns(1000)
         Waits.answered += 1
         return inputs.response.data["tone"]  # type: ignore[index,call-overload]
 
 
-async def turns(number: int) -> None:
+async def wait_turns(number: int) -> None:
     for _ in range(number):
         await asyncio.sleep(0)
 
@@ -292,25 +292,25 @@ def waiting(others: int) -> jg.Jury:
     return jury({"use": f"{__name__}:Waits", "name": "tone"})
 
 
-def test_a_slow_group_does_not_hold_up_those_after_it() -> None:
-    async def scene() -> list[list[Trace]]:
+def test_a_slow_group_does_not_delay_later_ones() -> None:
+    async def scenario() -> list[list[Trace]]:
         with waiting(others=3 * MAX_CONCURRENT_GROUPS) as made:
             async with asyncio.timeout(60.0):
-                return await gathered(made, (numbered(n) for n in range(3 * MAX_CONCURRENT_GROUPS + 1)))
+                return await collect(made, (make_groups(n) for n in range(3 * MAX_CONCURRENT_GROUPS + 1)))
 
-    assert [traces[0].response_id for traces in asyncio.run(scene())] == [
+    assert [traces[0].response_id for traces in asyncio.run(scenario())] == [
         f"r{n}" for n in range(3 * MAX_CONCURRENT_GROUPS + 1)
     ]
 
 
-def test_no_more_finished_groups_wait_for_a_slow_one_than_memory_is_meant_to_hold() -> None:
+def test_the_number_of_finished_groups_that_wait_is_bounded() -> None:
     most, read = MAX_CONCURRENT_GROUPS * (1 + MAX_WAITING_GROUPS), 0
 
     def groups() -> Iterator[Any]:
         nonlocal read
         for n in range(2 * most):
             read += 1
-            yield numbered(n)
+            yield make_groups(n)
 
     async def first() -> None:
         with waiting(others=most - 1) as made:
@@ -323,30 +323,30 @@ def test_no_more_finished_groups_wait_for_a_slow_one_than_memory_is_meant_to_hol
     asyncio.run(first())
 
 
-def test_an_error_in_one_group_surfaces_in_its_place_and_cancels_the_rest() -> None:
+def test_an_error_in_one_group_is_raised_in_order_and_cancels_the_rest() -> None:
     done: list[Any] = []
 
-    async def scene() -> set[Any]:
+    async def scenario() -> set[Any]:
         with jury(told("tone"), f"{__name__}:Blocks", reward={"tone": 1.0}) as made:
-            groups = [jg.Group(Task(id="none", query="q"), []), *(numbered(n) for n in range(5))]
+            groups = [jg.Group(Task(id="none", query="q"), []), *(make_groups(n) for n in range(5))]
             with pytest.raises(InputError, match="task 'none' has no responses"):
-                done.extend(await gathered(made, groups))
+                done.extend(await collect(made, groups))
             return asyncio.all_tasks() - {asyncio.current_task()}
 
-    assert asyncio.run(scene()) == set()
+    assert asyncio.run(scenario()) == set()
     assert done == []
 
 
-def test_what_came_before_an_error_is_kept() -> None:
+def test_results_before_an_error_are_yielded() -> None:
     done: list[str] = []
 
-    async def scene() -> None:
+    async def scenario() -> None:
         with jury(told("tone")) as made:
-            async for traces in made.ascore_all([numbered(1), jg.Group(task(), []), numbered(2)]):
+            async for traces in made.ascore_all([make_groups(1), jg.Group(task(), []), make_groups(2)]):
                 done.append(traces[0].response_id)
 
     with pytest.raises(InputError):
-        asyncio.run(scene())
+        asyncio.run(scenario())
     assert done == ["r1"]
 
 
@@ -417,6 +417,6 @@ def test_a_plan_for_an_earlier_version_of_the_task_is_refused() -> None:
             made.score(changed, [response("a", tone=0.5)], plan=plan)
 
 
-def test_half_a_character_is_refused_before_anything_is_asked() -> None:
+def test_a_lone_surrogate_is_refused_before_scoring() -> None:
     with jury(told("tone")) as made, pytest.raises(InputError, match=r"response 'a' cannot be written"):
         made.score(task(), [Response(id="a", text="\ud800")])

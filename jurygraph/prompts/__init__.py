@@ -1,27 +1,269 @@
-"""Prompts for models: versioned templates, one file each, and the library that renders them."""
+"""Prompts for models: versioned Markdown files with front matter and a section per message, rendered in a sandbox."""
 
-from jurygraph.prompts.library import (
-    DEFAULT_OPTIONS,
-    Prompt,
-    RenderedPrompt,
-    RenderOptions,
-    Shot,
-    load_prompt,
-    parse_prompt,
-    prompt_names,
-    prompt_source,
-    read_prompt,
-)
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, NamedTuple, cast, get_args
 
-__all__ = [
-    "DEFAULT_OPTIONS",
-    "Prompt",
-    "RenderOptions",
-    "RenderedPrompt",
-    "Shot",
-    "load_prompt",
-    "parse_prompt",
-    "prompt_names",
-    "prompt_source",
-    "read_prompt",
-]
+from pydantic import Field, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean, first_validation_error
+from jurygraph.safety.fence import Fence
+from jurygraph.schema import FrozenModel, Message
+from jurygraph.schema.frozen_model import Id
+
+
+class Shot(NamedTuple):
+    """An example as shown: the reviewer's pseudonym, the text, the score, and optionally the reason."""
+
+    reviewer: str
+    text: str
+    score: str
+    reason: str = ""
+
+
+Role = Message.model_fields["role"].annotation
+_FENCE = "fence_of_this_rendering"
+_MANNER_VARIABLES = frozenset({"fence", "reminder"})
+_QUESTION = "question"
+"""The variable of a base prompt that holds the prompt extending it."""
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """Options of rendering: `fence` puts foreign text inside a fence, made with `key`; `reminder` puts the question
+    after the response instead of before it."""
+
+    fence: bool = True
+    reminder: bool = True
+    key: bytes = b""
+
+
+DEFAULT_OPTIONS = RenderOptions()
+
+
+class RenderedPrompt(NamedTuple):
+    """Messages, and the marks of the fences in them, in the order in which they were drawn."""
+
+    messages: tuple[Message, ...]
+    marks: tuple[str, ...]
+
+
+class Prompt(FrozenModel):
+    """A prompt: its purpose, the variables that it needs, and its messages as templates.
+
+    Tasks, rubrics and responses are values of its variables, never templates themselves. Every template may also test
+    the variables `fence` and `reminder` (see `RenderOptions`). A prompt that `extends` another is its `question`, and
+    needs that one's variables too.
+    """
+
+    id: Id
+    version: Id
+    purpose: Id
+    variables: tuple[Id, ...]
+    paper: str | None = None
+    extends: Id | None = None
+    sections: tuple[tuple[str, str], ...] = Field(min_length=1)
+
+    @property
+    def full_version(self) -> str:
+        """Return the prompt's version and that of the base prompt: equal editions have equal words."""
+        base = self.base
+        return self.version if base is None else f"{self.version} in {base.id} {base.full_version}"
+
+    @property
+    def base(self) -> "Prompt | None":
+        """Return the prompt that this one extends, or None."""
+        return None if self.extends is None else load_prompt(self.extends)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Return all variables that rendering needs."""
+        base = self.base
+        shared = () if base is None else (name for name in base.needs if name != _QUESTION)
+        return (*shared, *self.variables)
+
+    @property
+    def undeclared(self) -> frozenset[str]:
+        """Return undeclared variables of the templates. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
+        return frozenset(name for _, used in self._templates for name in used).difference(self.variables)
+
+    def render(self, manner: RenderOptions = DEFAULT_OPTIONS, **variables: Any) -> RenderedPrompt:
+        """Return the messages. Raises `jinja2.UndefinedError` if a variable is missing."""
+        base = self.base
+        if base is None:
+            return self._render_sections(manner, variables)
+        values = tuple(variables.get(name, _ABSENT) for name in self.variables)
+        try:
+            (question,), marks = _render_question(self, manner, values)
+        except TypeError:  # a value cannot be hashed
+            (question,), marks = self._render_sections(manner, variables)
+        rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
+        return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
+
+    def _render_sections(self, manner: RenderOptions, variables: Mapping[str, Any]) -> RenderedPrompt:
+        fence = Fence(manner.key, manner.fence)
+        filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
+        messages = tuple(
+            Message(role=cast(Any, role), content=template.render(filled))
+            if varies
+            else _constant_message(role, text, manner.fence, manner.reminder)
+            for (role, text), (template, varies) in zip(self.sections, self._templates, strict=True)
+        )
+        return RenderedPrompt(messages, tuple(fence.marks))
+
+    @cached_property
+    def _templates(self) -> list[tuple[Any, set[str]]]:
+        """Return the template of each message, and the variables that it depends on."""
+        from jinja2.meta import find_undeclared_variables
+
+        environment = _environment()
+        return [
+            (environment.from_string(text), find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES)
+            for _, text in self.sections
+        ]
+
+
+@lru_cache(maxsize=1024)
+def _render_question(prompt: Prompt, manner: RenderOptions, values: tuple[Any, ...]) -> RenderedPrompt:
+    """Render a prompt that extends another; cached, since many responses share a question."""
+    variables = zip(prompt.variables, values, strict=True)
+    return prompt._render_sections(manner, {name: value for name, value in variables if value is not _ABSENT})
+
+
+@lru_cache(maxsize=1024)
+def _constant_message(role: str, template: str, fence: bool, reminder: bool) -> Message:
+    """Render a message without variables."""
+    content = _environment().from_string(template).render({"fence": fence, "reminder": reminder})
+    return Message(role=cast(Any, role), content=content)
+
+
+@cache
+def _environment() -> Any:
+    """Return Jinja's environment. Imported lazily: only needed for rendering."""
+    from jinja2 import StrictUndefined, pass_context
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters["fenced"] = pass_context(_fence_text)
+    environment.filters["few_shot"] = pass_context(_few_shot)
+    return environment
+
+
+def _fence_text(context: Any, text: str, name: str) -> str:
+    fence: Fence = context[_FENCE]
+    return fence.enclose(text, name)
+
+
+def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
+    """Render examples one after another, their texts inside the fence of the prompt."""
+    fence: Fence = context[_FENCE]
+    return "\n\n".join(
+        _render_shot(
+            shot._replace(
+                text=fence.enclose(shot.text, "example"),
+                reason=fence.enclose(shot.reason, "reason") if shot.reason else "",
+            )
+        )
+        for shot in shots
+    )
+
+
+@lru_cache(maxsize=1024)
+def _render_shot(shot: Shot) -> str:
+    """Render an example; cached, since it is part of many prompts."""
+    ((_, template),) = load_prompt("example").sections
+    environment = _environment().overlay(trim_blocks=False, lstrip_blocks=False)
+    return str(environment.from_string(template).render(shot._asdict()))
+
+
+def prompt_names() -> tuple[str, ...]:
+    """Return the names of all prompts of this package."""
+    names = (path.name for path in files("jurygraph.prompts").iterdir())
+    return tuple(sorted(name.removesuffix(".md") for name in names if name.endswith(".md")))
+
+
+def prompt_source(name: str) -> str:
+    """Return the source of a prompt. Raises `InputError` if there is none of that name."""
+    known = prompt_names()
+    if name not in known:
+        raise InputError(f"there is no prompt {name!r}; {did_you_mean(name, known) or 'there are ' + ', '.join(known)}")
+    return files("jurygraph.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=256)
+def load_prompt(name: str) -> Prompt:
+    """Return the prompt in `<name>.md` of this package. Raises `InputError` if there is none."""
+    return parse_prompt(prompt_source(name))
+
+
+def parse_prompt(text: str, **defaults: Any) -> Prompt:
+    """Parse a prompt file: YAML between two lines of `---`, then a section `## system`, `## user`, … per message.
+
+    `defaults` holds values for keys missing in the YAML. Raises ValueError for an invalid text; a prompt that extends
+    another must have exactly one section, `## user`.
+    """
+    start, *front = text.split("---\n", 2)
+    if start or len(front) != 2:
+        raise ValueError("a prompt begins with its front matter: a line `---`, `id: NAME` and more, and a line `---`")
+    metadata = YAML(typ="safe", pure=True).load(front[0])
+    if not isinstance(metadata, dict):
+        raise ValueError("the front matter holds keys and values, such as `id: NAME`")
+    sections = []
+    for part in f"\n{front[1]}".split("\n## ")[1:]:
+        role, _, content = part.partition("\n")
+        if role not in get_args(Role):
+            raise ValueError(f"a section is headed {role!r}; each is one of {', '.join(get_args(Role))}")
+        sections.append((role, content.strip()))
+    prompt = Prompt(sections=tuple(sections), **{**defaults, **metadata})
+    if prompt.extends is not None and [role for role, _ in prompt.sections] != ["user"]:
+        raise ValueError(f"prompt {prompt.id!r} extends {prompt.extends!r}; give it one section, headed `## user`")
+    return prompt
+
+
+def read_prompt(file: Traversable) -> Prompt:
+    """Read a prompt from a file, such as `Path(__file__).with_name("tone.md")`.
+
+    Without a version in the front matter it gets one that changes with its text; without `variables` it has none.
+    Raises `InputError` with the cause if the file is missing or no prompt, or if its templates use undeclared
+    variables.
+    """
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"prompt {file.name} cannot be read: {error}") from error
+    try:
+        prompt = parse_prompt(text, version=sha256(text.encode()).hexdigest()[:12], variables=())
+        _check_templates(prompt)
+    except ValidationError as error:
+        raise InputError(f"prompt {file.name}, {first_validation_error(error)}") from error
+    except YAMLError as error:
+        why = getattr(error, "problem", None) or " ".join(str(error).split())
+        raise InputError(f"prompt {file.name}: its front matter is no YAML: {why}") from error
+    except (ValueError, InputError) as error:
+        raise InputError(f"prompt {file.name}: {error}") from error
+    return prompt
+
+
+def _check_templates(prompt: Prompt) -> None:
+    """Raise now for a base without a place for a question, for errors that Jinja would raise while rendering, and for
+    variables only the base prompt declares."""
+    from jinja2 import TemplateSyntaxError
+
+    base = prompt.base
+    if base is not None and _QUESTION not in base.variables:
+        raise ValueError(f"{base.id!r} has no place for a question; extend `items` or `judge`")
+    try:
+        unknown = sorted(prompt.undeclared)
+    except TemplateSyntaxError as error:
+        raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
+    if unknown:
+        declared = ", ".join((*prompt.variables, *unknown))
+        raise ValueError(f"it uses {unknown[0]!r} and does not state it; write `variables: [{declared}]`")

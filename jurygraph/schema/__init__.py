@@ -1,151 +1,83 @@
 """The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
-from jurygraph.schema.calls import CallsConfig, OutageConfig, Price
-from jurygraph.schema.config import (
-    AnnotationConfig,
-    ComponentConfig,
-    Config,
-    DeriverUse,
-    EvaluatorUse,
-    FailureConfig,
-    InputConfig,
-    PanelConfig,
-    RubricConfig,
-    WeightsConfig,
-)
-from jurygraph.schema.frozen_model import FrozenModel, canonical_json, digest_of
-from jurygraph.schema.plan import (
-    Branch,
-    ComponentInput,
-    ComponentSpec,
-    Condition,
-    Decision,
-    Derivation,
-    FormatGate,
-    Plan,
-    PrecisionShaping,
-    Question,
-    Reduction,
-    RepetitionControl,
-    RewardGate,
-    Scope,
-    SkippedRule,
-    Survey,
-    Wave,
-)
-from jurygraph.schema.profile import Profiles, ProfilesLine, ReadConstraint, ReadStakeholder, ReadTension
-from jurygraph.schema.purpose import EvaluatorRecord, Purpose, PurposeConfig
-from jurygraph.schema.rubric import Annotation, Criterion, Edge, Part, RejectedEdge, Rubric, UnansweredPair
-from jurygraph.schema.safety import RESPONSE_GATES, CanaryConfig, ResponseGate, SafetyConfig, Suite
-from jurygraph.schema.task import (
-    Audience,
-    Constraint,
-    Message,
-    Response,
-    ResponseLine,
-    Reviewer,
-    Stakeholder,
-    Task,
-    TaskLine,
-    TaskView,
-    Tension,
-)
-from jurygraph.schema.trace import Adjustment, Counts, Reward, Term, Trace
-from jurygraph.schema.verdict import (
-    Call,
-    Cause,
-    Evidence,
-    ExampleUse,
-    Failure,
-    Layer,
-    Material,
-    RecordedVerdict,
-    Shrinkage,
-    Status,
-    Variant,
-    Verdict,
-)
-
-__all__ = [
-    "RESPONSE_GATES",
-    "Adjustment",
-    "Annotation",
-    "AnnotationConfig",
-    "Audience",
-    "Branch",
-    "Call",
-    "CallsConfig",
-    "CanaryConfig",
-    "Cause",
-    "ComponentConfig",
-    "ComponentInput",
-    "ComponentSpec",
-    "Condition",
-    "Config",
-    "Constraint",
-    "Counts",
-    "Criterion",
-    "Decision",
-    "Derivation",
-    "DeriverUse",
-    "Edge",
-    "EvaluatorRecord",
-    "EvaluatorUse",
-    "Evidence",
-    "ExampleUse",
-    "Failure",
-    "FailureConfig",
-    "FormatGate",
-    "FrozenModel",
-    "InputConfig",
-    "Layer",
-    "Material",
-    "Message",
-    "OutageConfig",
-    "PanelConfig",
-    "Part",
-    "Plan",
-    "PrecisionShaping",
-    "Price",
-    "Profiles",
-    "ProfilesLine",
-    "Purpose",
-    "PurposeConfig",
-    "Question",
-    "ReadConstraint",
-    "ReadStakeholder",
-    "ReadTension",
-    "RecordedVerdict",
-    "Reduction",
-    "RejectedEdge",
-    "RepetitionControl",
-    "Response",
-    "ResponseGate",
-    "ResponseLine",
-    "Reviewer",
-    "Reward",
-    "RewardGate",
-    "Rubric",
-    "RubricConfig",
-    "SafetyConfig",
-    "Scope",
-    "Shrinkage",
-    "SkippedRule",
-    "Stakeholder",
-    "Status",
-    "Suite",
-    "Survey",
-    "Task",
-    "TaskLine",
-    "TaskView",
-    "Tension",
-    "Term",
-    "Trace",
-    "UnansweredPair",
-    "Variant",
-    "Verdict",
-    "Wave",
-    "WeightsConfig",
-    "canonical_json",
-    "digest_of",
-]
+from jurygraph.schema.calls import CallsConfig as CallsConfig
+from jurygraph.schema.calls import OutageConfig as OutageConfig
+from jurygraph.schema.calls import Price as Price
+from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
+from jurygraph.schema.config import ComponentConfig as ComponentConfig
+from jurygraph.schema.config import Config as Config
+from jurygraph.schema.config import DeriverUse as DeriverUse
+from jurygraph.schema.config import EvaluatorUse as EvaluatorUse
+from jurygraph.schema.config import FailureConfig as FailureConfig
+from jurygraph.schema.config import InputConfig as InputConfig
+from jurygraph.schema.config import PanelConfig as PanelConfig
+from jurygraph.schema.config import RubricConfig as RubricConfig
+from jurygraph.schema.config import WeightsConfig as WeightsConfig
+from jurygraph.schema.frozen_model import FrozenModel as FrozenModel
+from jurygraph.schema.frozen_model import canonical_json as canonical_json
+from jurygraph.schema.frozen_model import digest_of as digest_of
+from jurygraph.schema.plan import Branch as Branch
+from jurygraph.schema.plan import ComponentInput as ComponentInput
+from jurygraph.schema.plan import ComponentSpec as ComponentSpec
+from jurygraph.schema.plan import Condition as Condition
+from jurygraph.schema.plan import Decision as Decision
+from jurygraph.schema.plan import Derivation as Derivation
+from jurygraph.schema.plan import FormatGate as FormatGate
+from jurygraph.schema.plan import Plan as Plan
+from jurygraph.schema.plan import PrecisionShaping as PrecisionShaping
+from jurygraph.schema.plan import Question as Question
+from jurygraph.schema.plan import Reduction as Reduction
+from jurygraph.schema.plan import RepetitionControl as RepetitionControl
+from jurygraph.schema.plan import RewardGate as RewardGate
+from jurygraph.schema.plan import Scope as Scope
+from jurygraph.schema.plan import SkippedRule as SkippedRule
+from jurygraph.schema.plan import Survey as Survey
+from jurygraph.schema.plan import Wave as Wave
+from jurygraph.schema.profile import Profiles as Profiles
+from jurygraph.schema.profile import ProfilesLine as ProfilesLine
+from jurygraph.schema.profile import ReadConstraint as ReadConstraint
+from jurygraph.schema.profile import ReadStakeholder as ReadStakeholder
+from jurygraph.schema.profile import ReadTension as ReadTension
+from jurygraph.schema.purpose import EvaluatorRecord as EvaluatorRecord
+from jurygraph.schema.purpose import Purpose as Purpose
+from jurygraph.schema.purpose import PurposeConfig as PurposeConfig
+from jurygraph.schema.rubric import Annotation as Annotation
+from jurygraph.schema.rubric import Criterion as Criterion
+from jurygraph.schema.rubric import Edge as Edge
+from jurygraph.schema.rubric import Part as Part
+from jurygraph.schema.rubric import RejectedEdge as RejectedEdge
+from jurygraph.schema.rubric import Rubric as Rubric
+from jurygraph.schema.rubric import UnansweredPair as UnansweredPair
+from jurygraph.schema.safety import RESPONSE_GATES as RESPONSE_GATES
+from jurygraph.schema.safety import CanaryConfig as CanaryConfig
+from jurygraph.schema.safety import ResponseGate as ResponseGate
+from jurygraph.schema.safety import SafetyConfig as SafetyConfig
+from jurygraph.schema.safety import Suite as Suite
+from jurygraph.schema.task import Audience as Audience
+from jurygraph.schema.task import Constraint as Constraint
+from jurygraph.schema.task import Message as Message
+from jurygraph.schema.task import Response as Response
+from jurygraph.schema.task import ResponseLine as ResponseLine
+from jurygraph.schema.task import Reviewer as Reviewer
+from jurygraph.schema.task import Stakeholder as Stakeholder
+from jurygraph.schema.task import Task as Task
+from jurygraph.schema.task import TaskLine as TaskLine
+from jurygraph.schema.task import TaskView as TaskView
+from jurygraph.schema.task import Tension as Tension
+from jurygraph.schema.trace import Adjustment as Adjustment
+from jurygraph.schema.trace import Counts as Counts
+from jurygraph.schema.trace import Reward as Reward
+from jurygraph.schema.trace import Term as Term
+from jurygraph.schema.trace import Trace as Trace
+from jurygraph.schema.verdict import Call as Call
+from jurygraph.schema.verdict import Cause as Cause
+from jurygraph.schema.verdict import Evidence as Evidence
+from jurygraph.schema.verdict import ExampleUse as ExampleUse
+from jurygraph.schema.verdict import Failure as Failure
+from jurygraph.schema.verdict import Layer as Layer
+from jurygraph.schema.verdict import Material as Material
+from jurygraph.schema.verdict import RecordedVerdict as RecordedVerdict
+from jurygraph.schema.verdict import Shrinkage as Shrinkage
+from jurygraph.schema.verdict import Status as Status
+from jurygraph.schema.verdict import Variant as Variant
+from jurygraph.schema.verdict import Verdict as Verdict

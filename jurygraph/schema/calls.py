@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
-from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, Positive
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, Positive, PositiveInt
 from jurygraph.schema.task import NonNegative
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -42,7 +42,7 @@ class OutageConfig(FrozenModel):
     the seconds for which requests wait in one outage before they fail.
     """
 
-    after: Annotated[int, Field(strict=True, ge=1)] = 8
+    after: PositiveInt = 8
     wait: Positive = 300.0
 
 
@@ -58,16 +58,16 @@ class CallsConfig(FrozenModel):
     """
 
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    max_tokens: Annotated[int, Field(strict=True, ge=1)] = 1024
+    max_tokens: PositiveInt = 1024
     form: Literal["native", "instructed"] | None = None
     timeout: Positive = 60.0
     deadline: Positive | None = None
-    attempts: Annotated[int, Field(strict=True, ge=1)] = 4
+    attempts: PositiveInt = 4
     outage: OutageConfig = OutageConfig()
-    concurrency: Annotated[int, Field(strict=True, ge=1)] = 32
+    concurrency: PositiveInt = 32
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
-    context: Annotated[int, Field(strict=True, ge=1)] = 4096
+    context: PositiveInt = 4096
     key: Annotated[str, AfterValidator(_check_variable_name)] = "JURYGRAPH_API_KEY"
     cache: Flag = True
     record: Id | None = None

@@ -7,7 +7,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.schema.calls import CallsConfig
-from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, Unit
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
 from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
 from jurygraph.schema.purpose import PurposeConfig
 from jurygraph.schema.safety import CanaryConfig, SafetyConfig
@@ -53,7 +53,7 @@ class EvaluatorUse(_PluginUse):
     """
 
     when: Condition | None = None
-    samples: Annotated[int, Field(strict=True, ge=1)] | None = None
+    samples: PositiveInt | None = None
     of: Id | None = None
 
     @property

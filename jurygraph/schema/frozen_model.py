@@ -1,6 +1,5 @@
 """The base of the data model: frozen pydantic models that refuse unknown fields and have one digest."""
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,6 +7,8 @@ from functools import cached_property
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from jurygraph.messages import nearest_name, quote
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A finite number. A number written as a string, or a boolean, is refused."""
@@ -24,11 +25,10 @@ LongId = Annotated[str, StringConstraints(min_length=1)]
 
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
-
+PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
 CACHED_PROPERTIES = ("digest", "content_digest")
 """Cached properties of models, which `model_copy` drops."""
-
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -61,21 +61,16 @@ class FrozenModel(BaseModel):
         return copied
 
 
-def require_unique(noun: str, field: str, ids: Sequence[str]) -> None:
+def require_unique(noun: str, field: str, ids: Sequence[str], remedy: str = "an id of its own") -> None:
     """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""
     seen: set[str] = set()
     for place, name in enumerate(ids):
         if name in seen:
-            raise ValueError(f"`{field.format(place)}` is {quote_name(name)} again; give each {noun} an id of its own")
+            raise ValueError(f"`{field.format(place)}` is {quote(name)} again; give each {noun} {remedy}")
         seen.add(name)
-
-
-def quote_name(name: str) -> str:
-    """Return a name in quotes, shortened to 60 characters."""
-    return repr(name if len(name) <= 60 else f"{name[:59]}…")
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
     """Return a hint for an unknown name: the nearest known one, if there is any."""
-    matches = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
-    return f"did you mean {quote_name(matches[0])}?" if matches else "name one that is listed, or list it too"
+    similar = nearest_name(name, sorted(known))
+    return "name one that is listed, or list it too" if similar is None else f"did you mean {quote(similar)}?"

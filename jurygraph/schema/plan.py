@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
 from jurygraph.schema.profile import Profiles, with_profiles
 from jurygraph.schema.rubric import Rubric
 from jurygraph.schema.safety import ResponseGate
@@ -51,7 +51,7 @@ class Question(FrozenModel):
     needs: tuple[Id, ...] = ()
     when: Condition | None = None
     pairs: Pairs = "ordered"
-    samples: Annotated[int, Field(strict=True, ge=1)] = 1
+    samples: PositiveInt = 1
     seed: Count = 0
     params: dict[str, JsonValue] = Field(default_factory=dict)
     standby: Flag = Field(default=False, exclude_if=lambda standby: not standby)
@@ -102,7 +102,7 @@ class ComponentInput(FrozenModel):
     weights: tuple[Number, ...]
     reduce: Reduction | None = "mean"
     confident: Unit = Field(default=0.0, exclude_if=lambda confident: confident == 0.0)
-    input_weight: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
+    input_weight: Positive = 1.0
     gated: SkippedRule = "missing"
 
 
@@ -164,7 +164,7 @@ class Decision(FrozenModel):
 
     specs: tuple[ComponentSpec, ...]
     gates: tuple[RewardGate, ...] = ()
-    scale: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
+    scale: Positive = 1.0
     clip: tuple[Number, Number] | None = None
     rule: Rule = "conservative"
     min_coverage: Unit = 0.8

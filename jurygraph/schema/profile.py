@@ -4,8 +4,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from jurygraph.schema.frozen_model import FrozenModel, Id
-from jurygraph.schema.task import Constraint, Stakeholder, Task, Tension
+from jurygraph.schema.frozen_model import FrozenModel, Id, require_unique
+from jurygraph.schema.task import Constraint, Stakeholder, Task, Tension, sort_by_id
 
 READ_FROM_FILE = "file"
 """The value of `Profiles.by` for a profile that was read from a PROFILES file instead of by a model."""
@@ -59,15 +59,15 @@ class ProfilesLine(FrozenModel):
     @model_validator(mode="after")
     def _require_unique_stakeholders(self) -> Self:
         ids = [person.id for person in self.stakeholders]
-        for place, name in enumerate(ids):
-            if name in ids[:place]:
-                problem = f"`stakeholders[{place}].id` is {name[:60]!r} again"
-                raise ValueError(f"{problem}; give each stakeholder one entry")
+        require_unique("stakeholder", "stakeholders[{}].id", ids, "one entry")
         return self
 
     def to_profiles(self) -> Profiles:
         """Return the profiles as frozen into a plan: sorted by id, without the profile texts."""
-        people = tuple(sorted(map(_sort_without_profile, self.stakeholders), key=lambda item: item.id))
+        people = tuple(
+            item.model_copy(update={"profile": "", "constraints": sort_by_id(item.constraints)})
+            for item in sort_by_id(self.stakeholders)
+        )
         tensions = (item.sorted_by_id for item in self.tensions or ())
         return Profiles(
             stakeholders=people,
@@ -75,11 +75,6 @@ class ProfilesLine(FrozenModel):
             tensions=tuple(sorted(tensions, key=lambda item: (item.between, item.strength, item.reason))),
             tensions_by=None if self.tensions is None else READ_FROM_FILE,
         )
-
-
-def _sort_without_profile(read: ReadStakeholder) -> ReadStakeholder:
-    constraints = tuple(sorted(read.constraints, key=lambda constraint: constraint.id))
-    return read.model_copy(update={"profile": "", "constraints": constraints})
 
 
 def is_text_only(person: Stakeholder) -> bool:
@@ -91,11 +86,9 @@ def with_profiles(task: Task, profiles: Profiles | None) -> Task:
     """Return the task with the constraints and tensions that were read from its profiles."""
     if profiles is None:
         return task
-    read = {person.id: tuple(map(_without_quote, person.constraints)) for person in profiles.stakeholders}
+    read = {  # without their quotations, so that they are judged like constraints of the task
+        person.id: tuple(Constraint.model_validate(c.model_dump(exclude={"quote"})) for c in person.constraints)
+        for person in profiles.stakeholders
+    }
     people = (s.model_copy(update={"constraints": read.get(s.id, s.constraints)}) for s in task.stakeholders)
     return task.model_copy(update={"stakeholders": tuple(people), "tensions": task.tensions + profiles.tensions})
-
-
-def _without_quote(constraint: ReadConstraint) -> Constraint:
-    """Return the constraint without its quotation, so that it is judged like a constraint of the task."""
-    return Constraint.model_validate(constraint.model_dump(exclude={"quote"}))

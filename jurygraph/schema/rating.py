@@ -54,7 +54,6 @@ class Vote(LabelledItem):
     group: LongId | None = None
 
 
-FORM: Literal["jurygraph-consensus/1"] = "jurygraph-consensus/1"
 _ROUNDING = 1e-9
 
 
@@ -65,7 +64,7 @@ class Confusions(FrozenModel):
     name: the share of items of the row's class that the annotator labels with the column's class. Each row sums to 1.
     """
 
-    format: Literal["jurygraph-consensus/1"] = FORM
+    format: Literal["jurygraph-consensus/1"] = "jurygraph-consensus/1"
     classes: tuple[Label, ...] = Field(min_length=2)
     prior: tuple[Unit, ...]
     annotators: dict[Id, tuple[tuple[Unit, ...], ...]] = Field(min_length=1)

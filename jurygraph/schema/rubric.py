@@ -4,17 +4,8 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.frozen_model import (
-    Count,
-    FrozenModel,
-    Id,
-    Number,
-    Positive,
-    Unit,
-    quote_name,
-    require_unique,
-    suggest_name,
-)
+from jurygraph.messages import quote
+from jurygraph.schema.frozen_model import Count, FrozenModel, Id, Number, Positive, Unit, require_unique, suggest_name
 
 Role = Literal["core", "additional", "penalty", "applicability"]
 Kind = Literal["weak", "strong", "activation"]
@@ -144,13 +135,13 @@ class Rubric(FrozenModel):
         for place, edge in enumerate(self.edges):
             for end, name in (("parent", edge.parent), ("child", edge.child)):
                 if name not in known:
-                    problem = f"`edges[{place}].{end}` names {quote_name(name)}, which is not a criterion"
+                    problem = f"`edges[{place}].{end}` names {quote(name)}, which is not a criterion"
                     raise ValueError(f"{problem}; {suggest_name(name, known)}")
             if edge.parent == edge.child:
-                problem = f"`edges[{place}]` joins {quote_name(edge.parent)} to itself"
+                problem = f"`edges[{place}]` joins {quote(edge.parent)} to itself"
                 raise ValueError(f"{problem}; name two criteria, or leave it out")
             if (edge.parent, edge.child) in joined:
-                pair = f"{quote_name(edge.parent)} -> {quote_name(edge.child)}"
+                pair = f"{quote(edge.parent)} -> {quote(edge.child)}"
                 raise ValueError(f"`edges[{place}]` joins {pair} again; keep one of them")
             joined.add((edge.parent, edge.child))
         return self

@@ -3,9 +3,8 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import cache
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from typing import Any
 
 from jurygraph.messages import Path, Problem, shorten
 
@@ -15,10 +14,10 @@ def decode_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
 
     Raises `json.JSONDecodeError` where the text is no JSON, and `RecursionError` where it is nested too deeply.
     """
-    try:
-        return _decoder(allow_negative_zero, _raise_problem).decode(text)
-    except _ProblemFound:  # decoded again with the problem in the place of the value, which locates it
-        value = _decoder(allow_negative_zero, _keep_problem).decode(text)
+    problems: list[Problem] = []
+    value = _decoder(allow_negative_zero, problems).decode(text)
+    if not problems:
+        return value
     path, problem = next((path, part) for path, part in iter_parts(value) if isinstance(part, Problem))
     return Problem((*path, *problem.path), problem.problem, problem.remedy)
 
@@ -35,44 +34,34 @@ def iter_parts(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from iter_parts(inner, (*path, index))
 
 
-class _ProblemFound(ValueError):
-    """A part of the text is refused."""
+def _decoder(allow_negative_zero: bool, problems: list[Problem]) -> json.JSONDecoder:
+    """Return a decoder that collects the problems, and keeps each in the place of its part, which locates it."""
 
-
-def _raise_problem(_: Problem) -> NoReturn:
-    raise _ProblemFound
-
-
-def _keep_problem(problem: Problem) -> Problem:
-    return problem
-
-
-@cache
-def _decoder(allow_negative_zero: bool, refuse: Callable[[Problem], Any]) -> json.JSONDecoder:
-    """Return a decoder that puts what `refuse` returns in the place of a part that is refused."""
+    def refuse(path: Path, problem: str, remedy: str) -> Problem:
+        problems.append(Problem(path, problem, remedy))
+        return problems[-1]
 
     def parse_object(pairs: list[tuple[str, Any]]) -> Any:
         values = dict(pairs)
         if len(values) == len(pairs):
             return values
         duplicate = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        return refuse(Problem((duplicate,), "occurs twice in one object", "keep one of them"))
+        return refuse((duplicate,), "occurs twice in one object", "keep one of them")
 
     def parse_constant(name: str) -> Any:
-        return refuse(Problem((), f"{name} is not JSON", "write a number, or leave the field out"))
+        return refuse((), f"{name} is not JSON", "write a number, or leave the field out")
 
     def parse_float(digits: str) -> Any:
         value = float(digits)
         if math.isinf(value):
-            return refuse(Problem((), f"{shorten(digits)} is too large a number", "a 64-bit float holds up to 1.7e308"))
+            return refuse((), f"{shorten(digits)} is too large a number", "a 64-bit float holds up to 1.7e308")
         if value == 0 and digits[0] == "-" and not allow_negative_zero:
-            return refuse(Problem((), f"is {shorten(digits)}", "write 0"))
+            return refuse((), f"is {shorten(digits)}", "write 0")
         return value
 
     def parse_int(digits: str) -> Any:
         if math.isinf(float(digits)):
-            long = f"{shorten(digits, 20)} has {len(digits)} digits"
-            return refuse(Problem((), long, "write so long a number as text"))
+            return refuse((), f"{shorten(digits, 20)} has {len(digits)} digits", "write so long a number as text")
         return int(digits) if allow_negative_zero or digits != "-0" else parse_float(digits)
 
     return json.JSONDecoder(

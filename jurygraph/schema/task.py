@@ -7,7 +7,8 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.frozen_model import FrozenModel, Id, digest_of, quote_name, require_unique, suggest_name
+from jurygraph.messages import quote
+from jurygraph.schema.frozen_model import FrozenModel, Id, digest_of, require_unique, suggest_name
 from jurygraph.schema.rubric import Criterion, Rubric
 
 Audience = Literal["task", "everyone", "stakeholder", "criterion", "reviewer"]
@@ -58,7 +59,7 @@ class Tension(FrozenModel):
     @model_validator(mode="after")
     def _require_two_stakeholders(self) -> Self:
         if self.between[0] == self.between[1]:
-            member = quote_name(self.between[0])
+            member = quote(self.between[0])
             raise ValueError(f"`between` names {member} twice; name two stakeholders, or leave the tension out")
         return self
 
@@ -105,7 +106,7 @@ class Task(FrozenModel):
         for place, tension in enumerate(self.tensions):
             for end, member in enumerate(tension.between):
                 if member not in known:
-                    problem = f"`tensions[{place}].between[{end}]` names {quote_name(member)}"
+                    problem = f"`tensions[{place}].between[{end}]` names {quote(member)}"
                     raise ValueError(f"{problem}, which is not a stakeholder; {suggest_name(member, known)}")
         return self
 

@@ -1,16 +1,10 @@
 """Readers: load files as validated models, or raise an error with the line and what to write instead."""
 
-from jurygraph.sources.config import line_of_key, parse_config, read_config
-from jurygraph.sources.files import FileDigest
-from jurygraph.sources.tasks import TaskSource, ValidatedFiles, read_tasks, read_work
-
-__all__ = [
-    "FileDigest",
-    "TaskSource",
-    "ValidatedFiles",
-    "line_of_key",
-    "parse_config",
-    "read_config",
-    "read_tasks",
-    "read_work",
-]
+from jurygraph.sources.config import line_of_key as line_of_key
+from jurygraph.sources.config import parse_config as parse_config
+from jurygraph.sources.config import read_config as read_config
+from jurygraph.sources.files import FileDigest as FileDigest
+from jurygraph.sources.tasks import TaskSource as TaskSource
+from jurygraph.sources.tasks import ValidatedFiles as ValidatedFiles
+from jurygraph.sources.tasks import read_tasks as read_tasks
+from jurygraph.sources.tasks import read_work as read_work

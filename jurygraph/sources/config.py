@@ -11,37 +11,36 @@ macrm-single          one reward model: a single holistic judge
 macrm-multi-head      several heads: the flat mean of the rule-based components
 """
 
+import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, get_args
-
-from pydantic import ValidationError
+from typing import Any
 
 from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, describe_validation_error, describe_value, did_you_mean
+from jurygraph.messages import Problem, describe_value, did_you_mean, validate
 from jurygraph.schema import Config
 from jurygraph.schema.config import NamedModel
 from jurygraph.schema.frozen_model import Id
 from jurygraph.sources.ratings import read_confusions
 from jurygraph.sources.yaml_document import Document, YamlFault
 
-Signal = Literal["vanilla", "rerank", "emb"]
-SIGNALS: tuple[Signal, ...] = get_args(Signal)
-AGENTS = (2, 3, 4)
-SINGLE, MULTI_HEAD = "macrm-single", "macrm-multi-head"
-PRESETS = (*(f"macrm-{signal}-{agents}" for signal in SIGNALS for agents in AGENTS), SINGLE, MULTI_HEAD)
+SIGNALS, AGENTS = ("vanilla", "rerank", "emb"), (2, 3, 4)
+PRESETS = (
+    *(f"macrm-{signal}-{agents}" for signal in SIGNALS for agents in AGENTS),
+    "macrm-single",
+    "macrm-multi-head",
+)
 
-EMBEDDER = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
-RANKER = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
-"""Default models of the signals: the paper's encoder, and a small cross-encoder."""
-
-_RULE_EVALUATORS = ("maths.accuracy", "maths.format", "maths.steps", "maths.repetition")
-_TABLE_3 = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "repetition": -0.2}
-_CONTRAST_EVALUATORS = ("maths.accuracy", "maths.calculation")
-"""Evaluators whose questions are about contrasts too."""
-_CONTRAST_KINDS = ("number", "answer")
-"""Kinds of contrasts that these evaluators can detect: with other kinds, a response would do best to offer none."""
-_MERGED_KEYS, _APPENDED_KEYS = ("reward", "components"), ("evaluators", "derivers")
+PRESET = "preset"
+_SIGNAL_MODELS = {"embedder": "emb", "ranker": "rerank"}
+"""The signal that each field of a `PresetUse` gives a model to."""
+_CONFUSIONS = "confusions"
+_MAX_BYTES = 1 << 20
+_FILE_PARAMS = ("history", "texts")
+"""Params of evaluators that name files."""
 
 
 class PresetUse(NamedModel):
@@ -55,18 +54,6 @@ class PresetUse(NamedModel):
     ranker: str | None = None
 
 
-def unknown_preset_hint(use: PresetUse) -> str | None:
-    """Return a hint if there is no such preset; None if there is."""
-    return None if use.name in PRESETS else did_you_mean(use.name, PRESETS) or f"there are {', '.join(PRESETS)}"
-
-
-def unused_field(use: PresetUse) -> str | None:
-    """Return the signal's field that is set but not used by this preset; None if there is none."""
-    signals = {"embedder": "emb", "ranker": "rerank"}
-    set_fields = (field for field in signals if getattr(use, field) is not None)
-    return next((field for field in set_fields if f"-{signals[field]}-" not in use.name), None)
-
-
 def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config of a preset with the config's own `settings` added.
 
@@ -75,9 +62,9 @@ def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]
     """
     config = _preset_config(use, str(settings.get("model", "none")))
     for key, value in settings.items():
-        if key in _MERGED_KEYS and isinstance(value, Mapping):
+        if key in ("reward", "components") and isinstance(value, Mapping):
             value = {**config.get(key, {}), **value}
-        elif key in _APPENDED_KEYS and isinstance(value, list | tuple):
+        elif key in ("evaluators", "derivers") and isinstance(value, list | tuple):
             names = [_identity(entry) for entry in value]
             preset_entries = [entry for entry in config.get(key, []) if _identity(entry) not in names]
             value = [*value, *preset_entries]  # the config's own first: an error names its index there
@@ -92,71 +79,26 @@ def _identity(entry: Any) -> tuple[Any, Any]:
 
 
 def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
-    if use.name == SINGLE:
-        return {"evaluators": ["protocols.direct"], "reward": {"direct": 1.0}}
-    if use.name == MULTI_HEAD:
-        share = 1.0 / len(_TABLE_3)
-        return {
-            "evaluators": list(_RULE_EVALUATORS),
-            "reward": {name: share if weight > 0 else -share for name, weight in _TABLE_3.items()},
-        }
+    """Add up the parts of a preset."""
+    parts = _preset_parts()
+    if use.name in parts:
+        return dict(parts[use.name])
     _, signal, agents = use.name.split("-")
-    config = {"evaluators": list(_RULE_EVALUATORS), "derivers": [], "components": {}, "reward": dict(_TABLE_3)}
-    _add_optimizer(config)
-    if int(agents) >= 3:
-        _add_assessor(config, model)
-    if int(agents) >= 4:
-        _add_synthesizer(config)
-    if signal != "vanilla":
-        _add_signal(config, use, signal)
+    assessor = "assessor-without-model" if model == "none" else "assessor"
+    names = ["rules", "optimizer", assessor, "synthesizer"][: int(agents)] + [signal] * (signal in parts)
+    config: dict[str, Any] = {"evaluators": [], "derivers": [], "components": {}, "reward": {}}
+    for part in (parts[name] for name in names):
+        for key, value in part.items():
+            config[key] = {**config[key], **value} if isinstance(value, dict) else [*config[key], *value]
+    for field in _SIGNAL_MODELS:
+        if getattr(use, field) is not None:
+            config["evaluators"][-1] = {**config["evaluators"][-1], "params": {field: getattr(use, field)}}
     return config
 
 
-def _add_optimizer(config: dict[str, Any]) -> None:
-    """Add efficiency, and diversity inside a group, of right answers alone: wrong ones are the more diverse."""
-    _add_where_right(config, "efficient", "optimizer.efficiency", 0.1)
-    _add_where_right(config, "diverse", "optimizer.diversity", 0.1)
-
-
-def _add_assessor(config: dict[str, Any], model: str) -> None:
-    """Add the step reward of right answers alone, since steps can be padded; without a model, by arithmetic alone."""
-    components = {"sound": "arithmetic"} if model == "none" else {"sound": "arithmetic", "reasoned": "reasoning"}
-    for name, evaluator in components.items():
-        _add_where_right(config, name, f"quality.{evaluator}", 0.5 / len(components))
-
-
-def _add_where_right(config: dict[str, Any], name: str, evaluator: str, weight: float) -> None:
-    """Add a component that counts an evaluator's score in proportion to the answer's accuracy, as R_cs does."""
-    config["evaluators"] += [evaluator]
-    inputs = {"accuracy": "maths.accuracy", evaluator.rpartition(".")[2]: evaluator}
-    config["components"] |= {name: {"combiner": "product", "inputs": inputs}}
-    config["reward"] |= {name: weight}
-
-
-def _add_synthesizer(config: dict[str, Any]) -> None:
-    """Add R_enhanced: the share of contrasts that score less than the response by accuracy and arithmetic."""
-    config["derivers"] += [{"use": "synthesizer", "params": {"kinds": list(_CONTRAST_KINDS)}}]
-    config["evaluators"] += ["maths.calculation", *({"use": name, "of": "contrasts"} for name in _CONTRAST_EVALUATORS)]
-    by_name = {name.rpartition(".")[2]: name for name in _CONTRAST_EVALUATORS}
-    inputs = by_name | {f"{short}-of-contrasts": f"{name}-of-contrasts" for short, name in by_name.items()}
-    config["components"] |= {"enhanced": {"combiner": "contrast", "inputs": inputs}}
-    config["reward"] |= {"enhanced": 0.25}
-
-
-def _add_signal(config: dict[str, Any], use: PresetUse, signal: str) -> None:
-    if signal == "emb":
-        config["evaluators"] += [{"use": "similarity", "params": {"embedder": use.embedder or EMBEDDER}}]
-        config["reward"] |= {"similarity": 0.5}
-    else:
-        config["evaluators"] += [{"use": "ranker", "params": {"ranker": use.ranker or RANKER}}]
-        config["reward"] |= {"ranker": 0.5}
-
-
-PRESET = "preset"
-CONFUSIONS = "confusions"
-_MAX_BYTES = 1 << 20
-_FILE_PARAMS = ("history", "texts")
-"""Params of evaluators that name files."""
+@cache
+def _preset_parts() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files("jurygraph.sources").joinpath("presets.toml").read_text(encoding="utf-8"))
 
 
 def read_config(path: str | Path, model: str | None = None) -> Config:
@@ -186,9 +128,7 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
     """
     uses = []
     for use in config.evaluators:
-        absolute = {
-            name: path for name in _FILE_PARAMS if (path := _absolute_path(folder, use.params.get(name))) is not None
-        }
+        absolute = {name: _absolute_path(folder, use.params[name]) for name in _FILE_PARAMS if name in use.params}
         uses.append(use.model_copy(update={"params": {**use.params, **absolute}}) if absolute else use)
     return config.model_copy(update={"evaluators": tuple(uses)})
 
@@ -200,20 +140,19 @@ def _with_confusions(config: Config, folder: Path) -> Config:
     """
     components = dict(config.components)
     for name, component in components.items():
-        file = component.params.get(CONFUSIONS)
+        file = component.params.get(_CONFUSIONS)
         if component.combiner == "consensus" and isinstance(file, str):
-            content = {CONFUSIONS: read_confusions(folder / file).model_dump(mode="json")}
+            content = {_CONFUSIONS: read_confusions(folder / file).model_dump(mode="json")}
             components[name] = component.model_copy(update={"params": {**component.params, **content}})
     return config.model_copy(update={"components": components})
 
 
-def _absolute_path(folder: Path, name: Any) -> str | None:
-    """Return the absolute path of a file by its name relative to a folder; None if there is none."""
+def _absolute_path(folder: Path, name: Any) -> Any:
     try:
         path = (folder / name).resolve(strict=True)
     except (OSError, RuntimeError, TypeError, ValueError):  # missing, a cycle of links, no text, not a valid path
-        return None
-    return str(path) if path.is_file() else None
+        return name
+    return str(path) if path.is_file() else name
 
 
 def parse_config(mapping: Mapping[str, Any]) -> Config:
@@ -245,10 +184,7 @@ def _validate(value: Any, model: str | None = None) -> Config | Problem:
     expanded_config = _with_preset(value if model is None else {**value, "model": model})
     if isinstance(expanded_config, Problem):
         return expanded_config
-    try:
-        return Config.model_validate(expanded_config)
-    except ValidationError as error:
-        return describe_validation_error(error, Config, expanded_config)
+    return validate(Config, expanded_config)
 
 
 def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
@@ -256,17 +192,16 @@ def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
     settings = {key: setting for key, setting in value.items() if key != PRESET}
     if PRESET not in value:
         return settings
-    try:
-        use = PresetUse.model_validate(value[PRESET])
-    except ValidationError as error:
-        problem = describe_validation_error(error, PresetUse, value[PRESET])
-        return Problem((PRESET, *problem.path), problem.problem, problem.remedy)
-    hint = unknown_preset_hint(use)
-    if hint is not None:
+    use = validate(PresetUse, value[PRESET])
+    if isinstance(use, Problem):
+        return replace(use, path=(PRESET, *use.path))
+    if use.name not in PRESETS:
+        hint = did_you_mean(use.name, PRESETS) or f"there are {', '.join(PRESETS)}"
         return Problem((PRESET,), f"is {describe_value(use.name)}, which is not a preset", hint)
-    field = unused_field(use)
-    if field is not None:
-        return Problem((PRESET, field), f"is of no use to {use.name}", "leave it out, or name a preset of that signal")
+    for field, signal in _SIGNAL_MODELS.items():
+        if getattr(use, field) is not None and f"-{signal}-" not in use.name:
+            hint = "leave it out, or name a preset of that signal"
+            return Problem((PRESET, field), f"is of no use to {use.name}", hint)
     return expand_preset(use, settings)
 
 

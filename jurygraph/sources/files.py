@@ -14,7 +14,6 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from gzip import GzipFile
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
@@ -32,125 +31,11 @@ MAX_RATIO, UNPACKED_FREELY = 300, 256 << 20
 """Largest ratio of unpacked to packed size of a gzip file, once it unpacks to more than `UNPACKED_FREELY` bytes."""
 
 
-class LineReader:
-    """Read a file line by line, and reject it if a line is too long or too many are blank.
-
-    `number` is that of the last line read, and `size` the number of bytes read.
-    """
-
-    def __init__(self, name: str, file: IO[bytes] | GzipFile) -> None:
-        """Read from the file's current position; messages call it `name`."""
-        self.number = self.size = 0
-        self._name = name
-        self._file = file
-        self._excess_blank = 0
-
-    def read(self) -> bytes:
-        """Return the next line with its end, or nothing at the end of the file.
-
-        Raises `InputError` if the line is longer than `LONGEST_LINE`, or if the blank lines exceed those with text by
-        more than `MORE_BLANK_LINES`.
-        """
-        line = self._file.readline(LONGEST_LINE + 1)
-        if not line:
-            return line
-        self.number += 1
-        self.size += len(line)
-        if len(line) > LONGEST_LINE:
-            _refuse_long_line(self._name, self.number)
-        self._excess_blank += 1 if line.isspace() else -1
-        if self._excess_blank > MORE_BLANK_LINES:
-            problem = f"is blank, as are more than {MORE_BLANK_LINES:,} lines beyond the number of lines with text"
-            raise InputError(f"{self._name}, line {self.number}: {problem}; take the blank lines out")
-        return line
-
-
-class UnpackedLines:
-    """Check the unpacked chunks of a gzip file, so that a small file cannot fill a disk.
-
-    `number` is that of the current line.
-    """
-
-    def __init__(self, name: str, packed: int) -> None:
-        """Start a check; `packed` is the size of the gzip file in bytes."""
-        self.number = 1
-        self._name = name
-        self._packed = packed
-        self._size = self._line = 0
-
-    def check(self, chunk: bytes) -> bytes:
-        """Return the next chunk. Raises `InputError` for a line that is too long, and for a ratio that is too large."""
-        self._size += len(chunk)
-        newlines = chunk.count(b"\n")
-        self.number += newlines
-        self._line = len(chunk) - chunk.rfind(b"\n") - 1 if newlines else self._line + len(chunk)
-        if self._line > LONGEST_LINE:
-            _refuse_long_line(self._name, self.number)
-        check_ratio(f"{self._name}, line {self.number}", self._packed, self._size)
-        return chunk
-
-
-def _refuse_long_line(name: str, number: int) -> NoReturn:
-    problem = f"is longer than {_format_megabytes(LONGEST_LINE)}"
-    raise InputError(f"{name}, line {number}: {problem}; write one object a line, ended with LF")
-
-
-def check_ratio(where: str, packed: int, unpacked: int) -> None:
-    """Raise `InputError` if a gzip file of `packed` bytes unpacks to far more than real data."""
-    if unpacked > max(UNPACKED_FREELY, MAX_RATIO * packed):
-        problem = (
-            f"the gzip file unpacks to more than {MAX_RATIO} times its size and {_format_megabytes(UNPACKED_FREELY)}"
-        )
-        raise InputError(f"{where}: {problem}, as hardly any data do; if it is right, unpack it with `gunzip` first")
-
-
-def read_whole(name: str, file: IO[bytes] | GzipFile, largest: int, too_large: str) -> bytearray:
-    """Return the rest of a file.
-
-    Raises `InputError` with the message `too_large` if it has more than `largest` bytes, and for a long run of white
-    space.
-    """
-    content = bytearray()
-    while chunk := file.read(MAX_BLANK):
-        content += chunk
-        if len(content) > largest:
-            raise InputError(f"{name}: {too_large}")
-        if len(chunk) == MAX_BLANK and chunk.isspace():
-            problem = f"holds {_format_megabytes(MAX_BLANK)} of white space in a row"
-            raise InputError(f"{name}, line {content.count(10) + 1}: {problem}; write it without")
-    return content
-
-
-def _format_megabytes(size: int) -> str:
-    return f"{size >> 20} MB"
-
-
 GZIP, UTF8_MARK = b"\x1f\x8b", b"\xef\xbb\xbf"
 
 _PARQUET = b"PAR1"
-_MIN_PARQUET = 12
 _PACKED = {b"PK\x03\x04": "a ZIP archive", b"\x28\xb5\x2f\xfd": "packed with zstd", b"\xfd7zXZ\0": "packed with xz"}
 _ENCODED = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-
-
-def require_text(name: str, file: IO[bytes]) -> None:
-    """Raise `InputError` for a file that is no text: with its format, and what to do."""
-    start = os.pread(file.fileno(), 8, 0)
-    if start.startswith(_PARQUET):
-        state = "a Parquet file" if _is_whole_parquet(file) else "a Parquet file that is cut short"
-        raise InputError(f"{name}: is {state}; give it as JSONL, gzipped or not")
-    for magic, description in _PACKED.items():
-        if start.startswith(magic):
-            raise InputError(f"{name}: is {description}; unpack it: JSONL is read, gzipped or not")
-    for mark, encoding in _ENCODED.items():
-        if start.startswith(mark):
-            raise InputError(f"{name}, line 1: is encoded as {encoding}; save the file as UTF-8")
-
-
-def _is_whole_parquet(file: IO[bytes]) -> bool:
-    size = os.fstat(file.fileno()).st_size
-    return size >= _MIN_PARQUET and os.pread(file.fileno(), len(_PARQUET), size - len(_PARQUET)) == _PARQUET
-
 
 _CHUNK = 1 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # ENOENT: no folder for temporary files is usable
@@ -196,7 +81,7 @@ class ByteRange(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line: its number, its text without its end or a byte-order mark, and its place."""
+    """One line: its number, its text without a byte-order mark, and its place."""
 
     number: int
     text: str
@@ -210,16 +95,21 @@ class TextFile:
     there.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Open the file. Raises `InputError` if it cannot be read, or is not UTF-8 text."""
-        self.name = "standard input" if str(path) == "-" else Path(path).name
+    def __init__(self, path: str | Path, name: str | None = None) -> None:
+        """Open the file; messages call it `name`, by default as the last part of its path.
+
+        Raises `InputError` if it cannot be read, or is not UTF-8 text, or if there is no space to unpack it.
+        """
+        self.name = name or ("standard input" if str(path) == "-" else Path(path).name)
         self._file = _open(path)
         try:
-            self._state = _state(self._file)
-            self.mark = FileDigest(name=self.name, sha256=_sha256(self._file))
-            if self._read_start(len(GZIP)) == GZIP:
+            self._state, digest = _state(self._file), hashlib.sha256()
+            for chunk in _chunks(self._file):
+                digest.update(chunk)
+            self.mark = FileDigest(name=self.name, sha256=digest.hexdigest())
+            if os.pread(self._file.fileno(), len(GZIP), 0) == GZIP:
                 self._unpack()
-            require_text(self.name, self._file)
+            self._require_text()
         except BaseException:
             self.close()
             raise
@@ -229,16 +119,34 @@ class TextFile:
         self._file.close()
 
     def lines(self) -> Iterator[Line]:
-        """Yield every line that is not blank. Raises `InputError` beyond the limits of `sources.limits`."""
+        """Yield every line that is not blank, without its end. Raises `InputError` as `all_lines` does."""
+        for line in self.all_lines():
+            text = line.text.rstrip("\r\n")
+            if text and not text.isspace():
+                yield line._replace(text=text)
+
+    def all_lines(self) -> Iterator[Line]:
+        """Yield every line with its end.
+
+        Raises `InputError` if a line is not UTF-8 or longer than `LONGEST_LINE`, if the blank lines exceed those with
+        text by more than `MORE_BLANK_LINES`, and if the file has changed.
+        """
         self._file.seek(0)
-        reader, offset = LineReader(self.name, self._file), 0
-        while content := reader.read():
-            self._refuse_changed()
-            start = len(UTF8_MARK) if reader.number == 1 and content.startswith(UTF8_MARK) else 0
-            if not content.isspace():
-                text = self._decode(content[start:] if start else content, reader.number)
-                if text and not text.isspace():
-                    yield Line(reader.number, text, ByteRange(offset + start, len(content) - start))
+        number = offset = excess_blank = next_check = 0
+        while content := self._file.readline(LONGEST_LINE + 1):
+            number += 1
+            if offset >= next_check:  # about as often as the file's buffer is filled
+                self._refuse_changed()
+                next_check = offset + _CHUNK
+            if len(content) > LONGEST_LINE:
+                self._refuse(number, f"is longer than {LONGEST_LINE >> 20} MB; write one object a line, ended with LF")
+            excess_blank += 1 if content.isspace() else -1
+            if excess_blank > MORE_BLANK_LINES:
+                problem = f"is blank, as are more than {MORE_BLANK_LINES:,} lines beyond the number of lines with text"
+                self._refuse(number, f"{problem}; take the blank lines out")
+            mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
+            text = self._decode(content[mark:], number)
+            yield Line(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
         self._refuse_changed()
 
@@ -248,6 +156,23 @@ class TextFile:
         self._refuse_changed()
         return content
 
+    def read_whole(self, largest: int, too_large: str) -> bytearray:
+        """Return the content, without a byte-order mark.
+
+        Raises `InputError` with the message `too_large` if it has more than `largest` bytes, and for a long run of
+        white space.
+        """
+        self._file.seek(0)
+        content = bytearray()
+        while chunk := self._file.read(MAX_BLANK):
+            content += chunk
+            if len(content) > largest:
+                raise InputError(f"{self.name}: {too_large}")
+            if len(chunk) == MAX_BLANK and chunk.isspace():
+                problem = f"holds {MAX_BLANK >> 20} MB of white space in a row"
+                self._refuse(content.count(10) + 1, f"{problem}; write it without")
+        return content.removeprefix(UTF8_MARK)
+
     def _refuse(self, number: int, problem: str) -> NoReturn:
         raise InputError(f"{self.name}, line {number}: {problem}")
 
@@ -255,8 +180,19 @@ class TextFile:
         if _state(self._file) != self._state:
             raise InputError(f"{self.name}: changed while it was read; leave it as it is and score again")
 
-    def _read_start(self, length: int) -> bytes:
-        return os.pread(self._file.fileno(), length, 0)
+    def _require_text(self) -> None:
+        """Raise `InputError` for a file that is no text: with its format, and what to do."""
+        size, start = self._state[0], os.pread(self._file.fileno(), 8, 0)
+        if start.startswith(_PARQUET):
+            is_whole = size >= 12 and os.pread(self._file.fileno(), 4, size - 4) == _PARQUET
+            state = "a Parquet file" if is_whole else "a Parquet file that is cut short"
+            raise InputError(f"{self.name}: is {state}; give it as JSONL, gzipped or not")
+        for magic, description in _PACKED.items():
+            if start.startswith(magic):
+                raise InputError(f"{self.name}: is {description}; unpack it: JSONL is read, gzipped or not")
+        for mark, encoding in _ENCODED.items():
+            if start.startswith(mark):
+                self._refuse(1, f"is encoded as {encoding}; save the file as UTF-8")
 
     def _unpack(self) -> None:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
@@ -265,21 +201,27 @@ class TextFile:
         self._file, self._state = unpacked, _state(unpacked)
 
     def _unpacked_chunks(self, packed: IO[bytes]) -> Iterator[bytes]:
+        """Yield the content in chunks; a small file cannot fill a disk."""
         packed.seek(0)
-        lines = UnpackedLines(self.name, self._state[0])
+        number, size, largest = 1, 0, max(UNPACKED_FREELY, MAX_RATIO * self._state[0])
         try:
             with gzip.GzipFile(fileobj=packed) as content:
                 while chunk := content.read1(_CHUNK):
-                    yield lines.check(chunk)
+                    number, size = number + chunk.count(b"\n"), size + len(chunk)
+                    if size > largest:
+                        limit = f"{MAX_RATIO} times its size and {UNPACKED_FREELY >> 20} MB"
+                        problem = f"the gzip file unpacks to more than {limit}, as hardly any data do"
+                        self._refuse(number, f"{problem}; if it is right, unpack it with `gunzip` first")
+                    yield chunk
             self._refuse_changed()
         except EOFError:
-            self._refuse(lines.number, "the gzip file is cut short here; copy it again")
+            self._refuse(number, "the gzip file is cut short here; copy it again")
         except (gzip.BadGzipFile, zlib.error) as error:
-            self._refuse(lines.number, f"the gzip file is damaged here ({error}); copy it again")
+            self._refuse(number, f"the gzip file is damaged here ({error}); copy it again")
 
     def _decode(self, content: bytes, number: int) -> str:
         try:
-            return content.decode().rstrip("\r\n")
+            return content.decode()
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} (0x{content[error.start]:02x}) is not UTF-8"
             self._refuse(number, f"{problem}; save the file as UTF-8")
@@ -324,13 +266,7 @@ def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _sha256(file: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    for chunk in _chunks(file):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
+@require_temporary_space()
 def _spool(chunks: Iterable[bytes]) -> IO[bytes]:
     """Write a temporary file without a name: it is deleted when it is closed, however the process ends."""
     spool = tempfile.TemporaryFile(buffering=_CHUNK)  # noqa: SIM115 - closed by its TextFile

@@ -1,6 +1,7 @@
 """Read lines of JSON as models. Ambiguous JSON is rejected: duplicate keys, NaN, unpaired surrogates."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Generic, NoReturn, Self, TypeVar
@@ -8,28 +9,38 @@ from typing import Any, Generic, NoReturn, Self, TypeVar
 from pydantic import ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, describe_validation_error, describe_value, quote
+from jurygraph.messages import Path as FieldPath
+from jurygraph.messages import Problem, describe_validation_error, describe_value, quote, validate
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.strict_json import decode_strictly, iter_parts
-from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
+from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile
 
 N = TypeVar("N", bound=FrozenModel)
 
 _MAX_DEPTH = 100
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[Line, N]]:
     """Yield every line of the file as a model."""
     for line in file.lines():
-        result = _parse_line(line.text, model)
-        if isinstance(result, Problem):
-            raise_line_error(file.name, line.number, result)
-        yield line, result
+        entry = _parse_line(line.text, model)
+        if isinstance(entry, Problem):
+            raise_line_error(file.name, line.number, entry)
+        yield line, entry
 
 
 def reread_line(file: TextFile, place: ByteRange, model: type[N]) -> N:
     """Return the model of a line that `read_lines` has yielded before."""
     return model.model_validate_json(file.read(place), strict=True)
+
+
+def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
+    """Return the content of a line of a file as a model. Raises `InputError` with file, line and field."""
+    entry = validate(model, content)
+    if isinstance(entry, Problem):
+        raise_line_error(name, line, entry)
+    return entry
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
@@ -48,16 +59,15 @@ class TaskKeyedFile(Generic[N]):
 
         Raises `InputError` with file, line and field.
         """
-        with require_temporary_space():
-            self._file = TextFile(path)
-        self._noun = model
+        self._file = TextFile(path)
+        self._model = model
         self._lines: dict[str, tuple[int, ByteRange]] = {}
         try:
             for line, entry in read_lines(self._file, model):
                 task_id = getattr(entry, key)
                 if task_id in self._lines:
                     problem = f"task {quote(task_id)} is already in line {self._lines[task_id][0]}"
-                    raise_line_error(self._file.name, line.number, Problem((key,), problem, duplicate_hint))
+                    self._refuse(line.number, (key,), problem, duplicate_hint)
                 self._lines[task_id] = line.number, line.place
                 self._check(line.number, entry)
         except BaseException:
@@ -66,6 +76,9 @@ class TaskKeyedFile(Generic[N]):
 
     def _check(self, number: int, entry: N) -> None:
         """Check a line beyond its model."""
+
+    def _refuse(self, number: int, path: FieldPath, problem: str, remedy: str) -> NoReturn:
+        raise_line_error(self._file.name, number, Problem(path, problem, remedy))
 
     @property
     def mark(self) -> FileDigest:
@@ -77,7 +90,7 @@ class TaskKeyedFile(Generic[N]):
         return len(self._lines)
 
     def _read_entry(self, task_id: str) -> N:
-        return reread_line(self._file, self._lines[task_id][1], self._noun)
+        return reread_line(self._file, self._lines[task_id][1], self._model)
 
     def close(self) -> None:
         """Close the file."""
@@ -102,7 +115,7 @@ def _parse_line(text: str, model: type[N]) -> N | Problem:
     except ValidationError as error:
         if error.errors(include_url=False)[0]["type"] != "json_invalid":
             return describe_validation_error(error, model, value)
-        halves = (path for path, part in iter_parts(value) if isinstance(part, str) and _has_surrogate(part))
+        halves = (path for path, part in iter_parts(value) if isinstance(part, str) and _SURROGATE.search(part))
         problem = "holds half of a surrogate pair, which is not a character"
         return Problem(next(halves, ()), problem, "write the whole character")
 
@@ -141,7 +154,3 @@ def _depth(value: Any) -> int:
     if isinstance(value, dict):
         return 1 + max(map(_depth, value.values()), default=0)
     return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
-
-
-def _has_surrogate(text: str) -> bool:
-    return any("\ud800" <= c <= "\udfff" for c in text)

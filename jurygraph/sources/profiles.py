@@ -27,7 +27,7 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
         if self._work.line(entry.task) is None:
             problem = f"there is no task {quote(entry.task)}"
             hint = f"name a task of {self._work.tasks.name}, or leave the line out"
-            raise_line_error(self._file.name, number, Problem(("task",), problem, hint))
+            self._refuse(number, ("task",), problem, hint)
 
     def line_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""

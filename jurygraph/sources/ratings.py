@@ -7,27 +7,27 @@ formula, and restored on reading. A file of confusions has the digest of its con
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from pydantic import ValidationError
 from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import (
     MAX_INT_BITS,
     Problem,
-    describe_validation_error,
     describe_value,
     did_you_mean,
     quote,
     shorten,
+    validate,
 )
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, Rating, Vote
-from jurygraph.sources.files import read_whole
+from jurygraph.sources.files import TextFile
 from jurygraph.sources.table_rows import Row, is_csv, read_placed_rows
 
 N = TypeVar("N", bound=FrozenModel)
@@ -39,47 +39,27 @@ _TEXT_FIELDS = {"item", "agent", "reviewer", "annotator", "dimension", "domain",
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
-ColumnLayouts = dict[tuple[str, ...], Mapping[str, str]]
-"""Maps the columns of a row to the column that each field is read from."""
-
-
-class PlacedRating(NamedTuple):
-    """A rating, and its place in its file: "line 7", or "row 7" if there are no lines."""
-
-    place: str
-    rating: Rating
-
-
 @dataclass(frozen=True)
-class Ratings:
-    """The ratings of a file, in order; `name` is the file's.
+class FileRows(Generic[N]):
+    """The rows of a file, in order, each with its place: "line 7", or "row 7" if there are no lines.
 
-    `unread` are the columns that are not used, each with a hint to the name that may have been meant.
-    """
-
-    name: str
-    rows: tuple[PlacedRating, ...]
-    unread: Mapping[str, str | None] = field(default_factory=dict)
-
-
-class PlacedVote(NamedTuple):
-    """A vote, and its place in its file."""
-
-    place: str
-    vote: Vote
-
-
-@dataclass(frozen=True)
-class VotesFile:
-    """The votes of a file, in order.
-
-    `columns` maps fields to the columns they are read from; `unread` as in `Ratings`.
+    `columns` maps fields to the columns they are read from. `unread` are the columns that are not used, each with a
+    hint to the name that may have been meant.
     """
 
     path: str
-    rows: tuple[PlacedVote, ...]
-    columns: Mapping[str, str]
+    rows: tuple[tuple[str, N], ...]
+    columns: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return Path(self.path).name
+
+
+Ratings = FileRows[Rating]
+VotesFile = FileRows[Vote]
 
 
 class PlacedLabel(NamedTuple):
@@ -103,9 +83,7 @@ def read_ratings(path: str | Path, columns: Mapping[str, str] = {}) -> Ratings:
     is a number, in CSV its text. Empty values are ignored. Raises `InputError` with file, line and field, and
     `ConfigError` if `columns` has a name that ratings do not have.
     """
-    shapes: ColumnLayouts = {}
-    rows = tuple(PlacedRating(place, rating) for place, rating in _read_models(Path(path), Rating, columns, shapes))
-    return Ratings(Path(path).name, rows, _unread_columns(Rating, shapes))
+    return _read_models(Path(path), Rating, columns)
 
 
 def read_votes(path: str | Path, columns: Mapping[str, str] = {}) -> VotesFile:
@@ -114,20 +92,12 @@ def read_votes(path: str | Path, columns: Mapping[str, str] = {}) -> VotesFile:
     A label is a number or a word; an empty one is an abstention. In CSV, labels are numbers if all that are not empty
     are numerals, else words. Raises as `read_ratings` does.
     """
-    shapes: ColumnLayouts = {}
-    rows = [PlacedVote(place, vote) for place, vote in _read_models(Path(path), Vote, columns, shapes)]
-    columns_used = _columns_by_field(shapes)
-    if is_csv(Path(path)) and all(vote.label is None or NUMERAL.fullmatch(str(vote.label)) for _, vote in rows):
-        rows = [
-            PlacedVote(place, _with_numeric_label(f"{path}, {place}", columns_used["label"], vote))
-            for place, vote in rows
-        ]
-    return VotesFile(str(path), tuple(rows), columns_used, _unread_columns(Vote, shapes))
-
-
-def _columns_by_field(shapes: ColumnLayouts) -> Mapping[str, str]:
-    """Return the column that each field is read from."""
-    return dict(entry for fields in shapes.values() for entry in fields.items())
+    file = _read_models(Path(path), Vote, columns)
+    labels = [vote.label for _, vote in file.rows if vote.label is not None]
+    if not is_csv(Path(path)) or not all(NUMERAL.fullmatch(str(label)) for label in labels):
+        return file
+    rows = tuple((place, _with_numeric_label(f"{path}, {place}", file.columns["label"], v)) for place, v in file.rows)
+    return replace(file, rows=rows)
 
 
 def _with_numeric_label(location: str, column: str, vote: Vote) -> Vote:
@@ -147,16 +117,14 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
     Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
     labels: dict[str, PlacedLabel] = {}
-    shapes: ColumnLayouts = {}
-    rows = list(_read_models(Path(path), LabelledItem, columns, shapes))
-    columns_used = _columns_by_field(shapes)
-    for place, row in rows:
+    file = _read_models(Path(path), LabelledItem, columns)
+    for place, row in file.rows:
         if row.label is None:
             continue
-        first = labels.setdefault(row.key, PlacedLabel(f"{path}, {place}", columns_used, row.label))
+        first = labels.setdefault(row.key, PlacedLabel(f"{path}, {place}", file.columns, row.label))
         if row.label != first.label:
             problem = f"is not the label that item {quote(row.key)} has in {first.location}"
-            _refuse(f"{path}, {place}", Problem((columns_used["label"],), problem, "give each item one label"))
+            _refuse(f"{path}, {place}", Problem((file.columns["label"],), problem, "give each item one label"))
     return labels
 
 
@@ -166,80 +134,68 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
     Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
     """
     texts: dict[str, tuple[str, str]] = {}
-    for place, row in _read_models(Path(path), _ItemText, columns, {}):
+    file = _read_models(Path(path), _ItemText, columns)
+    for place, row in file.rows:
         text, first = texts.setdefault(row.key, (row.text, place))
         if text != row.text:
             problem = f"is not the text that item {quote(row.key)} has in {first}"
-            column = columns.get("text", "text")
-            _refuse(f"{path}, {place}", Problem((column,), problem, "give each item one text"))
+            _refuse(f"{path}, {place}", Problem((file.columns["text"],), problem, "give each item one text"))
     return {key: text for key, (text, _) in texts.items()}
 
 
-def _read_models(
-    path: Path, model: type[N], columns: Mapping[str, str], shapes: ColumnLayouts
-) -> Iterator[tuple[str, N]]:
-    """Yield every row as a model, with its place; fills `shapes` with the shapes of the rows."""
-    wanted, csv = _candidate_columns(model, columns), is_csv(path)
+def _read_models(path: Path, model: type[N], columns: Mapping[str, str]) -> FileRows[N]:
+    """Read every row of a file as a model."""
+    for name in columns:
+        if name not in model.model_fields:
+            hint = did_you_mean(name, model.model_fields) or f"known here: {', '.join(model.model_fields)}"
+            raise ConfigError(f"columns: {quote(name)} is nothing that such a file says; {hint}")
+    rows, csv = [], is_csv(path)
+    column_of: dict[tuple[str, ...], Mapping[str, str]] = {}  # by the columns of a row: most files have one set
     for place, values in read_placed_rows(path):
-        shape = tuple(values)
-        if shape not in shapes:  # most files have a single shape
-            shapes[shape] = _match_columns(f"{path}, {'line 1' if csv else place}", model, wanted, shape)
-        yield place, _to_model(f"{path}, {place}", model, values, shapes[shape], csv)
-    if not shapes:
+        present = tuple(values)
+        if present not in column_of:
+            column_of[present] = _match_columns(f"{path}, {'line 1' if csv else place}", model, columns, present)
+        rows.append((place, _to_model(f"{path}, {place}", model, values, column_of[present], csv)))
+    if not rows:
         needed = " and ".join(f"`{name}`" for name in _required_fields(model))
         raise InputError(f"{path}: has no rows; write one a line, each with {needed}")
+    known = list(dict.fromkeys(column for present in column_of for column in present))
     for column in columns.values():
-        if not any(column in shape for shape in shapes):
-            raise _missing_column_error(str(path), (column,), {name: None for shape in shapes for name in shape})
-
-
-def _unread_columns(model: type[FrozenModel], shapes: ColumnLayouts) -> Mapping[str, str | None]:
-    """Return the columns that no field is read from, sorted by name, with a hint to the field that may be meant."""
-    read_fields = {name for fields in shapes.values() for name in fields}
-    used = {column for fields in shapes.values() for column in fields.values()}
-    missing_fields = [name for name in model.model_fields if name not in read_fields]
-    unused = sorted({column for shape in shapes for column in shape} - used)
-    return {
-        column: None if column in model.model_fields else did_you_mean(column.casefold(), missing_fields)
-        for column in unused
+        if column not in known:
+            raise _missing_column_error(str(path), (column,), known)
+    used = {name: column for fields in column_of.values() for name, column in fields.items()}
+    missing = [name for name in model.model_fields if name not in used]
+    unread = {
+        column: None if column in model.model_fields else did_you_mean(column.casefold(), missing)
+        for column in sorted(set(known).difference(*(fields.values() for fields in column_of.values())))
     }
+    return FileRows(str(path), tuple(rows), used, unread)
 
 
 def _required_fields(model: type[FrozenModel]) -> list[str]:
     return [name for name, field in model.model_fields.items() if field.is_required()]
 
 
-def _candidate_columns(model: type[FrozenModel], columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return for each field the columns that it may be read from."""
-    for name in columns:
-        if name not in model.model_fields:
-            known = f"known here: {', '.join(model.model_fields)}"
-            hint = did_you_mean(name, model.model_fields) or known
-            raise ConfigError(f"columns: {quote(name)} is nothing that such a file says; {hint}")
-    candidates = {name: tuple(filter(None, (_ALIASES.get(name), name))) for name in model.model_fields}
-    return candidates | {name: (column,) for name, column in columns.items()}
-
-
 def _match_columns(
-    location: str, model: type[FrozenModel], wanted: Mapping[str, Sequence[str]], shape: Sequence[str]
+    location: str, model: type[FrozenModel], columns: Mapping[str, str], present: Sequence[str]
 ) -> Mapping[str, str]:
-    """Return the column of each field that rows of this shape have."""
+    """Return the column of each field that rows with the columns `present` have."""
     column_of = {}
-    for name, columns in wanted.items():
-        present = [column for column in columns if column in shape]
-        if len(present) > 1:
-            names = " and ".join(map(repr, present))
-            raise InputError(
-                f"{location}: has the columns {names}, which say the same; keep one, or say which is meant"
-            )
-        if present:
-            column_of[name] = present[0]
+    for name in model.model_fields:
+        candidates = [columns[name]] if name in columns else [*filter(None, (_ALIASES.get(name), name))]
+        matches = [column for column in candidates if column in present]
+        if len(matches) > 1:
+            names = " and ".join(map(repr, matches))
+            problem = f"has the columns {names}, which say the same; keep one, or say which is meant"
+            raise InputError(f"{location}: {problem}")
+        if matches:
+            column_of[name] = matches[0]
         elif name in _required_fields(model):
-            raise _missing_column_error(location, columns, shape)
+            raise _missing_column_error(location, candidates, present)
     return column_of
 
 
-def _missing_column_error(location: str, columns: Iterable[str], present: Iterable[str]) -> InputError:
+def _missing_column_error(location: str, columns: Iterable[str], present: Sequence[str]) -> InputError:
     hints = (did_you_mean(column, present) for column in columns)
     hint = next(filter(None, hints), f"name one that is there: {shorten(', '.join(present), 200)}")
     return InputError(f"{location}: has no column {' or '.join(map(quote, columns))}; {hint}")
@@ -249,19 +205,15 @@ def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, 
     """Return a row as a model."""
     fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
     if csv:  # undo the escaping of exported rewards
-        fields |= {
-            name: unescape_formulas(value)
-            for name, value in fields.items()
-            if name in _TEXT_FIELDS and isinstance(value, str)
-        }
-    if csv and "score" in fields:
-        fields["score"] = _parse_number(location, columns["score"], fields["score"])
+        texts = {name: value for name, value in fields.items() if name in _TEXT_FIELDS and isinstance(value, str)}
+        fields |= {name: unescape_formulas(value) for name, value in texts.items()}
+        if "score" in fields:
+            fields["score"] = _parse_number(location, columns["score"], fields["score"])
     nonempty = {name: value for name, value in fields.items() if value != "" or model.model_fields[name].is_required()}
-    try:
-        return model.model_validate(nonempty)
-    except ValidationError as error:
-        problem = describe_validation_error(error, model, nonempty)
-        _refuse(location, Problem((columns[str(problem.path[0])], *problem.path[1:]), problem.problem, problem.remedy))
+    entry = validate(model, nonempty)
+    if isinstance(entry, Problem):
+        _refuse(location, replace(entry, path=(columns[str(entry.path[0])], *entry.path[1:])))
+    return entry
 
 
 def _normalize(name: str, value: Any) -> Any:
@@ -322,29 +274,20 @@ def confusions_to_json(confusions: Confusions) -> bytes:
 
 
 def read_confusions(path: str | Path) -> Confusions:
-    """Read a file of `written`. Raises `InputError` with file and field if it is another file, or was changed."""
-    content = _read_object(Path(path))
+    """Read what `confusions_to_json` wrote. Raises `InputError` with file and field for any other file."""
+    with closing(TextFile(path, str(path))) as file:
+        try:
+            content = from_json(file.read_whole(_MAX_BYTES, _TOO_LARGE), allow_inf_nan=False)
+        except ValueError as error:
+            raise InputError(f"{path}: is not valid JSON ({error}); {_REWRITE_HINT}") from None
+    if not isinstance(content, dict):
+        raise InputError(f"{path}: is {describe_value(content)}; confusions are a JSON object; {_REWRITE_HINT}")
     digest = content.pop("digest", None)
     if digest is None:
         raise InputError(f"{path}, field digest: is missing; {_REWRITE_HINT}")
-    try:
-        confusions = Confusions.model_validate(content)
-    except ValidationError as error:
-        problem = describe_validation_error(error, Confusions, content)
-        raise InputError(f"{path}, field {problem.field}: {problem}") from None
+    confusions = validate(Confusions, content)
+    if isinstance(confusions, Problem):
+        _refuse(str(path), confusions)
     if digest != confusions.digest:
         raise InputError(f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}")
     return confusions
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            content = from_json(read_whole(str(path), file, _MAX_BYTES, _TOO_LARGE), allow_inf_nan=False)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); name a file that can be read") from None
-    except ValueError as error:
-        raise InputError(f"{path}: is not valid JSON ({error}); {_REWRITE_HINT}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{path}: is {describe_value(content)}; confusions are a JSON object; {_REWRITE_HINT}")
-    return content

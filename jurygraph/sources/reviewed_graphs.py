@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, did_you_mean, quote
-from jurygraph.schema import Message, Rubric, Task, TaskLine
-from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error
+from jurygraph.messages import did_you_mean, quote
+from jurygraph.schema import Rubric, Task, TaskLine
+from jurygraph.sources.json_lines import TaskKeyedFile
 
 _REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
 
@@ -27,7 +27,7 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         for name, (number, _) in self._lines.items():
             if not known(name):
                 hint = did_you_mean(name, ids()) or "leave the line out"
-                raise_line_error(self._file.name, number, Problem(("id",), f"there is no task {quote(name)}", hint))
+                self._refuse(number, ("id",), f"there is no task {quote(name)}", hint)
 
     def check_unchanged(self, lines: Iterable[tuple[str, bytes]]) -> None:
         """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
@@ -37,12 +37,11 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
                 if _without_graph(self._file.read(place)) != _without_graph(line):
                     problem = f"task {quote(name)} differs from that in TASKS in more than its graph"
                     hint = "name another --out, and this file with --edges-from; or annotate this one"
-                    raise_line_error(self._file.name, number, Problem((), problem, hint))
+                    self._refuse(number, (), problem, hint)
 
     def rubric(self, task_id: str) -> Rubric | None:
         """Return the rubric for a task, if there is one."""
-        review = self._read_review(task_id)
-        return None if review is None else review[2]
+        return self._read_entry(task_id).rubric if task_id in self._lines else None
 
     def with_edges(self, task: Task) -> Task:
         """Return the task with its reviewed roles and edges; unchanged if there are none.
@@ -50,25 +49,22 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         Raises `InputError` if the query or the criteria differ from the task's own, or if an edge of the task is
         missing.
         """
-        review = self._read_review(task.id)
-        if review is None:
+        entry = self._read_entry(task.id) if task.id in self._lines else None
+        if entry is None or entry.rubric is None:
             return task
-        number, query, reviewed = review
-        rubric = task.rubric
+        number, reviewed, rubric = self._lines[task.id][0], entry.rubric, task.rubric
         if rubric is None:
-            raise_line_error(
-                self._file.name, number, Problem(("rubric",), f"task {quote(task.id)} has none", "leave it out")
-            )
-        if query != task.query:
+            self._refuse(number, ("rubric",), f"task {quote(task.id)} has none", "leave it out")
+        if entry.query != task.query:
             problem = f"is not that of task {quote(task.id)}, and the graph was made for it"
-            raise_line_error(self._file.name, number, Problem(("query",), problem, _REVIEW_HINT))
+            self._refuse(number, ("query",), problem, _REVIEW_HINT)
         self._refuse_other_criteria(task.id, number, rubric, reviewed)
         by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
         for ends, edge in by_hand.items():
             if not any(ends == (item.parent, item.child) for item in reviewed.edges):
                 problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} defines itself"
                 hint = "put it in here, or take it out of the task"
-                raise_line_error(self._file.name, number, Problem(("rubric", "edges"), problem, hint))
+                self._refuse(number, ("rubric", "edges"), problem, hint)
         reviewed_criteria = {item.id: item for item in reviewed.criteria}
         criteria = tuple(
             item.model_copy(update={"role": item.role or reviewed_criteria[item.id].role}) for item in rubric.criteria
@@ -82,18 +78,11 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         for name in sorted({*reviewed_criteria} ^ {criterion.id for criterion in rubric.criteria}):
             side = "only this file has" if name in reviewed_criteria else "only the task has"
             problem = f"criterion {quote(name)} of task {quote(task_id)} is one that {side}"
-            raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
+            self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
         for criterion in rubric.criteria:
             if not criterion.has_same_content(reviewed_criteria[criterion.id]):
                 problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} differs in the task"
-                raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
-
-    def _read_review(self, task_id: str) -> "tuple[int, str | tuple[Message, ...], Rubric] | None":
-        """Return the line of a task, its query and its rubric."""
-        if task_id not in self._lines:
-            return None
-        task = self._read_entry(task_id)
-        return None if task.rubric is None else (self._lines[task_id][0], task.query, task.rubric)
+                self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
 
 
 def annotate_line(line: bytes, rubric: Rubric) -> bytes:

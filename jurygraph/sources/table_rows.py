@@ -4,38 +4,32 @@ The files that tasks name (`facts.tables.*.file`) are restricted to one folder: 
 """
 
 import csv
-import gzip
 import hashlib
 import importlib
 import math
 import sqlite3
-import zlib
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, quote
-from jurygraph.sources.files import GZIP, UTF8_MARK, LineReader, TextFile, check_ratio, missing_file_hint, read_whole
+from jurygraph.sources.files import TextFile, missing_file_hint
 from jurygraph.sources.json_lines import raise_line_error
 
-Row = dict[str, Any]
 _MAX_JSON = 256 << 20
 _TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
 _BATCH_SIZE = 8192
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _PARQUET_MAGIC = b"PAR1"
-_GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
-class PlacedRow(NamedTuple):
-    """A row, and its place: "line 7" of a text, "[7]" in a list, "row 7" elsewhere."""
-
-    place: str
-    values: Row
+Row = dict[str, Any]
+PlacedRow = tuple[str, Row]
+"""The place of a row ("line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
 
 
 def read_rows(path: Path, table: str | None = None) -> Iterator[Row]:
@@ -43,7 +37,7 @@ def read_rows(path: Path, table: str | None = None) -> Iterator[Row]:
 
     Raises `InputError` naming the file, and the line if it has lines.
     """
-    return (row.values for row in read_placed_rows(path, table))
+    return (values for _, values in read_placed_rows(path, table))
 
 
 def read_placed_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
@@ -109,8 +103,8 @@ def _reader_of(path: Path, start: bytes) -> Callable[[Path], Iterator[PlacedRow]
 
 
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
-    with closing(_read_text_lines(path)) as lines:
-        reader = csv.reader(lines, strict=True)
+    with closing(TextFile(path, str(path))) as file:
+        reader = csv.reader((line.text for line in file.all_lines()), strict=True)
         try:
             columns = next(reader, [])
             _check_columns(path, columns)
@@ -120,7 +114,7 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
                     raise InputError(f"{path}, line {reader.line_num}: {problem}; quote a value that holds a comma")
                 if values:
-                    yield PlacedRow(f"line {last_line + 1}", dict(zip(columns, values, strict=True)))
+                    yield f"line {last_line + 1}", dict(zip(columns, values, strict=True))
                 last_line = reader.line_num
         except csv.Error as error:
             problem = f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
@@ -134,39 +128,12 @@ def _check_columns(path: Path, columns: list[str]) -> None:
             raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
 
 
-def _read_text_lines(path: Path) -> Generator[str, None, None]:
-    """Yield the lines of a text file, with their ends."""
-    with _open_unpacked(path) as file:
-        reader, size = LineReader(str(path), file), path.stat().st_size
-        try:
-            while line := reader.read():
-                if isinstance(file, gzip.GzipFile):
-                    check_ratio(f"{path}, line {reader.number}", size, reader.size)
-                yield line.decode("utf-8-sig" if reader.number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            problem = f"byte {error.start + 1} is not UTF-8; save the file as UTF-8"
-            raise InputError(f"{path}, line {reader.number}: {problem}") from None
-        except _GZIP_ERRORS as error:
-            raise _gzip_error(f"{path}, line {reader.number + 1}", error) from None
-
-
-def _gzip_error(location: str, error: Exception) -> InputError:
-    return InputError(f"{location}: the gzip file is cut short or damaged ({error}); copy it again")
-
-
-def _open_unpacked(path: Path) -> IO[bytes] | gzip.GzipFile:
-    """Open the file, unpacking a gzip file."""
-    with path.open("rb") as file:
-        packed = file.read(len(GZIP)) == GZIP
-    return gzip.open(path) if packed else path.open("rb")
-
-
 def _read_json_lines(path: Path) -> Iterator[PlacedRow]:
-    with closing(TextFile(path)) as file:
+    with closing(TextFile(path, str(path))) as file:
         for line in file.lines():
             place = f"line {line.number}"
             location = f"{path}, {place}"
-            yield PlacedRow(place, _require_object(_parse_json(line.text, location), location))
+            yield place, _require_object(_parse_json(line.text, location), location)
 
 
 def _parse_json(text: str | bytes | bytearray, location: str) -> Any:
@@ -183,17 +150,13 @@ def _require_object(value: Any, location: str) -> Row:
 
 
 def _read_json(path: Path) -> Iterator[PlacedRow]:
-    try:
-        with _open_unpacked(path) as file:
-            content = read_whole(str(path), file, _MAX_JSON, _TOO_LARGE)
-    except _GZIP_ERRORS as error:
-        raise _gzip_error(str(path), error) from None
-    rows = _parse_json(content.removeprefix(UTF8_MARK), str(path))
+    with closing(TextFile(path, str(path))) as file:
+        rows = _parse_json(file.read_whole(_MAX_JSON, _TOO_LARGE), str(path))
     if not isinstance(rows, list):
         raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
     for number, row in enumerate(rows):
         place = f"[{number}]"
-        yield PlacedRow(place, _require_object(row, f"{path}, {place}"))
+        yield place, _require_object(row, f"{path}, {place}")
 
 
 def _read_parquet(path: Path) -> Iterator[PlacedRow]:
@@ -205,7 +168,7 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         with parquet.ParquetFile(path) as file:
             rows = (row for batch in file.iter_batches(_BATCH_SIZE) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
-                yield PlacedRow(f"row {number}", to_json_values(row))
+                yield f"row {number}", to_json_values(row)
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
 
@@ -217,28 +180,21 @@ def _read_sqlite(path: Path, table: str | None) -> Iterator[PlacedRow]:
             cursor = database.execute(f'SELECT * FROM "{chosen}"')
             columns = [column[0] for column in cursor.description]
             for number, row in enumerate(cursor, start=1):
-                yield PlacedRow(f"row {number}", to_json_values(dict(zip(columns, row, strict=True))))
+                yield f"row {number}", to_json_values(dict(zip(columns, row, strict=True)))
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: cannot be read as SQLite ({error}); copy it again") from None
 
 
 def _choose_table(path: Path, table: str | None, database: sqlite3.Connection) -> str:
     """Return the named table, or the only one."""
-    cursor = database.execute(
-        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
-    )
-    tables = [str(name) for (name,) in cursor]
-    if table is None and len(tables) == 1:
-        return tables[0]
-    if table is not None and table in tables:
-        return table
+    query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    tables = [str(name) for (name,) in database.execute(query)]
+    if table in tables or (table is None and len(tables) == 1):
+        return table or tables[0]
     known = f"there are {', '.join(tables) or 'none'}"
     if table is None:
         raise InputError(f"{path}: holds {len(tables)} tables; say which in `table`: {known}")
     raise InputError(f"{path}: has no table {quote(table)}; {did_you_mean(table, tables) or known}")
-
-
-ALLOW_OPTION = "--allow-files-outside"
 
 
 def folder_of_tasks(path: str | Path) -> Path:
@@ -249,11 +205,13 @@ def folder_of_tasks(path: str | Path) -> Path:
 
 def check_table_files(facts: Mapping[str, Any] | None, folder: Path) -> Problem | None:
     """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved."""
-    for field, file in _table_files(facts):
-        root = folder.resolve()
-        if not _is_below(Path(file), root):
+    tables = None if facts is None else facts.get("tables")
+    for name, table in tables.items() if isinstance(tables, Mapping) else ():
+        file = table.get("file") if isinstance(table, Mapping) else None
+        if isinstance(file, str) and not _is_below(file, root := folder.resolve()):
             problem = f"is {quote(file)}, which is not below {root}"
-            return Problem(field, problem, f"move the file there, or allow files elsewhere with {ALLOW_OPTION}")
+            hint = "move the file there, or allow files elsewhere with --allow-files-outside"
+            return Problem(("facts", "tables", name, "file"), problem, hint)
     return None
 
 
@@ -264,16 +222,8 @@ def require_files_inside(name: str, line: int, facts: Mapping[str, Any] | None, 
         raise_line_error(name, line, problem)
 
 
-def _table_files(facts: Mapping[str, Any] | None) -> Iterator[tuple[tuple[str, ...], str]]:
-    tables = None if facts is None else facts.get("tables")
-    for name, table in tables.items() if isinstance(tables, Mapping) else ():
-        file = table.get("file") if isinstance(table, Mapping) else None
-        if isinstance(file, str):
-            yield ("facts", "tables", name, "file"), file
-
-
-def _is_below(file: Path, root: Path) -> bool:
+def _is_below(file: str, root: Path) -> bool:
     try:
-        return file.resolve().is_relative_to(root)
+        return Path(file).resolve().is_relative_to(root)
     except (OSError, RuntimeError, ValueError):  # a cycle of links, or not a valid path: it cannot be opened either
         return True

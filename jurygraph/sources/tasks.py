@@ -4,19 +4,30 @@ An index of ids and lines is kept on disk, so that millions of them use no memor
 """
 
 import sqlite3
+import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from jurygraph.errors import InputError
+from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
 from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
 from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
-from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
+from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
+
+_TABLES = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+PRAGMA cache_size = -16000;
+CREATE TABLE task (n INTEGER PRIMARY KEY, id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER);
+CREATE TABLE response (task INTEGER, id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER);
+BEGIN;
+"""
 
 
 class TaskIndex:
@@ -35,25 +46,25 @@ class TaskIndex:
         """Delete the index."""
         self._db.close()
 
-    def add_task(self, n: int, name: str, line: Line) -> int | None:
-        """Add a task; if its id is taken, return the line of the earlier task."""
-        return self._insert("task", name, (n, name, line.number, *line.place))
-
-    def add_response(self, task: int, name: str, line: Line) -> int | None:
-        """Add a response to a task; if its id is taken, return the line of the earlier response."""
-        return self._insert("response", name, (name, line.number, *line.place, task))
+    def add(
+        self, kind: Literal["task", "response"], number: int, name: str, line: Line, path: FieldPath
+    ) -> Problem | None:
+        """Add a task, or a response to the task of this number; return the problem if its id, at `path`, is taken."""
+        try:
+            self._db.execute(f"INSERT INTO {kind} VALUES (?, ?, ?, ?, ?)", (number, name, line.number, *line.place))
+        except sqlite3.IntegrityError:
+            (earlier,) = self._db.execute(f"SELECT line FROM {kind} WHERE id = ?", (name,)).fetchone()
+            problem = f"{kind} {quote(name)} is already in line {earlier}"
+            return Problem(path, problem, f"give each {kind} an id of its own")
+        return None
 
     def sort(self) -> None:
         """Index the responses by task, after all are added."""
         self._db.execute("CREATE INDEX by_task ON response (task)")
 
-    def number_of(self, task: str) -> int | None:
-        """Return the number of a task."""
-        return self._select_value("SELECT n FROM task WHERE id = ?", task)
-
-    def line_of(self, task: str) -> int | None:
-        """Return the line of a task."""
-        return self._select_value("SELECT line FROM task WHERE id = ?", task)
+    def find(self, task: str) -> tuple[int, int] | None:
+        """Return the number of a task, and its line."""
+        return self._first("SELECT n, line FROM task WHERE id = ?", task)
 
     def task_ids(self) -> Iterator[str]:
         """Return the id of every task."""
@@ -61,13 +72,16 @@ class TaskIndex:
 
     def first_without_responses(self) -> tuple[str, int] | None:
         """Return the first task that has no response, and its line."""
-        query = "SELECT id, line FROM task WHERE NOT EXISTS (SELECT 1 FROM response WHERE task = n) ORDER BY n LIMIT 1"
-        row: tuple[str, int] | None = self._db.execute(query).fetchone()
+        without = "NOT EXISTS (SELECT 1 FROM response WHERE task = n)"
+        return self._first(f"SELECT id, line FROM task WHERE {without} ORDER BY n LIMIT 1")
+
+    def _first(self, query: str, *values: str) -> tuple[Any, Any] | None:
+        row: tuple[Any, Any] | None = self._db.execute(query, values).fetchone()
         return row
 
     def count(self, start: int, stop: int | None) -> tuple[int, int]:
         """Count the tasks from number `start` up to `stop`, and the responses to them."""
-        bounds = (start, _LAST if stop is None else stop)
+        bounds = (start, sys.maxsize if stop is None else stop)
         (tasks,) = self._db.execute("SELECT count(*) FROM task WHERE n >= ? AND n < ?", bounds).fetchone()
         (responses,) = self._db.execute("SELECT count(*) FROM response WHERE task >= ? AND task < ?", bounds).fetchone()
         return tasks, responses
@@ -75,24 +89,13 @@ class TaskIndex:
     def tasks(self, start: int, stop: int | None) -> Iterator[tuple[int, ByteRange]]:
         """Yield the number and place of every task from number `start` up to `stop`."""
         query = "SELECT n, start, length FROM task WHERE n >= ? AND n < ? ORDER BY n"
-        for n, offset, length in self._db.execute(query, (start, _LAST if stop is None else stop)):
+        for n, offset, length in self._db.execute(query, (start, sys.maxsize if stop is None else stop)):
             yield n, ByteRange(offset, length)
 
     def responses(self, task: int) -> Iterator[ByteRange]:
         """Return the places of the responses to a task, in the order of their file."""
         query = "SELECT start, length FROM response WHERE task = ? ORDER BY rowid"
         return (ByteRange(*place) for place in self._db.execute(query, (task,)))
-
-    def _insert(self, table: str, name: str, row: tuple[str | int, ...]) -> int | None:
-        try:
-            self._db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)
-        except sqlite3.IntegrityError:
-            return self._select_value(f"SELECT line FROM {table} WHERE id = ?", name)
-        return None
-
-    def _select_value(self, query: str, name: str) -> int | None:
-        row = self._db.execute(query, (name,)).fetchone()
-        return None if row is None else row[0]
 
 
 Pair = tuple[Task, tuple[Response, ...]]
@@ -111,32 +114,81 @@ class TaskSource:
 
     `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`. `graphs` is the
     number of tasks with a line in the `edges` file. The first method that needs a line validates all of them; `extent`
-    needs none if it was passed.
+    needs none if the files are those that were `checked` earlier.
     """
 
     def __init__(
         self,
-        tasks: TextFile,
-        responses: TextFile | None,
-        edges: EdgesFile | None,
-        held: ExitStack,
+        path: str | Path,
+        responses: str | Path | None,
+        edges: str | Path | None,
         *,
         folder: Path | None,
-        extent: tuple[int, int] | None,
+        checked: ValidatedFiles | None,
     ) -> None:
-        """Take files that `held` closes; tasks may name files below `folder`."""
-        self.tasks: FileDigest = tasks.mark
-        self.responses: FileDigest | None = None if responses is None else responses.mark
-        self.edges: FileDigest | None = None if edges is None else edges.mark
-        self.graphs = 0 if edges is None else len(edges)
-        self._tasks, self._responses, self._edges, self._resources = tasks, responses, edges, held
-        self._folder, self._extent = folder, extent
+        """Open the files, and validate them unless they were `checked`; tasks may name files below `folder`."""
+        self._folder, self._resources = folder, ExitStack()
+        with ExitStack() as failed:
+            failed.callback(self.close)
+            enter = self._resources.enter_context
+            self._tasks = enter(closing(TextFile(path)))
+            self._responses = None if responses is None else enter(closing(TextFile(responses)))
+            self._edges = None if edges is None else enter(closing(EdgesFile(edges)))
+            self.tasks: FileDigest = self._tasks.mark
+            self.responses: FileDigest | None = None if self._responses is None else self._responses.mark
+            self.edges: FileDigest | None = None if self._edges is None else self._edges.mark
+            self.graphs = 0 if self._edges is None else len(self._edges)
+            is_unchanged = checked is not None and self._edges is None and self._is_unchanged(checked)
+            self._extent = checked.extent if checked is not None and is_unchanged else None
+            if not is_unchanged:
+                self.check()
+            failed.pop_all()
+
+    def _is_unchanged(self, checked: ValidatedFiles) -> bool:
+        digests = [mark and mark.sha256 for mark in (checked.tasks, checked.responses)]
+        return digests == [mark and mark.sha256 for mark in (self.tasks, self.responses)]
 
     @cached_property
     def _index(self) -> TaskIndex:
-        return self._resources.enter_context(
-            closing(_build_index(self._tasks, self._responses, self._edges, self._folder))
-        )
+        """Validate every line of the files, and return their index."""
+        with ExitStack() as failed:
+            index = failed.enter_context(closing(TaskIndex()))
+            self._check_tasks(index)
+            if self._responses is not None:
+                _check_responses(self._responses, index)
+            if self._edges is not None:
+                self._edges.check(lambda name: index.find(name) is not None, index.task_ids)
+            index.sort()
+            unanswered = index.first_without_responses()
+            if unanswered is not None:
+                problem = Problem(
+                    ("responses",), f"task {quote(unanswered[0])} has no responses", "give it one, or leave it out"
+                )
+                raise_line_error(self._tasks.name, unanswered[1], problem)
+            failed.pop_all()
+            return self._resources.enter_context(closing(index))
+
+    def _check_tasks(self, index: TaskIndex) -> None:
+        number = -1
+        for number, (line, task) in enumerate(read_lines(self._tasks, TaskLine)):
+            for problem in self._task_problems(index, number, line, task):
+                if problem is not None:
+                    raise_line_error(self._tasks.name, line.number, problem)
+        if number < 0:
+            raise InputError(f"{self._tasks.name}: the file is empty; write one task per line, each a JSON object")
+
+    def _task_problems(self, index: TaskIndex, number: int, line: Line, task: TaskLine) -> Iterator[Problem | None]:
+        """Add a task and its responses to the index, and yield its problems."""
+        if self._responses is not None and task.responses:
+            problem = "is set although --responses names a file with responses"
+            yield Problem(("responses",), problem, "leave out one of the two")
+        yield index.add("task", number, task.id, line, ("id",))
+        for position, response in enumerate(task.responses):
+            yield index.add("response", number, response.id, line, ("responses", position, "id"))
+        if task.query == ():
+            yield Problem(("query",), "is an empty list", "give it one message at least")
+        if self._folder is not None:
+            yield check_table_files(task.facts, self._folder)
 
     def check(self) -> None:
         """Validate every line. Raises `InputError` with file, line and field."""
@@ -168,7 +220,8 @@ class TaskSource:
     def line(self, task_id: str) -> int | None:
         """Return the line of a task in its file; None if there is no such task."""
         self.check()
-        return self._index.line_of(task_id)
+        place = self._index.find(task_id)
+        return None if place is None else place[1]
 
     def close(self) -> None:
         """Close the files and the index. May be called more than once."""
@@ -211,101 +264,22 @@ def read_work(
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
     folder = None if allow_files_outside else folder_of_tasks(path)
-    with require_temporary_space(), ExitStack() as failed:
-        held = failed.enter_context(ExitStack())
-        tasks = held.enter_context(closing(TextFile(path)))
-        responses_file = None if responses is None else held.enter_context(closing(TextFile(responses)))
-        graphs = None if edges is None else held.enter_context(closing(EdgesFile(edges)))
-        is_unchanged = checked is not None and graphs is None and _is_unchanged(checked, tasks, responses_file)
-        extent = checked.extent if checked is not None and is_unchanged else None
-        work = TaskSource(tasks, responses_file, graphs, held, folder=folder, extent=extent)
-        if not is_unchanged:
-            work.check()
-        failed.pop_all()
-        return work
-
-
-def _is_unchanged(checked: ValidatedFiles, tasks: TextFile, responses: TextFile | None) -> bool:
-    digests = [mark and mark.sha256 for mark in (checked.tasks, checked.responses)]
-    return digests == [tasks.mark.sha256, responses and responses.mark.sha256]
-
-
-def _build_index(
-    tasks: TextFile, responses: TextFile | None, graphs: EdgesFile | None, folder: Path | None
-) -> TaskIndex:
-    """Validate every line of the files, and return their index."""
-    with ExitStack() as failed:
-        index = failed.enter_context(closing(TaskIndex()))
-        _check_tasks(tasks, index, responses is not None, folder)
-        if responses is not None:
-            _check_responses(responses, index)
-        if graphs is not None:
-            graphs.check(lambda name: index.number_of(name) is not None, index.task_ids)
-        index.sort()
-        _refuse_without_responses(tasks, index)
-        failed.pop_all()
-        return index
-
-
-def _check_tasks(file: TextFile, index: TaskIndex, has_responses_file: bool, folder: Path | None) -> None:
-    """Validate every line; if `folder` is given, also that table files are below it."""
-    number = -1
-    for number, (line, task) in enumerate(read_lines(file, TaskLine)):
-        if has_responses_file and task.responses:
-            problem = "is set although --responses names a file with responses"
-            raise_line_error(file.name, line.number, Problem(("responses",), problem, "leave out one of the two"))
-        _refuse_taken(file, line, "task", task.id, ("id",), index.add_task(number, task.id, line))
-        for position, response in enumerate(task.responses):
-            earlier = index.add_response(number, response.id, line)
-            _refuse_taken(file, line, "response", response.id, ("responses", position, "id"), earlier)
-        if not task.query and not isinstance(task.query, str):
-            raise_line_error(
-                file.name, line.number, Problem(("query",), "is an empty list", "give it one message at least")
-            )
-        require_files_inside(file.name, line.number, task.facts, folder)
-    if number < 0:
-        raise InputError(f"{file.name}: the file is empty; write one task per line, each a JSON object")
+    return TaskSource(path, responses, edges, folder=folder, checked=checked)
 
 
 def _check_responses(file: TextFile, index: TaskIndex) -> None:
     response = None
     for line, response in read_lines(file, ResponseLine):
-        task = index.number_of(response.task)
+        task = index.find(response.task)
         if task is None:
             hint = did_you_mean(response.task, index.task_ids()) or "name a task of the tasks file"
-            raise_line_error(
-                file.name, line.number, Problem(("task",), f"there is no task {quote(response.task)}", hint)
-            )
-        _refuse_taken(file, line, "response", response.id, ("id",), index.add_response(task, response.id, line))
+            problem = Problem(("task",), f"there is no task {quote(response.task)}", hint)
+            raise_line_error(file.name, line.number, problem)
+        duplicate = index.add("response", task[0], response.id, line, ("id",))
+        if duplicate is not None:
+            raise_line_error(file.name, line.number, duplicate)
     if response is None:
         raise InputError(f"{file.name}: the file is empty; write one response a line, each a JSON object")
-
-
-def _refuse_taken(
-    file: TextFile, line: Line, kind: str, name: str, path: tuple[str | int, ...], earlier: int | None
-) -> None:
-    if earlier is not None:
-        problem = f"{kind} {quote(name)} is already in line {earlier}"
-        raise_line_error(file.name, line.number, Problem(path, problem, f"give each {kind} an id of its own"))
-
-
-def _refuse_without_responses(file: TextFile, index: TaskIndex) -> None:
-    task = index.first_without_responses()
-    if task is not None:
-        name, line = task
-        problem = f"task {quote(name)} has no responses"
-        raise_line_error(file.name, line, Problem(("responses",), problem, "give it one, or leave it out"))
-
-
-_TABLES = """
-PRAGMA journal_mode = OFF;
-PRAGMA synchronous = OFF;
-PRAGMA cache_size = -16000;
-CREATE TABLE task (n INTEGER PRIMARY KEY, id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER);
-CREATE TABLE response (id TEXT UNIQUE, line INTEGER, start INTEGER, length INTEGER, task INTEGER);
-BEGIN;
-"""
-_LAST = (1 << 63) - 1
 
 
 class TaskLines(TaskKeyedFile[TaskLine]):

@@ -42,8 +42,9 @@ class Document:
 
     def line_of_key(self, key: str) -> int | None:
         """Return the line of a key written as `gates[0].kind`, or of its nearest parent; None if there is neither."""
-        holders = [path for path in self._lines if path and _is_holder(format_path(path), key)]
-        return self._lines[max(holders, key=lambda path: len(format_path(path)))] if holders else None
+        lines = {format_path(path): line for path, line in self._lines.items() if path}
+        holders = [name for name in lines if key == name or key.startswith((f"{name}.", f"{name}["))]
+        return lines[max(holders, key=len)] if holders else None
 
     def _compose(self, text: str) -> Node | None:
         try:
@@ -71,15 +72,19 @@ class Document:
         if isinstance(node, MappingNode):
             return self._mapping_value(node, path)
         if isinstance(node, SequenceNode):
-            _refuse_tag(node, path, ("seq",))
+            _refuse_tag(node, path, "seq")
             return [self._to_value(item, (*path, index)) for index, item in enumerate(node.value)]
         return self._scalar_value(node, path)
 
     def _mapping_value(self, node: MappingNode, path: Path) -> dict[str, Any]:
-        _refuse_tag(node, path, ("map",))
+        _refuse_tag(node, path, "map")
         values: dict[str, Any] = {}
         for key, item in node.value:
-            name = self._key_text(key, path)
+            if not isinstance(key, ScalarNode) or key.tag != f"{_TAG}str":
+                shown = shorten(str(key.value)) if isinstance(key, ScalarNode) else "a list or mapping"
+                problem = f"{shown} is not text, as a key must be; put it in quotes"
+                raise YamlFault(_line_number(key), problem, path)
+            name = str(key.value)
             if name in values:
                 first = self._lines[*path, name]
                 raise YamlFault(_line_number(key), f"is already in line {first}; keep one of them", (*path, name))
@@ -87,14 +92,8 @@ class Document:
             values[name] = self._to_value(item, (*path, name))
         return values
 
-    def _key_text(self, key: Node, path: Path) -> str:
-        if isinstance(key, ScalarNode) and key.tag == f"{_TAG}str":
-            return str(key.value)
-        shown = shorten(str(key.value)) if isinstance(key, ScalarNode) else "a list or mapping"
-        raise YamlFault(_line_number(key), f"{shown} is not text, as a key must be; put it in quotes", path)
-
     def _scalar_value(self, node: Node, path: Path) -> Any:
-        _refuse_tag(node, path, ("null", "bool", "int", "float", "str", "timestamp"))
+        _refuse_tag(node, path, "null", "bool", "int", "float", "str", "timestamp")
         if node.tag in (f"{_TAG}str", f"{_TAG}timestamp"):
             return str(node.value)
         try:
@@ -114,17 +113,10 @@ def _line_number(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _refuse_tag(node: Node, path: Path, known: tuple[str, ...]) -> None:
-    tag = str(node.tag)
-    if tag not in {_TAG + name for name in known}:
-        shown = tag.replace(_TAG, "!!")
-        raise YamlFault(
-            _line_number(node), f"has the tag {shorten(shown)}, which is not read; write a plain value", path
-        )
-
-
-def _is_holder(holder: str, key: str) -> bool:
-    return key == holder or key.startswith((f"{holder}.", f"{holder}["))
+def _refuse_tag(node: Node, path: Path, *known: str) -> None:
+    if not str(node.tag).startswith(_TAG) or str(node.tag).removeprefix(_TAG) not in known:
+        problem = f"has the tag {shorten(str(node.tag).replace(_TAG, '!!'))}, which is not read"
+        raise YamlFault(_line_number(node), f"{problem}; write a plain value", path)
 
 
 def _explain(error: MarkedYAMLError) -> str:

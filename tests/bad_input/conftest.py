@@ -30,7 +30,7 @@ Command = Callable[..., Ended]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run a command as the console script does, without leaving compiled modules beside the evaluators."""
+    """Run a command as the console script does, without leaving compiled modules next to the evaluators."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):  # a command sets them: its process is its own
@@ -39,15 +39,15 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     def command(*arguments: object) -> Ended:
         with _own_evaluators(), pytest.raises(SystemExit) as caught:
             main([str(argument) for argument in arguments])
-        said = capsys.readouterr()
-        return Ended(int(caught.value.code or 0), said.out, said.err)
+        message = capsys.readouterr()
+        return Ended(int(caught.value.code or 0), message.out, message.err)
 
     return command
 
 
 @contextmanager
 def _own_evaluators() -> Iterator[None]:
-    """What a project's modules define is forgotten: the next project has modules of the same names."""
+    """Forget the modules of a project: the next project has modules of the same names."""
     with patch.dict(REGISTERED, clear=True):
         yield
     for name in ("judges", "broken"):
@@ -55,7 +55,7 @@ def _own_evaluators() -> Iterator[None]:
 
 
 @contextmanager
-def somebody_without_rights() -> Iterator[None]:
+def unprivileged_user() -> Iterator[None]:
     """Root may read everything, so be nobody for a while."""
     was = os.geteuid()
     if was == 0:

@@ -1,7 +1,7 @@
 """Every kind of bad input: exit code 2, one line that says where and what would be right, and nothing written.
 
-A kind is a folder in `cases`, which holds the files that make the project in `good` wrong, and in `message.txt` what
-must be said of them; or a function in `built.py`. `{folder}` stands for the folder of the project.
+A kind is a folder in `cases`, which contains the files that make the project in `good` invalid, and in `message.txt`
+the expected message; or a function in `built.py`. `{folder}` is the folder of the project.
 """
 
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.bad_input.built import BUILT
-from tests.bad_input.conftest import Command, Ended, listing, somebody_without_rights
+from tests.bad_input.conftest import Command, Ended, listing, unprivileged_user
 
 HERE = Path(__file__).parent
 STORED = {folder.name: folder for folder in sorted((HERE / "cases").iterdir())}
@@ -38,8 +38,8 @@ def project(tmp_path: Path) -> Path:
 def score(run: Command, project: Path) -> Ended:
     """Score the tasks of a project, whatever form they have; with its responses and profiles, if they stand apart."""
     tasks = next(iter(sorted(project.glob("tasks.*"))), project / "tasks.jsonl")
-    beside = {"--responses": project / "responses.jsonl", "--profiles-from": project / "profiles.jsonl"}
-    more = [word for option, file in beside.items() if file.exists() for word in (option, file)]
+    placed = {"--responses": project / "responses.jsonl", "--profiles-from": project / "profiles.jsonl"}
+    more = [word for option, file in placed.items() if file.exists() for word in (option, file)]
     return run("score", tasks, "--config", project / "jury.yaml", "--out", project / "run", *more)
 
 
@@ -53,22 +53,22 @@ def refuse(run: Command, project: Path, message: str) -> None:
 
 
 @pytest.mark.parametrize("kind", STORED)
-def test_what_is_wrong_in_a_file(run: Command, project: Path, kind: str) -> None:
+def test_an_invalid_file_is_refused(run: Command, project: Path, kind: str) -> None:
     shutil.copytree(STORED[kind], project, dirs_exist_ok=True, ignore=shutil.ignore_patterns("message.txt"))
     refuse(run, project, message_of(kind))
 
 
 @pytest.mark.parametrize("kind", BUILT)
-def test_what_is_wrong_with_a_file(run: Command, project: Path, kind: str) -> None:
+def test_a_file_of_another_kind_is_refused(run: Command, project: Path, kind: str) -> None:
     BUILT[kind].make(project)
     refuse(run, project, message_of(kind))
 
 
 @pytest.mark.parametrize("kind", [*STORED, *BUILT])
 def test_a_message_names_the_file_and_the_line_and_says_what_would_be_right(kind: str) -> None:
-    place, _, said = message_of(kind).partition(": ")
-    _, _, remedy = said.partition("; ")
-    assert remedy or said.endswith("?")
+    place, _, error_text = message_of(kind).partition(": ")
+    _, _, remedy = error_text.partition("; ")
+    assert remedy or error_text.endswith("?")
     if kind in WITHOUT_A_LINE:
         assert re.fullmatch(r"(\{folder\}/)?[\w.]+(, key [\w.]+)?", place)
     else:
@@ -91,20 +91,20 @@ def open_project() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("name", ["tasks.jsonl", "jury.yaml"])
-def test_a_file_that_may_not_be_read(run: Command, open_project: Path, name: str) -> None:
+def test_a_file_without_read_access_is_refused(run: Command, open_project: Path, name: str) -> None:
     (open_project / name).chmod(0)
-    with somebody_without_rights():
+    with unprivileged_user():
         refuse(run, open_project, f"{{folder}}/{name}: may not be read; ask for permission to read it")
 
 
-def test_tasks_and_responses_that_are_both_standard_input(run: Command, project: Path) -> None:
+def test_tasks_and_responses_cannot_share_standard_input(run: Command, project: Path) -> None:
     ended = run("score", "-", "--responses", "-", "--config", project / "jury.yaml", "--out", project / "run")
     assert (ended.code, ended.out) == (2, "")
     wrong = "tasks and responses cannot both come from standard input; put one of them in a file"
     assert ended.err == f"error: {wrong}\n"
 
 
-def test_a_limit_of_no_tasks(run: Command, project: Path) -> None:
+def test_a_limit_of_no_tasks_is_refused(run: Command, project: Path) -> None:
     before = listing(project)
     ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 0)
     assert (ended.code, ended.out) == (2, "")
@@ -112,7 +112,7 @@ def test_a_limit_of_no_tasks(run: Command, project: Path) -> None:
     assert listing(project) == before
 
 
-def test_nothing_is_wrong_with_the_project_that_the_kinds_are_made_of(run: Command, project: Path) -> None:
+def test_the_project_behind_the_cases_is_valid(run: Command, project: Path) -> None:
     ended = score(run, project)
     assert ended.code == 0
     assert "error" not in ended.err
@@ -121,13 +121,13 @@ def test_nothing_is_wrong_with_the_project_that_the_kinds_are_made_of(run: Comma
 @pytest.mark.parametrize(
     "text", ["", " ", "\\u0000", "\\ufeff", "x" * 10**6], ids=["none", "blank", "NUL", "mark", "long"]
 )
-def test_whatever_text_a_response_has_is_data_and_no_mistake(run: Command, project: Path, text: str) -> None:
+def test_any_text_of_a_response_is_accepted(run: Command, project: Path, text: str) -> None:
     given = (project / "tasks.jsonl").read_text().replace("Salt!", text)
     (project / "tasks.jsonl").write_text(given)
     assert score(run, project).code == 0
 
 
-def test_what_editors_do_to_a_file_is_no_mistake(run: Command, project: Path) -> None:
+def test_changes_by_editors_are_accepted(run: Command, project: Path) -> None:
     given = (project / "tasks.jsonl").read_bytes()
     (project / "tasks.jsonl").write_bytes(b"\xef\xbb\xbf" + given.replace(b"\n", b"\r\n\r\n"))
     assert score(run, project).code == 0

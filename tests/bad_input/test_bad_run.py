@@ -1,4 +1,4 @@
-"""What can be wrong with the folder that a run is to be made in: said in one line, and nothing half-written."""
+"""A run folder that cannot be used is refused in one line, and nothing is half-written."""
 
 import json
 import os
@@ -15,24 +15,24 @@ import pytest
 
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.lock import acquire, release
-from tests.bad_input.conftest import Command, listing, somebody_without_rights
+from tests.bad_input.conftest import Command, listing, unprivileged_user
 from tests.bad_input.test_bad_input import open_project, project, score
 
 __all__ = ["open_project", "project"]
 
 
 @pytest.fixture
-def scored(run: Command, project: Path) -> Path:
+def scored_project(run: Command, project: Path) -> Path:
     """The project, with a run of its tasks that is not closed."""
     assert run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1).code == 0
     return project
 
 
-def refuse_run(run: Command, project: Path, said: str) -> None:
+def refuse_run(run: Command, project: Path, message: str) -> None:
     before = without_lock(project)
     ended = score(run, project)
     assert (ended.code, ended.out) == (2, "")
-    assert re.fullmatch(f"error: {said}", ended.err.splitlines()[-1])
+    assert re.fullmatch(f"error: {message}", ended.err.splitlines()[-1])
     assert without_lock(project) == before
 
 
@@ -40,31 +40,31 @@ def without_lock(project: Path) -> dict[Path, tuple[int, int] | None]:
     return {path: state for path, state in listing(project).items() if path.name != "run.lock"}
 
 
-def test_a_run_that_another_process_writes(run: Command, scored: Path) -> None:
-    held = acquire(scored / "run" / "run.lock")
-    said = rf"{scored}/run: is being written by process {os.getpid()} on \S+ since \S+; wait until it ends, or end it"
-    refuse_run(run, scored, said)
+def test_a_run_that_another_process_writes_is_refused(run: Command, scored_project: Path) -> None:
+    held = acquire(scored_project / "run" / "run.lock")
+    message = rf"is being written by process {os.getpid()} on \S+ since \S+; wait until it ends, or end it"
+    refuse_run(run, scored_project, f"{scored_project}/run: {message}")
     release(held)
 
 
-def test_a_run_made_by_a_newer_version(run: Command, scored: Path) -> None:
-    with sqlite3.connect(scored / "run" / "run.sqlite") as connection:
+def test_a_run_of_a_newer_version_is_refused(run: Command, scored_project: Path) -> None:
+    with sqlite3.connect(scored_project / "run" / "run.sqlite") as connection:
         connection.execute("PRAGMA user_version = 7")
     connection.close()
     newer = r"was made by a newer jurygraph \(schema version 7; this one reads 2\); upgrade jurygraph"
-    refuse_run(run, scored, f"{scored}/run: {newer}")
+    refuse_run(run, scored_project, f"{scored_project}/run: {newer}")
 
 
-def test_a_run_of_other_tasks(run: Command, scored: Path) -> None:
-    tasks = scored / "tasks.jsonl"
+def test_a_run_of_other_tasks_is_refused(run: Command, scored_project: Path) -> None:
+    tasks = scored_project / "tasks.jsonl"
     tasks.write_text(tasks.read_text() + "\n")
     other = r"the tasks file is tasks.jsonl \(\w+\) in the run and tasks.jsonl \(\w+\) here"
     hint = "use another --out, or --branch to request only what changed"
-    refuse_run(run, scored, f"{scored}/run: was started with other settings: {other}; .*{hint}")
+    refuse_run(run, scored_project, f"{scored_project}/run: was started with other settings: {other}; .*{hint}")
 
 
-def test_a_folder_that_may_not_be_written(run: Command, open_project: Path) -> None:
-    with somebody_without_rights():
+def test_a_folder_without_write_access_is_refused(run: Command, open_project: Path) -> None:
+    with unprivileged_user():
         refuse_run(run, open_project, f"{open_project}/run: .*; name a folder that you may write to with --out")
 
 
@@ -94,9 +94,7 @@ def with_long_responses(project: Path) -> Path:
     return project
 
 
-def test_a_disk_that_is_full_before_anything_is_scored(
-    run: Command, project: Path, small_disk: Callable[[int], Path]
-) -> None:
+def test_a_full_disk_is_reported_before_scoring(run: Command, project: Path, small_disk: Callable[[int], Path]) -> None:
     out = small_disk(30) / "run"
     ended = run("score", project / "tasks.jsonl", "--out", out)
     assert (ended.code, ended.out) == (2, "")
@@ -122,14 +120,14 @@ def test_a_disk_that_becomes_full_keeps_what_was_scored(
         assert found.tasks_scored == 20
 
 
-def test_a_file_that_may_not_grow_stands_in_for_a_full_disk(project: Path) -> None:
-    def limited() -> None:
+def test_a_file_size_limit_acts_like_a_full_disk(project: Path) -> None:
+    def limit_file_size() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 
     out = with_long_responses(project) / "run"
     script = str(Path(sys.executable).with_name("jurygraph"))
     command = [script, "score", str(project / "tasks.jsonl"), "--out", str(out)]
-    done = subprocess.run(command, preexec_fn=limited, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, preexec_fn=limit_file_size, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(r"run\.sqlite: cannot be (read or )?written \(.*\); look after the disk", done.stderr)
     assert subprocess.run(command, capture_output=True, check=False).returncode == 0

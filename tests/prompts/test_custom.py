@@ -1,4 +1,4 @@
-"""Prompts of one's own: read from a file, and checked as a whole before anything is asked."""
+"""Custom prompts are read from a file and checked whole before any request."""
 
 from pathlib import Path
 
@@ -10,14 +10,14 @@ from jurygraph.prompts import load_prompt, read_prompt
 FRONT = "id: own\npurpose: p\nextends: items\n"
 
 
-def written(folder: Path, front: str = FRONT, body: str = "## user\nIs it kind?\n") -> Path:
+def write_prompt(folder: Path, front: str = FRONT, body: str = "## user\nIs it kind?\n") -> Path:
     path = folder / "own.md"
     path.write_text(f"---\n{front}---\n{body}", encoding="utf-8")
     return path
 
 
-def test_it_is_the_question_in_the_prompt_that_it_extends(tmp_path: Path) -> None:
-    prompt = read_prompt(written(tmp_path))
+def test_a_custom_prompt_is_the_question_of_its_base(tmp_path: Path) -> None:
+    prompt = read_prompt(write_prompt(tmp_path))
     item = {"name": "item_1", "text": "It is kind.", "parts": False, "scale": None}
     shown = {"query": "Write.", "reference": None, "response": "Dear Ann", "items": [item], "compact": False}
     system, user = prompt.render(**shown).messages
@@ -26,16 +26,16 @@ def test_it_is_the_question_in_the_prompt_that_it_extends(tmp_path: Path) -> Non
     assert user.content.index("Dear Ann") < user.content.index("Is it kind?") < user.content.index("item_1:")
 
 
-def test_one_that_states_no_version_gets_one_that_changes_with_its_text(tmp_path: Path) -> None:
-    first = read_prompt(written(tmp_path))
-    again = read_prompt(written(tmp_path))
-    changed = read_prompt(written(tmp_path, body="## user\nIs it very kind?\n"))
+def test_a_prompt_without_a_version_gets_one_from_its_text(tmp_path: Path) -> None:
+    first = read_prompt(write_prompt(tmp_path))
+    again = read_prompt(write_prompt(tmp_path))
+    changed = read_prompt(write_prompt(tmp_path, body="## user\nIs it very kind?\n"))
     assert first.version == again.version != changed.version
     assert first.full_version == f"{first.version} in items 1 in judge 1"
 
 
-def test_one_that_states_its_version_keeps_it(tmp_path: Path) -> None:
-    assert read_prompt(written(tmp_path, FRONT + 'version: "7"\n')).version == "7"
+def test_a_version_in_the_front_matter_is_kept(tmp_path: Path) -> None:
+    assert read_prompt(write_prompt(tmp_path, FRONT + 'version: "7"\n')).version == "7"
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_one_that_states_its_version_keeps_it(tmp_path: Path) -> None:
         ("id: [\n", "## user\nA\n", "its front matter is no YAML: expected the node content"),
     ],
 )
-def test_what_is_wrong_with_it_is_said_at_once(tmp_path: Path, front: str, body: str, wrong: str) -> None:
+def test_an_invalid_prompt_is_refused_when_it_is_read(tmp_path: Path, front: str, body: str, wrong: str) -> None:
     with pytest.raises(InputError, match=f"^prompt own.md.*{wrong}"):
-        read_prompt(written(tmp_path, front, body))
+        read_prompt(write_prompt(tmp_path, front, body))
 
 
-def test_a_file_without_front_matter_is_told_what_it_lacks(tmp_path: Path) -> None:
+def test_a_file_without_front_matter_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "own.md"
     path.write_text("Is it kind?", encoding="utf-8")
     with pytest.raises(InputError, match=r"prompt own\.md: a prompt begins with its front matter"):

@@ -1,4 +1,4 @@
-"""Prompts: files that say what they need, rendered where what fills them is never a template."""
+"""Prompts are files that list their variables, whose values are never rendered as templates."""
 
 import re
 from hashlib import sha256
@@ -145,12 +145,12 @@ def prompt_of(body: str, variables: str = "[text]", front: str = "") -> Prompt:
     return parse_prompt(f"---\n{head}---\n## user\n{body}\n")
 
 
-def rendered(body: str, **variables: Any) -> str:
+def render_template(body: str, **variables: Any) -> str:
     (message,) = prompt_of(body).render(**variables).messages
     return message.content
 
 
-def shown(name: str, manner: RenderOptions = MANNERS[0], **filled: Any) -> str:
+def message_texts(name: str, manner: RenderOptions = MANNERS[0], **filled: Any) -> str:
     """The last message of a prompt, which is the user's."""
     return load_prompt(name).render(manner, **FILLED[name] | filled).messages[-1].content
 
@@ -163,7 +163,7 @@ def test_there_are_prompts() -> None:
 
 
 @every_prompt
-def test_a_prompt_is_what_its_file_is_called(name: str) -> None:
+def test_a_prompt_has_the_name_of_its_file(name: str) -> None:
     prompt = load_prompt(name)
     assert prompt.id == name
     assert prompt.purpose
@@ -181,7 +181,7 @@ def test_a_text_that_changed_has_another_version(name: str) -> None:
     )
 
 
-def test_no_prompt_is_written_down_that_is_not_there() -> None:
+def test_every_recorded_version_belongs_to_a_prompt() -> None:
     assert sorted(VERSIONS) == SHIPPED
     assert sorted(FILLED) == SHIPPED
 
@@ -197,7 +197,7 @@ def test_a_prompt_names_exactly_the_variables_that_it_uses(name: str) -> None:
 
 
 @every_prompt
-def test_a_prompt_renders_with_its_variables_and_without_none_of_them(name: str) -> None:
+def test_a_prompt_needs_all_of_its_variables(name: str) -> None:
     prompt, filled = load_prompt(name), FILLED[name]
     assert filled.keys() == set(prompt.needs)
     roles = ["user"] if name == "example" else ["system", "user"]
@@ -216,7 +216,7 @@ def test_no_message_is_empty_and_no_template_is_left_in_it(name: str, manner: Re
 
 
 @every_request
-def test_what_everybody_shares_comes_first_and_what_was_written_by_others_is_in_the_last_message(name: str) -> None:
+def test_foreign_text_is_in_the_last_message_only(name: str) -> None:
     """So that a provider's cache of beginnings works, and a system message is ours alone."""
     system, _ = load_prompt(name).render(**FILLED[name]).messages
     others = {key: "other" if isinstance(value, str) else value for key, value in FILLED[name].items()}
@@ -224,13 +224,15 @@ def test_what_everybody_shares_comes_first_and_what_was_written_by_others_is_in_
 
 
 @every_request
-def test_everything_that_others_wrote_is_fenced(name: str) -> None:
-    """Marks of what stands in it: each string that fills the prompt, and each text of an item or example."""
+def test_foreign_text_is_fenced(name: str) -> None:
+    """Each string that fills the prompt, and each text of an item or example, is between marks."""
     filled = {key: value for key, value in FILLED[name].items() if key not in OURS}
     texts = [value for value in filled.values() if isinstance(value, str)]
     texts += [one["text"] for value in filled.values() if isinstance(value, list) for one in value]
     texts += [text for one in filled.get("examples", ()) for text in (one.text, one.reason) if text]
-    found = [re.search(rf"<<<(\w+) ([0-9a-f]{{16}})\n{re.escape(text)}\n\1 \2>>>", shown(name)) for text in texts]
+    found = [
+        re.search(rf"<<<(\w+) ([0-9a-f]{{16}})\n{re.escape(text)}\n\1 \2>>>", message_texts(name)) for text in texts
+    ]
     assert None not in found
     marks = load_prompt(name).render(MANNERS[0], **FILLED[name]).marks
     assert sorted(one[2] for one in found if one is not None) == sorted(marks)
@@ -257,14 +259,14 @@ TEMPLATES = [
 
 @pytest.mark.parametrize("text", TEMPLATES)
 @every_request
-def test_a_template_in_what_others_wrote_stays_text(name: str, text: str) -> None:
+def test_a_template_in_foreign_text_is_not_rendered(name: str, text: str) -> None:
     filled = {key: f"before {text} after" for key, value in FILLED[name].items() if isinstance(value, str)}
-    assert shown(name, **filled).count(f"before {text} after") == len(filled)
+    assert message_texts(name, **filled).count(f"before {text} after") == len(filled)
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_any_text_is_shown_as_it_is(text: str) -> None:
-    assert rendered("<{{ text }}>", text=text) == f"<{text}>"
+def test_any_text_is_rendered_unchanged(text: str) -> None:
+    assert render_template("<{{ text }}>", text=text) == f"<{text}>"
 
 
 # The sandbox
@@ -283,22 +285,22 @@ def test_any_text_is_shown_as_it_is(text: str) -> None:
         "{{ self.__init__.__globals__ }}",
     ],
 )
-def test_a_template_reaches_nothing_behind_its_values(body: str) -> None:
+def test_a_template_cannot_reach_attributes_of_its_values(body: str) -> None:
     with pytest.raises((SecurityError, UndefinedError)):
-        rendered(body, text="a")
+        render_template(body, text="a")
 
 
-def test_a_template_changes_no_value() -> None:
+def test_a_template_cannot_change_a_value() -> None:
     values = ["a"]
     with pytest.raises(SecurityError):
-        rendered("{{ text.append('b') }}", text=values)
+        render_template("{{ text.append('b') }}", text=values)
     assert values == ["a"]
 
 
 @pytest.mark.parametrize("body", ["{{ nobody }}", "{% if nobody %}{% endif %}", "{{ text.nobody }}", "{{ text[3] }}"])
-def test_what_is_not_given_is_an_error_and_never_an_empty_text(body: str) -> None:
+def test_a_missing_variable_is_an_error(body: str) -> None:
     with pytest.raises(UndefinedError):
-        rendered(body, text="a")
+        render_template(body, text="a")
 
 
 # The files
@@ -317,7 +319,7 @@ def test_a_prompt_has_a_message_for_each_section() -> None:
     ]
 
 
-def test_a_section_of_nobody_is_refused() -> None:
+def test_a_section_of_an_unknown_role_is_refused() -> None:
     with pytest.raises(ValueError, match="a section is headed 'judge'; each is one of system, user, assistant, tool"):
         prompt_of("Hello\n\n## judge\nHow so?")
 
@@ -331,12 +333,12 @@ def test_a_section_of_nobody_is_refused() -> None:
         ('---\nid: own\nversion: "1"\npurpose: p\nvariables: []\nmore: 1\n---\n## user\nHello\n', "more"),
     ],
 )
-def test_front_matter_that_lacks_something_or_says_more_is_refused(text: str, wrong: str) -> None:
+def test_missing_and_unknown_keys_of_the_front_matter_are_refused(text: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
         parse_prompt(text)
 
 
-def test_front_matter_makes_no_objects() -> None:
+def test_front_matter_constructs_no_objects() -> None:
     with pytest.raises(ConstructorError):
         prompt_of("Hello", front="paper: !!python/object/apply:os.getcwd []\n")
 
@@ -349,8 +351,8 @@ def test_a_changed_text_is_another_prompt() -> None:
 # A prompt within another
 
 
-def test_one_that_extends_another_is_the_question_in_it() -> None:
-    text = shown("criteria")
+def test_a_prompt_is_the_question_of_the_base_that_it_extends() -> None:
+    text = message_texts("criteria")
     assert text.startswith("# Task\n")
     assert text.index("# Response") < text.index("# Criteria") < text.index("item_1:") < text.index("# What to give")
     assert (
@@ -359,13 +361,13 @@ def test_one_that_extends_another_is_the_question_in_it() -> None:
     )
 
 
-def test_its_edition_says_the_versions_of_all_whose_words_it_has() -> None:
+def test_the_full_version_names_the_version_of_the_base() -> None:
     judge, items, criteria = (load_prompt(name) for name in ("judge", "items", "criteria"))
     assert judge.full_version == judge.version
     assert criteria.full_version == f"{criteria.version} in items {items.version} in judge {judge.version}"
 
 
-def test_one_that_extends_another_has_a_section_of_the_user_alone() -> None:
+def test_a_prompt_with_a_base_has_one_user_section() -> None:
     front = '---\nid: own\nversion: "1"\npurpose: p\nvariables: []\nextends: judge\n---\n'
     with pytest.raises(ValueError, match="prompt 'own' extends 'judge'; give it one section, headed `## user`"):
         parse_prompt(f"{front}## system\nA\n\n## user\nB\n")
@@ -375,20 +377,20 @@ def test_one_that_extends_another_has_a_section_of_the_user_alone() -> None:
 
 
 @every_manner
-def test_a_reminder_stands_behind_the_response_and_else_the_question_before_it(manner: RenderOptions) -> None:
-    text = shown("criteria", manner)
+def test_the_question_follows_the_response_with_a_reminder_and_precedes_it_without(manner: RenderOptions) -> None:
+    text = message_texts("criteria", manner)
     assert (text.index("# Response") < text.index("# Criteria")) == manner.reminder
     assert text.count("# What to give") == 1
 
 
 @every_manner
-def test_only_where_a_fence_is_there_is_one_spoken_of(manner: RenderOptions) -> None:
+def test_a_prompt_mentions_the_fence_only_if_there_is_one(manner: RenderOptions) -> None:
     rendered = load_prompt("criteria").render(manner, **FILLED["criteria"])
-    told = " ".join(message.content for message in rendered.messages)
-    assert bool(rendered.marks) == manner.fence == ("<<<" in told) == ("stands between two marks" in told)
+    error_text = " ".join(message.content for message in rendered.messages)
+    assert bool(rendered.marks) == manner.fence == ("<<<" in error_text) == ("stands between two marks" in error_text)
 
 
-def test_the_marks_are_those_of_the_key_and_nothing_else_hangs_on_it() -> None:
+def test_only_the_fence_marks_depend_on_the_key() -> None:
     def without_marks(rendered: RenderedPrompt) -> list[str]:
         return [re.sub("|".join(rendered.marks), "mark", message.content) for message in rendered.messages]
 
@@ -403,7 +405,7 @@ def test_the_marks_are_those_of_the_key_and_nothing_else_hangs_on_it() -> None:
 JUDGING = sorted(name for name in prompt_names() if " in judge " in load_prompt(name).full_version)
 
 
-def test_all_that_is_asked_about_responses_to_a_task_begins_alike_up_to_the_fence_of_the_response() -> None:
+def test_prompts_about_a_task_share_a_prefix_up_to_the_response() -> None:
     """A provider that keeps the beginning of a prompt has read it once for all evaluators, batches and responses."""
     assert {"criteria", "preferences", "checklist", "direct", "decomposed"} <= set(JUDGING)
     beginnings = set()
@@ -422,6 +424,6 @@ def test_there_is_a_name_for_each_file() -> None:
     assert prompt_source("criteria") == source("criteria")
 
 
-def test_a_name_of_none_is_refused_and_the_nearest_named() -> None:
+def test_an_unknown_prompt_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(InputError, match=r"there is no prompt 'criterias'; did you mean criteria\?"):
         load_prompt("criterias")

@@ -1,4 +1,4 @@
-"""As much of JSON Schema as pydantic writes for our nouns: enough to hold a document against it."""
+"""As much of JSON Schema as pydantic writes for our models: enough to validate a document."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,21 +22,21 @@ def faults(value: Any, schema: dict[str, Any], root: dict[str, Any] | None = Non
 
 
 def _faults(keyword: str, value: Any, schema: dict[str, Any], root: dict[str, Any], at: str) -> Iterator[str]:
-    said = schema[keyword]
+    rule = schema[keyword]
     if keyword == "$ref":
-        yield from faults(value, root["$defs"][said.rpartition("/")[2]], root, at)
+        yield from faults(value, root["$defs"][rule.rpartition("/")[2]], root, at)
     elif keyword in ("anyOf", "oneOf"):
-        if all(faults(value, one, root, at) for one in said):
-            yield f"{at}: {value!r} fits none of {len(said)}"
+        if all(faults(value, one, root, at) for one in rule):
+            yield f"{at}: {value!r} fits none of {len(rule)}"
     elif keyword == "type":
-        if not isinstance(value, TYPES[said]) or (isinstance(value, bool) and said in ("number", "integer")):
-            yield f"{at}: {value!r} is no {said}"
+        if not isinstance(value, TYPES[rule]) or (isinstance(value, bool) and rule in ("number", "integer")):
+            yield f"{at}: {value!r} is no {rule}"
     elif keyword in _INSIDE:
         yield from _INSIDE[keyword](value, schema, root, at)
     elif keyword in _BOUNDS:
         kinds, holds = _BOUNDS[keyword]
-        if isinstance(value, kinds) and not holds(value, said):
-            yield f"{at}: {value!r} breaks {keyword} {said}"
+        if isinstance(value, kinds) and not holds(value, rule):
+            yield f"{at}: {value!r} breaks {keyword} {rule}"
     else:
         assert keyword in ASIDE, f"this reader does not know {keyword!r}"
 
@@ -50,10 +50,10 @@ def _properties(value: Any, schema: dict[str, Any], root: dict[str, Any], at: st
 
 def _others(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str) -> list[str]:
     others = sorted(value.keys() - schema.get("properties", {}).keys()) if isinstance(value, dict) else []
-    said = schema["additionalProperties"]
-    if said is False:
+    rule = schema["additionalProperties"]
+    if rule is False:
         return [f"{at}: {key!r} is unknown" for key in others]
-    return [] if said is True else [one for key in others for one in faults(value[key], said, root, f"{at}.{key}")]
+    return [] if rule is True else [one for key in others for one in faults(value[key], rule, root, f"{at}.{key}")]
 
 
 def _keys(value: Any, schema: dict[str, Any], root: dict[str, Any], at: str) -> list[str]:
@@ -85,13 +85,13 @@ _INSIDE: dict[str, Any] = {
 }
 _NUMBER, _SIZED = (int, float), (str, list, dict)
 _BOUNDS: dict[str, Any] = {
-    "minimum": (_NUMBER, lambda value, said: value >= said),
-    "maximum": (_NUMBER, lambda value, said: value <= said),
-    "exclusiveMinimum": (_NUMBER, lambda value, said: value > said),
-    "exclusiveMaximum": (_NUMBER, lambda value, said: value < said),
-    "minLength": (_SIZED, lambda value, said: len(value) >= said),
-    "maxLength": (_SIZED, lambda value, said: len(value) <= said),
-    "minItems": (_SIZED, lambda value, said: len(value) >= said),
-    "maxItems": (_SIZED, lambda value, said: len(value) <= said),
-    "minProperties": (_SIZED, lambda value, said: len(value) >= said),
+    "minimum": (_NUMBER, lambda value, rule: value >= rule),
+    "maximum": (_NUMBER, lambda value, rule: value <= rule),
+    "exclusiveMinimum": (_NUMBER, lambda value, rule: value > rule),
+    "exclusiveMaximum": (_NUMBER, lambda value, rule: value < rule),
+    "minLength": (_SIZED, lambda value, rule: len(value) >= rule),
+    "maxLength": (_SIZED, lambda value, rule: len(value) <= rule),
+    "minItems": (_SIZED, lambda value, rule: len(value) >= rule),
+    "maxItems": (_SIZED, lambda value, rule: len(value) <= rule),
+    "minProperties": (_SIZED, lambda value, rule: len(value) >= rule),
 }

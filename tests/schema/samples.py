@@ -153,5 +153,5 @@ def plan() -> Plan:
 
 def digests() -> list[str]:
     """Of everything here."""
-    nouns = (TaskLine.model_validate(TASK), Config.model_validate(CONFIG), Trace.model_validate(TRACE), plan())
-    return [noun.digest for noun in nouns]
+    models = (TaskLine.model_validate(TASK), Config.model_validate(CONFIG), Trace.model_validate(TRACE), plan())
+    return [model.digest for model in models]

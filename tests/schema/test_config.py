@@ -1,4 +1,4 @@
-"""The config: short to write, and strict about what is written."""
+"""The config: short forms, defaults and refused values."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from jurygraph.schema import Config, FormatGate, InputConfig, WeightsConfig
 from tests.schema.samples import CONFIG
 
 
-def made(**change: Any) -> Config:
+def validate(**change: Any) -> Config:
     return Config.model_validate({"evaluators": ["maths.accuracy"]} | change)
 
 
@@ -19,8 +19,8 @@ def test_the_example_of_the_contract_is_a_config() -> None:
     assert config.reward["repetition"] == -0.2
 
 
-def test_what_is_left_out_is_what_the_design_says() -> None:
-    config = made()
+def test_defaults_are_those_of_the_design() -> None:
+    config = validate()
     assert (config.model, config.langsmith) == ("none", False)
     assert (config.weights.method, config.weights.gamma, config.weights.beta) == ("calibrated", 0.5, 0.5)
     assert (config.weights.temperature, config.rubric.aggregation, config.rubric.kappa) == (5.0, "gear", 1.0)
@@ -31,9 +31,9 @@ def test_what_is_left_out_is_what_the_design_says() -> None:
     )
 
 
-def test_a_bare_name_stands_for_its_use() -> None:
-    assert made(evaluators=["a"]) == made(evaluators=[{"use": "a"}])
-    assert made(derivers=["a"]) == made(derivers=[{"use": "a"}])
+def test_a_bare_name_means_its_use() -> None:
+    assert validate(evaluators=["a"]) == validate(evaluators=[{"use": "a"}])
+    assert validate(derivers=["a"]) == validate(derivers=[{"use": "a"}])
     assert InputConfig.model_validate("a") == InputConfig(of="a")
 
 
@@ -72,9 +72,9 @@ def test_a_bare_name_stands_for_its_use() -> None:
     ],
     ids=str,
 )
-def test_a_config_that_cannot_be_meant_is_refused(change: dict[str, Any]) -> None:
+def test_a_contradictory_config_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        made(**change)
+        validate(**change)
 
 
 @pytest.mark.parametrize(("method", "fixed"), [("fixed", {}), ("calibrated", {"ann": 1.0}), ("uniform", {"ann": 1.0})])
@@ -84,6 +84,6 @@ def test_fixed_weights_are_listed_exactly_when_the_method_is_fixed(method: Any, 
     assert WeightsConfig(method="fixed", fixed={"ann": 1.0}).fixed == {"ann": 1.0}
 
 
-def test_a_gate_is_known_by_its_kind() -> None:
-    gate = made(gates=[{"kind": "format", "below": 0.5}]).gates[0]
+def test_the_kind_of_a_gate_selects_its_model() -> None:
+    gate = validate(gates=[{"kind": "format", "below": 0.5}]).gates[0]
     assert gate == FormatGate(component="format", below=0.5)

@@ -18,7 +18,7 @@ CONTENT: dict[str, Any] = {
 }
 
 
-def test_its_digest_is_of_all_its_fields() -> None:
+def test_every_field_changes_the_digest() -> None:
     assert Confusions.model_validate(CONTENT).digest == digest_of(CONTENT)
 
 
@@ -26,7 +26,7 @@ def test_its_digest_is_of_all_its_fields() -> None:
     classes=st.lists(st.text(min_size=1, max_size=9), min_size=2, max_size=5, unique=True),
     weights=st.lists(st.floats(0.01, 1.0), min_size=5, max_size=5),
 )
-def test_whatever_sums_to_1_comes_back_from_json(classes: list[str], weights: list[float]) -> None:
+def test_rows_that_sum_to_1_survive_json(classes: list[str], weights: list[float]) -> None:
     some = weights[: len(classes)]
     shares = tuple(one / sum(some) for one in some)
     known = Confusions(classes=tuple(classes), prior=shares, annotators={"ada": (shares,) * len(classes)})
@@ -51,10 +51,10 @@ def test_whatever_sums_to_1_comes_back_from_json(classes: list[str], weights: li
         ({"rows": 3}, "rows"),
     ],
 )
-def test_what_is_no_confusion_is_refused(changed: dict[str, Any], message: str) -> None:
+def test_invalid_confusions_are_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Confusions.model_validate(CONTENT | changed)
 
 
-def test_rounding_of_a_billionth_is_let_pass() -> None:
+def test_a_rounding_error_of_a_billionth_is_allowed() -> None:
     assert Confusions.model_validate(CONTENT | {"prior": [0.25, 0.75 + 5e-10]}).prior[1] > 0.75

@@ -60,9 +60,9 @@ PLANNED: dict[type[FrozenModel], str] = {
 NAMED = {**WRITTEN, **SHOWN, **PLANNED}
 
 
-@pytest.mark.parametrize("noun", NAMED, ids=lambda noun: noun.__name__)
-def test_every_field_is_there_under_its_name(noun: type[FrozenModel]) -> None:
-    assert set(NAMED[noun].split()) <= noun.model_fields.keys()
+@pytest.mark.parametrize("model", NAMED, ids=lambda model: model.__name__)
+def test_models_have_the_fields_of_the_contract(model: type[FrozenModel]) -> None:
+    assert set(NAMED[model].split()) <= model.model_fields.keys()
 
 
 def test_a_dumped_trace_has_every_field_on_every_level() -> None:
@@ -77,12 +77,12 @@ def test_a_dumped_trace_has_every_field_on_every_level() -> None:
         (dumped["verdicts"][1]["failure"], schema.Failure),
         (dumped["calls"][0], schema.Call),
     ]
-    for written, noun in places:
-        assert set(SHOWN[noun].split()) <= written.keys(), noun.__name__
+    for written, model in places:
+        assert set(SHOWN[model].split()) <= written.keys(), model.__name__
     assert "digest" in dumped
 
 
-def test_what_has_no_value_is_null_and_not_left_out() -> None:
+def test_missing_values_are_null_and_not_omitted() -> None:
     dumped = Trace.model_validate(TRACE | {"agent": None, "previous": None}).model_dump(mode="json")
     assert dumped["agent"] is None
     assert dumped["previous"] is None
@@ -102,8 +102,8 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize(("noun", "field"), VALUES)
-def test_every_value_is_called_what_the_contract_calls_it(noun: str, field: str) -> None:
-    said = getattr(schema, noun).model_json_schema()["properties"][field]
-    listed = next((one for one in said.get("anyOf", []) if one.get("type") != "null"), said)
-    assert set(VALUES[noun, field].split()) == set(listed.get("enum", [listed.get("const")]))
+@pytest.mark.parametrize(("model", "field"), VALUES)
+def test_literals_have_the_values_of_the_contract(model: str, field: str) -> None:
+    field_schema = getattr(schema, model).model_json_schema()["properties"][field]
+    listed = next((one for one in field_schema.get("anyOf", []) if one.get("type") != "null"), field_schema)
+    assert set(VALUES[model, field].split()) == set(listed.get("enum", [listed.get("const")]))

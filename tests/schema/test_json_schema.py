@@ -1,4 +1,4 @@
-"""The published JSON Schemas accept what the nouns accept (`jurygraph schema …`)."""
+"""The published JSON Schemas (`jurygraph schema …`) accept what the models accept."""
 
 import json
 from typing import Any, Literal
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jurygraph.schema import Config, FrozenModel, ResponseLine, TaskLine, Trace
 from tests.examples import at_most
 from tests.schema.json_schema import faults
-from tests.schema.nouns import STRATEGIES
 from tests.schema.samples import CONFIG, RESPONSE, TASK, TRACE
+from tests.schema.strategies import STRATEGIES
 
 WRITTEN: list[tuple[type[FrozenModel], dict[str, Any]]] = [(TaskLine, TASK), (ResponseLine, RESPONSE), (Config, CONFIG)]
 CONFIG_IN_FULL = CONFIG | {
@@ -22,15 +22,15 @@ CONFIG_IN_FULL = CONFIG | {
 }
 
 
-def schema_of(noun: type[FrozenModel], mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
-    plain: dict[str, Any] = json.loads(json.dumps(noun.model_json_schema(mode=mode)))
+def schema_of(model: type[FrozenModel], mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(model.model_json_schema(mode=mode)))
     return plain
 
 
-@pytest.mark.parametrize(("noun", "document"), [*WRITTEN, (Config, CONFIG_IN_FULL)], ids=lambda it: str(it)[:30])
-def test_the_example_conforms(noun: type[FrozenModel], document: dict[str, Any]) -> None:
-    noun.model_validate(document)
-    assert faults(document, schema_of(noun)) == []
+@pytest.mark.parametrize(("model", "document"), [*WRITTEN, (Config, CONFIG_IN_FULL)], ids=lambda it: str(it)[:30])
+def test_the_example_conforms(model: type[FrozenModel], document: dict[str, Any]) -> None:
+    model.model_validate(document)
+    assert faults(document, schema_of(model)) == []
 
 
 def test_a_written_trace_conforms() -> None:
@@ -38,26 +38,26 @@ def test_a_written_trace_conforms() -> None:
     assert faults(written, schema_of(Trace, "serialization")) == []
 
 
-@pytest.mark.parametrize("noun", [TaskLine, ResponseLine, Config, Trace], ids=lambda noun: noun.__name__)
+@pytest.mark.parametrize("model", [TaskLine, ResponseLine, Config, Trace], ids=lambda model: model.__name__)
 @settings(max_examples=at_most(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_whatever_is_written_conforms(noun: type[FrozenModel], data: st.DataObject) -> None:
-    written = json.loads(data.draw(STRATEGIES[noun]).model_dump_json())
-    assert faults(written, schema_of(noun, "serialization" if noun is Trace else "validation")) == []
+def test_every_dumped_model_conforms(model: type[FrozenModel], data: st.DataObject) -> None:
+    written = json.loads(data.draw(STRATEGIES[model]).model_dump_json())
+    assert faults(written, schema_of(model, "serialization" if model is Trace else "validation")) == []
 
 
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        ({"unheard_of": 1}, ": 'unheard_of' is unknown"),
+        ({"unknown_field": 1}, ": 'unknown_field' is unknown"),
         ({"id": ""}, ".id: '' breaks minLength 1"),
         ({"reviewers": "r1"}, ".reviewers: 'r1' is no array"),
         ({"responses": [{"id": "r"}]}, ".responses[0]: 'text' is missing"),
     ],
 )
-def test_what_is_wrong_with_a_line_is_wrong_by_its_schema_too(change: dict[str, Any], fault: str) -> None:
+def test_the_schema_refuses_the_invalid_lines_that_the_models_refuse(change: dict[str, Any], fault: str) -> None:
     assert faults(TASK | change, schema_of(TaskLine)) == [fault]
 
 
-def test_a_number_written_as_text_is_wrong_by_the_schema_too() -> None:
+def test_the_schema_refuses_a_number_written_as_text() -> None:
     assert faults(CONFIG | {"scale": "1"}, schema_of(Config)) == [".scale: '1' is no number"]

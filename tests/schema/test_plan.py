@@ -1,4 +1,4 @@
-"""A plan holds decisions alone, and its digest changes with each of them."""
+"""A plan contains no response, and each of its decisions changes its digest."""
 
 from itertools import permutations
 
@@ -9,13 +9,13 @@ from jurygraph.schema import ComponentInput, ComponentSpec, FrozenModel, Plan, P
 from tests.schema.samples import plan
 
 
-def test_nothing_of_a_response_can_lie_in_a_plan() -> None:
-    fields = {name for noun in (Plan, *_nouns_in(Plan)) for name in noun.model_fields}
+def test_no_model_of_a_plan_holds_a_response() -> None:
+    fields = {name for model in (Plan, *_models_in(Plan)) for name in model.model_fields}
     assert not {"responses", "response", "verdicts", "score"} & fields
 
 
-def _nouns_in(noun: type[FrozenModel]) -> list[type[FrozenModel]]:
-    return [vars(schema)[name] for name in noun.model_json_schema()["$defs"] if name != "JsonValue"]
+def _models_in(model: type[FrozenModel]) -> list[type[FrozenModel]]:
+    return [vars(schema)[name] for name in model.model_json_schema()["$defs"] if name != "JsonValue"]
 
 
 def test_a_changed_view_changes_the_plan() -> None:
@@ -26,7 +26,7 @@ def test_a_changed_view_changes_the_plan() -> None:
 
 
 @pytest.mark.parametrize("names", list(permutations(["a", "b", "c"])))
-def test_the_inputs_of_a_component_stand_in_the_order_of_their_names(names: tuple[str, ...]) -> None:
+def test_the_inputs_of_a_component_are_sorted_by_name(names: tuple[str, ...]) -> None:
     """Frozen params point at inputs by their places (GEAR's edges do): a store may reorder keys, not meanings."""
     spec = ComponentSpec(
         name="rubric",
@@ -39,6 +39,6 @@ def test_the_inputs_of_a_component_stand_in_the_order_of_their_names(names: tupl
     assert list(ComponentSpec.model_validate_json(spec.model_dump_json()).inputs) == ["a", "b", "c"]
 
 
-def test_the_order_of_auxiliary_components_is_none() -> None:
+def test_auxiliary_components_are_sorted() -> None:
     one, other = (PrecisionShaping(auxiliary=names, fraction=0.5) for names in (("b", "a"), ("a", "b")))
     assert one.digest == other.digest

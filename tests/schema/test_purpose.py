@@ -1,4 +1,4 @@
-"""What rewards are for, and when two names are of one judge."""
+"""The purpose of rewards, and when two names mean the same judge."""
 
 import pytest
 from pydantic import ValidationError
@@ -31,7 +31,7 @@ from jurygraph.schema.purpose import is_same_model, purpose_of
         ("gpt-5:free", "openai/gpt-5/"),
     ],
 )
-def test_one_model_has_many_names(one: str, other: str) -> None:
+def test_names_with_vendor_date_or_edition_mean_the_same_model(one: str, other: str) -> None:
     assert is_same_model(one, other)
 
 
@@ -48,30 +48,30 @@ def test_one_model_has_many_names(one: str, other: str) -> None:
         ("openai/gpt-5/", "openai/claude/"),
     ],
 )
-def test_and_others_are_others(one: str, other: str) -> None:
+def test_names_of_other_models_differ(one: str, other: str) -> None:
     assert not is_same_model(one, other)
 
 
-def test_rewards_to_train_on_are_the_default_and_need_no_words() -> None:
+def test_rewards_for_training_are_the_default_and_have_no_purpose() -> None:
     assert PurposeConfig().kind == "reward"
     assert purpose_of(PurposeConfig(), "qwen3-8b") is None
 
 
-def test_an_evaluation_says_who_evaluates_and_whose_rewards_were_trained_on() -> None:
-    stated = PurposeConfig(kind="evaluation", reward_judges=("b/qwen3-8b", "a", "a"))
-    assert stated.reward_judges == ("a", "b/qwen3-8b")
+def test_an_evaluation_names_its_judge_and_the_judges_of_training() -> None:
+    config = PurposeConfig(kind="evaluation", reward_judges=("b/qwen3-8b", "a", "a"))
+    assert config.reward_judges == ("a", "b/qwen3-8b")
     expected = Purpose(kind="evaluation", judge="qwen3-32b", reward_judges=("a", "b/qwen3-8b"), same_judge=False)
-    assert purpose_of(stated, "qwen3-32b") == expected
-    same = purpose_of(stated, "Qwen3-8B")
+    assert purpose_of(config, "qwen3-32b") == expected
+    same = purpose_of(config, "Qwen3-8B")
     assert same is not None
     assert same.same_judge
     assert same.description.endswith("by Qwen3-8B, which is one of them (allowed by the config)")
-    none = purpose_of(stated, None)
+    none = purpose_of(config, None)
     assert none is not None
     assert not none.same_judge
 
 
-def test_an_evaluation_that_names_no_judge_of_training_is_refused_and_so_is_a_reward_that_does() -> None:
+def test_reward_judges_are_required_for_an_evaluation_and_refused_otherwise() -> None:
     with pytest.raises(ValidationError, match=r"or write \[\] where no model did"):
         PurposeConfig(kind="evaluation")
     with pytest.raises(ValidationError, match="belongs to an evaluation"):

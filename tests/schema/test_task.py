@@ -1,4 +1,4 @@
-"""Tasks and responses: what is refused, and what an evaluator may see."""
+"""Tasks and responses: invalid ones, and the views that evaluators see."""
 
 from typing import Any
 
@@ -19,8 +19,8 @@ from jurygraph.schema import (
     TaskLine,
     TaskView,
 )
-from tests.schema.nouns import response_lines, task_lines
 from tests.schema.samples import TASK
+from tests.schema.strategies import response_lines, task_lines
 
 A, B = Criterion(id="a", text="", weight=1), Criterion(id="b", text="", weight=-1)
 
@@ -50,12 +50,12 @@ def edge(parent: str, child: str, kind: str = "weak") -> dict[str, str]:
         ({"responses": "a text"}, "valid tuple"),
     ],
 )
-def test_a_task_that_says_two_things_is_refused(change: dict[str, Any], message: str) -> None:
+def test_a_task_with_repeated_or_unknown_ids_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         TaskLine.model_validate(TASK | change)
 
 
-def test_the_constraints_of_one_stakeholder_are_told_apart() -> None:
+def test_the_constraints_of_one_stakeholder_have_unique_ids() -> None:
     twice = [Constraint(id="c", kind="hard"), Constraint(id="c", kind="soft")]
     with pytest.raises(ValidationError, match=r"`constraints\[1\].id` is 'c' again; give each constraint an id"):
         Stakeholder(id="ann", constraints=twice)
@@ -74,12 +74,12 @@ def test_the_constraints_of_one_stakeholder_are_told_apart() -> None:
         ([edge("a", "b") | {"retention": 1.5}], "retention"),
     ],
 )
-def test_a_rubric_refuses_an_edge_that_joins_nothing_once(edges: list[dict[str, Any]], message: str) -> None:
+def test_a_rubric_refuses_invalid_and_repeated_edges(edges: list[dict[str, Any]], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Rubric.model_validate({"criteria": [A, B], "edges": edges})
 
 
-def test_edges_are_told_apart_by_their_ends_and_not_by_how_they_are_written() -> None:
+def test_edges_are_compared_by_their_ends() -> None:
     criteria = [Criterion(id=name, text="", weight=1) for name in ("a", "a -> b", "b -> c", "c")]
     Rubric(criteria=criteria, edges=[Edge(**edge("a", "b -> c")), Edge(**edge("a -> b", "c"))])
 
@@ -88,12 +88,12 @@ def test_edges_are_told_apart_by_their_ends_and_not_by_how_they_are_written() ->
     ("change", "message"),
     [({"weight": 0}, "`weight` is 0"), ({"scale": [1, 1]}, "not rise"), ({"scale": [10, 1]}, "not rise")],
 )
-def test_a_criterion_that_could_not_count_is_refused(change: dict[str, Any], message: str) -> None:
+def test_an_invalid_criterion_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         Criterion.model_validate({"id": "a", "text": "", "weight": 1} | change)
 
 
-def test_the_criteria_of_a_rubric_are_told_apart() -> None:
+def test_the_criteria_of_a_rubric_have_unique_ids() -> None:
     with pytest.raises(ValidationError, match=r"`criteria\[1\].id` is 'a' again; give each criterion an id"):
         Rubric(criteria=[A, A])
 
@@ -120,14 +120,14 @@ def test_a_task_holds_no_response_and_no_verdict() -> None:
     assert not {"responses", "response", "verdicts", "rewards"} & Task.model_fields.keys()
 
 
-def test_a_shown_response_has_its_id_text_and_data_alone() -> None:
+def test_evaluators_see_only_id_text_and_data_of_a_response() -> None:
     bare = Response(id="r", text="t", data={"a": 1})
     known = bare.model_copy(update={"agent": "best", "labels": {"good": True}, "metadata": {"is_correct": True}})
     assert known.strip_metadata() == bare
     assert known.strip_metadata().model_dump() == bare.model_dump()
 
 
-def test_equal_answers_have_equal_content_whoever_gave_them() -> None:
+def test_equal_answers_of_different_agents_have_the_same_content_digest() -> None:
     one = Response(id="r1", text="t", data={"a": 1, "b": 2}, agent="x", labels={"l": 1}, metadata={"m": 1})
     other = Response(id="r2", text="t", data={"b": 2, "a": 1})
     assert one.content_digest == other.content_digest
@@ -148,5 +148,5 @@ def test_a_view_is_about_a_member_of_its_audience(audience: Any) -> None:
                 TaskView(id="t", query="q", audience=audience, about=other)
 
 
-def test_a_view_holds_nothing_of_other_members() -> None:
+def test_a_view_contains_nothing_of_other_members() -> None:
     assert not {"stakeholders", "tensions", "rubric", "criteria", "reviewers"} & TaskView.model_fields.keys()

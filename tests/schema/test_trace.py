@@ -1,4 +1,4 @@
-"""A trace vouches for itself: whoever changes a byte of it is told so."""
+"""The digest of a trace detects every change of its content."""
 
 import json
 from typing import Any
@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from jurygraph.errors import TraceMismatch
 from jurygraph.schema import Trace, canonical_json
 from tests.examples import at_most
-from tests.schema.nouns import calls, plans, traces
 from tests.schema.samples import CALL, TRACE, plan
+from tests.schema.strategies import calls, plans, traces
 
 MADE = Trace.model_validate(TRACE)
 LINE = MADE.model_dump_json()
@@ -27,14 +27,14 @@ def content(trace: Trace) -> dict[str, Any]:
     return dumped
 
 
-def test_it_comes_back_from_its_line() -> None:
+def test_a_trace_survives_json() -> None:
     assert Trace.model_validate_json(LINE) == MADE
     assert json.loads(LINE)["digest"] == MADE.digest
 
 
 @settings(max_examples=at_most(300), deadline=None)
 @given(st.integers(0, len(LINE) - 1), st.characters(min_codepoint=32, max_codepoint=126))
-def test_a_changed_character_is_found(place: int, character: str) -> None:
+def test_a_changed_character_is_detected(place: int, character: str) -> None:
     changed = LINE[:place] + character + LINE[place + 1 :]
     try:
         read = Trace.model_validate_json(changed)
@@ -78,26 +78,26 @@ def test_a_field_of_another_trace_is_a_mismatch(name: str) -> None:
         Trace.model_validate(json.loads(LINE) | {name: other[name]})
 
 
-@pytest.mark.parametrize("stated", ["", "0" * 64, None, 7])
-def test_a_digest_that_is_not_its_own_is_a_mismatch(stated: Any) -> None:
+@pytest.mark.parametrize("stored", ["", "0" * 64, None, 7])
+def test_a_wrong_digest_is_a_mismatch(stored: Any) -> None:
     with pytest.raises(TraceMismatch):
-        Trace.model_validate(json.loads(LINE) | {"digest": stated})
+        Trace.model_validate(json.loads(LINE) | {"digest": stored})
 
 
 @settings(max_examples=25, deadline=None)
 @given(traces, st.none() | st.text(max_size=5))
-def test_its_place_in_a_run_is_no_part_of_its_digest(trace: Trace, previous: str | None) -> None:
+def test_the_digest_does_not_cover_the_place_in_a_run(trace: Trace, previous: str | None) -> None:
     assert trace.model_copy(update={"previous": previous}).digest == trace.digest
 
 
 @settings(max_examples=25, deadline=None)
 @given(traces, plans)
-def test_the_plan_beside_it_is_no_part_of_its_digest_or_its_line(trace: Trace, other: Any) -> None:
-    beside = trace.model_copy(update={"plan": other})
-    assert (beside.digest, beside.model_dump_json()) == (trace.digest, trace.model_dump_json())
+def test_the_plan_is_not_part_of_the_digest_or_the_line(trace: Trace, other: Any) -> None:
+    with_plan = trace.model_copy(update={"plan": other})
+    assert (with_plan.digest, with_plan.model_dump_json()) == (trace.digest, trace.model_dump_json())
 
 
-def test_of_a_call_the_latency_alone_is_no_part_of_its_digest() -> None:
+def test_the_digest_covers_all_of_a_call_but_its_latency() -> None:
     def digest(**change: Any) -> str:
         return Trace.model_validate(TRACE | {"calls": [CALL | change]}).digest
 
@@ -124,19 +124,19 @@ def test_of_a_call_the_latency_alone_is_no_part_of_its_digest() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(traces, st.lists(calls, min_size=1, max_size=2))
-def test_its_line_is_not_changed_by_the_digest_being_known(trace: Trace, made: list[Any]) -> None:
+def test_computing_the_digest_does_not_change_the_line(trace: Trace, made: list[Any]) -> None:
     fresh = trace.model_copy(update={"calls": tuple(made)})
     before = canonical_json(fresh.model_dump(mode="json"))
     assert fresh.digest in before.decode()
     assert canonical_json(fresh.model_dump(mode="json")) == before
 
 
-def test_a_plan_is_beside_it_in_python_alone() -> None:
+def test_the_plan_is_available_in_python_only() -> None:
     trace = MADE.model_copy(update={"plan": plan()})
     assert trace.plan == plan()
     assert "plan" not in json.loads(trace.model_dump_json())
 
 
-def test_the_denominator_is_closed() -> None:
+def test_the_counts_add_up_to_their_total() -> None:
     counts = MADE.reward.counts
     assert counts.total == counts.judged + counts.abstained + counts.failed + counts.not_applicable == 2

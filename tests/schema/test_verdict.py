@@ -21,7 +21,7 @@ def test_there_is_a_score_exactly_when_the_status_is_ok(status: Any, score: floa
             Verdict(**fields)
 
 
-def test_a_failed_verdict_says_why() -> None:
+def test_a_failed_verdict_needs_a_failure() -> None:
     with pytest.raises(ValidationError, match="a failed verdict needs a `failure`"):
         Verdict(status="failed")
     assert Verdict.fail("timeout", "60 s").failure == Failure(cause="infrastructure", kind="timeout", message="60 s")
@@ -45,7 +45,7 @@ def test_the_native_value_is_kept_as_the_judge_gave_it(native: Any) -> None:
     assert type(verdict.native) is type(native)
 
 
-def test_a_met_that_is_no_boolean_is_refused() -> None:
+def test_met_must_be_a_boolean() -> None:
     with pytest.raises(ValidationError, match="met"):
         Verdict(score=1.0, met="yes")
 
@@ -56,5 +56,5 @@ def test_material_has_a_failure_exactly_when_it_failed(status: Any, failure: Fai
         Material(name="steps", status=status, failure=failure)
 
 
-def test_material_has_nowhere_to_put_a_score() -> None:
+def test_material_has_no_score() -> None:
     assert not {"score", "met", "native", "confidence"} & Material.model_fields.keys()

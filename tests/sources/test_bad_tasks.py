@@ -1,4 +1,4 @@
-"""What a TASKS or RESPONSES file may not be, and what the error says: file, line, field, and what would be right."""
+"""Invalid TASKS and RESPONSES files are refused with file, line, field and a remedy."""
 
 import gzip
 import json
@@ -207,23 +207,23 @@ def test_the_line_is_counted_in_the_file_not_among_the_tasks(tmp_path: Path):
     assert refusal(path).startswith("tasks.jsonl, line 4, field id: is the number 7; write text, in quotes")
 
 
-def test_a_million_characters_in_a_line_are_no_mistake(tmp_path: Path):
+def test_a_line_of_a_million_characters_is_read(tmp_path: Path):
     path = tmp_path / "tasks.jsonl"
     path.write_text(json.dumps({"id": "a", "query": "?", "responses": [{"id": "r", "text": "x" * 10**6}]}))
     assert len(read_tasks(path)[0][1][0].text) == 10**6
 
 
-def test_a_folder_is_no_file(tmp_path: Path):
+def test_a_folder_is_refused(tmp_path: Path):
     assert refusal(tmp_path).endswith("is a folder; name a file")
 
 
-def test_a_file_that_is_not_there(tmp_path: Path):
+def test_a_missing_file_is_refused_with_the_nearest_name(tmp_path: Path):
     assert refusal(tmp_path / "taks.jsonl").endswith("taks.jsonl: there is no such file; name one that is there")
     (tmp_path / "tasks.jsonl").write_text(GOOD)
     assert refusal(tmp_path / "taks.jsonl").endswith("there is no such file; did you mean tasks.jsonl?")
 
 
-def test_a_hidden_file_is_meant_only_by_a_hidden_name(tmp_path: Path):
+def test_a_hidden_file_is_suggested_only_for_a_hidden_name(tmp_path: Path):
     (tmp_path / ".tasks.jsonl").write_text(GOOD)
     assert refusal(tmp_path / "tasks.jsonl").endswith("there is no such file; name one that is there")
     assert refusal(tmp_path / ".taks.jsonl").endswith("there is no such file; did you mean .tasks.jsonl?")
@@ -238,15 +238,15 @@ def test_a_line_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_permission_is_named_as_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def denied(*_: object, **__: object) -> None:
+    def open_denied(*_: object, **__: object) -> None:
         raise PermissionError
 
     (tmp_path / "tasks.jsonl").write_text(GOOD)
-    monkeypatch.setattr(Path, "open", denied)
+    monkeypatch.setattr(Path, "open", open_denied)
     assert "may not be read; ask for permission" in refusal(tmp_path / "tasks.jsonl")
 
 
-class TestResponsesApart:
+class TestResponsesInASeparateFile:
     @pytest.fixture
     def tasks(self, tmp_path: Path) -> Path:
         path = tmp_path / "tasks.jsonl"
@@ -295,7 +295,7 @@ class TestResponsesApart:
             read_tasks("-", "-")
 
 
-def test_a_hundred_levels_and_many_brackets_are_no_mistake(tmp_path: Path):
+def test_a_hundred_levels_and_many_brackets_are_read(tmp_path: Path):
     path = tmp_path / "tasks.jsonl"
     path.write_text(deep(99).replace('"x"', '"' + "{[" * 1000 + '"') + "\n")
     assert read_tasks(path)[0][0].id == "a"

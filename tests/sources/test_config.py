@@ -1,4 +1,4 @@
-"""What a config file gives, and what the error says where it is wrong: file, line, key, and what would be right."""
+"""Config files: how they are read, and errors with file, line, key and a remedy."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_a_mapping_gives_the_same_config(tmp_path: Path):
     assert parse_config({"evaluators": ["maths.accuracy"], "scale": 2}) == read_config(tmp_path / "jury.yaml")
 
 
-def test_words_are_text_as_in_yaml_1_2_and_dates_too(tmp_path: Path):
+def test_words_and_dates_are_text_as_in_yaml_1_2(tmp_path: Path):
     (tmp_path / "jury.yaml").write_text("evaluators: [{use: a, params: {no: on, day: 2026-11-01, n: 0x10, e: 1e-3}}]")
     params = read_config(tmp_path / "jury.yaml").evaluators[0].params
     assert params == {"no": "on", "day": "2026-11-01", "n": 16, "e": 0.001}
@@ -199,7 +199,7 @@ def test_a_path_that_is_not_a_file_is_refused(tmp_path: Path, name: str, message
         read_config(tmp_path / name)
 
 
-def test_a_file_of_megabytes_is_no_config(tmp_path: Path):
+def test_a_file_of_megabytes_is_refused(tmp_path: Path):
     (tmp_path / "jury.yaml").write_text("#" * (2 << 20))
     with pytest.raises(ConfigError, match="is larger than 1 MB"):
         read_config(tmp_path / "jury.yaml")

@@ -40,7 +40,7 @@ def test_an_error_is_reported(content: Any, message: str, tmp_path: Path) -> Non
 
 
 def test_unreadable_rows_are_reported(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"c.json: cannot be read \(No such file"):
+    with pytest.raises(InputError, match=r"c.json: there is no such file"):
         read_confusions(tmp_path / "c.json")
     (tmp_path / "c.json").write_text('{"prior": NaN}')
     with pytest.raises(InputError, match=r"c.json: is not valid JSON"):

@@ -1,4 +1,4 @@
-"""What one file may make us read: files that hold next to nothing are refused, and honest ones are read whole."""
+"""Limits on one file: files of next to no content are refused, and real data are read."""
 
 import gzip
 import json
@@ -31,7 +31,7 @@ READERS = [
 ]
 
 
-def packed(path: Path, *parts: bytes) -> Path:
+def write_gzip(path: Path, *parts: bytes) -> Path:
     path = path.with_name(path.name + ".gz")
     with gzip.open(path, "wb", compresslevel=9) as file:
         file.writelines(parts)
@@ -46,9 +46,9 @@ def refusal(read: Reader, path: Path) -> str:
 
 @pytest.mark.parametrize(("name", "text", "read"), READERS)
 def test_a_file_of_blank_lines_is_refused(name: str, text: str, read: Reader, tmp_path: Path) -> None:
-    said = refusal(read, packed(tmp_path / name, text.encode() + b"\n", b"\n" * 300_000))
-    assert f"{name}.gz, line 100" in said
-    assert "is blank, as are more than 100,000 lines beyond the number of lines with text" in said
+    message = refusal(read, write_gzip(tmp_path / name, text.encode() + b"\n", b"\n" * 300_000))
+    assert f"{name}.gz, line 100" in message
+    assert "is blank, as are more than 100,000 lines beyond the number of lines with text" in message
 
 
 @pytest.mark.parametrize(("name", "text", "read"), READERS)
@@ -65,7 +65,7 @@ def test_a_line_that_is_too_long_is_refused(
 ) -> None:
     monkeypatch.setattr(files, "LONGEST_LINE", MEGABYTE)
     content = text.encode() + b"\n" + b" " * (2 * MEGABYTE)
-    path = packed(tmp_path / name, content) if is_packed else tmp_path / name
+    path = write_gzip(tmp_path / name, content) if is_packed else tmp_path / name
     if not is_packed:
         path.write_bytes(content)
     line = content.count(b"\n") + 1
@@ -80,11 +80,11 @@ def test_a_gzip_file_that_unpacks_to_far_more_than_data_do_is_refused(
 ) -> None:
     monkeypatch.setattr(files, "UNPACKED_FREELY", MEGABYTE)
     monkeypatch.setattr(files, "MORE_BLANK_LINES", 10 * MEGABYTE)
-    path = packed(tmp_path / name, text.encode() + b"\n", b"\n" * (MEGABYTE + 300_000))
-    said = refusal(read, path)
-    assert f"{path.name}, line " in said
-    assert "unpacks to more than 300 times its size and 1 MB" in said
-    assert "unpack it with `gunzip` first" in said
+    path = write_gzip(tmp_path / name, text.encode() + b"\n", b"\n" * (MEGABYTE + 300_000))
+    message = refusal(read, path)
+    assert f"{path.name}, line " in message
+    assert "unpacks to more than 300 times its size and 1 MB" in message
+    assert "unpack it with `gunzip` first" in message
 
 
 def test_data_that_pack_well_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_data_that_pack_well_are_read(tmp_path: Path, monkeypatch: pytest.Monkey
         json.dumps({"id": f"t{n}", "query": "The same words.", "responses": [{"id": f"r{n}", "text": "same " * 200}]})
         for n in range(2_000)
     )
-    path = packed(tmp_path / "tasks.jsonl", *(line.encode() + b"\n" for line in lines))
+    path = write_gzip(tmp_path / "tasks.jsonl", *(line.encode() + b"\n" for line in lines))
     assert path.stat().st_size * 20 < 2_000_000
     assert len(read_tasks(path)) == 2_000
 
@@ -135,8 +135,8 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["tasks.jsonl", "rows.jsonl", "rows.csv", "rows.json"])
 def test_a_file_of_blanks_takes_less_than_300_mb(name: str, tmp_path: Path) -> None:
-    path = packed(tmp_path / name, *[b" " * MEGABYTE] * 400)
+    path = write_gzip(tmp_path / name, *[b" " * MEGABYTE] * 400)
     ended = subprocess.run([sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True)
-    said, peak = ended.stdout.splitlines()
-    assert f"{name}.gz" in said
+    message, peak = ended.stdout.splitlines()
+    assert f"{name}.gz" in message
     assert int(peak) / 1024 < 300

@@ -1,4 +1,4 @@
-"""Presets: recipes by name, and what a config states beside one."""
+"""Presets, and settings added to one."""
 
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ from tests.schema.json_schema import faults
 WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENTS] + ["macrm-multi-head"]
 
 
-def components(name: str, **stated: Any) -> dict[str, float]:
-    return dict(parse_config({"preset": name, **stated}).reward)
+def components(name: str, **parsed: Any) -> dict[str, float]:
+    return dict(parse_config({"preset": name, **parsed}).reward)
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_each_is_a_config(name: str) -> None:
+def test_each_preset_is_a_valid_config(name: str) -> None:
     assert parse_config({"preset": name}).evaluators
 
 
@@ -26,11 +26,11 @@ def test_there_is_one_for_each_signal_and_number_of_agents_and_two_baselines() -
     assert len(PRESETS) == len(SIGNALS) * len(AGENTS) + 2 == 11
 
 
-def test_the_weights_that_the_paper_gives_are_its_own() -> None:
+def test_the_weights_of_the_paper_are_used() -> None:
     """Table 3."""
-    stated = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "repetition": -0.2}
+    parsed = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "repetition": -0.2}
     for name in WITHOUT_MODELS[:-1]:
-        assert stated.items() <= components(name).items()
+        assert parsed.items() <= components(name).items()
 
 
 def test_each_agent_adds_its_components() -> None:
@@ -81,7 +81,7 @@ def test_the_model_of_the_signal_can_be_configured() -> None:
     assert [use.params for use in config.evaluators if use.use == "similarity"] == [{"embedder": "gguf:small.gguf"}]
 
 
-def test_the_heads_count_alike() -> None:
+def test_the_heads_have_equal_weights() -> None:
     assert set(components("macrm-multi-head").values()) == {0.25, -0.25}
 
 
@@ -104,7 +104,7 @@ def test_settings_next_to_a_preset_are_added() -> None:
 
 
 @pytest.mark.parametrize("name", WITHOUT_MODELS)
-def test_those_that_need_no_model_reward_a_right_solution_above_a_wrong_one(name: str) -> None:
+def test_presets_without_a_model_reward_a_right_solution_above_a_wrong_one(name: str) -> None:
     task = Task(id="sum", query="Ann has 3 boxes of 4 eggs. How many eggs?", reference="A: 12")
     texts = {"right": "There are 3*4=12 eggs.\nA: 12", "wrong": "There are 3+4=7 eggs.\nA: 7"}
     with Jury.from_config({"preset": name}) as jury:
@@ -116,7 +116,7 @@ def test_those_that_need_no_model_reward_a_right_solution_above_a_wrong_one(name
 
 
 @pytest.mark.parametrize(
-    ("preset", "said"),
+    ("preset", "message"),
     [
         ("macrm-vanila-3", "key preset: .*did you mean macrm-vanilla-3"),
         ("nothing", "key preset: .*there are macrm-vanilla-2"),
@@ -126,17 +126,17 @@ def test_those_that_need_no_model_reward_a_right_solution_above_a_wrong_one(name
         ({"name": "macrm-emb-2", "ranker": "x"}, "key preset.ranker: is of no use to macrm-emb-2"),
     ],
 )
-def test_another_name_is_refused_with_the_nearest(preset: Any, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_an_unknown_preset_is_refused_with_the_nearest_name(preset: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         parse_config({"preset": preset})
 
 
-def test_another_error_names_its_own_place() -> None:
+def test_an_error_in_the_other_settings_names_its_key() -> None:
     with pytest.raises(ConfigError, match=r"key evaluators\[0\]"):
         parse_config({"preset": "macrm-vanilla-2", "evaluators": [{"use": 5}]})
 
 
-def test_the_schema_of_configs_knows_them() -> None:
+def test_the_config_schema_accepts_presets() -> None:
     assert faults({"preset": "macrm-vanilla-2"}, config_schema()) == []
     assert faults({"preset": {"name": "macrm-emb-2", "embedder": "gguf:small.gguf"}}, config_schema()) == []
     assert faults({"evaluators": ["maths.accuracy"]}, config_schema()) == []

@@ -1,4 +1,4 @@
-"""Ratings and texts, in every form of file that they come in; what is wrong with a file is said of its line."""
+"""Ratings and texts in every file format, and errors that name the line."""
 
 import csv
 import gzip
@@ -68,7 +68,7 @@ def rating(**fields: Any) -> dict[str, Any]:
     return {"item": "a", "reviewer": "ada", "score": 3, **fields}
 
 
-def refused(path: Path, columns: Mapping[str, str] = {}, read: Any = read_ratings) -> str:
+def refusal(path: Path, columns: Mapping[str, str] = {}, read: Any = read_ratings) -> str:
     """Why, after the folder."""
     with pytest.raises(InputError) as raised:
         read(path, columns)
@@ -101,7 +101,7 @@ def test_a_reviewer_may_be_called_annotator_and_a_score_label(
 
 
 @every_form
-def test_other_names_of_columns_are_stated(suffix: str, tmp_path: Path) -> None:
+def test_columns_may_have_other_names(suffix: str, tmp_path: Path) -> None:
     path = table(tmp_path / f"r{suffix}", {"idx": 7, "annotator": "ada", "reviewer": "x", "mark": 2, "item": "no"})
     columns = {"item": "idx", "reviewer": "annotator", "score": "mark"}
     assert ratings(read_ratings(path, columns)) == [Rating(item="7", reviewer="ada", score=2.0)]
@@ -116,30 +116,30 @@ def test_whole_numbers_may_be_names(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "score"), [("3", 3.0), (" 3.50 ", 3.5), ("-2", -2.0), ("+.5", 0.5), ("1e2", 100.0), ("007", 7.0)]
 )
-def test_in_csv_a_number_is_its_text(written: str, score: float, tmp_path: Path) -> None:
+def test_a_score_in_csv_is_parsed_from_its_text(written: str, score: float, tmp_path: Path) -> None:
     assert [one.score for one in ratings(read_ratings(table(tmp_path / "r.csv", rating(score=written))))] == [score]
 
 
-def test_a_column_that_we_do_not_know_says_nothing(tmp_path: Path) -> None:
+def test_an_unknown_column_is_ignored(tmp_path: Path) -> None:
     assert ratings(read_ratings(table(tmp_path / "r.csv", rating(wave="second")))) == [
         Rating(item="a", reviewer="ada", score=3.0)
     ]
 
 
 @every_form
-def test_it_is_named_with_a_suggestion(suffix: str, tmp_path: Path) -> None:
+def test_an_unknown_column_is_reported_with_a_suggestion(suffix: str, tmp_path: Path) -> None:
     path = table(tmp_path / f"r{suffix}", {**rating(Group="x", wave="second", tex="y"), "reason": "so"})
     assert read_ratings(path).unread == {"Group": "did you mean group?", "tex": "did you mean text?", "wave": None}
 
 
-def test_every_line_is_looked_at_for_columns_that_are_not_read(tmp_path: Path) -> None:
+def test_unread_columns_are_collected_from_every_line(tmp_path: Path) -> None:
     path = table(tmp_path / "r.jsonl", rating(), rating(idx=1), rating(items="z", TIME=2))
     assert read_ratings(path).unread == {"TIME": "did you mean time?", "idx": None, "items": None}
     assert read_ratings(table(tmp_path / "s.jsonl", rating(idx=1)), {"item": "idx"}).unread == {"item": None}
     assert read_ratings(table(tmp_path / "f.csv", FULL)).unread == {}
 
 
-def test_rows_of_json_lines_may_say_more_or_less(tmp_path: Path) -> None:
+def test_rows_of_json_lines_may_have_different_columns(tmp_path: Path) -> None:
     rows = [rating(), rating(domain="x", reason=None), rating(domain=" "), {"reviewer": "bo", "label": 1, "item": "a"}]
     read = ratings(read_ratings(table(tmp_path / "r.jsonl", *rows)))
     assert [(one.reviewer, one.domain, one.reason) for one in read] == [
@@ -155,7 +155,7 @@ def test_a_time_may_be_a_number(tmp_path: Path) -> None:
     assert [one.time for one in read] == [1.7e9, "noon"]
 
 
-# Where it stands
+# Places of rows
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -165,7 +165,7 @@ def test_every_row_has_a_place_in_every_form(suffix: str, tmp_path: Path) -> Non
     first = {".csv": "line 2", ".jsonl": "line 1", ".json": "[0]"}.get(f".{suffix.split('.')[1]}", "row 1")
     second = {"line 2": "line 3", "line 1": "line 2", "[0]": "[1]"}.get(first, "row 2")
     assert placed == [(first, {"n": "one"}), (second, {"n": "two"})]
-    assert [row.values for row in placed] == list(read_rows(path))
+    assert [values for _, values in placed] == list(read_rows(path))
 
 
 def test_a_csv_row_has_the_line_in_which_it_begins(tmp_path: Path) -> None:
@@ -259,36 +259,36 @@ WRONG: Mapping[str, tuple[str, str, str]] = {
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
-@pytest.mark.parametrize(("name", "content", "said"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("name", "content", "message"), WRONG.values(), ids=WRONG)
 def test_an_error_is_reported_with_its_line_and_field(
-    name: str, content: str, said: str, packed: bool, tmp_path: Path
+    name: str, content: str, message: str, packed: bool, tmp_path: Path
 ) -> None:
     path = tmp_path / (f"{name}.gz" if packed else name)
     path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
-    place, _, why = refused(path).removeprefix(path.name).partition(" ")
+    place, _, why = refusal(path).removeprefix(path.name).partition(" ")
     assert place in (",", ":")
-    assert why.startswith(said)
+    assert why.startswith(message)
 
 
 def test_an_error_in_parquet_is_reported_with_its_row(tmp_path: Path) -> None:
     rows = [rating(), rating(score=float("nan"))]
-    said = "r.parquet, row 2, field score: is null; write a number, without quotes"
-    assert refused(table(tmp_path / "r.parquet", *rows)) == said
+    message = "r.parquet, row 2, field score: is null; write a number, without quotes"
+    assert refusal(table(tmp_path / "r.parquet", *rows)) == message
 
 
 def test_a_field_in_a_message_has_its_name_from_the_file(tmp_path: Path) -> None:
     path = table(tmp_path / "r.csv", {"idx": "", "annotator": "b", "mark": 1})
-    assert refused(path, {"item": "idx", "score": "mark"}).startswith("r.csv, line 2, field idx: is empty")
+    assert refusal(path, {"item": "idx", "score": "mark"}).startswith("r.csv, line 2, field idx: is empty")
 
 
 @pytest.mark.parametrize("name", ["domain", "item", "text"])
 @every_form
-def test_a_column_that_is_stated_must_be_there(name: str, suffix: str, tmp_path: Path) -> None:
+def test_a_named_column_must_exist(name: str, suffix: str, tmp_path: Path) -> None:
     path = table(tmp_path / f"r{suffix}", rating(topics="x"))
-    assert refused(path, {name: "topic"}).endswith(": has no column 'topic'; did you mean topics?")
+    assert refusal(path, {name: "topic"}).endswith(": has no column 'topic'; did you mean topics?")
 
 
-def test_one_line_with_a_stated_column_is_enough(tmp_path: Path) -> None:
+def test_a_named_column_may_exist_in_one_line_only(tmp_path: Path) -> None:
     read = read_ratings(table(tmp_path / "r.jsonl", rating(), rating(topic="x")), {"domain": "topic"})
     assert [one.domain for one in ratings(read)] == [None, "x"]
 
@@ -317,7 +317,7 @@ def test_a_text_of_an_agent_has_the_key_that_its_ratings_have(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         (
             [{"item": "a", "body": "x"}, {"item": "b", "body": "y"}, {"item": "a", "body": "z"}],
@@ -329,8 +329,8 @@ def test_a_text_of_an_agent_has_the_key_that_its_ratings_have(tmp_path: Path) ->
         ([{"item": "a", "boddy": "x"}], "line 1: has no column 'body'; did you mean boddy?"),
     ],
 )
-def test_an_error_in_texts_is_reported_with_its_line(rows: list[Any], said: str, tmp_path: Path) -> None:
-    assert refused(table(tmp_path / "t.jsonl", *rows), {"text": "body"}, read_texts) == f"t.jsonl, {said}"
+def test_an_error_in_texts_is_reported_with_its_line(rows: list[Any], message: str, tmp_path: Path) -> None:
+    assert refusal(table(tmp_path / "t.jsonl", *rows), {"text": "body"}, read_texts) == f"t.jsonl, {message}"
 
 
 @pytest.mark.parametrize("name", ["-7b", "=1+1", "'quoted", "'-7b", "two\nlines\n-7"])
@@ -340,5 +340,5 @@ def test_names_that_an_export_of_rewards_neutralised_are_those_of_the_run(tmp_pa
         csv.writer(file).writerows(
             [("item", "annotator", "score"), (escape_formulas(name), escape_formulas(name), "-3")]
         )
-    (row,) = read_ratings(path).rows
-    assert (row.rating.item, row.rating.reviewer, row.rating.score) == (name, name, -3.0)
+    ((_, rating),) = read_ratings(path).rows
+    assert (rating.item, rating.reviewer, rating.score) == (name, name, -3.0)

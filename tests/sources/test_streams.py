@@ -1,4 +1,4 @@
-"""Files of any size: what is checked is not kept, and what is read again is what was checked."""
+"""Files of any size use little memory, and a line that is read again is the one that was validated."""
 
 import gzip
 import json
@@ -51,17 +51,17 @@ def work(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TaskSource]
         yield work
 
 
-def test_the_pairs_come_in_the_order_of_the_tasks_as_often_as_one_asks(work: TaskSource):
+def test_pairs_come_in_task_order_each_time(work: TaskSource):
     assert ids(work) == WHOLE
     assert ids(work) == WHOLE
 
 
-def test_two_may_read_at_once(work: TaskSource):
+def test_two_iterators_may_read_at_once(work: TaskSource):
     first, second = work.pairs(), work.pairs(1)
     assert [next(first)[0].id, next(second)[0].id, next(first)[0].id, next(second)[0].id] == ["a", "b", "b", "c"]
 
 
-def test_another_thread_may_read_on(work: TaskSource):
+def test_another_thread_may_read(work: TaskSource):
     read: list[tuple[str, list[str]]] = []
     thread = threading.Thread(target=lambda: read.extend(ids(work)))
     thread.start()
@@ -78,13 +78,13 @@ def test_a_range_of_tasks_is_read_and_counted_as_python_counts(work: TaskSource,
     assert work.extent(start, stop) == extent
 
 
-def test_a_task_is_found_by_its_line(tmp_path: Path):
+def test_the_line_of_a_task_is_found(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_bytes(THREE.encode())
     with read_work(tmp_path / "tasks.jsonl") as work:
         assert [work.line(name) for name in ("a", "b", "c", "d")] == [1, 3, 5, None]
 
 
-def test_work_may_be_closed_twice(work: TaskSource):
+def test_a_source_may_be_closed_twice(work: TaskSource):
     work.close()
 
 
@@ -116,13 +116,13 @@ class TestAFileThatChanges:
             with pytest.raises(InputError, match="changed while it was read"):
                 list(work.pairs())
 
-    def test_is_read_as_it_was_when_another_took_its_name(self, path: Path, tmp_path: Path):
+    def test_is_read_as_it_was_when_another_file_takes_its_name(self, path: Path, tmp_path: Path):
         with read_work(path) as work:
             (tmp_path / "new").write_text(task("new", "x"))
             os.replace(tmp_path / "new", path)
             assert ids(work) == WHOLE
 
-    def test_is_no_matter_when_it_was_packed_and_so_is_unpacked_already(self, path: Path):
+    def test_is_accepted_if_it_was_a_gzip_file_unpacked_earlier(self, path: Path):
         path.write_bytes(gzip.compress(THREE.encode()))
         with read_work(path) as work:
             path.write_bytes(b"")
@@ -148,7 +148,7 @@ def test_a_large_file_costs_little_memory(tmp_path: Path):
     assert megabytes < 100
 
 
-def test_where_temporary_files_find_no_room_the_message_says_so(tmp_path: Path):
+def test_missing_space_for_temporary_files_is_reported(tmp_path: Path):
     (tmp_path / "many.jsonl").write_text("".join(task(f"{number:0500}", "x") for number in range(20_000)))
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(task("a", "x" * 10**7).encode()))
     for name in ("many", "packed"):

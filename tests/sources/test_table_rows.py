@@ -1,4 +1,4 @@
-"""Rows of a table, in every form of file that one comes in."""
+"""Rows of a table in every file format."""
 
 import gzip
 import hashlib
@@ -30,7 +30,7 @@ def rows(path: Path, table: str | None = None) -> list[dict[str, Any]]:
     return list(read_rows(path, table))
 
 
-def refused(path: Path, table: str | None = None) -> str:
+def refusal(path: Path, table: str | None = None) -> str:
     """Why, after the path."""
     with pytest.raises(InputError) as raised:
         rows(path, table)
@@ -38,7 +38,7 @@ def refused(path: Path, table: str | None = None) -> str:
     return str(raised.value).removeprefix(str(path))
 
 
-def written(path: Path, content: bytes | str) -> Path:
+def write(path: Path, content: bytes | str) -> Path:
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
@@ -58,63 +58,62 @@ def test_a_file_may_be_read_in_part_and_again(suffix: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["t.CSV", "my.places.csv", "t.csv.GZ", "t.gz.csv"])
-def test_a_form_is_known_by_its_suffix(name: str, tmp_path: Path) -> None:
-    assert rows(written(tmp_path / name, "name\na\n")) == [{"name": "a"}]
+def test_the_suffix_selects_the_format(name: str, tmp_path: Path) -> None:
+    assert rows(write(tmp_path / name, "name\na\n")) == [{"name": "a"}]
 
 
 @pytest.mark.parametrize(
     ("form", "name"), [(".parquet", "t.dat"), (".db", "t"), (".db", "t.csv"), (".csv.gz", "u.csv")]
 )
-def test_a_form_that_has_a_mark_of_its_own_is_known_whatever_its_name(form: str, name: str, tmp_path: Path) -> None:
+def test_a_magic_number_overrides_the_suffix(form: str, name: str, tmp_path: Path) -> None:
     assert rows(write_table(tmp_path / f"t{form}", ROWS).rename(tmp_path / name)) == ROWS
 
 
 def test_a_file_has_the_digest_of_its_bytes(tmp_path: Path) -> None:
-    assert sha256_of(written(tmp_path / "t", "abc")) == hashlib.sha256(b"abc").hexdigest()
+    assert sha256_of(write(tmp_path / "t", "abc")) == hashlib.sha256(b"abc").hexdigest()
 
 
 # What cannot be read
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    assert refused(tmp_path / "t.csv") == ": there is no such file; name one that is there"
-    written(tmp_path / "places.csv", "name\na\n")
-    assert refused(tmp_path / "palces.csv") == ": there is no such file; did you mean places.csv?"
+def test_a_missing_file_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "t.csv") == ": there is no such file; name one that is there"
+    write(tmp_path / "places.csv", "name\na\n")
+    assert refusal(tmp_path / "palces.csv") == ": there is no such file; did you mean places.csv?"
 
 
-def test_a_folder(tmp_path: Path) -> None:
-    assert refused(tmp_path) == ": is a folder; name a file"
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path) == ": is a folder; name a file"
 
 
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "t.csv")
-    assert refused(tmp_path / "t.csv") == ": is not a regular file; name a file"
+    assert refusal(tmp_path / "t.csv") == ": is not a regular file; name a file"
 
 
-def test_a_path_that_can_be_none(tmp_path: Path) -> None:
-    assert refused(tmp_path / "a\0b.csv").startswith(": cannot be read (embedded null byte)")
-    assert refused(tmp_path / ("x" * 300)).startswith(": cannot be read (")
+def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "a\0b.csv").startswith(": cannot be read (embedded null byte)")
+    assert refusal(tmp_path / ("x" * 300)).startswith(": cannot be read (")
 
 
 @pytest.mark.parametrize("name", ["t.tsv", "t", "t.gz", "t.xlsx", "csv", "t.csv.bak"])
-def test_a_form_that_is_not_known(name: str, tmp_path: Path) -> None:
-    said = refused(written(tmp_path / name, "name\na\n"))
-    assert said == ": has no table format in its name; give .csv, .json, .jsonl, .parquet (.gz too) or SQLite"
+def test_an_unknown_format_is_refused(name: str, tmp_path: Path) -> None:
+    message = refusal(write(tmp_path / name, "name\na\n"))
+    assert message == ": has no table format in its name; give .csv, .json, .jsonl, .parquet (.gz too) or SQLite"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
 @pytest.mark.parametrize("cut", ["short", "damaged"])
-def test_a_gzip_file_that_is_cut_short_or_damaged(suffix: str, cut: str, tmp_path: Path) -> None:
+def test_a_gzip_file_that_is_cut_short_or_damaged_is_refused(suffix: str, cut: str, tmp_path: Path) -> None:
     many = [{"name": hashlib.sha256(bytes([n % 256, n // 256])).hexdigest()} for n in range(2000)]
     path = write_table(tmp_path / f"t{suffix}.gz", many)
     content = path.read_bytes()
     wrong_sum = content[:-8] + bytes(byte ^ 255 for byte in content[-8:-4]) + content[-4:]
     path.write_bytes(content[: len(content) // 2] if cut == "short" else wrong_sum)
     with pytest.raises(
-        InputError, match=rf"t{suffix}\.gz.*the gzip file is (cut short|damaged).*copy it again"
-    ) as raised:
+        InputError, match=rf"t{suffix}\.gz, line \d+: the gzip file is (cut short|damaged).*copy it again"
+    ):
         rows(path)
-    assert ("line " in str(raised.value)) == (suffix != ".json")
 
 
 # CSV
@@ -132,12 +131,12 @@ def test_a_gzip_file_that_is_cut_short_or_damaged(suffix: str, cut: str, tmp_pat
     ids=["CRLF", "byte-order mark", "blank lines", "no line end", "quoted"],
 )
 def test_changes_by_programs_to_a_csv_file_do_no_harm(content: bytes, tmp_path: Path) -> None:
-    assert rows(written(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
+    assert rows(write(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
 
 
 @pytest.mark.parametrize("content", ["", "name,seats\n"])
 def test_a_csv_file_may_hold_no_row(content: str, tmp_path: Path) -> None:
-    assert rows(written(tmp_path / "t.csv", content)) == []
+    assert rows(write(tmp_path / "t.csv", content)) == []
 
 
 BAD_CSV = {
@@ -149,21 +148,21 @@ BAD_CSV = {
     "a quote that does not end": ('n,m\n1,2\n"1,2\n3,4\n', 4, "is not CSV (unexpected end of data); quote values with"),
     "lines that end in CR": ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
     "a quote in the middle": ('n,m\n1,2\n\n"1"x,2\n', 4, "is not CSV (',' expected after '\"')"),
-    "Latin-1": (b"n,m\n1,2\n1,caf\xe9\n", 3, "byte 6 is not UTF-8; save the file as UTF-8"),
-    "Latin-1 far down": (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 is not UTF-8"),
-    "UTF-16": ("n,m\n1,2\n".encode("utf-16"), 1, "byte 1 is not UTF-8"),
+    "Latin-1": (b"n,m\n1,2\n1,caf\xe9\n", 3, "byte 6 (0xe9) is not UTF-8; save the file as UTF-8"),
+    "Latin-1 far down": (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 (0xe9) is not UTF-8"),
+    "UTF-16": ("n,m\n1,2\n".encode("utf-16"), 1, "is encoded as UTF-16; save the file as UTF-8"),
 }
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
-@pytest.mark.parametrize(("content", "line", "said"), BAD_CSV.values(), ids=BAD_CSV)
+@pytest.mark.parametrize(("content", "line", "message"), BAD_CSV.values(), ids=BAD_CSV)
 def test_bad_csv_is_refused_with_its_line(
-    content: bytes | str, line: int, said: str, packed: bool, tmp_path: Path
+    content: bytes | str, line: int, message: str, packed: bool, tmp_path: Path
 ) -> None:
-    path = written(tmp_path / "t.csv", content)
+    path = write(tmp_path / "t.csv", content)
     if packed:
-        path = written(tmp_path / "t.csv.gz", gzip.compress(path.read_bytes()))
-    assert refused(path).startswith(f", line {line}: {said}")
+        path = write(tmp_path / "t.csv.gz", gzip.compress(path.read_bytes()))
+    assert refusal(path).startswith(f", line {line}: {message}")
 
 
 # JSON and JSON lines
@@ -173,11 +172,11 @@ def test_bad_csv_is_refused_with_its_line(
 def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -> None:
     text = '{"name": "a"}'
     content = b"\xef\xbb\xbf" + (text if name == "t.jsonl" else f"[{text}]").encode()
-    assert rows(written(tmp_path / name, content)) == [{"name": "a"}]
+    assert rows(write(tmp_path / name, content)) == [{"name": "a"}]
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"name": "a"', "is not valid JSON (EOF while parsing an object at line 1 column 12); fix it there"),
         ("[1]", "is a list; a row is an object, with a value for each column"),
@@ -187,13 +186,13 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
         ('{"name": ' + "[" * 5000 + "]" * 5000 + "}", "is not valid JSON (recursion limit exceeded"),
     ],
 )
-def test_a_bad_line_of_json_is_refused_with_its_number(line: str, said: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "t.jsonl", f'{{"name": "b"}}\n\n{line}\n')
-    assert refused(path).startswith(f", line 3: {said}")
+def test_a_bad_line_of_json_is_refused_with_its_number(line: str, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "t.jsonl", f'{{"name": "b"}}\n\n{line}\n')
+    assert refusal(path).startswith(f", line 3: {message}")
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         ('{"rows": []}', ": is an object; a table is a list of rows"),
         ('[{"name": "a"}, "b"]', ", [1]: is the text 'b'; a row is an object, with a value for each column"),
@@ -202,8 +201,8 @@ def test_a_bad_line_of_json_is_refused_with_its_number(line: str, said: str, tmp
         (b'["\xe9"]', ": is not valid JSON ("),
     ],
 )
-def test_json_that_is_no_list_of_rows_is_refused(content: bytes | str, said: str, tmp_path: Path) -> None:
-    assert refused(written(tmp_path / "t.json", content)).startswith(said)
+def test_json_that_is_no_list_of_rows_is_refused(content: bytes | str, message: str, tmp_path: Path) -> None:
+    assert refusal(write(tmp_path / "t.json", content)).startswith(message)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".json.gz"])
@@ -215,11 +214,11 @@ def test_json_is_read_whole_so_that_it_has_a_limit(
     monkeypatch.setattr(table_rows, "_MAX_JSON", size)
     assert rows(path) == ROWS
     monkeypatch.setattr(table_rows, "_MAX_JSON", 20)
-    assert refused(path).endswith("a JSON file is read whole, and this one has over 256 MB; give it as JSON lines")
+    assert refusal(path).endswith("a JSON file is read whole, and this one has over 256 MB; give it as JSON lines")
 
 
 def test_numbers_too_large_for_a_float_are_left_out(tmp_path: Path) -> None:
-    assert rows(written(tmp_path / "t.jsonl", '{"a": 1e999, "b": [1e999, 1]}')) == [{"a": None, "b": [None, 1]}]
+    assert rows(write(tmp_path / "t.jsonl", '{"a": 1e999, "b": [1e999, 1]}')) == [{"a": None, "b": [None, 1]}]
 
 
 # Parquet
@@ -249,19 +248,19 @@ def test_values_of_parquet_are_as_json_has_them(tmp_path: Path) -> None:
     assert json.loads(json.dumps(given, allow_nan=False)) == given
 
 
-def test_parquet_that_is_cut_short_or_none_at_all(tmp_path: Path) -> None:
+def test_parquet_that_is_cut_short_is_refused(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.parquet", ROWS)
     for content in (path.read_bytes()[:-20], path.read_bytes()[:4], b"PAR1 and so on", b"name\na\n", b""):
-        assert refused(written(path, content)).startswith(": cannot be read as Parquet (")
+        assert refusal(write(path, content)).startswith(": cannot be read as Parquet (")
 
 
-def test_parquet_with_a_damaged_page(tmp_path: Path) -> None:
+def test_parquet_with_a_damaged_page_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(
         pa.table({"name": [f"{n} inn" for n in range(1000)]}), path, compression="gzip", use_dictionary=False
     )
     content = path.read_bytes()
-    assert refused(written(path, content[:100] + b"\xff" * 200 + content[300:])).startswith(": cannot be read as")
+    assert refusal(write(path, content[:100] + b"\xff" * 200 + content[300:])).startswith(": cannot be read as")
 
 
 # SQLite
@@ -290,10 +289,10 @@ def test_one_of_several_tables_is_named(tmp_path: Path) -> None:
     )
     assert rows(path, 'odd "one"') == [{"name": "x"}]
     assert rows(path, "other") == [{"name": 1.5}]
-    assert refused(path) == ': holds 2 tables; say which in `table`: there are odd "one", other'
-    assert refused(path, "othr") == ": has no table 'othr'; did you mean other?"
-    assert refused(path, "zzz") == ": has no table 'zzz'; there are odd \"one\", other"
-    assert refused(path, "") == ": has no table ''; there are odd \"one\", other"
+    assert refusal(path) == ': holds 2 tables; say which in `table`: there are odd "one", other'
+    assert refusal(path, "othr") == ": has no table 'othr'; did you mean other?"
+    assert refusal(path, "zzz") == ": has no table 'zzz'; there are odd \"one\", other"
+    assert refusal(path, "") == ": has no table ''; there are odd \"one\", other"
 
 
 def test_values_of_sqlite_are_as_json_has_them(tmp_path: Path) -> None:
@@ -311,29 +310,29 @@ def test_a_database_is_not_written_to(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["t.db"]
 
 
-def test_a_database_without_tables_or_cut_short(tmp_path: Path) -> None:
+def test_a_database_without_tables_or_cut_short_is_refused(tmp_path: Path) -> None:
     empty = database(tmp_path / "e.db", "CREATE TABLE t (a)", "DROP TABLE t")
-    assert refused(empty) == ": holds 0 tables; say which in `table`: there are none"
+    assert refusal(empty) == ": holds 0 tables; say which in `table`: there are none"
     path = write_table(tmp_path / "t.db", [{"name": "x" * 1000}] * 100)
     path.write_bytes(path.read_bytes()[:5000])
-    assert refused(path).startswith(": cannot be read as SQLite (")
-    assert refused(written(path, path.read_bytes()[:100])).startswith(": cannot be read as SQLite (")
+    assert refusal(path).startswith(": cannot be read as SQLite (")
+    assert refusal(write(path, path.read_bytes()[:100])).startswith(": cannot be read as SQLite (")
 
 
 def test_invalid_text_in_a_database_is_refused(tmp_path: Path) -> None:
     path = database(tmp_path / "t.db", "CREATE TABLE t (a)", "INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
-    assert refused(path).startswith(": cannot be read as SQLite (Could not decode to UTF-8")
+    assert refusal(path).startswith(": cannot be read as SQLite (Could not decode to UTF-8")
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_only_a_database_has_tables(suffix: str, tmp_path: Path) -> None:
-    said = refused(write_table(tmp_path / f"t{suffix}", ROWS), "places")
-    assert said == ": `table` names a table of a SQLite file, and this is none; leave it out"
+    message = refusal(write_table(tmp_path / f"t{suffix}", ROWS), "places")
+    assert message == ": `table` names a table of a SQLite file, and this is none; leave it out"
 
 
 # Rows from elsewhere
 
 
-def test_a_row_is_made_plain_however_deep_it_goes() -> None:
+def test_nested_values_become_json_values() -> None:
     given = to_json_values({1: (Decimal("1.5"), [{"x": float("-inf"), 2: b"y"}]), "self": Path("z"), "big": 10**400})
     assert given == {"1": ["1.5", [{"x": None, "2": "y"}]], "self": "z", "big": 10**400}

@@ -1,4 +1,4 @@
-"""What a TASKS file gives when nothing is wrong with it."""
+"""Valid TASKS files."""
 
 import gzip
 import hashlib
@@ -45,7 +45,7 @@ def test_a_task_never_holds_responses(tasks: Path):
     assert all(not hasattr(task, "responses") for task, _ in read_tasks(tasks))
 
 
-def test_an_empty_response_is_no_mistake(tasks: Path):
+def test_an_empty_response_is_accepted(tasks: Path):
     assert read_tasks(tasks)[1][1][1].text == ""
 
 
@@ -102,7 +102,7 @@ def test_responses_may_be_in_a_separate_file_in_any_order(tmp_path: Path):
     assert ids(pairs) == [("a", ["a1"]), ("b", ["b1", "b2"])]
 
 
-def test_a_file_is_known_again_by_the_digest_of_its_bytes(tasks: Path):
+def test_a_file_has_the_digest_of_its_bytes(tasks: Path):
     with read_work(tasks) as work:
         mark = work.tasks
     assert (mark.name, mark.sha256) == ("tasks.jsonl", hashlib.sha256(tasks.read_bytes()).hexdigest())

@@ -1,4 +1,4 @@
-"""Votes and gold labels, in every form of file; a label is a number, a word, or an abstention."""
+"""Votes and gold labels in every file format; a label is a number, a word or an abstention."""
 
 import math
 from pathlib import Path
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating, Vote
 from jurygraph.sources.ratings import VotesFile, read_gold, read_ratings, read_votes
-from tests.sources.test_ratings import FORMS, refused, table
+from tests.sources.test_ratings import FORMS, refusal, table
 
 every_form = pytest.mark.parametrize("suffix", FORMS)
 
@@ -49,7 +49,7 @@ def test_an_annotator_may_be_called_reviewer_and_a_label_score(
     assert (read.columns["annotator"], read.columns["label"]) == (whose, which)
 
 
-def test_other_names_of_columns_are_stated(tmp_path: Path) -> None:
+def test_columns_may_have_other_names(tmp_path: Path) -> None:
     path = table(tmp_path / "v.csv", {"idx": 7, "annotator": "ada", "who": "x", "mark": 2, "model": "m"})
     read = read_votes(path, {"item": "idx", "annotator": "who", "label": "mark", "agent": "model"})
     assert [vote for _, vote in read.rows] == [Vote(item="7", annotator="x", label=2.0, agent="m")]
@@ -64,21 +64,21 @@ def test_a_possibly_misspelt_column_is_reported(tmp_path: Path) -> None:
 
 def test_ratings_are_read_as_before(tmp_path: Path) -> None:
     path = table(tmp_path / "v.csv", row(text="three"))
-    assert read_ratings(path).rows[0].rating == Rating(item="a", reviewer="ada", score=3.0, text="three")
+    assert read_ratings(path).rows[0][1] == Rating(item="a", reviewer="ada", score=3.0, text="three")
 
 
 # Numbers, words, and nothing
 
 
 @given(numbers=st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), min_size=1))
-def test_in_csv_labels_that_all_write_numbers_are_numbers(
+def test_csv_labels_are_numbers_if_all_are_numerals(
     numbers: list[float | None], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     rows = [row(item=place, label="" if one is None else repr(one)) for place, one in enumerate(numbers)]
     assert labels(read_votes(table(tmp_path_factory.mktemp("v") / "v.csv", *rows))) == numbers
 
 
-def test_in_csv_one_word_makes_words_of_all(tmp_path: Path) -> None:
+def test_one_word_among_csv_labels_makes_all_of_them_words(tmp_path: Path) -> None:
     rows = [row(label=" 1 "), row(label="good "), row(label="  ")]
     assert labels(read_votes(table(tmp_path / "v.csv", *rows))) == ["1", "good", None]
 
@@ -91,9 +91,9 @@ def test_labels_in_json_keep_their_type(suffix: str, tmp_path: Path) -> None:
 
 def test_a_value_that_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
     assert labels(read_votes(table(tmp_path / "v.csv", row(label="nan"), row(label="inf")))) == ["nan", "inf"]
-    assert "line 1: is not valid JSON" in refused(table(tmp_path / "v.jsonl", row(label=math.nan)), {}, read_votes)
-    said = refused(table(tmp_path / "w.csv", row(label="1e999")), {}, read_votes)
-    assert said == "w.csv, line 2, field label: is the text '1e999'; write a number that a 64-bit float can hold"
+    assert "line 1: is not valid JSON" in refusal(table(tmp_path / "v.jsonl", row(label=math.nan)), {}, read_votes)
+    error_text = refusal(table(tmp_path / "w.csv", row(label="1e999")), {}, read_votes)
+    assert error_text == "w.csv, line 2, field label: is the text '1e999'; write a number that a 64-bit float can hold"
     parquet = table(tmp_path / "v.parquet", row(label=math.nan), row(label=math.inf), row(label=1.0))
     assert labels(read_votes(parquet)) == [None, None, 1.0]
 
@@ -111,7 +111,7 @@ def test_a_value_that_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
     ],
 )
 def test_an_error_is_reported_with_its_line(rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
-    assert refused(table(tmp_path / "v.jsonl", *rows), {}, read_votes).startswith(message)
+    assert refusal(table(tmp_path / "v.jsonl", *rows), {}, read_votes).startswith(message)
 
 
 def test_columns_that_votes_do_not_have_are_refused(tmp_path: Path) -> None:

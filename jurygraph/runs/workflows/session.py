@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jurygraph.concurrency import gather_in_order
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
-from jurygraph.group import Group
+from jurygraph.jury import Group
 from jurygraph.planner import Planner
 from jurygraph.runs.calls import CallStore, LayeredCalls, ReadOnlyCalls
 from jurygraph.runs.canary import Canaries, Canary

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.importers.healthbench import read_healthbench
-from jurygraph.sources.importers.judgebench import read_judgebench
-from jurygraph.sources.importers.plawbench import read_plawbench
+from jurygraph.sources.importers.healthbench import HEALTHBENCH
+from jurygraph.sources.importers.judgebench import JUDGEBENCH
+from jurygraph.sources.importers.plawbench import PLAWBENCH
 from jurygraph.sources.importers.qags import read_qags
-from jurygraph.sources.importers.rewardbench import read_rewardbench
+from jurygraph.sources.importers.rewardbench import REWARDBENCH
 from jurygraph.sources.importers.rows import Imported, Note
-from jurygraph.sources.importers.writingbench import read_writingbench
+from jurygraph.sources.importers.writingbench import WRITINGBENCH
 
 READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
-    "healthbench": read_healthbench,
-    "plawbench": read_plawbench,
-    "writingbench": read_writingbench,
-    "rewardbench": read_rewardbench,
-    "judgebench": read_judgebench,
+    "healthbench": HEALTHBENCH.read,
+    "plawbench": PLAWBENCH.read,
+    "writingbench": WRITINGBENCH.read,
+    "rewardbench": REWARDBENCH.read,
+    "judgebench": JUDGEBENCH.read,
 }
 """Readers of tasks by the name of the format. A reader raises `InputError` naming file, line and field."""
 

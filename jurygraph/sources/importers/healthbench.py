@@ -1,23 +1,10 @@
 """HealthBench (openai/simple-evals): conversations with physicians' rubrics, whose criteria are met or not."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from jurygraph.sources.importers.rows import (
-    Content,
-    Imported,
-    Key,
-    Note,
-    Points,
-    Row,
-    Turn,
-    nonempty_fields,
-    read_rows,
-    with_rubric,
-)
+from jurygraph.sources.importers.rows import Content, Format, Key, Note, Points, Row, Turn, nonempty_fields, with_rubric
 
 TEXTLESS = "completions without text are left out"
 
@@ -49,12 +36,8 @@ class Example(Row):
     canary: str | None = None
 
 
-def read_healthbench(path: str | Path) -> Iterator[Imported]:
-    """Yield every example as a task with its rubric, and with the ideal and reference completions as responses."""
-    return read_rows(path, Example, _task_content, "prompt_id", "HealthBench's examples")
-
-
-def _task_content(example: Example) -> Content:
+def _to_content(example: Example) -> Content:
+    """Return an example with its rubric, and with the ideal and reference completions as responses."""
     responses, notes = _completions(example)
     task = {
         "id": example.prompt_id,
@@ -62,11 +45,11 @@ def _task_content(example: Example) -> Content:
         "responses": responses,
         "metadata": nonempty_fields(example_tags=example.example_tags, canary=example.canary, other=example.other),
     }
-    return with_rubric(task, map(_criterion_fields, example.rubrics), notes)
-
-
-def _criterion_fields(item: RubricItem) -> dict[str, Any]:
-    return {"text": item.criterion, "weight": item.points, "about": nonempty_fields(tags=item.tags, **item.other)}
+    items = (
+        {"text": item.criterion, "weight": item.points, "about": nonempty_fields(tags=item.tags, **item.other)}
+        for item in example.rubrics
+    )
+    return with_rubric(task, items, notes)
 
 
 def _completions(example: Example) -> tuple[list[dict[str, Any]], list[Note]]:
@@ -87,3 +70,6 @@ def _completions(example: Example) -> tuple[list[dict[str, Any]], list[Note]]:
     ]
     missing = [name for name, _, text in completions if not (text and text.strip())]
     return responses, [Note(TEXTLESS, f"{example.prompt_id}: {name}") for name in missing]
+
+
+HEALTHBENCH = Format(Example, _to_content, "prompt_id", "HealthBench's examples")

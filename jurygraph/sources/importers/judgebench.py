@@ -1,12 +1,10 @@
 """JudgeBench (ScalerLab/JudgeBench): pairs of a model's responses, of which one is right."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
-from jurygraph.sources.importers.rows import Content, Imported, Key, Row, nonempty_fields, read_rows
+from jurygraph.sources.importers.rows import Content, Format, Key, Row, nonempty_fields
 
 
 class Pair(Row):
@@ -22,12 +20,8 @@ class Pair(Row):
     original_id: Key | None = None
 
 
-def read_judgebench(path: str | Path) -> Iterator[Imported]:
-    """Yield every pair as a task with two responses, each labelled `preferred` or not."""
-    return read_rows(path, Pair, _task_content, "pair_id", "JudgeBench's pairs")
-
-
-def _task_content(pair: Pair) -> Content:
+def _to_content(pair: Pair) -> Content:
+    """Return a pair with its two responses, each labelled `preferred` or not."""
     responses = [
         {
             "id": f"{pair.pair_id}/{name}",
@@ -39,3 +33,6 @@ def _task_content(pair: Pair) -> Content:
     ]
     about = nonempty_fields(source=pair.source, original_id=pair.original_id, other=pair.other)
     return Content({"id": pair.pair_id, "query": pair.question, "responses": responses, "metadata": about})
+
+
+JUDGEBENCH = Format(Pair, _to_content, "pair_id", "JudgeBench's pairs")

@@ -6,24 +6,13 @@ points in a mark such as (+5分).
 
 import math
 import re
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from jurygraph.schema.frozen_model import digest_of
-from jurygraph.sources.importers.rows import (
-    Content,
-    Imported,
-    Note,
-    Points,
-    Row,
-    nonempty_fields,
-    read_rows,
-    with_rubric,
-)
+from jurygraph.sources.importers.rows import Content, Format, Note, Points, Row, nonempty_fields, with_rubric
 
 WHOLE = "criteria are judged as one, since they mark no sub-items whose points add up to their own"
 _MARK = re.compile(r"[(（]\s*[+＋]\s*(\d+(?:\.\d+)?)\s*分?\s*[)）]+")
@@ -50,15 +39,11 @@ class Case(Row):
     reference: str | None = None
 
 
-def read_plawbench(path: str | Path) -> Iterator[Imported]:
-    """Yield every case as a task with its rubric; an item has parts if its sub-items' points add up to its own.
+def _to_content(case: Case) -> Content:
+    """Return a case with its rubric; an item has parts if its sub-items' points add up to its own.
 
     Rows have no ids: the id of a task contains the digest of its row.
     """
-    return read_rows(path, Case, _task_content, None, "PLawBench's practical case analyses")
-
-
-def _task_content(case: Case) -> Content:
     rubric = [[item.criterion, item.points] for item in case.rubrics]
     name = f"case-{digest_of([case.context, case.question, rubric])[:12]}"
     task = {
@@ -68,9 +53,7 @@ def _task_content(case: Case) -> Content:
         "metadata": nonempty_fields(label=case.label, other=case.other),
     }
     parts = [_weighted_parts(item) for item in case.rubrics]
-    whole = [
-        Note(WHOLE, f"{name}: criterion-{number}") for number, item_parts in enumerate(parts, 1) if item_parts is None
-    ]
+    whole = [Note(WHOLE, f"{name}: criterion-{n}") for n, item_parts in enumerate(parts, 1) if item_parts is None]
     return with_rubric(task, map(_criterion_fields, case.rubrics, parts), whole)
 
 
@@ -78,12 +61,9 @@ def _weighted_parts(item: ScoredItem) -> list[dict[str, Any]] | None:
     """Return the sub-items of an item; None if they do not give all of its points, or if one has no words."""
     parts = sub_items(item.criterion)
     weights = [part["weight"] for part in parts]
+    have_words = all(re.search(r"\w", _HEADING.sub("", _MARK.sub("", part["text"]))) for part in parts)
     is_complete = math.isclose(sum(weights), item.points) and 0 not in weights and len(parts) <= _MAX_PARTS
-    return parts if is_complete and all(_has_words(part["text"]) for part in parts) else None
-
-
-def _has_words(part: str) -> bool:
-    return re.search(r"\w", _HEADING.sub("", _MARK.sub("", part))) is not None
+    return parts if is_complete and have_words else None
 
 
 def _criterion_fields(item: ScoredItem, parts: list[dict[str, Any]] | None) -> dict[str, Any]:
@@ -115,3 +95,6 @@ def _sub_item_start(text: str, earlier: re.Match[str] | None, mark: re.Match[str
     if earlier is None or earlier.start() < line:
         return line
     return mark.start() if _NUMBERING.fullmatch(text, line, earlier.start()) else earlier.end()
+
+
+PLAWBENCH = Format(Case, _to_content, None, "PLawBench's practical case analyses")

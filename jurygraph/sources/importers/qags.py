@@ -56,36 +56,28 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
     """
     files: dict[str, str | Path] = {}
     for path in paths:
-        name = _set_name(path)
-        if name in files:
-            raise InputError(f"{path}: is of the set {name}, as {files[name]} is; name one file of each set")
-        files[name] = path
+        names = [name for name in SETS if name in Path(path).name.lower()]
+        if len(names) != 1:
+            hint = "have `cnn` or `xsum` in it, as in mturk_xsum.jsonl"
+            raise InputError(f"{path}: its name does not say which set it is of; {hint}")
+        if names[0] in files:
+            problem = f"is of the set {names[0]}, as {files[names[0]]} is"
+            raise InputError(f"{path}: {problem}; name one file of each set")
+        files[names[0]] = path
     for name, path in files.items():
-        yield from _read_votes(name, path)
-
-
-def _set_name(path: str | Path) -> str:
-    names = [name for name in SETS if name in Path(path).name.lower()]
-    if len(names) != 1:
-        raise InputError(
-            f"{path}: its name does not say which set it is of; have `cnn` or `xsum` in it, as in mturk_xsum.jsonl"
-        )
-    return names[0]
-
-
-def _read_votes(name: str, path: str | Path) -> Iterator[Vote]:
-    has_answers = False
-    with closing(TextFile(path)) as file:
-        for number, (_, summary) in enumerate(read_lines(file, Summary), start=1):
-            for index, sentence in enumerate(summary.summary_sentences):
-                for answer in sentence.responses:
+        has_answers = False
+        with closing(TextFile(path)) as file:
+            for number, (_, summary) in enumerate(read_lines(file, Summary), start=1):
+                for vote in _votes(f"{name}_{number}", name.upper(), summary):
                     has_answers = True
-                    yield Vote(
-                        item=f"{name}_{number}_sent{index}",
-                        agent=name.upper(),
-                        annotator=f"worker_{answer.worker_id}",
-                        label=SUPPORTED[answer.response],
-                        group=f"{name}_{number}",
-                    )
-    if not has_answers:
-        raise InputError(f"{path}: holds no answers; name a file of QAGS's annotations, with `summary_sentences`")
+                    yield vote
+        if not has_answers:
+            hint = "name a file of QAGS's annotations, with `summary_sentences`"
+            raise InputError(f"{path}: holds no answers; {hint}")
+
+
+def _votes(group: str, agent: str, summary: Summary) -> Iterator[Vote]:
+    for index, sentence in enumerate(summary.summary_sentences):
+        for answer in sentence.responses:
+            annotator, label = f"worker_{answer.worker_id}", SUPPORTED[answer.response]
+            yield Vote(item=f"{group}_sent{index}", agent=agent, annotator=annotator, label=label, group=group)

@@ -1,28 +1,18 @@
 """RewardBench and RewardBench 2 (allenai/reward-bench): a prompt with chosen and rejected responses."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import AfterValidator, JsonValue
+from pydantic import JsonValue, field_validator
 
 from jurygraph.schema.frozen_model import digest_of
-from jurygraph.sources.importers.rows import Content, Imported, Key, Name, Note, Row, Turn, nonempty_fields, read_rows
+from jurygraph.sources.importers.rows import Content, Format, Key, Name, Note, Row, Turn, nonempty_fields
 
 ONE_SIDED = "rows without both a chosen and a rejected response are left out"
 UNCOUNTED = "rows say another number of responses than they hold"
 UNNAMED = "rows do not name one model for each response, so that their responses have no agent"
 
 OneOrMoreTexts = str | tuple[str, ...]
-
-
-def _require_messages(prompt: str | tuple[Turn, ...]) -> str | tuple[Turn, ...]:
-    if prompt == ():
-        raise ValueError("is an empty list; give it one message at least")
-    return prompt
-
-
-Prompt = Annotated[str | tuple[Turn, ...], AfterValidator(_require_messages)]
 
 
 class Comparison(Row):
@@ -33,7 +23,7 @@ class Comparison(Row):
     """
 
     id: Key
-    prompt: Prompt
+    prompt: str | tuple[Turn, ...]
     chosen: OneOrMoreTexts
     rejected: OneOrMoreTexts
     chosen_model: str | None = None
@@ -45,19 +35,22 @@ class Comparison(Row):
     subset: Name | None = None
     additional_metadata: dict[str, JsonValue] | None = None
 
+    @field_validator("prompt")
+    @classmethod
+    def _require_messages(cls, prompt: str | tuple[Turn, ...]) -> str | tuple[Turn, ...]:
+        if prompt == ():
+            raise ValueError("is an empty list; give it one message at least")
+        return prompt
 
-def read_rewardbench(path: str | Path) -> Iterator[Imported]:
-    """Yield every prompt as a task with its responses, each labelled `preferred` or not.
+
+def _to_content(row: Comparison) -> Content:
+    """Return a prompt with its responses, each labelled `preferred` or not.
 
     Neither the ids of the responses nor their order reveal which is preferred: they are in the order of their digests,
     and if a chosen and a rejected one have the same text, a digest of id and text decides which is first.
     """
-    return read_rows(path, Comparison, _task_content, "id", "RewardBench's or RewardBench 2's rows")
-
-
-def _task_content(row: Comparison) -> Content:
     name = row.id if row.subset is None else f"{row.subset}/{row.id}"
-    chosen, rejected = _as_tuple(row.chosen), _as_tuple(row.rejected)
+    chosen, rejected = ((texts,) if isinstance(texts, str) else texts for texts in (row.chosen, row.rejected))
     if not chosen or not rejected:
         return Content(None, (Note(ONE_SIDED, name),))
     agents = _agents(row, len(chosen), len(rejected))
@@ -67,10 +60,11 @@ def _task_content(row: Comparison) -> Content:
         {"id": f"{name}/{number}", "agent": agent, "text": text, "labels": {"preferred": preferred}}
         for number, ((text, preferred), agent) in enumerate(shuffled, 1)
     ]
+    query = row.prompt if isinstance(row.prompt, str) else [turn.message() for turn in row.prompt]
     about = nonempty_fields(
         subset=row.subset, additional_metadata=row.additional_metadata, models=row.models, other=row.other
     )
-    task = {"id": name, "query": _query(row.prompt), "responses": responses, "metadata": about}
+    task = {"id": name, "query": query, "responses": responses, "metadata": about}
     return Content(task, tuple(_inconsistencies(row, name, len(chosen), len(rejected), agents)))
 
 
@@ -78,14 +72,6 @@ def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
     """Return the sort key of a row's responses."""
     rejected_first = int(digest_of([name, text]), 16) % 2 == 1
     return digest_of(text), preferred is rejected_first
-
-
-def _as_tuple(texts: OneOrMoreTexts) -> tuple[str, ...]:
-    return (texts,) if isinstance(texts, str) else texts
-
-
-def _query(prompt: str | tuple[Turn, ...]) -> str | list[dict[str, str]]:
-    return prompt if isinstance(prompt, str) else [turn.message() for turn in prompt]
 
 
 def _agents(row: Comparison, chosen: int, rejected: int) -> list[str | None]:
@@ -107,3 +93,6 @@ def _inconsistencies(
         yield Note(UNCOUNTED, name)
     if row.models is not None and None in agents:
         yield Note(UNNAMED, name)
+
+
+REWARDBENCH = Format(Comparison, _to_content, "id", "RewardBench's or RewardBench 2's rows")

@@ -3,17 +3,18 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, describe_validation_error, quote
+from jurygraph.messages import Problem, quote
 from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.frozen_model import Number
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.json_lines import raise_line_error, read_lines
+from jurygraph.sources.json_lines import raise_line_error, read_lines, validate_line
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 
@@ -85,61 +86,52 @@ class Imported(NamedTuple):
 R = TypeVar("R", bound=Row)
 
 
-def read_rows(
-    path: str | Path, model: type[R], content: Callable[[R], Content], key: str | None, expected: str
-) -> Iterator[Imported]:
-    """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
+@dataclass(frozen=True)
+class Format(Generic[R]):
+    """A published format: the model of a row, and the conversion of a row to the content of a task.
 
-    Args:
-        path: the file.
-        model: the model of a row.
-        content: converts a row to the content of a task.
-        key: the field with the id of a row; None if the id is computed from the whole row.
-        expected: the expected content in words, for the error about an empty file.
-
-    Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
+    `key` is the field with the id of a row; None if the id is computed from the whole row. `expected` is the expected
+    content in words, for the error about an empty file.
     """
-    seen: dict[str, int] = {}
-    last_reason = ""
-    with closing(TextFile(path)) as file:
-        _refuse_array(file)
-        for line, row in read_lines(file, model):
-            fields, notes = content(row)
-            task = None if fields is None else _validate_task(file.name, line.number, fields)
-            if task is None:
-                last_reason = f"{notes[-1].what}: {notes[-1].where}"
-            else:
-                _refuse_duplicate(file.name, line.number, seen.setdefault(task.id, line.number), task.id, key)
-            yield Imported(task, notes)
-    if not seen:
-        problem = f"has no row that makes a task ({last_reason})" if last_reason else "holds no rows"
-        raise InputError(f"{file.name}: {problem}; name a file of {expected}")
+
+    model: type[R]
+    to_content: Callable[[R], Content]
+    key: str | None
+    expected: str
+
+    def read(self, path: str | Path) -> Iterator[Imported]:
+        """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
+
+        Raises `InputError` if a line is not a valid row, if an id occurs twice, or if no row makes a task.
+        """
+        seen: dict[str, int] = {}
+        last_reason = ""
+        with closing(TextFile(path)) as file:
+            _refuse_array(file)
+            for line, row in read_lines(file, self.model):
+                fields, notes = self.to_content(row)
+                task = None if fields is None else validate_line(file.name, line.number, TaskLine, fields)
+                if task is None:
+                    last_reason = f"{notes[-1].what}: {notes[-1].where}"
+                elif seen.setdefault(task.id, line.number) != line.number:
+                    raise_line_error(file.name, line.number, self._duplicate_error(task.id, seen[task.id]))
+                yield Imported(task, notes)
+        if not seen:
+            problem = f"has no row that makes a task ({last_reason})" if last_reason else "holds no rows"
+            raise InputError(f"{file.name}: {problem}; name a file of {self.expected}")
+
+    def _duplicate_error(self, task: str, earlier: int) -> Problem:
+        if self.key is None:
+            return Problem((), f"is the same row as line {earlier}", "keep one of them")
+        problem = f"makes the task {quote(task)}, which is already in line {earlier}"
+        return Problem((self.key,), problem, "give each row an id of its own")
 
 
 def _refuse_array(file: TextFile) -> None:
-    for line in file.lines():
-        if line.text.lstrip().startswith("["):
-            problem = "begins a JSON array"
-            raise_line_error(
-                file.name, line.number, Problem((), problem, "write one object a line, as `jq -c '.[]' FILE` does")
-            )
-        return
-
-
-def _refuse_duplicate(name: str, number: int, earlier: int, task: str, key: str | None) -> None:
-    if number == earlier:
-        return
-    if key is None:
-        raise_line_error(name, number, Problem((), f"is the same row as line {earlier}", "keep one of them"))
-    problem = f"makes the task {quote(task)}, which is already in line {earlier}"
-    raise_line_error(name, number, Problem((key,), problem, "give each row an id of its own"))
-
-
-def _validate_task(name: str, number: int, content: Mapping[str, Any]) -> TaskLine:
-    try:
-        return TaskLine.model_validate(content)
-    except ValidationError as error:
-        raise_line_error(name, number, describe_validation_error(error, TaskLine, content))
+    line = next(file.lines(), None)
+    if line is not None and line.text.lstrip().startswith("["):
+        remedy = "write one object a line, as `jq -c '.[]' FILE` does"
+        raise_line_error(file.name, line.number, Problem((), "begins a JSON array", remedy))
 
 
 def nonempty_fields(**fields: Any) -> dict[str, Any]:

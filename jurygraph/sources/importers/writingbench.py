@@ -1,12 +1,10 @@
 """WritingBench (X-PLUG/WritingBench): queries with checklists, each entry scored from 1 to 10 with anchors."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
-from jurygraph.sources.importers.rows import Content, Imported, Key, Row, nonempty_fields, read_rows, with_rubric
+from jurygraph.sources.importers.rows import Content, Format, Key, Row, nonempty_fields, with_rubric
 
 SCALE = (1.0, 10.0)
 _RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
@@ -41,18 +39,16 @@ class Query(Row):
     lang: str | None = None
 
 
-def read_writingbench(path: str | Path) -> Iterator[Imported]:
-    """Yield every query as a task with its checklist as a rubric of criteria on the scale [1, 10], each of weight 1."""
-    return read_rows(path, Query, _task_content, "index", "WritingBench's queries")
-
-
-def _task_content(query: Query) -> Content:
+def _to_content(query: Query) -> Content:
+    """Return a query with its checklist as a rubric of criteria on the scale [1, 10], each of weight 1."""
     about = nonempty_fields(domain1=query.domain1, domain2=query.domain2, lang=query.lang, other=query.other)
-    return with_rubric(
-        {"id": query.index, "query": query.query, "metadata": about}, map(_criterion_fields, query.checklist)
-    )
+    task = {"id": query.index, "query": query.query, "metadata": about}
+    return with_rubric(task, map(_criterion_fields, query.checklist))
 
 
 def _criterion_fields(entry: Entry) -> dict[str, Any]:
     text = ": ".join(part for part in (entry.name, entry.criteria_description) if part)
     return {"text": text, "weight": 1.0, "scale": SCALE, "anchors": entry.anchors, "about": entry.other}
+
+
+WRITINGBENCH = Format(Query, _to_content, "index", "WritingBench's queries")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from jurygraph.errors import BudgetExceeded
 from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.routing import KnownResults, VerdictKey
-from jurygraph.group import Group
-from jurygraph.jury import Jury
+from jurygraph.jury import Group, Jury
 from jurygraph.planner import Planner
 from jurygraph.safety.attacks import Attack, attack_text
 from jurygraph.schema import (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.facts.lookup import Claim, read_claims
 from jurygraph.agents.facts.spec import ClaimsSpec
-from tests.schema.nouns import json_values
+from tests.schema.strategies import json_values
 
 WHOLE = {"table": "t"}
 IN_CITY = {"table": "t", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)", "columns": {"name": "Name"}}

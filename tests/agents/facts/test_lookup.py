@@ -30,7 +30,7 @@ from tests.agents.facts.examples import (
     stated,
     write_table,
 )
-from tests.schema.nouns import json_values
+from tests.schema.strategies import json_values
 
 FACTS = stated()
 FIND_PLACE = {"maps": "tests.agents.facts.examples.find_place"}

@@ -312,7 +312,7 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
     assert json.loads(ended.out) == {"ratings_file": str(tmp_path / "ratings.jsonl"), **counted}
     found = read_ratings(tmp_path / "ratings.jsonl")
     assert (len(found.rows), found.unread) == (11, {})
-    assert {one.rating.agent for one in found.rows} == {"CNN", "XSUM"}
+    assert {rating.agent for _, rating in found.rows} == {"CNN", "XSUM"}
 
 
 @pytest.mark.parametrize(

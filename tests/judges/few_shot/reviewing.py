@@ -13,7 +13,7 @@ from jurygraph.graphs.planning import view_task
 from jurygraph.judges.few_shot.constructors import Aggregate, Personalized, ReviewerJudge, ZeroShot
 from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import PlacedRating, Ratings
+from jurygraph.sources.ratings import Ratings
 from tests.agents.judging import hearing
 from tests.models.judging import Script, quotable, response_in
 from tests.models.server import Answer, said
@@ -61,7 +61,7 @@ def written(folder: Path, said_so: Sequence[Mapping[str, Any]], name: str = "his
 
 def remembered(said_so: Sequence[Mapping[str, Any]], dimensions: Mapping[str, Any] = QUALITY) -> ReviewerHistory:
     """The history of a file that was never written."""
-    placed = tuple(PlacedRating(f"line {n}", Rating.model_validate(one)) for n, one in enumerate(said_so, start=1))
+    placed = tuple((f"line {n}", Rating.model_validate(one)) for n, one in enumerate(said_so, start=1))
     return ReviewerHistory(Ratings("h.jsonl", placed), scales={name: one["scale"] for name, one in dimensions.items()})
 
 

@@ -15,7 +15,7 @@ from jurygraph.judges.few_shot.example_filter import Example, OmittedRatings
 from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import PlacedRating, Ratings
+from jurygraph.sources.ratings import Ratings
 
 SCALES = {"clarity": (1.0, 5.0), "depth": (0.0, 3.0)}
 ONE = {"clarity": (1.0, 5.0)}
@@ -27,7 +27,7 @@ def rating(reviewer: str = "ada", item: str = "a", score: float = 3, **fields: A
 
 
 def of_file(*rows: Rating) -> Ratings:
-    return Ratings("r.csv", tuple(PlacedRating(f"line {place}", row) for place, row in enumerate(rows, start=2)))
+    return Ratings("r.csv", tuple((f"line {place}", row) for place, row in enumerate(rows, start=2)))
 
 
 def history(*rows: Rating, texts: Mapping[str, str] = {}, scales: Mapping[str, tuple[float, float]] = SCALES) -> Any:

@@ -189,22 +189,22 @@ ROWS: Mapping[str, list[Row]] = {
 }
 
 
-def written(path: Path, *rows: Any) -> Path:
+def write_rows(path: Path, *rows: Any) -> Path:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     return path
 
 
-def read(form: str, path: Path) -> list[Imported]:
+def import_rows(form: str, path: Path) -> list[Imported]:
     return list(READERS[form](path))
 
 
 def tasks(form: str, path: Path, *rows: Row) -> list[TaskLine]:
     """The tasks that rows of a format make, of which none may be left out."""
-    made = [one.task for one in read(form, written(path, *rows))]
+    made = [one.task for one in import_rows(form, write_rows(path, *rows))]
     assert None not in made
     return [one for one in made if one is not None]
 
 
-def noted(form: str, path: Path, *rows: Row) -> list[tuple[str, str]]:
-    """What is told of rows of a format."""
-    return [tuple(note) for one in read(form, written(path, *rows)) for note in one.notes]
+def notes_of(form: str, path: Path, *rows: Row) -> list[tuple[str, str]]:
+    """Return the notes about rows of a format."""
+    return [tuple(note) for one in import_rows(form, write_rows(path, *rows)) for note in one.notes]

@@ -7,7 +7,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.schema import Criterion
 from jurygraph.sources.importers.rows import NO_GAIN, WORDLESS, WORTHLESS
-from tests.sources.importers.published import HEALTHBENCH, noted, read, tasks, written
+from tests.sources.importers.published import HEALTHBENCH, import_rows, notes_of, tasks, write_rows
 
 FULL, PLAIN, FIRST_GROUP = HEALTHBENCH
 
@@ -66,7 +66,7 @@ def test_completions_without_text_are_omitted_and_reported(file: Path) -> None:
     row = {**PLAIN, "ideal_completions_data": blank}
     (task,) = tasks("healthbench", file, row)
     assert [one.id for one in task.responses] == ["22222222-bbbb/reference-2"]
-    assert noted("healthbench", file, row) == [
+    assert notes_of("healthbench", file, row) == [
         ("completions without text are left out", f"22222222-bbbb: {name}")
         for name in ("ideal", "reference-1", "reference-3")
     ]
@@ -84,7 +84,7 @@ def test_criteria_without_effect_are_omitted_and_reported_and_the_others_keep_th
     assert task.rubric is not None
     assert [one.id for one in task.rubric.criteria] == ["criterion-2"]
     assert task.metadata == {"criteria": {"criterion-2": {"tags": ["y"]}}}
-    assert noted("healthbench", file, row) == [
+    assert notes_of("healthbench", file, row) == [
         (WORTHLESS, "22222222-bbbb: criterion-1"),
         (WORDLESS, "22222222-bbbb: criterion-3"),
         (WORTHLESS, "22222222-bbbb: criterion-4"),
@@ -96,12 +96,12 @@ def test_a_task_whose_rubric_gives_no_credit_is_omitted_and_reported(
     file: Path, items: list[dict[str, object]]
 ) -> None:
     bare = {**PLAIN, "rubrics": items}
-    kept, left = read("healthbench", written(file, FULL, bare))
+    kept, left = import_rows("healthbench", write_rows(file, FULL, bare))
     assert kept.task is not None
     assert left.task is None
     assert tuple(left.notes[-1]) == (NO_GAIN, "22222222-bbbb")
     with pytest.raises(InputError) as raised:
-        read("healthbench", written(file, bare))
+        import_rows("healthbench", write_rows(file, bare))
     assert str(raised.value) == (
         f"healthbench.jsonl: has no row that makes a task ({NO_GAIN}: 22222222-bbbb); "
         "name a file of HealthBench's examples"
@@ -117,4 +117,4 @@ def test_the_file_of_the_meta_evaluation_is_not_read(file: Path) -> None:
         "binary_labels": [True],
     }
     with pytest.raises(InputError, match="field rubrics: is missing; every example needs it"):
-        read("healthbench", written(file, row))
+        import_rows("healthbench", write_rows(file, row))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.sources.importers.published import JUDGEBENCH, noted, tasks
+from tests.sources.importers.published import JUDGEBENCH, notes_of, tasks
 
 
 def test_a_pair_is_two_responses_of_one_model_of_which_the_label_prefers_one(tmp_path: Path) -> None:
@@ -24,4 +24,4 @@ def test_its_source_is_kept_and_nothing_is_left_out(tmp_path: Path) -> None:
     assert first.metadata == {"source": "mmlu-pro-law", "original_id": "1420"}
     assert second.metadata == {"source": "livecodebench", "other": {"judge": {"votes": 3}}}
     assert third.metadata == {}
-    assert noted("judgebench", tmp_path / "in.jsonl", *JUDGEBENCH) == []
+    assert notes_of("judgebench", tmp_path / "in.jsonl", *JUDGEBENCH) == []

@@ -10,7 +10,7 @@ from jurygraph.schema import Criterion
 from jurygraph.schema.rubric import Part
 from jurygraph.sources.importers.plawbench import WHOLE, sub_items
 from tests.examples import at_most
-from tests.sources.importers.published import PLAWBENCH, noted, tasks
+from tests.sources.importers.published import PLAWBENCH, notes_of, tasks
 
 LOAN, THEFT, OTHER = PLAWBENCH
 
@@ -46,7 +46,7 @@ def test_a_section_is_a_criterion_that_weighs_its_points_with_its_sub_items_as_p
 
 def test_a_section_with_inconsistent_sub_items_is_judged_as_one_with_a_note(file: Path) -> None:
     (loan,) = tasks("plawbench", file, LOAN)
-    assert noted("plawbench", file, *PLAWBENCH) == [
+    assert notes_of("plawbench", file, *PLAWBENCH) == [
         (WHOLE, f"{loan.id}: criterion-4"),
         (WHOLE, f"{tasks('plawbench', file, OTHER)[0].id}: criterion-1"),
     ]
@@ -111,7 +111,7 @@ def test_sub_items_without_words_or_worth_are_no_parts(file: Path, criterion: st
     (task,) = tasks("plawbench", file, row)
     assert task.rubric is not None
     assert task.rubric.criteria[0].parts == ()
-    assert noted("plawbench", file, row) == [(WHOLE, f"{task.id}: criterion-1")]
+    assert notes_of("plawbench", file, row) == [(WHOLE, f"{task.id}: criterion-1")]
 
 
 def test_points_add_up_whatever_a_machine_rounds_their_sum_to(file: Path) -> None:
@@ -123,7 +123,7 @@ def test_points_add_up_whatever_a_machine_rounds_their_sum_to(file: Path) -> Non
 
 def test_points_beyond_any_number_are_no_parts(file: Path) -> None:
     row = {**LOAN, "rubrics": [{"criterion": f"（+{'9' * 308}分）a\n" * 2, "points": 7}]}
-    assert [what for what, _ in noted("plawbench", file, row)] == [WHOLE]
+    assert [what for what, _ in notes_of("plawbench", file, row)] == [WHOLE]
 
 
 def test_more_sub_items_than_a_criterion_can_have_are_no_parts(file: Path) -> None:

@@ -11,13 +11,13 @@ from jurygraph.errors import InputError
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.importers import VOTE_READERS
 from jurygraph.sources.ratings import read_ratings
-from tests.sources.importers.published import written
+from tests.sources.importers.published import write_rows
 
 Row = dict[str, Any]
 
 
-def answers(**said: str) -> list[Row]:
-    return [{"worker_id": int(worker.removeprefix("w")), "response": one} for worker, one in said.items()]
+def answers(**message: str) -> list[Row]:
+    return [{"worker_id": int(worker.removeprefix("w")), "response": one} for worker, one in message.items()]
 
 
 CNN: list[Row] = [
@@ -43,7 +43,7 @@ def votes(*paths: Path) -> list[Vote]:
     return list(VOTE_READERS["qags"](paths))
 
 
-def refused(*paths: Path) -> str:
+def refusal(*paths: Path) -> str:
     with pytest.raises(InputError) as raised:
         votes(*paths)
     return str(raised.value)
@@ -51,12 +51,12 @@ def refused(*paths: Path) -> str:
 
 @pytest.fixture
 def cnn(tmp_path: Path) -> Path:
-    return written(tmp_path / "mturk_cnndm.jsonl", *CNN)
+    return write_rows(tmp_path / "mturk_cnndm.jsonl", *CNN)
 
 
 @pytest.fixture
 def xsum(tmp_path: Path) -> Path:
-    return written(tmp_path / "mturk_xsum.jsonl", *XSUM)
+    return write_rows(tmp_path / "mturk_xsum.jsonl", *XSUM)
 
 
 def test_an_item_is_a_sentence_of_a_summary_and_its_set_the_agent(cnn: Path, xsum: Path) -> None:
@@ -81,7 +81,7 @@ def test_the_sentences_of_a_summary_are_one_group(cnn: Path) -> None:
 
 def test_its_votes_are_read_again_as_ratings(xsum: Path, tmp_path: Path) -> None:
     lines = [json.loads(one.model_dump_json(exclude_defaults=True)) for one in votes(xsum)]
-    found = [one.rating for one in read_ratings(written(tmp_path / "ratings.jsonl", *lines)).rows]
+    found = [rating for _, rating in read_ratings(write_rows(tmp_path / "ratings.jsonl", *lines)).rows]
     assert [(one.key, one.reviewer, one.score) for one in found] == [
         ("xsum_1_sent0_XSUM", "worker_0", 0.0),
         ("xsum_1_sent0_XSUM", "worker_8", 1.0),
@@ -97,7 +97,7 @@ def test_a_file_may_be_packed(cnn: Path, tmp_path: Path) -> None:
 
 def test_a_sentence_without_answers_gives_no_vote(tmp_path: Path) -> None:
     row = {"article": "a", "summary_sentences": [{"sentence": "b", "responses": []}, CNN[0]["summary_sentences"][0]]}
-    assert {one.item for one in votes(written(tmp_path / "cnn.jsonl", row))} == {"cnn_1_sent1"}
+    assert {one.item for one in votes(write_rows(tmp_path / "cnn.jsonl", row))} == {"cnn_1_sent1"}
 
 
 @pytest.mark.parametrize(
@@ -124,29 +124,29 @@ def test_a_sentence_without_answers_gives_no_vote(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_row_is_named_with_file_line_and_field(field: str, change: Row, problem: str, tmp_path: Path) -> None:
-    source = written(tmp_path / "xsum.jsonl", *XSUM, {**CNN[0], **change})
-    assert refused(source) == f"xsum.jsonl, line 2, field {field}: {problem}"
+    source = write_rows(tmp_path / "xsum.jsonl", *XSUM, {**CNN[0], **change})
+    assert refusal(source) == f"xsum.jsonl, line 2, field {field}: {problem}"
 
 
 def test_a_line_that_is_cut_off_is_named(tmp_path: Path) -> None:
     source = tmp_path / "xsum.jsonl"
     source.write_text(f'{json.dumps(XSUM[0])}\n{{"article": "a"')
-    assert refused(source).startswith("xsum.jsonl, line 2: ")
+    assert refusal(source).startswith("xsum.jsonl, line 2: ")
 
 
 @pytest.mark.parametrize("name", ["votes.jsonl", "cnn_and_xsum.jsonl", "-"])
 def test_a_name_that_does_not_say_one_set_is_refused(name: str) -> None:
-    assert refused(Path(name)) == (
+    assert refusal(Path(name)) == (
         f"{name}: its name does not say which set it is of; have `cnn` or `xsum` in it, as in mturk_xsum.jsonl"
     )
 
 
 def test_two_files_of_one_set_are_refused_since_their_items_would_be_one(cnn: Path, tmp_path: Path) -> None:
-    other = written(tmp_path / "more_cnn.jsonl", *CNN)
-    assert refused(cnn, other) == f"{other}: is of the set cnn, as {cnn} is; name one file of each set"
+    other = write_rows(tmp_path / "more_cnn.jsonl", *CNN)
+    assert refusal(cnn, other) == f"{other}: is of the set cnn, as {cnn} is; name one file of each set"
 
 
 @pytest.mark.parametrize("rows", [[], [{"article": "a", "summary_sentences": [{"sentence": "b", "responses": []}]}]])
 def test_a_file_without_answers_is_refused(rows: list[Row], tmp_path: Path) -> None:
-    source = written(tmp_path / "cnn.jsonl", *rows)
-    assert refused(source) == f"{source}: holds no answers; name a file of QAGS's annotations, with `summary_sentences`"
+    source = write_rows(tmp_path / "cnn.jsonl", *rows)
+    assert refusal(source) == f"{source}: holds no answers; name a file of QAGS's annotations, with `summary_sentences`"

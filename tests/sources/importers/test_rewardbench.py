@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.schema import Message
 from jurygraph.sources.importers.rewardbench import ONE_SIDED, UNCOUNTED, UNNAMED
-from tests.sources.importers.published import REWARDBENCH, noted, read, tasks, written
+from tests.sources.importers.published import REWARDBENCH, import_rows, notes_of, tasks, write_rows
 
 FIRST, UNKNOWN, SECOND, MISCOUNTED, ONE_SIDE, BARE = REWARDBENCH
 
@@ -72,7 +72,7 @@ def test_an_unknown_value_leaves_the_check_open(file: Path) -> None:
 
 
 def test_odd_rows_are_reported_and_one_sided_ones_omitted(file: Path) -> None:
-    assert noted("rewardbench", file, *REWARDBENCH) == [
+    assert notes_of("rewardbench", file, *REWARDBENCH) == [
         (UNCOUNTED, "Math/5"),
         (UNNAMED, "Math/5"),
         (ONE_SIDED, "Ties/6"),
@@ -80,4 +80,4 @@ def test_odd_rows_are_reported_and_one_sided_ones_omitted(file: Path) -> None:
     (odd,) = tasks("rewardbench", file, MISCOUNTED)
     assert {one.agent for one in odd.responses} == {None}
     assert odd.metadata == {"subset": "Math", "models": ["m1"]}
-    assert [one.task for one in read("rewardbench", written(file, FIRST, ONE_SIDE))][1] is None
+    assert [one.task for one in import_rows("rewardbench", write_rows(file, FIRST, ONE_SIDE))][1] is None

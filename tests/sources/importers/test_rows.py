@@ -1,4 +1,4 @@
-"""What every reader does with a file: row by row, whole, and telling where something is wrong."""
+"""Every importer reads row by row, checks the whole file, and names the place of an error."""
 
 import gzip
 import io
@@ -12,26 +12,28 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.sources import read_tasks
 from jurygraph.sources.importers import READERS
-from tests.sources.importers.published import ROWS, read, written
+from tests.sources.importers.published import ROWS, import_rows, write_rows
 
 KEYS = {"healthbench": "prompt_id", "writingbench": "index", "rewardbench": "id", "judgebench": "pair_id"}
 every_format = pytest.mark.parametrize("form", READERS)
 
 
-def refused(form: str, path: Path) -> str:
+def refusal(form: str, path: Path) -> str:
     with pytest.raises(InputError) as raised:
-        read(form, path)
+        import_rows(form, path)
     return str(raised.value)
 
 
 @every_format
 def test_its_output_is_read_as_tasks_with_unique_ids(form: str, tmp_path: Path) -> None:
-    made = [one.task for one in read(form, written(tmp_path / "in.jsonl", *ROWS[form])) if one.task is not None]
+    made = [
+        one.task for one in import_rows(form, write_rows(tmp_path / "in.jsonl", *ROWS[form])) if one.task is not None
+    ]
     lines = [json.loads(task.model_dump_json(exclude_defaults=True)) for task in made]
     answered = [
         {**line, "responses": line.get("responses") or [{"id": f"{n}", "text": ""}]} for n, line in enumerate(lines)
     ]
-    found = read_tasks(written(tmp_path / "out.jsonl", *answered))
+    found = read_tasks(write_rows(tmp_path / "out.jsonl", *answered))
     assert [task.id for task, _ in found] == [task.id for task in made]
     ids = [response.id for _, group in found for response in group]
     assert len(set(ids)) == len(ids)
@@ -39,15 +41,15 @@ def test_its_output_is_read_as_tasks_with_unique_ids(form: str, tmp_path: Path) 
 
 @every_format
 def test_the_result_of_a_row_does_not_depend_on_other_rows(form: str, tmp_path: Path) -> None:
-    forth = read(form, written(tmp_path / "forth.jsonl", *ROWS[form]))
-    back = read(form, written(tmp_path / "back.jsonl", *reversed(ROWS[form])))
+    forth = import_rows(form, write_rows(tmp_path / "forth.jsonl", *ROWS[form]))
+    back = import_rows(form, write_rows(tmp_path / "back.jsonl", *reversed(ROWS[form])))
     assert forth == back[::-1]
 
 
 @every_format
 def test_fields_that_upstream_adds_are_kept(form: str, tmp_path: Path) -> None:
     row = {**ROWS[form][0], "added": [1, {"by": None}], "later": "too"}
-    (one,) = read(form, written(tmp_path / "in.jsonl", row))
+    (one,) = import_rows(form, write_rows(tmp_path / "in.jsonl", row))
     assert one.task is not None
     assert one.task.metadata["other"] == {"added": [1, {"by": None}], "later": "too"}
 
@@ -55,7 +57,7 @@ def test_fields_that_upstream_adds_are_kept(form: str, tmp_path: Path) -> None:
 @every_format
 def test_a_file_is_read_a_row_at_a_time(form: str, tmp_path: Path) -> None:
     """So that the first row is there before the last is looked at; whoever writes takes care of whole or nothing."""
-    rows = READERS[form](written(tmp_path / "in.jsonl", ROWS[form][0], {"no": "row"}))
+    rows = READERS[form](write_rows(tmp_path / "in.jsonl", ROWS[form][0], {"no": "row"}))
     assert next(rows).task is not None
     with pytest.raises(InputError, match=r"in.jsonl, line 2, field \w+: is missing; every "):
         next(rows)
@@ -63,29 +65,29 @@ def test_a_file_is_read_a_row_at_a_time(form: str, tmp_path: Path) -> None:
 
 @every_format
 def test_gzip_and_standard_input_are_read_too(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = written(tmp_path / "in.jsonl", *ROWS[form])
+    plain = write_rows(tmp_path / "in.jsonl", *ROWS[form])
     packed = tmp_path / "in.jsonl.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(plain.read_bytes())))
-    assert read(form, packed) == read(form, plain) == list(READERS[form]("-"))
+    assert import_rows(form, packed) == import_rows(form, plain) == list(READERS[form]("-"))
 
 
 @every_format
 def test_a_duplicate_row_is_refused(form: str, tmp_path: Path) -> None:
-    again = written(tmp_path / "in.jsonl", *ROWS[form][:2], ROWS[form][0])
+    again = write_rows(tmp_path / "in.jsonl", *ROWS[form][:2], ROWS[form][0])
     first = next(READERS[form](again)).task
     assert first is not None
     wrong = f", field {KEYS.get(form)}: makes the task '{first.id}', which is already in line 1; give each row"
     if form not in KEYS:
         wrong = ": is the same row as line 1; keep one of them"
-    assert refused(form, again).startswith(f"in.jsonl, line 3{wrong}")
+    assert refusal(form, again).startswith(f"in.jsonl, line 3{wrong}")
 
 
 @every_format
 @pytest.mark.parametrize("content", ["", "\n \n"])
 def test_a_file_without_rows_is_refused(form: str, content: str, tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(content)
-    assert refused(form, tmp_path / "in.jsonl").startswith("in.jsonl: holds no rows; name a file of ")
+    assert refusal(form, tmp_path / "in.jsonl").startswith("in.jsonl: holds no rows; name a file of ")
 
 
 @every_format
@@ -94,7 +96,7 @@ def test_an_array_of_rows_is_refused_with_how_to_make_lines_of_it(
     form: str, indent: int | None, tmp_path: Path
 ) -> None:
     (tmp_path / "in.json").write_text(json.dumps(ROWS[form], indent=indent))
-    assert refused(form, tmp_path / "in.json") == (
+    assert refusal(form, tmp_path / "in.json") == (
         "in.json, line 1: begins a JSON array; write one object a line, as `jq -c '.[]' FILE` does"
     )
 
@@ -158,21 +160,21 @@ def test_an_array_of_rows_is_refused_with_how_to_make_lines_of_it(
     ],
 )
 def test_an_error_in_a_row_is_reported_with_its_field(form: str, change: Any, words: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "in.jsonl", ROWS[form][1], {**ROWS[form][0], **change})
-    assert refused(form, path).startswith(f"in.jsonl, line 2, field {words}")
+    path = write_rows(tmp_path / "in.jsonl", ROWS[form][1], {**ROWS[form][0], **change})
+    assert refusal(form, path).startswith(f"in.jsonl, line 2, field {words}")
 
 
 @pytest.mark.parametrize(("form", "key"), [*KEYS.items(), ("rewardbench", "subset")])
 def test_an_id_that_is_too_long_for_its_responses_is_refused_by_its_own_name(
     form: str, key: str, tmp_path: Path
 ) -> None:
-    path = written(tmp_path / "in.jsonl", {**ROWS[form][0], key: "x" * 510})
-    assert refused(form, path) == f"in.jsonl, line 1, field {key}: has 510 characters; write at most 240"
+    path = write_rows(tmp_path / "in.jsonl", {**ROWS[form][0], key: "x" * 510})
+    assert refusal(form, path) == f"in.jsonl, line 1, field {key}: has 510 characters; write at most 240"
 
 
 def test_ids_as_long_as_they_may_be_leave_room_for_those_of_responses(tmp_path: Path) -> None:
     row = {**ROWS["rewardbench"][2], "id": "x" * 240, "subset": "y" * 240, "rejected": ["no"] * 2000}
-    (one,) = read("rewardbench", written(tmp_path / "in.jsonl", row))
+    (one,) = import_rows("rewardbench", write_rows(tmp_path / "in.jsonl", row))
     assert one.task is not None
     assert len(one.task.responses) == 2002
 
@@ -180,7 +182,7 @@ def test_ids_as_long_as_they_may_be_leave_room_for_those_of_responses(tmp_path: 
 def test_a_row_that_is_left_out_takes_no_id(tmp_path: Path) -> None:
     row = ROWS["healthbench"][0]
     worthless = {**row, "rubrics": [{"criterion": "Nil.", "points": 0}]}
-    left_out, made = read("healthbench", written(tmp_path / "in.jsonl", worthless, row))
+    left_out, made = import_rows("healthbench", write_rows(tmp_path / "in.jsonl", worthless, row))
     assert left_out.task is None
     assert made.task is not None
     assert made.task.id == row["prompt_id"]

@@ -1,4 +1,4 @@
-"""What is imported can be judged: each benchmark's criteria in the form that GEAR scores them in (Table 9 and D.2)."""
+"""Imported tasks can be judged, each benchmark's criteria in the form in which GEAR scores them (Table 9 and D.2)."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.agents.judging.hearing import finding, in_parts, rated, scored, state
 from tests.judges.pairwise import comparing
 from tests.models.judging import items_of
 from tests.models.server import Answer, said
-from tests.sources.importers.published import HEALTHBENCH, JUDGEBENCH, PLAWBENCH, REWARDBENCH, read, tasks
+from tests.sources.importers.published import HEALTHBENCH, JUDGEBENCH, PLAWBENCH, REWARDBENCH, import_rows, tasks
 from tests.sources.importers.test_writingbench import REAL
 
 
@@ -34,7 +34,7 @@ def test_healthbench_is_scored_by_probabilities_and_its_penalties_count_against(
 
 
 def test_writingbench_is_scored_on_its_scale_with_its_anchors_before_the_judge() -> None:
-    line = read("writingbench", REAL)[0].task
+    line = import_rows("writingbench", REAL)[0].task
     assert line is not None
     assert line.rubric is not None
     task, _ = split(line)
@@ -48,7 +48,7 @@ def test_writingbench_is_scored_on_its_scale_with_its_anchors_before_the_judge()
 
 
 def eight(body: dict[str, Any], number: int) -> Answer:
-    """A judge that gives 8 to whatever it is asked."""
+    """Answer as a judge that gives 8 to every item."""
     return said(json.dumps({name: rated(8, "A story.") for name in items_of(body)}))
 
 
@@ -64,16 +64,16 @@ def test_plawbench_gives_partial_credit_by_sub_items(tmp_path: Path) -> None:
 
 
 def first_part(body: dict[str, Any], number: int) -> Answer:
-    """A judge to whom the first part of everything is met, and nothing else."""
+    """Answer as a judge for whom only the first part of each criterion is met."""
     fields = {name: item["properties"] for name, item in items_of(body).items()}
     partial = in_parts(["甲借款给乙。"], None)
     return said(
-        json.dumps({name: partial if "part_1" in said_of else stated(False) for name, said_of in fields.items()})
+        json.dumps({name: partial if "part_1" in properties else stated(False) for name, properties in fields.items()})
     )
 
 
 @pytest.mark.parametrize(("form", "row"), [("judgebench", JUDGEBENCH[0]), ("rewardbench", REWARDBENCH[2])])
-def test_a_judge_of_pairs_can_be_held_against_the_labels(form: str, row: dict[str, Any], tmp_path: Path) -> None:
+def test_verdicts_on_pairs_can_be_compared_with_the_labels(form: str, row: dict[str, Any], tmp_path: Path) -> None:
     (line,) = tasks(form, tmp_path / "in.jsonl", row)
     task, group = split(line)
     good = {response.text for response in group if response.labels["preferred"]}

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from jurygraph.schema import Criterion
-from tests.sources.importers.published import WRITINGBENCH, read, tasks
+from tests.sources.importers.published import WRITINGBENCH, import_rows, tasks
 
 REAL = Path(__file__).parents[2] / "data" / "writingbench" / "rubrics.jsonl.gz"
 
@@ -36,7 +36,7 @@ def test_its_domains_and_other_fields_are_kept(tmp_path: Path) -> None:
 
 def test_real_rows_are_read_whole() -> None:
     rows = [json.loads(line) for line in gzip.decompress(REAL.read_bytes()).splitlines()]
-    found = read("writingbench", REAL)
+    found = import_rows("writingbench", REAL)
     assert len(rows) >= 10
     for row, (task, notes) in zip(rows, found, strict=True):
         assert task is not None

@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 
 class Audit(NamedTuple):
-    """What a plan costs, and what it holds to."""
+    """The cost of a plan, and the constraints that it meets."""
 
     cost: float
     days: int
@@ -68,7 +68,7 @@ def ends(ways: Iterable[str]) -> tuple[set[str], set[str]]:
 
 
 def in_place(days: list[dict[str, Any]], *fields: str) -> bool:
-    """Each place's city, without its state, stands in what the day says of where it is spent."""
+    """Return whether each place's city, without its state, is named in the `current_city` of its day."""
     named = [
         (day["current_city"], text.rsplit(", ", 1)[1].split("(")[0])
         for day in days

@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph.agents.checks.spec import Check
 from jurygraph.schema import Constraint
-from jurygraph.sources.travelplanner.query import TripRequest, constraints, cost_terms
+from jurygraph.sources.travelplanner import TripRequest, constraints, cost_terms
 from tests.agents.checks.made import decide, row
 
 PLAIN = TripRequest(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ())
@@ -20,8 +20,8 @@ FULL = PLAIN._replace(
 )
 
 
-def stated(asked: TripRequest) -> dict[str, dict[str, Any]]:
-    return {one["id"]: one for one in constraints(asked, "Oslo")}
+def check_of(trip: TripRequest) -> dict[str, dict[str, Any]]:
+    return {one["id"]: one for one in constraints(trip, "Oslo")}
 
 
 def test_a_plain_query_asks_for_a_whole_trip_a_budget_and_long_enough_stays() -> None:
@@ -34,16 +34,16 @@ def test_a_plain_query_asks_for_a_whole_trip_a_budget_and_long_enough_stays() ->
         "attractions-in-place": "attractions where the day is spent",
         "stays-in-place": "stays where the day is spent",
     }
-    assert {name: one["text"] for name, one in stated(PLAIN).items() if name in whole} == whole
-    assert stated(PLAIN).keys() - {one["id"] for one in constraints(PLAIN, None)} == {"sets-out", "comes-home"}
-    assert {name: one["text"] for name, one in stated(PLAIN).items() if name not in whole} == {
+    assert {name: one["text"] for name, one in check_of(PLAIN).items() if name in whole} == whole
+    assert check_of(PLAIN).keys() - {one["id"] for one in constraints(PLAIN, None)} == {"sets-out", "comes-home"}
+    assert {name: one["text"] for name, one in check_of(PLAIN).items() if name not in whole} == {
         "budget": "$1,234.50 for 2",
         "minimum-nights": "no stay is shorter than it may be",
     }
 
 
 def test_every_wish_is_a_constraint_of_its_own() -> None:
-    assert {name: one["text"] for name, one in stated(FULL).items() if name not in stated(PLAIN)} == {
+    assert {name: one["text"] for name, one in check_of(FULL).items() if name not in check_of(PLAIN)} == {
         "house-rule-pets": "pets must be allowed",
         "house-rule-children-under-10": "children under 10 must be allowed",
         "room-type": "Private room",
@@ -54,16 +54,16 @@ def test_every_wish_is_a_constraint_of_its_own() -> None:
     }
 
 
-@pytest.mark.parametrize("asked", [PLAIN, FULL, PLAIN._replace(not_shared=True)])
-def test_all_are_hard_and_have_checks(asked: TripRequest) -> None:
-    for one in constraints(asked, "Oslo"):
+@pytest.mark.parametrize("trip", [PLAIN, FULL, PLAIN._replace(not_shared=True)])
+def test_all_are_hard_and_have_checks(trip: TripRequest) -> None:
+    for one in constraints(trip, "Oslo"):
         constraint = Constraint.model_validate(one)
         assert constraint.kind == "hard"
         assert Check.model_validate(constraint.check)
 
 
 @pytest.mark.parametrize(
-    ("asked", "name", "holds", "fails"),
+    ("trip", "name", "holds", "fails"),
     [
         (FULL, "house-rule-pets", {"house_rules": "No parties & No smoking"}, {"house_rules": "No parties & No pets"}),
         (FULL, "room-type", {"room type": "Private room"}, {"room type": "Entire home/apt"}),
@@ -86,15 +86,15 @@ def test_all_are_hard_and_have_checks(asked: TripRequest) -> None:
     ],
 )
 def test_each_constraint_accepts_and_rejects_a_plan(
-    asked: TripRequest, name: str, holds: dict[str, Any], fails: dict[str, Any]
+    trip: TripRequest, name: str, holds: dict[str, Any], fails: dict[str, Any]
 ) -> None:
-    check, lists = stated(asked)[name]["check"], {"house_rules": "&", "Cuisines": ","}
+    check, lists = check_of(trip)[name]["check"], {"house_rules": "&", "Cuisines": ","}
     assert decide(check, row(lists=lists, **holds)).holds is True
     assert decide(check, row(lists=lists, **fails)).holds is False
 
 
 def test_half_of_the_requested_cuisines_scores_half() -> None:
-    check = stated(FULL)["cuisines"]["check"]
+    check = check_of(FULL)["cuisines"]["check"]
     assert check["partial"] is True
     assert decide(check, row(lists={"Cuisines": ","}, Cuisines="Tea, Thai")).share == 0.5
 

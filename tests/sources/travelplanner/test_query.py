@@ -1,11 +1,11 @@
-"""What TravelPlanner's queries ask for, against what a person reads in them."""
+"""Parsed queries of TravelPlanner equal what a person reads in them."""
 
 from datetime import date
 from typing import Any
 
 import pytest
 
-from jurygraph.sources.travelplanner.query import read_query
+from jurygraph.sources.travelplanner import read_query
 from tests.sources.travelplanner.train import lines
 
 ENTIRE, PRIVATE = "Entire home/apt", "Private room"
@@ -50,21 +50,21 @@ QUERIES = {name: line["query"] for name, line in lines().items()}
 TRIP = "Please plan a trip for 2 people from March 1st to March 5th, 2022, with a budget of $900."
 
 
-def test_there_are_thirty() -> None:
+def test_the_training_set_has_thirty_checked_queries() -> None:
     assert QUERIES.keys() == READ.keys()
 
 
 @pytest.mark.parametrize("name", READ)
 def test_a_query_is_read_as_a_person_reads_it(name: str) -> None:
     people, first, last, budget, rest = READ[name]
-    asked = read_query(QUERIES[name])
-    assert (asked.people, asked.budget) == (people, budget)
-    assert asked.dates == tuple(date(2022, 3, day) for day in range(first, last + 1))
-    assert asked.house_rules == ((rest["rule"],) if "rule" in rest else ())
-    assert (asked.room, asked.not_shared) == (rest.get("room"), False)
-    assert set(asked.cuisines) == set(rest.get("cuisines", "").split())
-    assert asked.barred == ((rest["barred"],) if "barred" in rest else ())
-    assert (asked.unwanted, asked.unread) == ((), ())
+    request = read_query(QUERIES[name])
+    assert (request.people, request.budget) == (people, budget)
+    assert request.dates == tuple(date(2022, 3, day) for day in range(first, last + 1))
+    assert request.house_rules == ((rest["rule"],) if "rule" in rest else ())
+    assert (request.room, request.not_shared) == (rest.get("room"), False)
+    assert set(request.cuisines) == set(rest.get("cuisines", "").split())
+    assert request.barred == ((rest["barred"],) if "barred" in rest else ())
+    assert (request.unwanted, request.unread) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_a_budget_may_have_cents_and_is_no_year() -> None:
     assert read_query(TRIP.replace("a budget of $900", "a per-person budget of $900")).budget == 1800
     assert read_query(TRIP.replace("$900", "$2 thousand")).budget == 2000
     assert read_query(TRIP.replace("$900", "$900, which is $900 in all")).budget == 900
-    asked = read_query("For 2 people and $2010, from March 1st to March 2nd, 2022.")
-    assert (asked.budget, asked.dates[0].year) == (2010, 2022)
+    request = read_query("For 2 people and $2010, from March 1st to March 2nd, 2022.")
+    assert (request.budget, request.dates[0].year) == (2010, 2022)
 
 
 @pytest.mark.parametrize(

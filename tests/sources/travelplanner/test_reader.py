@@ -37,12 +37,12 @@ def jury() -> Iterator[Jury]:
         yield made
 
 
-def written(path: Path, *values: Any) -> Path:
+def write_lines(path: Path, *values: Any) -> Path:
     path.write_text("".join(json.dumps(value) + "\n" for value in values))
     return path
 
 
-def refused(path: Path, stakeholders: Path | None = None) -> str:
+def refusal(path: Path, stakeholders: Path | None = None) -> str:
     with pytest.raises(InputError) as caught:
         list(read_travelplanner(path, stakeholders))
     return str(caught.value)
@@ -94,7 +94,7 @@ def test_a_task_is_equal_after_writing_and_reading(tasks: dict[str, TaskLine]) -
 
 def test_a_line_without_a_plan_is_a_task_without_a_response(tmp_path: Path) -> None:
     line = {name: value for name, value in SMALL.items() if name != "plan"}
-    (task,) = read_travelplanner(written(tmp_path / "a.jsonl", line))
+    (task,) = read_travelplanner(write_lines(tmp_path / "a.jsonl", line))
     assert task.responses == ()
 
 
@@ -103,8 +103,8 @@ def test_a_line_without_a_plan_is_a_task_without_a_response(tmp_path: Path) -> N
 
 def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None:
     other = {"task": LINES["03"]["id"], "stakeholders": [{"id": "cem"}]}
-    profiles = written(tmp_path / "p.jsonl", other, JOINED)
-    small, third = read_travelplanner(written(tmp_path / "a.jsonl", SMALL, LINES["03"]), profiles)
+    profiles = write_lines(tmp_path / "p.jsonl", other, JOINED)
+    small, third = read_travelplanner(write_lines(tmp_path / "a.jsonl", SMALL, LINES["03"]), profiles)
     assert [one.model_dump(exclude_defaults=True) for one in small.stakeholders] == [
         {"id": "ann", "constraints": ({"id": "short", "kind": "soft"},)},
         {"id": "bob", "profile": "shy"},
@@ -121,7 +121,8 @@ def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None
         ([JOINED, {**JOINED, "task": "x"}],
          "p.jsonl, line 2, field task: is 'x', which a.jsonl does not have; leave the line out"),
         ([], "a.jsonl, line 1, field id: is 'travelplanner-train-01', which p.jsonl does not have; add it"),
-        ([JOINED, JOINED], "p.jsonl, line 2, field task: is 'travelplanner-train-01' again; keep one of them"),
+        ([JOINED, JOINED],
+         "p.jsonl, line 2, field task: task 'travelplanner-train-01' is already in line 1; keep one of them"),
         ([{**JOINED, "stakeholder": []}], "p.jsonl, line 1, field stakeholder: unknown; did you mean stakeholders?"),
         ([{"task": "x"}], "p.jsonl, line 1, field stakeholders: is missing; profiles need it"),
         ([{**JOINED, "task": ""}], "p.jsonl, line 1, field task: is empty; write at least one character"),
@@ -132,8 +133,8 @@ def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None
     ],
 )  # fmt: skip
 def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list[Any], words: str) -> None:
-    given = written(tmp_path / "p.jsonl", *profiles)
-    assert refused(written(tmp_path / "a.jsonl", SMALL), given).startswith(words)
+    given = write_lines(tmp_path / "p.jsonl", *profiles)
+    assert refusal(write_lines(tmp_path / "a.jsonl", SMALL), given).startswith(words)
 
 
 # What is refused
@@ -159,27 +160,27 @@ def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    path = written(tmp_path / "a.jsonl", LINES["03"], {**SMALL, **change})
-    assert refused(path).startswith(f"a.jsonl, line 2, {words}")
+    path = write_lines(tmp_path / "a.jsonl", LINES["03"], {**SMALL, **change})
+    assert refusal(path).startswith(f"a.jsonl, line 2, {words}")
 
 
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps(SMALL) + "\n{")
-    assert refused(tmp_path / "a.jsonl").startswith("a.jsonl, line 2: is not valid JSON")
+    assert refusal(tmp_path / "a.jsonl").startswith("a.jsonl, line 2: is not valid JSON")
 
 
 # The checks against a second computation
 
 
 def verdicts(jury: Jury, task: TaskLine, *plans: Any) -> list[dict[str, RecordedVerdict]]:
-    """What is said of each plan, by the ids of the constraints."""
-    stated, _ = task.split()
+    """Return the verdicts on each plan, by the ids of the constraints."""
+    task_alone, _ = task.split()
     responses = [Response(id=f"r{number}", text="", data=plan) for number, plan in enumerate(plans)]
-    return [{verdict.subject: verdict for verdict in trace.verdicts} for trace in jury.score(stated, responses)]
+    return [{verdict.subject: verdict for verdict in trace.verdicts} for trace in jury.score(task_alone, responses)]
 
 
-def expected(name: str, found: Audit) -> dict[str, bool]:
-    """Which constraints hold, by what a person reads in the query and a second computation finds in the plan."""
+def expected_results(name: str, found: Audit) -> dict[str, bool]:
+    """Return which constraints hold, by a person's reading of the query and a second computation on the plan."""
     _, first, last, budget, rest = READ[name]
     held = {"days": found.days == last - first + 1, "budget": found.cost <= budget, "minimum-nights": found.nights}
     home = ORIGINS[name]
@@ -228,7 +229,7 @@ def test_a_reference_plan_passes_and_its_cost_matches_a_second_computation(
     (found,) = verdicts(jury, tasks[name], line["plan"])
     audited = audit(line["facts"], line["plan"], READ[name][0])
     assert f"{amount(found['budget']):.2f}" == f"{audited.cost:.2f}"
-    assert {subject: verdict.met for subject, verdict in found.items()} == expected(name, audited)
+    assert {subject: verdict.met for subject, verdict in found.items()} == expected_results(name, audited)
     assert {verdict.score for verdict in found.values()} == {1.0}
 
 
@@ -238,7 +239,7 @@ def test_a_budget_is_kept_to_the_cent(name: str, jury: Jury, tmp_path: Path) -> 
     cost = audit(line["facts"], line["plan"], READ[name][0]).cost
     for budget, kept in ((cost, True), (cost - 0.01, False)):
         query = re.sub(r"\$[\d,]+", f"${budget:,.2f}", line["query"])
-        (task,) = read_travelplanner(written(tmp_path / "a.jsonl", {**line, "query": query}))
+        (task,) = read_travelplanner(write_lines(tmp_path / "a.jsonl", {**line, "query": query}))
         (found,) = verdicts(jury, task, line["plan"])
         assert found["budget"].met is kept
 
@@ -248,15 +249,15 @@ def test_other_plans_pass_and_fail_as_a_second_computation_says(
     name: str, tasks: dict[str, TaskLine], jury: Jury
 ) -> None:
     line = LINES[name]
-    plans = list(others(line))
+    plans = list(altered_plans(line))
     assert len(plans) > 5
     for plan, found in zip(plans, verdicts(jury, tasks[name], *plans), strict=True):
         audited = audit(line["facts"], plan, READ[name][0])
         assert f"{amount(found['budget']):.2f}" == f"{audited.cost:.2f}"
-        assert {subject: verdict.met for subject, verdict in found.items()} == expected(name, audited)
+        assert {subject: verdict.met for subject, verdict in found.items()} == expected_results(name, audited)
 
 
-def others(line: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+def altered_plans(line: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
     """The reference plan with other stays, another way there, without its last day, and with other meals."""
     plan, facts = line["plan"], line["facts"]
     stay = plan[0]["accommodation"]
@@ -323,6 +324,6 @@ def test_an_empty_plan_passes_nothing(tasks: dict[str, TaskLine], jury: Jury) ->
 
 
 def test_a_task_is_read_without_its_responses(tasks: dict[str, TaskLine]) -> None:
-    stated, responses = tasks["00"].split()
-    assert isinstance(stated, Task)
+    task_alone, responses = tasks["00"].split()
+    assert isinstance(task_alone, Task)
     assert len(responses) == 1

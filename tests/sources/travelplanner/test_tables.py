@@ -9,7 +9,7 @@ import pytest
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, look_up
 from jurygraph.schema import TaskView
-from jurygraph.sources.travelplanner.reader import claim_rules, origin_of, tables
+from jurygraph.sources.travelplanner import claim_rules, origin_of, tables
 from tests.sources.travelplanner.train import lines
 
 DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"
@@ -36,14 +36,14 @@ DAY = dict.fromkeys(("breakfast", "lunch", "dinner", "attraction", "accommodatio
 
 
 def read(kind: str, *days: dict[str, Any]) -> list[Finding]:
-    """What becomes of the claims of a plan."""
+    """Return the findings about the claims of a plan."""
     view = TaskView(id="t", query="?", facts={"tables": tables(FACTS), "claims": claim_rules(DAYS)})
     facts = load_facts(view)
     plan = [{"days": number, "current_city": "Bangor", **DAY, **day} for number, day in enumerate(days, start=1)]
     return asyncio.run(look_up(facts.claims[kind], facts.tables, plan))
 
 
-def test_rows_of_a_kind_stand_in_one_table_with_their_places_in_the_source() -> None:
+def test_rows_of_a_kind_are_one_table_numbered_as_in_the_source() -> None:
     made = tables(FACTS)
     assert [(row["Name"], row["City"], row["row"]) for row in made["restaurants"]["rows"]] == [
         ("Tea, Please", "Bangor", 1),

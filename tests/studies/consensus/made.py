@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import PlacedVote, VotesFile
+from jurygraph.sources.ratings import VotesFile
 
 NAMES = {name: name for name in ("item", "annotator", "label", "agent", "group", "dimension")}
 
@@ -14,7 +14,7 @@ def cast(*rows: tuple[str, str, Any], path: str = "v.csv", **fields: Sequence[An
     placed = []
     for place, (item, annotator, label) in enumerate(rows):
         more = {name: column[place] for name, column in fields.items()}
-        placed.append(PlacedVote(f"line {place + 2}", Vote(item=item, annotator=annotator, label=label, **more)))
+        placed.append((f"line {place + 2}", Vote(item=item, annotator=annotator, label=label, **more)))
     return VotesFile(path, tuple(placed), NAMES)
 
 

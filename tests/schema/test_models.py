@@ -1,4 +1,4 @@
-"""What holds of every noun: frozen, strict, one digest, and back from JSON as it was."""
+"""Every model of the schema is frozen and strict, has one digest, and survives JSON."""
 
 import json
 import os
@@ -16,89 +16,89 @@ from pydantic import ValidationError
 from jurygraph import schema
 from jurygraph.schema import FrozenModel, Trace, canonical_json, digest_of
 from tests.examples import at_most
-from tests.schema.nouns import FREE, NOUNS, STRATEGIES
 from tests.schema.samples import digests
+from tests.schema.strategies import FREE, MODELS, STRATEGIES
 
 few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-every_noun = pytest.mark.parametrize("noun", NOUNS, ids=lambda noun: noun.__name__)
+every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 
 
-def test_every_noun_is_tested_here() -> None:
+def test_every_model_of_the_schema_is_tested_here() -> None:
     public = [value for value in vars(schema).values() if isinstance(value, type) and issubclass(value, FrozenModel)]
-    assert set(public) == {FrozenModel, *NOUNS}
+    assert set(public) == {FrozenModel, *MODELS}
 
 
-@every_noun
+@every_model
 @few
 @given(data=st.data())
-def test_it_comes_back_from_json(noun: type[FrozenModel], data: st.DataObject) -> None:
-    made = data.draw(STRATEGIES[noun])
-    again = noun.model_validate_json(made.model_dump_json())
+def test_a_model_survives_json(model: type[FrozenModel], data: st.DataObject) -> None:
+    made = data.draw(STRATEGIES[model])
+    again = model.model_validate_json(made.model_dump_json())
     assert again == made
     assert again.digest == made.digest
-    assert noun.model_validate(json.loads(canonical_json(made.model_dump(mode="json")))) == made
+    assert model.model_validate(json.loads(canonical_json(made.model_dump(mode="json")))) == made
 
 
-@every_noun
+@every_model
 @few
 @given(data=st.data())
-def test_its_digest_does_not_depend_on_the_order_of_keys(noun: type[FrozenModel], data: st.DataObject) -> None:
-    made = data.draw(STRATEGIES[noun])
-    turned = _keys_reversed(made.model_dump(mode="json"))
-    assert noun.model_validate(turned).digest == made.digest
+def test_the_digest_does_not_depend_on_the_order_of_keys(model: type[FrozenModel], data: st.DataObject) -> None:
+    made = data.draw(STRATEGIES[model])
+    turned = _reverse_keys(made.model_dump(mode="json"))
+    assert model.model_validate(turned).digest == made.digest
 
 
-def _keys_reversed(value: Any) -> Any:
+def _reverse_keys(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _keys_reversed(value[key]) for key in reversed(value)}
-    return [_keys_reversed(one) for one in value] if isinstance(value, list) else value
+        return {key: _reverse_keys(value[key]) for key in reversed(value)}
+    return [_reverse_keys(one) for one in value] if isinstance(value, list) else value
 
 
-@every_noun
+@every_model
 @few
 @given(data=st.data())
-def test_its_digest_changes_with_every_field(noun: type[FrozenModel], data: st.DataObject) -> None:
-    one, other = data.draw(STRATEGIES[noun]), data.draw(STRATEGIES[noun])
-    aside = {"plan", "previous", "calls"} if noun is Trace else set()  # they have tests of their own
-    for name in noun.model_fields.keys() - aside:
+def test_every_field_changes_the_digest(model: type[FrozenModel], data: st.DataObject) -> None:
+    one, other = data.draw(STRATEGIES[model]), data.draw(STRATEGIES[model])
+    aside = {"plan", "previous", "calls"} if model is Trace else set()  # they have tests of their own
+    for name in model.model_fields.keys() - aside:
         changed = one.model_copy(update={name: getattr(other, name)})
         assert (changed.digest == one.digest) == (_json(changed, name) == _json(one, name)), name
 
 
-def _json(noun: FrozenModel, name: str) -> bytes:
-    return canonical_json(noun.model_dump(mode="json", include={name}))
+def _json(model: FrozenModel, name: str) -> bytes:
+    return canonical_json(model.model_dump(mode="json", include={name}))
 
 
-@every_noun
+@every_model
 @few
 @given(data=st.data())
-def test_it_is_frozen(noun: type[FrozenModel], data: st.DataObject) -> None:
-    made = data.draw(STRATEGIES[noun])
-    for name in noun.model_fields:
+def test_a_model_is_frozen(model: type[FrozenModel], data: st.DataObject) -> None:
+    made = data.draw(STRATEGIES[model])
+    for name in model.model_fields:
         with pytest.raises(ValidationError, match="frozen"):
             setattr(made, name, getattr(made, name))
 
 
-@every_noun
+@every_model
 @few
 @given(data=st.data())
-def test_it_refuses_an_unknown_field(noun: type[FrozenModel], data: st.DataObject) -> None:
-    values = data.draw(STRATEGIES[noun]).model_dump(mode="json")
-    with pytest.raises(ValidationError, match="unheard_of"):
-        noun.model_validate(values | {"unheard_of": 1})
+def test_an_unknown_field_is_refused(model: type[FrozenModel], data: st.DataObject) -> None:
+    values = data.draw(STRATEGIES[model]).model_dump(mode="json")
+    with pytest.raises(ValidationError, match="unknown_field"):
+        model.model_validate(values | {"unknown_field": 1})
 
 
-def _has_numbers(noun: type[FrozenModel]) -> bool:
-    plain = noun.model_json_schema(mode="validation")
+def _has_numbers(model: type[FrozenModel]) -> bool:
+    plain = model.model_json_schema(mode="validation")
     own = {name: field for name, field in plain.get("properties", {}).items() if name not in FREE}
     return any(f'"type": "{kind}"' in json.dumps(own) for kind in ("number", "integer"))
 
 
-@pytest.mark.parametrize("noun", list(filter(_has_numbers, NOUNS)), ids=lambda noun: noun.__name__)
+@pytest.mark.parametrize("model", list(filter(_has_numbers, MODELS)), ids=lambda model: model.__name__)
 @settings(few, max_examples=at_most(30))
 @given(data=st.data())
-def test_it_refuses_a_number_that_is_text_or_not_finite(noun: type[FrozenModel], data: st.DataObject) -> None:
-    values = data.draw(STRATEGIES[noun].filter(lambda made: any(_places(made.model_dump(mode="json")))))
+def test_a_number_that_is_text_or_not_finite_is_refused(model: type[FrozenModel], data: st.DataObject) -> None:
+    values = data.draw(STRATEGIES[model].filter(lambda made: any(_places(made.model_dump(mode="json")))))
     plain = values.model_dump(mode="json")
     *path, last = data.draw(st.sampled_from(list(_places(plain))))
     inside = plain
@@ -107,9 +107,9 @@ def test_it_refuses_a_number_that_is_text_or_not_finite(noun: type[FrozenModel],
     texts = [] if last == "native" else [str(inside[last])]
     inside[last] = data.draw(st.sampled_from([*texts, float("nan"), float("inf"), -float("inf")]))
     with pytest.raises(ValidationError):
-        noun.model_validate(plain)
+        model.model_validate(plain)
     with pytest.raises(ValidationError):
-        noun.model_validate_json(json.dumps(plain))
+        model.model_validate_json(json.dumps(plain))
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -144,7 +144,7 @@ def test_canonical_json_is_sorted_ascii_without_spaces() -> None:
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
-def test_canonical_json_refuses_what_is_no_json(number: float) -> None:
+def test_canonical_json_refuses_values_that_json_does_not_have(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         canonical_json({"a": [number]})
 

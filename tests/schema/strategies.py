@@ -1,4 +1,4 @@
-"""A strategy for every noun, so that what holds of all of them is tested of all of them."""
+"""A hypothesis strategy for every model of the schema, so that tests of all models cover each of them."""
 
 import string
 from collections.abc import Callable
@@ -33,11 +33,11 @@ json_values = st.recursive(
 objects = st.dictionaries(texts, json_values, max_size=2)
 
 
-def maybe(one: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def optional(one: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     return st.none() | one
 
 
-def several(one: st.SearchStrategy[Any], least: int = 0, **unique: Any) -> st.SearchStrategy[tuple[Any, ...]]:
+def lists_of(one: st.SearchStrategy[Any], least: int = 0, **unique: Any) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(one, min_size=least, max_size=2, **unique).map(tuple)
 
 
@@ -45,46 +45,46 @@ def by_name(one: st.SearchStrategy[Any], least: int = 0) -> st.SearchStrategy[di
     return st.dictionaries(ids, one, min_size=least, max_size=2)
 
 
-def apart(one: st.SearchStrategy[Any], least: int = 0) -> st.SearchStrategy[tuple[Any, ...]]:
-    return several(one, least, unique_by=lambda each: each.id)
+def with_unique_ids(one: st.SearchStrategy[Any], least: int = 0) -> st.SearchStrategy[tuple[Any, ...]]:
+    return lists_of(one, least, unique_by=lambda each: each.id)
 
 
-def pick(*values: Any) -> st.SearchStrategy[Any]:
+def one_of(*values: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from(values)
 
 
 rising = st.tuples(st.floats(-9.0, 0.0), st.floats(1.0, 9.0))
-layers = pick("fact", "check", "model", "residual", "human")
+layers = one_of("fact", "check", "model", "residual", "human")
 STRATEGIES: dict[type[FrozenModel], st.SearchStrategy[Any]] = {}
 
 
-def strategy(noun: type[N], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[N]:
-    """A noun with every field drawn: none may be left to its default."""
-    assert fields.keys() == noun.model_fields.keys(), f"{noun.__name__}: {fields.keys() ^ noun.model_fields.keys()}"
-    STRATEGIES[noun] = st.builds(noun, **fields)
-    return STRATEGIES[noun]
+def strategy(model: type[N], /, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[N]:
+    """A model with every field drawn: none may be left to its default."""
+    assert fields.keys() == model.model_fields.keys(), f"{model.__name__}: {fields.keys() ^ model.model_fields.keys()}"
+    STRATEGIES[model] = st.builds(model, **fields)
+    return STRATEGIES[model]
 
 
-messages = strategy(schema.Message, role=pick("system", "user", "assistant", "tool"), content=texts)
+messages = strategy(schema.Message, role=one_of("system", "user", "assistant", "tool"), content=texts)
 constraints = strategy(
     schema.Constraint,
     id=ids,
     text=texts,
-    kind=pick("hard", "soft"),
+    kind=one_of("hard", "soft"),
     restrictiveness=positives,
-    check=maybe(objects),
+    check=optional(objects),
 )
-stakeholders = strategy(schema.Stakeholder, id=ids, profile=texts, constraints=apart(constraints))
+stakeholders = strategy(schema.Stakeholder, id=ids, profile=texts, constraints=with_unique_ids(constraints))
 tensions = strategy(schema.Tension, between=st.just(("a", "b")), strength=positives)
 parts = strategy(schema.Part, text=texts, weight=positives)
 criterion_fields: dict[str, st.SearchStrategy[Any]] = {
     "id": ids,
     "text": texts,
     "weight": numbers.filter(bool),
-    "role": maybe(pick("core", "additional", "penalty", "applicability")),
+    "role": optional(one_of("core", "additional", "penalty", "applicability")),
 }
 criteria_in_parts = strategy(
-    schema.Criterion, **criterion_fields, scale=st.none(), anchors=st.just({}), parts=several(parts)
+    schema.Criterion, **criterion_fields, scale=st.none(), anchors=st.just({}), parts=lists_of(parts)
 )
 criteria_on_scales = strategy(
     schema.Criterion, **criterion_fields, scale=rising, anchors=by_name(texts), parts=st.just(())
@@ -94,22 +94,22 @@ edges = strategy(
     schema.Edge,
     parent=st.just("p"),
     child=st.just("c"),
-    kind=pick("weak", "strong", "activation"),
-    retention=maybe(units),
+    kind=one_of("weak", "strong", "activation"),
+    retention=optional(units),
     reason=texts,
-    confidence=maybe(units),
-    votes=maybe(st.tuples(counts, counts)),
+    confidence=optional(units),
+    votes=optional(st.tuples(counts, counts)),
     model=texts,
     prompt=texts,
 )
 rejected_edges = strategy(
     schema.RejectedEdge,
-    stage=pick("check", "vote", "projection"),
+    stage=one_of("check", "vote", "projection"),
     parent=texts,
     child=texts,
     kind=texts,
     reason=texts,
-    confidence=maybe(units),
+    confidence=optional(units),
     model=texts,
     prompt=texts,
     why=texts,
@@ -119,11 +119,11 @@ annotations = strategy(
     schema.Annotation,
     domain=texts,
     candidates=counts,
-    roles=by_name(pick("core", "additional", "penalty", "applicability")),
+    roles=by_name(one_of("core", "additional", "penalty", "applicability")),
     unassigned=by_name(texts),
     seen=by_name(texts),
-    rejected=several(rejected_edges),
-    unanswered=several(unanswered),
+    rejected=lists_of(rejected_edges),
+    unanswered=lists_of(unanswered),
 )
 pair_of_criteria = st.tuples(criteria, criteria).map(
     lambda pair: (pair[0].model_copy(update={"id": "p"}), pair[1].model_copy(update={"id": "c"}))
@@ -132,35 +132,35 @@ rubrics = strategy(
     schema.Rubric,
     criteria=pair_of_criteria,
     edges=st.just(()) | st.tuples(edges),
-    annotation=maybe(annotations),
+    annotation=optional(annotations),
 )
 reviewers = strategy(schema.Reviewer, id=ids)
-queries = texts | several(messages)
+queries = texts | lists_of(messages)
 task_fields = {
     "id": ids,
     "query": queries,
-    "stakeholders": apart(stakeholders.filter(lambda one: one.id not in "ab")).map(
+    "stakeholders": with_unique_ids(stakeholders.filter(lambda one: one.id not in "ab")).map(
         lambda others: (schema.Stakeholder(id="a"), schema.Stakeholder(id="b"), *others)
     ),
-    "tensions": several(tensions),
-    "rubric": maybe(rubrics),
-    "reviewers": several(ids, unique=True),
-    "reference": maybe(texts),
-    "facts": maybe(objects),
-    "group": maybe(texts),
+    "tensions": lists_of(tensions),
+    "rubric": optional(rubrics),
+    "reviewers": lists_of(ids, unique=True),
+    "reference": optional(texts),
+    "facts": optional(objects),
+    "group": optional(texts),
     "metadata": objects,
 }
 response_fields = {
     "id": ids,
     "text": texts,
-    "agent": maybe(texts),
+    "agent": optional(texts),
     "data": json_values,
     "labels": objects,
     "metadata": objects,
 }
 tasks = strategy(schema.Task, **task_fields)
 responses = strategy(schema.Response, **response_fields)
-task_lines = strategy(schema.TaskLine, **task_fields, responses=several(responses))
+task_lines = strategy(schema.TaskLine, **task_fields, responses=lists_of(responses))
 response_lines = strategy(schema.ResponseLine, **response_fields, task=ids)
 members = {
     "task": st.none(),
@@ -172,61 +172,73 @@ members = {
 view_fields = {
     "id": ids,
     "query": queries,
-    "reference": maybe(texts),
-    "facts": maybe(objects),
-    "people": apart(stakeholders),
-    "group": maybe(texts),
+    "reference": optional(texts),
+    "facts": optional(objects),
+    "people": with_unique_ids(stakeholders),
+    "group": optional(texts),
     "metadata": objects,
 }
-views = pick(*members).flatmap(
+views = one_of(*members).flatmap(
     lambda audience: st.builds(schema.TaskView, **view_fields, audience=st.just(audience), about=members[audience])
 )
 STRATEGIES[schema.TaskView] = views
 
-failures = strategy(schema.Failure, cause=pick("response", "infrastructure"), kind=ids, message=texts)
+failures = strategy(schema.Failure, cause=one_of("response", "infrastructure"), kind=ids, message=texts)
 evidence = strategy(
-    schema.Evidence, quote=texts, start=maybe(counts), end=maybe(counts), source=texts, verified=flags, of=maybe(texts)
+    schema.Evidence,
+    quote=texts,
+    start=optional(counts),
+    end=optional(counts),
+    source=texts,
+    verified=flags,
+    of=optional(texts),
 )
 
 
 @st.composite
 def outcomes(draw: Draw) -> dict[str, Any]:
     """Status, score and failure, as they belong together."""
-    status = draw(pick("ok", "abstained", "failed", "not_applicable"))
+    status = draw(one_of("ok", "abstained", "failed", "not_applicable"))
     return {
         "status": status,
         "score": draw(units) if status == "ok" else None,
-        "failure": draw(failures) if status == "failed" else draw(maybe(failures)) if status == "abstained" else None,
+        "failure": draw(failures)
+        if status == "failed"
+        else draw(optional(failures))
+        if status == "abstained"
+        else None,
     }
 
 
 example_uses = strategy(
-    schema.ExampleUse, item=ids, reviewer=ids, score=numbers, fingerprint=texts, dropped=maybe(texts)
+    schema.ExampleUse, item=ids, reviewer=ids, score=numbers, fingerprint=texts, dropped=optional(texts)
 )
-shrinkages = strategy(schema.Shrinkage, weight=units, toward=units, call=maybe(texts), examples=several(example_uses))
+shrinkages = strategy(
+    schema.Shrinkage, weight=units, toward=units, call=optional(texts), examples=lists_of(example_uses)
+)
 identity_fields = {
     "question": texts,
     "evaluator": texts,
     "version": texts,
     "layer": layers,
     "subject": texts,
-    "stakeholder": maybe(texts),
-    "reviewer": maybe(texts),
+    "stakeholder": optional(texts),
+    "reviewer": optional(texts),
     "about": texts,
-    "responses": several(texts),
+    "responses": lists_of(texts),
     "sample": counts,
-    "gated_by": maybe(texts),
+    "gated_by": optional(texts),
 }
 verdict_fields = {
-    "met": maybe(flags),
-    "native": maybe(flags | numbers | texts),
-    "scale": maybe(rising),
-    "confidence": maybe(units),
+    "met": optional(flags),
+    "native": optional(flags | numbers | texts),
+    "scale": optional(rising),
+    "confidence": optional(units),
     "reason": texts,
-    "evidence": several(evidence),
-    "call": maybe(texts),
-    "examples": several(example_uses),
-    "shrinkage": maybe(shrinkages),
+    "evidence": lists_of(evidence),
+    "call": optional(texts),
+    "examples": lists_of(example_uses),
+    "shrinkage": optional(shrinkages),
 }
 verdicts = st.builds(
     lambda fields, outcome: schema.Verdict(**fields, **outcome), st.fixed_dictionaries(verdict_fields), outcomes()
@@ -243,15 +255,15 @@ material_fields = {
     "name": ids,
     "response": texts,
     "data": json_values,
-    "variants": several(variants),
-    "evidence": several(evidence),
+    "variants": lists_of(variants),
+    "evidence": lists_of(evidence),
     "note": texts,
-    "call": maybe(texts),
+    "call": optional(texts),
 }
 materials = st.builds(
     lambda fields, failure: schema.Material(**fields, status="failed" if failure else "ok", failure=failure),
     st.fixed_dictionaries(material_fields),
-    maybe(failures),
+    optional(failures),
 )
 STRATEGIES[schema.Material] = materials
 calls = strategy(
@@ -259,27 +271,27 @@ calls = strategy(
     id=ids,
     provider=texts,
     model=texts,
-    served=maybe(texts),
-    endpoint=maybe(texts),
+    served=optional(texts),
+    endpoint=optional(texts),
     parameters=objects,
-    prompt=maybe(texts),
-    prompt_version=maybe(texts),
-    tokens_in=maybe(counts),
-    tokens_out=maybe(counts),
-    cost=maybe(numbers),
-    latency=maybe(numbers),
+    prompt=optional(texts),
+    prompt_version=optional(texts),
+    tokens_in=optional(counts),
+    tokens_out=optional(counts),
+    cost=optional(numbers),
+    latency=optional(numbers),
     cache_hit=flags,
     attempts=counts,
-    repairs=maybe(ids),
+    repairs=optional(ids),
 )
 
 whens = strategy(
     schema.Condition,
     question=ids,
-    op=pick(">=", ">", "<=", "<"),
+    op=one_of(">=", ">", "<=", "<"),
     threshold=numbers,
-    reduce=pick("mean", "min", "max", "median"),
-    on=pick("score", "native"),
+    reduce=one_of("mean", "min", "max", "median"),
+    on=one_of("score", "native"),
 )
 questions = strategy(
     schema.Question,
@@ -288,68 +300,68 @@ questions = strategy(
     version=texts,
     subject=ids,
     view=texts,
-    branch=pick("checks", "stakeholders", "criteria", "specialists", "judges"),
+    branch=one_of("checks", "stakeholders", "criteria", "specialists", "judges"),
     layer=layers,
-    scope=pick("response", "pair", "group"),
+    scope=one_of("response", "pair", "group"),
     of=ids,
-    needs=several(ids),
-    when=maybe(whens),
-    pairs=pick("ordered", "unordered"),
+    needs=lists_of(ids),
+    when=optional(whens),
+    pairs=one_of("ordered", "unordered"),
     samples=st.integers(1, 9),
     standby=flags,
     seed=counts,
     params=objects,
 )
 derivations = strategy(
-    schema.Derivation, gives=ids, deriver=ids, version=texts, view=texts, needs=several(ids), params=objects
+    schema.Derivation, gives=ids, deriver=ids, version=texts, view=texts, needs=lists_of(ids), params=objects
 )
-waves = strategy(schema.Wave, materials=several(ids), questions=several(ids))
+waves = strategy(schema.Wave, materials=lists_of(ids), questions=lists_of(ids))
 surveys = strategy(
     schema.Survey,
     views=by_name(views),
-    derivations=several(derivations),
-    questions=several(questions),
-    waves=several(waves),
-    gates=several(pick(*schema.RESPONSE_GATES)),
+    derivations=lists_of(derivations),
+    questions=lists_of(questions),
+    waves=lists_of(waves),
+    gates=lists_of(one_of(*schema.RESPONSE_GATES)),
 )
 inputs = strategy(
     schema.ComponentInput,
-    questions=several(ids),
-    weights=several(numbers),
-    reduce=maybe(pick("mean", "min", "max", "majority")),
+    questions=lists_of(ids),
+    weights=lists_of(numbers),
+    reduce=optional(one_of("mean", "min", "max", "majority")),
     confident=units,
     input_weight=positives,
-    gated=pick("missing", "zero"),
+    gated=one_of("missing", "zero"),
 )
 specs = strategy(
     schema.ComponentSpec,
     name=ids,
     weight=numbers,
-    direction=pick(1, -1),
+    direction=one_of(1, -1),
     combiner=ids,
     version=texts,
     inputs=by_name(inputs),
     params=objects,
 )
-format_gates = strategy(schema.FormatGate, kind=pick("format"), component=ids, below=units)
+format_gates = strategy(schema.FormatGate, kind=one_of("format"), component=ids, below=units)
 precision_shapings = strategy(
     schema.PrecisionShaping,
-    kind=pick("precision"),
+    kind=one_of("precision"),
     component=ids,
     below=units,
-    auxiliary=several(ids, 1),
+    auxiliary=lists_of(ids, 1),
     fraction=units,
 )
-repetition_controls = strategy(schema.RepetitionControl, kind=pick("repetition"), component=ids, above=units)
+repetition_controls = strategy(schema.RepetitionControl, kind=one_of("repetition"), component=ids, above=units)
 gates = format_gates | precision_shapings | repetition_controls
-rules = pick("conservative", "gear", "strict")
-group_rules = maybe(pick("drop-criterion"))
+rules = one_of("conservative", "gear", "strict")
+group_rules = optional(one_of("drop-criterion"))
 decisions = strategy(
     schema.Decision,
-    specs=several(specs),
-    gates=several(gates),
+    specs=lists_of(specs),
+    gates=lists_of(gates),
     scale=positives,
-    clip=maybe(rising),
+    clip=optional(rising),
     rule=rules,
     min_coverage=units,
     group_rule=group_rules,
@@ -358,25 +370,28 @@ decisions = strategy(
 constraint_fields: dict[str, st.SearchStrategy[Any]] = {
     "id": ids,
     "text": texts,
-    "kind": pick("hard", "soft"),
+    "kind": one_of("hard", "soft"),
     "restrictiveness": positives,
-    "check": maybe(objects),
+    "check": optional(objects),
 }
 read_constraints = strategy(schema.ReadConstraint, **constraint_fields, quote=texts)
 read_tensions = strategy(schema.ReadTension, between=st.just(("a", "b")), strength=positives, reason=texts)
 read_stakeholders = strategy(
-    schema.ReadStakeholder, id=ids, profile=texts, constraints=apart(read_constraints, least=1)
+    schema.ReadStakeholder, id=ids, profile=texts, constraints=with_unique_ids(read_constraints, least=1)
 )
 profiles = strategy(
     schema.Profiles,
-    stakeholders=apart(read_stakeholders),
+    stakeholders=with_unique_ids(read_stakeholders),
     by=by_name(texts),
-    tensions=several(read_tensions),
-    tensions_by=maybe(texts),
+    tensions=lists_of(read_tensions),
+    tensions_by=optional(texts),
     dropped=st.just(()),
 )
 profiles_lines = strategy(
-    schema.ProfilesLine, task=ids, stakeholders=apart(read_stakeholders, 1), tensions=maybe(several(read_tensions))
+    schema.ProfilesLine,
+    task=ids,
+    stakeholders=with_unique_ids(read_stakeholders, 1),
+    tensions=optional(lists_of(read_tensions)),
 )
 plans = strategy(
     schema.Plan,
@@ -384,28 +399,28 @@ plans = strategy(
     task_digest=texts,
     survey=surveys,
     decision=decisions,
-    profiles=maybe(profiles),
-    rubric=maybe(rubrics),
+    profiles=optional(profiles),
+    rubric=optional(rubrics),
     calls=st.just(()),  # told beside what is frozen
 )
 
 evaluator_uses = strategy(
     schema.EvaluatorUse,
     use=ids,
-    name=maybe(ids),
+    name=optional(ids),
     params=objects,
-    when=maybe(whens),
-    samples=maybe(st.integers(1, 9)),
-    of=maybe(ids),
+    when=optional(whens),
+    samples=optional(st.integers(1, 9)),
+    of=optional(ids),
 )
-deriver_uses = strategy(schema.DeriverUse, use=ids, name=maybe(ids), params=objects)
+deriver_uses = strategy(schema.DeriverUse, use=ids, name=optional(ids), params=objects)
 input_configs = strategy(
     schema.InputConfig,
     of=ids,
-    reduce=maybe(pick("mean", "min", "max", "majority")),
+    reduce=optional(one_of("mean", "min", "max", "majority")),
     confident=units,
     input_weight=positives,
-    gated=maybe(pick("missing", "zero")),
+    gated=optional(one_of("missing", "zero")),
 )
 component_configs = strategy(schema.ComponentConfig, combiner=ids, inputs=by_name(input_configs, 1), params=objects)
 shares = st.floats(0.0, 1.0, exclude_min=True, exclude_max=True)
@@ -414,29 +429,33 @@ weights_configs = st.builds(
     lambda fields, fixed, method: schema.WeightsConfig(**fields, fixed=fixed, method="fixed" if fixed else method),
     st.fixed_dictionaries(weights_fields),
     by_name(positives),
-    pick("calibrated", "uniform"),
+    one_of("calibrated", "uniform"),
 )
 STRATEGIES[schema.WeightsConfig] = weights_configs
 evaluations = strategy(
     schema.PurposeConfig,
     kind=st.just("evaluation"),
-    reward_judges=several(ids),
-    same_judge=pick("refuse", "allow"),
+    reward_judges=lists_of(ids),
+    same_judge=one_of("refuse", "allow"),
 )
 purposes = strategy(
-    schema.Purpose, kind=pick("reward", "evaluation"), judge=maybe(ids), reward_judges=several(ids), same_judge=flags
+    schema.Purpose,
+    kind=one_of("reward", "evaluation"),
+    judge=optional(ids),
+    reward_judges=lists_of(ids),
+    same_judge=flags,
 )
 rubric_configs = strategy(
     schema.RubricConfig,
-    aggregation=pick("flat", "gear", "hard-local", "hard-transitive"),
+    aggregation=one_of("flat", "gear", "hard-local", "hard-transitive"),
     kappa=positives,
-    gated=maybe(pick("missing", "zero")),
+    gated=optional(one_of("missing", "zero")),
 )
 panel_configs = strategy(
     schema.PanelConfig,
     confidence=units,
-    reduce=pick("mean", "min", "max", "majority"),
-    gated=maybe(pick("missing", "zero")),
+    reduce=one_of("mean", "min", "max", "majority"),
+    gated=optional(one_of("missing", "zero")),
 )
 annotation_configs = strategy(schema.AnnotationConfig, domain=names, votes=st.integers(1, 15), batch=st.integers(1, 64))
 failure_configs = strategy(
@@ -448,23 +467,23 @@ outage_configs = strategy(schema.OutageConfig, after=whole, wait=positives)
 calls_configs = strategy(
     schema.CallsConfig,
     parameters=st.dictionaries(
-        pick("temperature", "top_p", "seed", "logit_bias"),
+        one_of("temperature", "top_p", "seed", "logit_bias"),
         numbers | flags | st.lists(numbers, max_size=2) | st.dictionaries(counts.map(str), numbers, max_size=2),
         max_size=3,
     ),
     max_tokens=whole,
-    form=maybe(pick("native", "instructed")),
+    form=optional(one_of("native", "instructed")),
     timeout=positives,
-    deadline=maybe(positives),
+    deadline=optional(positives),
     attempts=whole,
     outage=outage_configs,
     concurrency=whole,
-    requests_per_minute=maybe(positives),
-    tokens_per_minute=maybe(positives),
+    requests_per_minute=optional(positives),
+    tokens_per_minute=optional(positives),
     context=whole,
-    key=pick("JURYGRAPH_API_KEY", "A_KEY"),
+    key=one_of("JURYGRAPH_API_KEY", "A_KEY"),
     cache=flags,
-    record=maybe(ids),
+    record=optional(ids),
     prices=by_name(prices),
 )
 safety_configs = strategy(
@@ -473,81 +492,81 @@ safety_configs = strategy(
     reminder=flags,
     whole_reply=flags,
     evidence=flags,
-    gates=several(pick(*schema.RESPONSE_GATES)),
+    gates=lists_of(one_of(*schema.RESPONSE_GATES)),
 )
 canary_configs = strategy(
     schema.CanaryConfig,
     rate=st.floats(0.0, 1.0, exclude_min=True),
-    suite=pick("master-keys", "null", "injection", "reference", "all"),
+    suite=one_of("master-keys", "null", "injection", "reference", "all"),
     seed=counts,
     alert=units,
 )
 configs = strategy(
     schema.Config,
-    version=pick(1),
+    version=one_of(1),
     model=texts,
-    evaluators=several(evaluator_uses, 1),
-    derivers=several(deriver_uses),
+    evaluators=lists_of(evaluator_uses, 1),
+    derivers=lists_of(deriver_uses),
     components=by_name(component_configs),
     reward=by_name(numbers),
-    gates=several(gates),
+    gates=lists_of(gates),
     scale=positives,
-    clip=maybe(rising),
+    clip=optional(rising),
     weights=weights_configs,
     rubric=rubric_configs,
     panel=panel_configs,
-    annotation=maybe(annotation_configs),
+    annotation=optional(annotation_configs),
     purpose=evaluations,
     failure=failure_configs,
     calls=calls_configs,
     safety=safety_configs,
-    canary=maybe(canary_configs),
+    canary=optional(canary_configs),
     langsmith=flags,
 )
 
-terms = strategy(schema.Term, name=texts, weight=numbers, value=maybe(numbers), contribution=maybe(numbers))
+terms = strategy(schema.Term, name=texts, weight=numbers, value=optional(numbers), contribution=optional(numbers))
 tallies = strategy(schema.Counts, judged=counts, abstained=counts, failed=counts, not_applicable=counts)
 adjustments = strategy(schema.Adjustment, name=texts, before=numbers, after=numbers)
 rewards = strategy(
     schema.Reward,
-    value=maybe(numbers),
-    status=pick("ok", "degraded", "failed"),
-    partial=maybe(numbers),
+    value=optional(numbers),
+    status=one_of("ok", "degraded", "failed"),
+    partial=optional(numbers),
     coverage=units,
-    range=maybe(rising),
-    components=by_name(maybe(numbers)),
-    terms=several(terms),
+    range=optional(rising),
+    components=by_name(optional(numbers)),
+    terms=lists_of(terms),
     counts=tallies,
     parts=by_name(by_name(numbers)),
     diagnostics=by_name(by_name(numbers)),
-    adjustments=several(adjustments),
+    adjustments=lists_of(adjustments),
     weights_fixed=flags,
-    notes=several(texts),
+    notes=lists_of(texts),
 )
 traces = strategy(
     schema.Trace,
     task_id=texts,
     response_id=texts,
-    agent=maybe(texts),
+    agent=optional(texts),
     group=texts,
     labels=objects,
     plan_digest=texts,
     reward=rewards,
-    verdicts=several(recorded_verdicts),
-    calls=several(calls),
-    material=several(materials),
+    verdicts=lists_of(recorded_verdicts),
+    calls=lists_of(calls),
+    material=lists_of(materials),
     statistics=objects,
-    purpose=maybe(purposes),
-    previous=maybe(texts),
+    purpose=optional(purposes),
+    previous=optional(texts),
     plan=st.none(),
 )
 seats = strategy(
     schema.EvaluatorRecord,
     version=texts,
-    audience=pick("task", "everyone", "stakeholder", "criterion", "reviewer"),
+    audience=one_of("task", "everyone", "stakeholder", "criterion", "reviewer"),
     combiner=ids,
     shares=by_name(positives),
     depends_on=texts,
 )
 
-NOUNS = sorted(STRATEGIES, key=lambda noun: noun.__name__)
+MODELS = sorted(STRATEGIES, key=lambda model: model.__name__)
