@@ -10,14 +10,9 @@ from jurygraph.agents.registry import load_combiners
 from jurygraph.decision.decide import pause_garbage_collection
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.runs.canary import check_canaries
-from jurygraph.runs.integrity.recomputation import (
-    Combiners,
-    Recomputation,
-    StoredGroup,
-    read_groups,
-    recompute_statistics,
-)
+from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards, recompute_statistics
 from jurygraph.runs.integrity.seal import KINDS_AFTER_HEAD, check_seal
+from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
@@ -231,30 +226,12 @@ def load_run_combiners(run: Run) -> Combiners:
 
 def _check_rewards(run: Run) -> None:
     """Recompute every reward and require that it is the same to the last bit."""
-    origin = run.header.base
-    groups = read_groups(run.source, run.last_base_record)
-    recomputation = Recomputation(run.source, lambda group: run.decision_of(group.record.key), load_run_combiners(run))
-    own_records = run.ledger.records("trace")
-    for recomputed in recomputation.rewards(_check_statistics(run, groups) if origin is None else groups):
-        record, stored = (
-            (recomputed.record, recomputed.body)
-            if origin is None
-            else _next_own_trace(run, recomputed.record, own_records)
-        )
-        if _to_json(stored["reward"]) != _to_json(recomputed.reward):
-            raise TraceMismatch(
-                f"{run.ledger.path}, {record_label(record)}: {_reward_difference(stored['reward'], recomputed.reward)}"
-            )
-    if origin is not None and next(own_records, None) is not None:
-        raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
-
-
-def _next_own_trace(run: Run, record: Record, own_records: Iterator[Record]) -> tuple[Record, Body]:
-    """Return the record and body of the same trace in a run that refers to another one."""
-    own_record = next(own_records, None)
-    if own_record is None or own_record.key != record.key:
-        raise TraceMismatch(f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place")
-    return own_record, own_record.content
+    groups = _check_statistics(run, read_groups(run)) if run.base is None else read_groups(run)
+    combiners = load_run_combiners(run)
+    for trace, reward in recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners):
+        if _to_json(trace.reward) != _to_json(reward):
+            difference = _reward_difference(trace.reward, reward)
+            raise TraceMismatch(f"{run.ledger.path}, {record_label(trace.own_record)}: {difference}")
 
 
 def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:

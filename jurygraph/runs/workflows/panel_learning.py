@@ -14,7 +14,7 @@ from jurygraph.decision.table import build_table
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.consensus.combiner import ConsensusOfJudges, to_confusions
 from jurygraph.judges.consensus.votes import level_values, nearest_level
-from jurygraph.runs.integrity.recomputation import StoredGroup, read_groups
+from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Shape
@@ -73,7 +73,7 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
     levels: list[float] = []
     votes: list[Vote] = []
     decisions = TaskDecisions(run, config_without, load_combiners(config_without, run.header.evaluators.values()))
-    for group in read_groups(run.source, run.last_base_record):
+    for group in read_groups(run):
         decision = decisions.decision_for(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
         levels = level_values(spec.params).tolist()
@@ -103,7 +103,7 @@ def _with_params(config: Config, component: str, params: Params) -> Config:
 
 def _votes(group: StoredGroup, shape: Shape, spec: ComponentSpec, rule: str) -> Iterator[Vote]:
     """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
-    names = sorted(trace.key for trace in group.traces)
+    names = sorted(trace.response_id for trace in group.traces)
     table = build_table(shape.questions, names, group.verdicts(shape))
     levels = level_values(spec.params)
     for judge, use in spec.inputs.items():

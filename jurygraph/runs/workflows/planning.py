@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from jurygraph.models.request import AnsweredCall, Request
-from jurygraph.runs.calls import CallStore, LayeredCalls
+from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import PLANNING, discard_planning
@@ -21,7 +21,7 @@ from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 
 
-class PlanningCalls(LayeredCalls):
+class PlanningCalls(CallStore):
     """A call sink that stores calls in the transaction of a run's plans and, until its end, in a separate file.
 
     The file is written only if `is_durable`: a jury with a cache has its replies there. Calls that an earlier session
@@ -29,26 +29,33 @@ class PlanningCalls(LayeredCalls):
     """
 
     def __init__(self, run: Run, *others: Ledger, is_durable: bool) -> None:
-        calls = CallStore(run.ledger, _TransactionWriter(run.ledger))
-        super().__init__(calls, *others)
-        self._run_calls = calls
-        self._folder = run.folder
+        super().__init__(run.ledger, *others, append=self._append_to_run)
+        self._run = run
         self._is_durable = is_durable
         self._ledger: Ledger | None = None
         if (run.folder / PLANNING).exists():
             self._open()
 
-    def _open(self) -> Ledger:
-        self._ledger = Ledger.create(self._folder / PLANNING)
+    def _append_to_run(self, drafts: Sequence[Draft]) -> "Future[None]":
+        """Append to the run's ledger immediately; its plans commit the calls."""
+        done: Future[None] = Future()
+        self._run.ledger.append(*drafts)
+        done.set_result(None)
+        return done
+
+    def _open(self) -> None:
+        self._ledger = Ledger.create(self._run.folder / PLANNING)
         self._writer = Writer(self._ledger)
-        self._answers = CallStore(self._ledger, self._writer)
-        return self._ledger
+        self._answers = CallStore(self._ledger, append=self._writer.append)
 
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""
         call = super().find(key)
         if call is None and self._ledger is not None and (call := self._answers.find(key)) is not None:
-            self._run_calls.copy(key, self._ledger)
+            record = self._ledger.require("call", key)
+            body, texts = {"call": record.content["call"]}, self._ledger.stored_texts(record.seq, record.seq)
+            self._run.ledger.append(Draft("call", key, body, [text.content for text in texts]))
+            self._keys[0].add(key)
         return call
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
@@ -74,26 +81,13 @@ class PlanningCalls(LayeredCalls):
     def discard(self) -> None:
         """Remove the file: the run has everything that was needed from it."""
         self.close()
-        discard_planning(self._folder)
+        discard_planning(self._run.folder)
 
 
 def open_planning_calls(folder: Path) -> Ledger | None:
     """Open the calls of a planning that was stopped, for reading; None where there are none."""
     path = folder / PLANNING
     return Ledger.open(path) if path.exists() else None
-
-
-class _TransactionWriter:
-    """A writer that appends to a ledger immediately and leaves committing to the caller."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-
-    def append(self, drafts: Sequence[Draft]) -> "Future[None]":
-        done: Future[None] = Future()
-        self._ledger.append(*drafts)
-        done.set_result(None)
-        return done
 
 
 def describe_profile_differences(run: Run, file: ProfilesFile | None, work: TaskSource) -> Iterator[str]:

@@ -17,14 +17,15 @@ from jurygraph.decision.decide import pause_garbage_collection, redecide
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.close_record import append_close_record
-from jurygraph.runs.integrity.recomputation import Combiners, Recomputation, RecomputedReward, read_groups
+from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards
 from jurygraph.runs.integrity.verification import load_run_combiners
+from jurygraph.runs.outline import TraceOutline, read_groups
 from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, Origin, changes
-from jurygraph.runs.store.packing import read_planning_results, read_views
+from jurygraph.runs.store.packing import Body, read_planning_results, read_views
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.schema import Config, Decision, Task, digest_of
 from jurygraph.schema.plan import with_planning_results
@@ -68,13 +69,9 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
             groups = run.source.ledger.records("group", up_to=run.last_base_record)
             by_task = {group.key: decisions.decision_for(group.key) for group in groups}
             _write(new_run, _decision_drafts(by_task))
-            recomputation = Recomputation(run.source, lambda group: by_task[group.record.key], combiners)
+            rewards = recompute_rewards(run, read_groups(run), lambda group: by_task[group.record.key], combiners)
             tally = _Tally([], [])
-            _write(
-                new_run,
-                _trace_drafts(run, recomputation.rewards(read_groups(run.source, run.last_base_record)), tally),
-                report,
-            )
+            _write(new_run, _trace_drafts(rewards, tally), report)
         append_close_record(new_run)
     finally:
         new_run.close()
@@ -99,12 +96,11 @@ def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
         yield Draft("task", task_id, {"decision": decision.digest})
 
 
-def _trace_drafts(run: Run, recomputed: Iterator[RecomputedReward], tally: "_Tally") -> Iterator[Draft]:
-    own_records = (record for record in run.ledger.verified_records(1, run.ledger.count) if record.kind == "trace")
-    for trace in recomputed:
-        tally.before.append((trace.body if run.base is None else next(own_records).content)["reward"]["value"])
-        tally.after.append(trace.reward["value"])
-        yield Draft("trace", trace.record.key, {"base": trace.record.seq, "reward": trace.reward})
+def _trace_drafts(rewards: Iterator[tuple[TraceOutline, Body]], tally: "_Tally") -> Iterator[Draft]:
+    for trace, reward in rewards:
+        tally.before.append(trace.reward["value"])
+        tally.after.append(reward["value"])
+        yield Draft("trace", trace.response_id, {"base": trace.record.seq, "reward": reward})
 
 
 class _Tally(NamedTuple):

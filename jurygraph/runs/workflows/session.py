@@ -16,10 +16,10 @@ from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
 from jurygraph.group import Group
 from jurygraph.planner import Planner
-from jurygraph.runs.calls import CallStore, LayeredCalls, ReadOnlyCalls
+from jurygraph.runs.calls import CallStore
 from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.close_record import append_close_record
-from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
+from jurygraph.runs.outline import TraceOutline, failure_message, read_groups
 from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.reports.estimate import Estimator, Forecast, ReplySource, is_replay, without_model_conditions
 from jurygraph.runs.reports.summary import Summary
@@ -111,8 +111,9 @@ class ScoringSession:
                 raise InputError(f"{self.folder}: was started with other settings: {'; '.join(differences)}; {hint}")
             for call in run.planning_calls():
                 self.summary.bill.add(call, self._source(run, call))
-            for outline in read_outlines(run):
-                self._count_stored(run, outline)
+            for group in read_groups(run):
+                for outline in group.traces:
+                    self._count_stored(run, outline)
             if self._canaries is not None:
                 for call in self._canaries.load(run.ledger):
                     self.summary.bill.add(call, self._source(run, call))
@@ -200,9 +201,9 @@ class ScoringSession:
         return plan
 
     @cached_property
-    def _known_calls(self) -> ReadOnlyCalls:
+    def _known_calls(self) -> CallStore:
         earlier = open_planning_calls(self.folder)
-        return ReadOnlyCalls(*self._profile_ledgers, *([] if earlier is None else [earlier]))
+        return CallStore(*self._profile_ledgers, *([] if earlier is None else [earlier]))
 
     @property
     def _profile_ledgers(self) -> "list[Ledger]":
@@ -298,7 +299,8 @@ class ScoringSession:
         run = self._run
         assert isinstance(run, WritableRun), "prepare() comes before score()"
         writer, gateway = Writer(run.ledger), self.jury.gateway
-        sink = LayeredCalls(CallStore(run.ledger, writer), *(self._branch.reusable_ledgers if self._branch else ()))
+        reusable = self._branch.reusable_ledgers if self._branch else ()
+        sink = CallStore(run.ledger, *reusable, append=writer.append)
         started: deque[_StartedGroup] = deque()
         try:
             with _rare_garbage_collection():
