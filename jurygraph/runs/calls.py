@@ -1,16 +1,25 @@
-"""Store and find the calls of a run: one record each, with the request and the reply as texts outside the chain."""
+"""Store and find the calls of a run: one record each, with the request and the reply as texts outside the chain.
+
+Calls that read profiles and annotate rubrics are stored together with the plans: all of them or none. Until these are
+committed, each reply is durable in a separate ledger, so that a run that is stopped while planning does not repeat the
+request.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import cached_property
+from pathlib import Path
 
 from pydantic_core import to_json
 
 from jurygraph.models.request import AnsweredCall, Reply, Request
+from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.digests import Digests
+from jurygraph.runs.store.folder import PLANNING, discard_planning
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.writer import Writer
 from jurygraph.schema import Call
 
 Append = Callable[[Sequence[Draft]], "Future[None]"]
@@ -33,11 +42,8 @@ class CallStore:
         """Return the call whose request has this digest; None where there is none, or where its texts were erased."""
         for ledger, keys in zip(self._ledgers, self._keys, strict=True):
             record = ledger.find("call", key) if key in keys else None
-            if record is not None:
-                content = record.content
-                reply = ledger.texts({record.seq: content["texts"]})[record.seq].get(1)
-                if reply is not None:
-                    return AnsweredCall(Reply.model_validate_json(reply), Call.model_validate(content["call"]))
+            if record is not None and (reply := ledger.texts_of(record).get(1)) is not None:
+                return AnsweredCall(Reply.model_validate_json(reply), Call.model_validate(record.content["call"]))
         return None
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
@@ -54,3 +60,72 @@ class CallStore:
     def _keys(self) -> list[Digests]:
         """Digests of all calls, kept in memory: most requests are new, and a lookup in the file costs more."""
         return [Digests(ledger.keys("call")) for ledger in self._ledgers]
+
+
+class PlanningCalls(CallStore):
+    """A call sink that stores calls in the transaction of a run's plans and, until its end, in a separate file.
+
+    The file is written only if `is_durable`: a jury with a cache has its replies there. Calls that an earlier session
+    left in it are copied to the run once they are requested. The file is kept until `discard`.
+    """
+
+    def __init__(self, run: Run, *others: Ledger, is_durable: bool) -> None:
+        super().__init__(run.ledger, *others, append=self._append_to_run)
+        self._run = run
+        self._is_durable = is_durable
+        self._ledger: Ledger | None = None
+        if (run.folder / PLANNING).exists():
+            self._open()
+
+    def _append_to_run(self, drafts: Sequence[Draft]) -> "Future[None]":
+        """Append to the run's ledger immediately; its plans commit the calls."""
+        done: Future[None] = Future()
+        self._run.ledger.append(*drafts)
+        done.set_result(None)
+        return done
+
+    def _open(self) -> None:
+        self._ledger = Ledger.create(self._run.folder / PLANNING)
+        self._writer = Writer(self._ledger)
+        self._answers = CallStore(self._ledger, append=self._writer.append)
+
+    def find(self, key: str) -> AnsweredCall | None:
+        """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""
+        call = super().find(key)
+        if call is None and self._ledger is not None and (call := self._answers.find(key)) is not None:
+            record = self._ledger.require("call", key)
+            body, texts = {"call": record.content["call"]}, self._ledger.stored_texts(record.seq, record.seq)
+            self._run.ledger.append(Draft("call", key, body, [text.content for text in texts]))
+            self._keys[0].add(key)
+        return call
+
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
+        """Store a call; it is durable when this returns, in the file or in the jury's cache."""
+        if self._is_durable:
+            if self._ledger is None:
+                self._open()
+            await self._answers.store(request, answered)
+        await super().store(request, answered)
+
+    @property
+    def stored_count(self) -> int:
+        """Return the number of calls in the file, for the next session."""
+        return 0 if self._ledger is None else self._ledger.count_records("call")
+
+    def close(self) -> None:
+        """Close the file and keep it."""
+        if self._ledger is not None:
+            self._writer.close()
+            self._ledger.close_as_plain_file()
+            self._ledger = None
+
+    def discard(self) -> None:
+        """Remove the file: the run has everything that was needed from it."""
+        self.close()
+        discard_planning(self._run.folder)
+
+
+def open_planning_calls(folder: Path) -> Ledger | None:
+    """Open the calls of a planning that was stopped, for reading; None where there are none."""
+    path = folder / PLANNING
+    return Ledger.open(path) if path.exists() else None

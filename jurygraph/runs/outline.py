@@ -87,14 +87,19 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
     """
     ledger = run.source.ledger
     last = ledger.count if run.last_base_record is None else run.last_base_record
-    own_decisions, own_records = _read_own_records(run)
+    own_decisions: dict[str, str] | None = None
+    own_records: Iterator[Record] | None = None
+    if run.base is not None:  # the run refers to the verdicts of another one
+        own_decisions = {record.key: record.content["decision"] for record in run.ledger.records("task")}
+        own_records = (item for item in run.ledger.verified_records(1, run.ledger.count) if item.kind == "trace")
     plans: dict[str, tuple[str, str]] = {}
     records = ledger.verified_records(1, last)
     for record in records:
         if record.kind == "task":
             body = _read_body(run, record)
-            # interned: many tasks have the same digests
-            plans[record.key] = intern(body["survey"]), intern(own_decisions.get(record.key, body["decision"]))
+            decision = body["decision"] if own_decisions is None else own_decisions.get(record.key)
+            if decision is not None:  # interned, because many tasks have the same digests
+                plans[record.key] = intern(body["survey"]), intern(decision)
         elif record.kind == "group":
             if record.key not in plans:
                 raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
@@ -105,14 +110,6 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
             yield StoredGroup(record, body, survey, decision, traces)
     if own_records is not None and next(own_records, None) is not None:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
-
-
-def _read_own_records(run: Run) -> tuple[Mapping[str, str], Iterator[Record] | None]:
-    """Return the decisions by task and the traces of a run that refers to the verdicts of another one."""
-    if run.base is None:
-        return {}, None
-    decisions = {record.key: record.content["decision"] for record in run.ledger.records("task")}
-    return decisions, (record for record in run.ledger.verified_records(1, run.ledger.count) if record.kind == "trace")
 
 
 def _build_outline(
@@ -145,5 +142,4 @@ def _read_body(run: Run, record: Record) -> Body:
 
 def failure_message(run: Run, outline: TraceOutline, verdict: Body) -> str:
     """Return the failure message of a failed verdict. Raises `TraceMismatch` where its text was changed."""
-    seq = outline.record.seq
-    return unpack_message(verdict, run.source.ledger.texts({seq: outline.body["texts"]})[seq])
+    return unpack_message(verdict, run.source.ledger.texts_of(outline.record))

@@ -10,7 +10,7 @@ from typing import Any
 
 import jurygraph as jg
 from jurygraph.agents.roles import EvaluatorInput
-from jurygraph.runs.integrity import sealing
+from jurygraph.runs.integrity import verification
 from jurygraph.runs.integrity.seal import Seal
 from jurygraph.runs.integrity.verification import VerificationResult, verify
 from jurygraph.runs.run import Run
@@ -181,4 +181,4 @@ def checked(folder: Path, **expected: Any) -> VerificationResult:
 def seal(folder: Path, key_file: Path) -> Seal:
     """The run, sealed."""
     with closing(Run.open(folder)) as run:
-        return sealing.seal(run, key_file, lambda count: None)
+        return verification.seal(run, key_file, lambda count: None)

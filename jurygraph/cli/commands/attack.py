@@ -77,17 +77,17 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "high<=0.02, honest_rate>=0.9"
     """
-    from jurygraph.runs.reports.gate import Thresholds
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
     from jurygraph.studies.attack.report import Figures
 
-    threshold = Thresholds.parse(",".join(gate), Figures, _GATE_EXAMPLE) if gate else None
+    thresholds = parse_thresholds(",".join(gate), Figures, _GATE_EXAMPLE) if gate else []
     command = _AttackCommand(config, suite, tasks, dry_run, allow_files_outside)
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         command.run(jury)
     if command.estimate is not None:
         _print_forecast(command.study, command.estimate, json)
         return
-    missed = [] if threshold is None else threshold.failed_thresholds(command.report.figures)
+    missed = failed_thresholds(thresholds, command.report.figures)
     _print_report(command, json)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(command.report, jury.config.failure.max_error_rate, bool(missed)))

@@ -1,9 +1,10 @@
-"""Recompute rewards from the verdicts of a run: `verify` compares them, and `rescore` writes them.
+"""Recompute tables and rewards from the verdicts of a run: `verify` compares rewards, and `rescore` writes them.
 
 Where no reward depends on another response of its group, many groups with the same plan are decided in one batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,36 @@ from numpy.typing import NDArray
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.decide import ScoreArrays, compute_rewards, compute_rewards_batch, is_independent
 from jurygraph.decision.group_result import RewardRow
-from jurygraph.decision.table import MET_THRESHOLD, OK, ok_outcome, outcome_of
+from jurygraph.decision.table import (
+    ABSENT,
+    MET_THRESHOLD,
+    OK,
+    Table,
+    build_table,
+    dropped_questions,
+    ok_outcome,
+    outcome_of,
+)
 from jurygraph.graphs.tracing import group_statistics
 from jurygraph.runs.outline import StoredGroup, TraceOutline
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Body, Shape, pack_reward
-from jurygraph.schema import Decision
+from jurygraph.schema import Decision, Trace
 
 _BATCH_ROWS = 512  # larger batches do not fit into the CPU caches
 
 Combiners = Mapping[str, Combiner]
+
+
+def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> Table:
+    """Return the table of a task's whole group: one row per response, sorted by id.
+
+    Questions that the run's decision dropped for the group are marked as absent.
+    """
+    names = sorted(trace.response_id for trace in traces)
+    verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
+    table = build_table(run.survey_shape_of(task_id).questions, names, verdicts)
+    return table.with_outcome(dropped_questions(run.decision_of(task_id), table), ABSENT)
 
 
 def recompute_statistics(group: StoredGroup, shape: Shape) -> dict[str, Any]:

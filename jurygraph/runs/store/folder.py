@@ -64,21 +64,14 @@ def refuse_foreign(folder: Path) -> None:
     if not folder.is_dir():
         return
     refuse_links(folder)
-    names = {entry.name for entry in folder.iterdir()}
-    if names - RUN_FILES or not _is_copy_of_config(folder / CONFIG):
+    config = folder / CONFIG
+    is_foreign = config.exists() and not config.read_bytes().startswith(_HEADER.encode())
+    if is_foreign or not {entry.name for entry in folder.iterdir()} <= RUN_FILES:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
     if log.exists() and log.stat().st_size:
         problem = f"is the log of a {LEDGER} that is not there"
         raise InputError(f"{log}: {problem}; restore {LEDGER} next to it, or name another folder with --out")
-
-
-def _is_copy_of_config(path: Path) -> bool:
-    """Return whether a file is missing or is a copy of a config that jurygraph wrote."""
-    if not path.exists():
-        return True
-    with path.open("rb") as file:
-        return file.read(len(_HEADER)) == _HEADER.encode()
 
 
 def create_folder(folder: Path) -> list[Path]:

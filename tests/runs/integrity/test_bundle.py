@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.close_record import close_run
 from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.bundle import export_bundle
@@ -19,6 +18,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import commitment, link_of
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.writable_run import close_run
 from jurygraph.schema import canonical_json
 from tests.runs.made import PLAIN, lines, score, write_tasks
 from tests.runs.store.test_ledger import changed

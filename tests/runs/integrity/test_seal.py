@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.close_record import close_run
 from jurygraph.runs.integrity.offline_verifier import ORDER
 from jurygraph.runs.integrity.seal import Seal, check_seal
 from jurygraph.runs.run import Run
@@ -21,6 +20,7 @@ from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import LEDGER, SEAL
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.writable_run import close_run
 from jurygraph.schema import canonical_json
 from tests.runs.made import PLAIN, checked, lines, score, seal, write_tasks
 from tests.runs.store.test_ledger import changed

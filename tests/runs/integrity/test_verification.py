@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.runs.close_record import close_run
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import FIRST_LINK, Draft, link_of
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.writable_run import close_run
 from tests.runs.made import PLAIN, checked, lines, sat, score, write_tasks
 from tests.runs.store.test_ledger import changed
 

@@ -11,6 +11,7 @@ from jurygraph.runs.store.chain import MAX_TEXTS, Draft
 from jurygraph.runs.store.header import (
     Extent,
     Header,
+    ModelIdentity,
     Origin,
     changes,
     differences,
@@ -20,7 +21,6 @@ from jurygraph.runs.store.header import (
     model_settings,
     read_header,
 )
-from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import EvaluatorRecord
@@ -167,7 +167,7 @@ class TestRecord:
         return ledger
 
     def test_comes_back_and_keeps_the_sums_of_its_files_apart(self, tmp_path: Path) -> None:
-        written = header(extent=Extent.of((2, 5)), edges=TASKS)
+        written = header(extent=Extent(tasks=2, responses=5), edges=TASKS)
         ledger = self.stored(tmp_path, written)
         assert read_header(ledger) == written
         (record,) = ledger.records()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,12 +15,9 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Request
-from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
+from jurygraph.runs.integrity.deep_verification import DeepVerification, OfflineBackend, verify_deep
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MAX_TEXTS, Draft
-from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend, model_of
-from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.workflows import session
+from jurygraph.runs.store.header import ModelIdentity, model_of
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
@@ -64,12 +60,6 @@ class TestTold:
         assert found is not None
         assert found.model_dump() == {**expected, "top_logprobs": 20}
         checked(tmp_path / "run")
-
-    def test_the_requests_of_a_run_tell_the_same(self, server: Server, tasks: Path, tmp_path: Path) -> None:
-        for name, more in (("native", {}), ("instructed", {"form": "instructed"})):
-            sit(tmp_path / name, tasks, plain(server, **more))
-            with closing(Run.open(tmp_path / name)) as run:
-                assert ModelIdentity.from_ledger(run.ledger) == run.header.model
 
     def test_a_recording_goes_by_the_name_of_what_was_recorded(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -137,49 +127,26 @@ class TestReplaced:
                 sit(tmp_path / "run", tasks, settings)
             assert "the model behind" not in str(caught.value)
 
-    def test_a_run_that_does_not_tell_is_gone_on_with(
-        self, begun: dict[str, Any], tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(session, "model_of", lambda jury: None)
-        sit(tmp_path / "old", tasks, begun, limit=1)
-        monkeypatch.undo()
-        monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-        write_tiny(tmp_path / "judge.gguf")
-        sit(tmp_path / "old", tasks, begun)
-        assert told(tmp_path / "old") is None
-        assert checked(tmp_path / "old").closed
-
 
 class TestVerifiedWithoutAModel:
-    @pytest.fixture(params=["told", "not told"])
-    def scored(self, request: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-        """Scores, and says in the run which model it was, or not, as runs did before."""
-        if request.param == "not told":
-            monkeypatch.setattr(session, "model_of", lambda jury: None)
-        return sit
-
     def same(self, folder: Path, verdicts: int) -> None:
         assert deep(folder) == DeepVerification(recomputed=verdicts, quotations=quoted(folder))
 
-    def test_the_file_of_a_local_model_may_be_gone(
-        self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
-    ) -> None:
+    def test_the_file_of_a_local_model_may_be_gone(self, tasks: Path, tmp_path: Path) -> None:
         model = write_tiny(tmp_path / "judge.gguf")
-        scored(tmp_path / "run", tasks, local(model))
+        sit(tmp_path / "run", tasks, local(model))
         model.unlink()
         self.same(tmp_path / "run", 2 * 2 * 5)
 
-    def test_a_recording_may_be_gone(
-        self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
-    ) -> None:
+    def test_a_recording_may_be_gone(self, server: Server, tasks: Path, tmp_path: Path) -> None:
         recording = tmp_path / "calls.jsonl"
         sit(tmp_path / "first", tasks, plain(server, form="instructed", record=str(recording)))
-        scored(tmp_path / "run", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
+        sit(tmp_path / "run", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
         recording.unlink()
         self.same(tmp_path / "run", 2 * 2 * 5)
 
     def test_a_chat_model_of_ones_own_need_not_be_importable(
-        self, scored: Callable[..., Any], tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one = {"reason": "so it is", "quotes": [], "met": False, "probability": 0.25}
         replies = [json.dumps({f"criterion_{place}": one for place in range(1, n + 1)}) for n in (4, 1)] * 4
@@ -187,50 +154,46 @@ class TestVerifiedWithoutAModel:
         (tmp_path / "own_chat.py").write_text(f"{source}judge = FakeListChatModel(responses={replies!r})\n")
         monkeypatch.syspath_prepend(tmp_path)
         settings = {"model": "langchain:own_chat.judge", "evaluators": ["criteria"], "calls": {"concurrency": 1}}
-        scored(tmp_path / "run", tasks, settings)
+        sit(tmp_path / "run", tasks, settings)
         (tmp_path / "own_chat.py").unlink()
         monkeypatch.delitem(sys.modules, "own_chat")
         with pytest.raises(jg.ConfigError):
             jg.Jury.from_config(settings)
         assert deep(tmp_path / "run").recomputed == 2 * 2 * 5
 
-    def test_a_run_of_which_nothing_was_answered(self, scored: Callable[..., Any], tasks: Path, tmp_path: Path) -> None:
+    def test_a_run_of_which_nothing_was_answered(self, tasks: Path, tmp_path: Path) -> None:
         with serving(lambda body, number: status(401)) as server:
-            scored(tmp_path / "run", tasks, plain(server))
+            sit(tmp_path / "run", tasks, plain(server))
         assert deep(tmp_path / "run") == DeepVerification(needing_model=2 * 2 * 5)
 
-    def test_a_call_whose_repair_came_to_nothing_is_our_own_trouble(
-        self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
-    ) -> None:
+    def test_a_call_whose_repair_came_to_nothing_is_our_own_trouble(self, tasks: Path, tmp_path: Path) -> None:
         with serving(lambda body, number: status(400) if len(body["messages"]) > 2 else said("no JSON")) as server:
-            scored(tmp_path / "run", tasks, plain(server))
+            sit(tmp_path / "run", tasks, plain(server))
         assert deep(tmp_path / "run") == DeepVerification(infrastructure_failures=2 * 2 * 5)
 
     def test_a_reply_that_says_another_thing_is_found(
-        self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        scored(tmp_path / "run", tasks, plain(server))
+        sit(tmp_path / "run", tasks, plain(server))
         monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
         with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"):
             deep(tmp_path / "run")
 
-    def test_a_re_scored_run_whose_calls_were_erased(
-        self, scored: Callable[..., Any], server: Server, tmp_path: Path
-    ) -> None:
+    def test_a_re_scored_run_whose_calls_were_erased(self, server: Server, tmp_path: Path) -> None:
         twins = with_rubrics(2, 1)
         for task in twins:
             task["query"], task["responses"][0]["text"] = "Write a letter.", "Dear Anna"
-        scored(tmp_path / "run", write_tasks(tmp_path, twins), plain(server))
+        sit(tmp_path / "run", write_tasks(tmp_path, twins), plain(server))
         erase(tmp_path / "run", "response", "t0/r0", "")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         assert deep(tmp_path / "other") == deep(tmp_path / "run")
         assert deep(tmp_path / "run")._replace(quotations=0) == DeepVerification(needing_model=5, erased=5)
 
     def test_a_re_scored_branch_whose_calls_are_in_another_run(
-        self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
+        self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        scored(tmp_path / "old", tasks, plain(server))
-        scored(tmp_path / "run", tasks, plain(server), branch=tmp_path / "old")
+        sit(tmp_path / "old", tasks, plain(server))
+        sit(tmp_path / "run", tasks, plain(server), branch=tmp_path / "old")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         found = DeepVerification(needing_model=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
         assert deep(tmp_path / "other") == deep(tmp_path / "run") == found
@@ -254,41 +217,11 @@ class TestRequests:
         assert model_of(with_model) == ModelIdentity(provider="p", model="m")
         assert model_of(without) is None
 
-    def told(self, path: Path, *requests: Request, erased: int | None = None) -> ModelIdentity | None:
-        ledger = Ledger.create(path / "run.sqlite")
-        for number, request in enumerate(requests):
-            ledger.append(Draft("call", str(number), {}, [request.model_dump_json().encode()]))
-        if erased is not None:
-            ledger.append(Draft("erasure", "", {"ids": [(erased + 1) * MAX_TEXTS]}))
-            ledger.erase([(erased + 1) * MAX_TEXTS])
-        return ModelIdentity.from_ledger(ledger)
-
     def request(self, model: str = "m", **fields: Any) -> Request:
         messages = ({"role": "user", "content": "?"},)
         return Request.model_validate(
             {"provider": "p", "endpoint": "e", "model": model, "messages": messages, **fields}
         )
-
-    def test_none_tells_nothing(self, tmp_path: Path) -> None:
-        assert self.told(tmp_path) is None
-
-    def test_the_first_names_the_model(self, tmp_path: Path) -> None:
-        found = self.told(tmp_path, self.request("one"), self.request("other", endpoint=None))
-        assert found == ModelIdentity(provider="p", endpoint="e", model="one", form="text", top_logprobs=None)
-
-    def test_one_with_a_schema_tells_the_form_and_one_that_asks_for_them_how_many_tokens_there_are(
-        self, tmp_path: Path
-    ) -> None:
-        asked = self.request(answer={}, form="native", parameters={"logprobs": True, "top_logprobs": 5})
-        plain = self.request(form="text", parameters={"top_logprobs": 9})
-        found = self.told(tmp_path, plain, asked, plain)
-        assert found is not None
-        assert (found.form, found.top_logprobs) == ("native", 5)
-
-    def test_one_that_was_erased_tells_nothing(self, tmp_path: Path) -> None:
-        found = self.told(tmp_path, self.request("one"), self.request("two"), erased=0)
-        assert found is not None
-        assert found.model == "two"
 
     def test_the_stand_in_can_do_what_the_model_could_and_answers_nothing(self) -> None:
         identity = ModelIdentity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=5)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import TraceMismatch
+from jurygraph.runs.store import ledger as ledger_module
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger, check_log_files
 
@@ -121,7 +122,7 @@ def test_a_database_without_records_may_have_been_begun_by_its_journal(
         database.execute("CREATE TABLE records (seq)")  # two pages
     write_journal(path, pages)
     with nullcontext() if is_its_own else pytest.raises(TraceMismatch, match="is not the journal of the run"):
-        check_log_files(path, lambda file, mode: sqlite3.connect(f"{file.as_uri()}?mode={mode}", uri=True))
+        check_log_files(path)
 
 
 @pytest.mark.parametrize("pages", [0, 3, 400])
@@ -144,7 +145,7 @@ def test_the_journal_of_another_run_is_named(finished: Path, pages: int) -> None
     ],
 )
 def test_a_log_that_cannot_be_read_is_another_one_only_if_its_content_is_wrong(
-    killed: Path, code: int | None, raised: type[Exception]
+    killed: Path, monkeypatch: pytest.MonkeyPatch, code: int | None, raised: type[Exception]
 ) -> None:
     class Fails(sqlite3.Connection):
         def execute(self, *given: object) -> sqlite3.Cursor:
@@ -153,9 +154,10 @@ def test_a_log_that_cannot_be_read_is_another_one_only_if_its_content_is_wrong(
                 error.sqlite_errorcode = code
             raise error
 
-    def connected(path: Path, mode: str) -> sqlite3.Connection:
+    def connect(path: Path, mode: str) -> sqlite3.Connection:
         address = f"{path.as_uri()}?mode={mode}"
         return sqlite3.connect(address, uri=True, factory=Fails if mode == "ro" else sqlite3.Connection)
 
+    monkeypatch.setattr(ledger_module, "_connect", connect)
     with pytest.raises(raised):
-        check_log_files(killed, connected)
+        check_log_files(killed)

@@ -236,7 +236,7 @@ class TestForecast:
             plan = jury.prepare(jg.Task(id="t", query="?"))
             question = Question.model_validate(plan.survey.questions[0].model_dump() | fields)
             survey = plan.survey.model_copy(update={"questions": (question,)})
-            expected = Forecast().with_group(plan.model_copy(update={"survey": survey}), size, jury.evaluators)
+            expected = Forecast().with_group(survey.questions, size, jury.evaluators)
         assert expected.verdicts == asked
 
     def test_it_counts_what_is_left_and_writes_nothing(self, tmp_path: Path, tasks: Path) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError
-from jurygraph.runs.close_record import close_run
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.writable_run import close_run
 from jurygraph.sources import read_work
 from tests.runs.made import PLAIN, checked, score
 from tests.runs.store.test_ledger import changed
