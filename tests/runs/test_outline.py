@@ -12,14 +12,14 @@ from jurygraph.runs.outline import TraceOutline, failure_message, read_groups
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from tests.runs.made import RICH, lines, score, write_tasks
+from tests.runs.made import RICH, make_tasks, score, write_tasks
 
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in which two verdicts failed, for different reasons, and one was abstained."""
+    """A run in which two verdicts failed for different reasons, and one was abstained."""
     folder = tmp_path_factory.mktemp("outline")
-    given = lines()
+    given = make_tasks()
     given[1]["responses"][0]["data"]["same"] = "infrastructure"
     given[2]["responses"][1]["data"]["same"] = "response"
     score(folder / "run", write_tasks(folder, given), RICH)

@@ -14,10 +14,10 @@ from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from tests.runs.made import PLAIN, counted, lines, score, write_tasks
+from tests.runs.made import PLAIN, evaluator_config, make_tasks, score, write_tasks
 
 
-def recomputed(run: Run) -> list[str]:
+def recompute(run: Run) -> list[str]:
     combiners = load_run_combiners(run)
     rewards = recompute_rewards(run, read_groups(run), lambda group: run.decision(group.decision), combiners)
     return [json.dumps(reward) for _, reward in rewards]
@@ -28,9 +28,9 @@ def stored_rewards(run: Run) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
-def test_recomputed_rewards_equal_the_stored_ones_rewards(request: Any, name: str) -> None:
+def test_recomputed_rewards_equal_the_stored_ones(request: Any, name: str) -> None:
     run = Run.open(request.getfixturevalue(name))
-    assert recomputed(run) == stored_rewards(run)
+    assert recompute(run) == stored_rewards(run)
 
 
 def test_groups_are_batched_where_rewards_are_independent(
@@ -39,15 +39,15 @@ def test_groups_are_batched_where_rewards_are_independent(
     calls: list[int] = []
     decide_batch = recomputation.compute_rewards_batch
 
-    def counting(decision: Any, questions: Any, marks: Any, combiners: Any) -> Any:
+    def count_batches(decision: Any, questions: Any, marks: Any, combiners: Any) -> Any:
         calls.append(len(marks.value))
         return decide_batch(decision, questions, marks, combiners)
 
-    monkeypatch.setattr(recomputation, "compute_rewards_batch", counting)
-    recomputed(Run.open(plain))
+    monkeypatch.setattr(recomputation, "compute_rewards_batch", count_batches)
+    recompute(Run.open(plain))
     assert sum(calls) > 0
     calls.clear()
-    recomputed(Run.open(rich))
+    recompute(Run.open(rich))
     assert calls == []
 
 
@@ -55,13 +55,13 @@ def test_groups_are_batched_where_rewards_are_independent(
 def test_the_batch_size_changes_no_bit(plain: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(recomputation, "_BATCH_ROWS", rows)
     run = Run.open(plain)
-    assert recomputed(run) == stored_rewards(run)
+    assert recompute(run) == stored_rewards(run)
 
 
 @pytest.mark.parametrize("word", ["abstained", "no-model", "response", "infrastructure"])
 @pytest.mark.parametrize("rule", ["conservative", "gear", "strict"])
 def test_missing_verdicts_are_filled_as_before(tmp_path: Path, word: str, rule: str) -> None:
-    given = lines()
+    given = make_tasks()
     for number, line in enumerate(given):
         for response in line["responses"][: number + 1]:
             response["data"]["same"] = word
@@ -69,17 +69,17 @@ def test_missing_verdicts_are_filled_as_before(tmp_path: Path, word: str, rule: 
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), config)
     run = Run.open(tmp_path / "run")
     assert is_independent(run.decision_of("t0"), run.survey_shape_of("t0").questions)
-    assert recomputed(run) == stored_rewards(run)
+    assert recompute(run) == stored_rewards(run)
 
 
 def test_tasks_with_different_surveys_keep_their_order(tmp_path: Path) -> None:
-    given = lines(tasks=6)
+    given = make_tasks(tasks=6)
     for line in given[1::2]:
         line["rubric"]["criteria"].append({"id": "last", "text": "It is short.", "weight": 0.5})
-    config = {**PLAIN, "evaluators": [*PLAIN["evaluators"], counted("met", audience="criterion")]}
+    config = {**PLAIN, "evaluators": [*PLAIN["evaluators"], evaluator_config("met", audience="criterion")]}
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), {**config, "reward": {"rubric": 1.0, "tone": 1.0}})
     run = Run.open(tmp_path / "run")
-    assert recomputed(run) == stored_rewards(run)
+    assert recompute(run) == stored_rewards(run)
 
 
 def test_recomputed_statistics_equal_the_stored_ones(rich: Path) -> None:
@@ -89,7 +89,7 @@ def test_recomputed_statistics_equal_the_stored_ones(rich: Path) -> None:
 
 
 def test_a_rescored_run_has_only_the_groups_that_its_base_had(tmp_path: Path) -> None:
-    tasks = write_tasks(tmp_path, lines())
+    tasks = write_tasks(tmp_path, make_tasks())
     score(tmp_path / "run", tasks, PLAIN, limit=1)
     with closing(Run.open(tmp_path / "run")) as run:
         rescore(run, tmp_path / "rescored", run.config, lambda count: None)
