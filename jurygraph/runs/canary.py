@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.errors import TraceMismatch
@@ -23,7 +23,6 @@ from jurygraph.schema import (
     RecordedVerdict,
     Response,
     SafetyConfig,
-    Suite,
     Task,
     Trace,
     digest_of,
@@ -177,6 +176,9 @@ def check_canaries(ledger: Ledger, plan_of: Callable[[str], Plan]) -> None:
             )
 
 
+_load_attacks = lru_cache(maxsize=8)(load_attacks)
+
+
 def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfig) -> Canary | None:
     """Return the canary for a task, None where it gets none: always the same for the same task and seed.
 
@@ -198,11 +200,6 @@ def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfi
         if not stopping_gate(canary.response.text, safety.gates, query=query, reference=task.reference):
             return canary
     return candidates[0]
-
-
-@lru_cache(maxsize=8)
-def _load_attacks(suite: Suite | Literal["all"]) -> tuple[Attack, ...]:
-    return load_attacks(suite)
 
 
 def count_verdicts(plan: Plan, verdicts: Iterable[RecordedVerdict]) -> CanaryResult:

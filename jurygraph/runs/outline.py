@@ -17,42 +17,22 @@ from jurygraph.schema import RecordedVerdict
 class TraceOutline(NamedTuple):
     """A trace as it is stored, without its texts.
 
-    `record` and `body` are those of the run that holds the verdicts. `own_record` is that of this run, and its `reward`
-    is packed as `unpack_reward` reads it; the components have the given names.
+    `value` is the reward, None where it failed; `coverage` is the judged share of the weight, in [0, 1]. `record` and
+    `body` are those of the run that holds the verdicts. `own_record` is that of this run, and its `reward` is packed as
+    `unpack_reward` reads it; the components have the given names.
     """
 
     task_id: str
+    response_id: str
+    agent: str | None
+    value: float | None
+    status: str
+    coverage: float
     record: Record
     body: Body
     own_record: Record
     reward: Body
     names: Sequence[str]
-
-    @property
-    def response_id(self) -> str:
-        """Return the id of the response."""
-        return self.record.key
-
-    @property
-    def agent(self) -> str | None:
-        """Return the agent that gave the response."""
-        return self.body.get("agent")
-
-    @property
-    def value(self) -> float | None:
-        """Return the reward; None where it failed."""
-        value: float | None = self.reward["value"]
-        return value
-
-    @property
-    def status(self) -> str:
-        """Return the status of the reward: ok, degraded or failed."""
-        return str(self.reward.get("status", "ok"))
-
-    @property
-    def coverage(self) -> float:
-        """Return the judged share of the weight, in [0, 1]."""
-        return float(self.reward.get("coverage", 1.0))
 
     @property
     def components(self) -> Mapping[str, float | None]:
@@ -115,13 +95,14 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
 def _build_outline(
     run: Run, task_id: str, record: Record, own_records: Iterator[Record] | None, names: Sequence[str]
 ) -> TraceOutline:
-    body = _read_body(run, record)
-    if own_records is None:
-        return TraceOutline(task_id, record, body, record, body["reward"], names)
-    own_record = next(own_records, None)
+    own_record = record if own_records is None else next(own_records, None)
     if own_record is None or own_record.key != record.key:
         raise TraceMismatch(f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place")
-    return TraceOutline(task_id, record, body, own_record, _read_body(run, own_record)["reward"], names)
+    body = _read_body(run, record)
+    reward = (body if own_records is None else _read_body(run, own_record))["reward"]
+    status, coverage = reward.get("status", "ok"), reward.get("coverage", 1.0)
+    identity = task_id, record.key, body.get("agent")
+    return TraceOutline(*identity, reward["value"], status, coverage, record, body, own_record, reward, names)
 
 
 _REQUIRED_KEYS = {"task": {"survey", "decision"}, "group": {"size"}, "trace": {"reward"}}

@@ -13,7 +13,7 @@ Lines are canonical JSON. The same run gives the same bytes, given the same zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, Any, cast
+from typing import IO, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from jurygraph.errors import InputError, TraceMismatch
@@ -75,20 +75,17 @@ def _file_member(path: Path) -> Iterator[Member]:
 
 
 def _ledger_members(ledger: Ledger, last: int) -> Iterator[Member]:
-    records = ledger.records(up_to=last)
-    yield "records.jsonl", (_json_line({**record._asdict(), "link": record.link.hex()}) for record in records)
-    yield "texts.jsonl", (_json_line(_text_line(text, ledger)) for text in ledger.stored_texts(1, last))
+    records = ({**record._asdict(), "link": record.link.hex()} for record in ledger.records(up_to=last))
+    yield "records.jsonl", (canonical_json(record) + b"\n" for record in records)
+    yield "texts.jsonl", (_text_line(text, ledger) for text in ledger.stored_texts(1, last))
 
 
-def _text_line(text: Text, ledger: Ledger) -> dict[str, Any]:
+def _text_line(text: Text, ledger: Ledger) -> bytes:
     try:
-        return {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
+        line = {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
     except UnicodeDecodeError:
         raise TraceMismatch(f"{ledger.path}, text {text.id}: is not UTF-8; it has been changed") from None
-
-
-def _json_line(value: dict[str, Any]) -> bytes:
-    return canonical_json(value) + b"\n"
+    return canonical_json(line) + b"\n"
 
 
 def _entry(name: str) -> ZipInfo:

@@ -284,13 +284,8 @@ def _is_alike_except_secrets(old: JsonValue, new: JsonValue) -> bool:
 def _is_alike(redacted: JsonValue, whole: JsonValue) -> bool:
     if isinstance(redacted, str) and isinstance(whole, str):
         return redacted == whole or is_possible_source(redacted, whole)
-    if isinstance(redacted, dict) and isinstance(whole, dict):
-        pairs = zip(redacted.items(), whole.items(), strict=False)
-        comparisons = (
-            _is_alike(redacted_key, whole_key) and _is_alike(redacted_value, whole_value)
-            for (redacted_key, redacted_value), (whole_key, whole_value) in pairs
-        )
-        return len(redacted) == len(whole) and all(comparisons)
+    if isinstance(redacted, dict) and isinstance(whole, dict):  # keys can contain secrets, too
+        return _is_alike(list(map(list, redacted.items())), list(map(list, whole.items())))
     if isinstance(redacted, list) and isinstance(whole, list):
         return len(redacted) == len(whole) and all(map(_is_alike, redacted, whole))
     return redacted == whole

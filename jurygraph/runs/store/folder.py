@@ -52,9 +52,8 @@ def refuse_links(folder: Path) -> None:
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
             kind = "a symbolic link" if path.is_symlink() else "not a regular file"
-            raise InputError(
-                f"{path}: is {kind}, and a run's own files are never reached like that; put the file there"
-            )
+            problem = f"is {kind}, and a run's own files are never reached like that"
+            raise InputError(f"{path}: {problem}; put the file there")
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -70,8 +69,8 @@ def refuse_foreign(folder: Path) -> None:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
     if log.exists() and log.stat().st_size:
-        problem = f"is the log of a {LEDGER} that is not there"
-        raise InputError(f"{log}: {problem}; restore {LEDGER} next to it, or name another folder with --out")
+        hint = f"restore {LEDGER} next to it, or name another folder with --out"
+        raise InputError(f"{log}: is the log of a {LEDGER} that is not there; {hint}")
 
 
 def create_folder(folder: Path) -> list[Path]:

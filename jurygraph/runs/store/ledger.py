@@ -271,7 +271,9 @@ class Ledger:
                 number, problem = seq * MAX_TEXTS + place, None
                 text = stored.get(number)
                 if text is None:
-                    problem = None if self._is_erased(number) else "is missing without an erasure"
+                    erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC")
+                    is_erased = any(number in json.loads(body)["ids"] for (body,) in erasures)
+                    problem = None if is_erased else "is missing without an erasure"
                 elif commitment(text.salt, text.content) != digest:
                     problem = "differs from what was written"
                 else:
@@ -283,10 +285,6 @@ class Ledger:
     def texts_of(self, record: Record) -> dict[int, bytes]:
         """Return the texts of a record by place, as `texts` does."""
         return self.texts({record.seq: record.content["texts"]})[record.seq]
-
-    def _is_erased(self, number: int) -> bool:
-        erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC")
-        return any(number in json.loads(body)["ids"] for (body,) in erasures)
 
     def all_texts(self) -> Iterator[Text]:
         """Yield all stored texts, including those without a record, in the order of their ids."""

@@ -7,7 +7,6 @@ follows from the plan or the rest of the body, so that nothing is stored twice.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, TypeAdapter
@@ -43,7 +42,6 @@ ERASED = "erased"
 
 _COMMON = ("id", "query", "reference", "facts", "metadata")
 Body = dict[str, Any]
-_NONE_SHARED: Mapping[tuple[str, ...], int] = MappingProxyType({})
 
 
 class Shape(FrozenModel):
@@ -198,12 +196,7 @@ def responses_shown(verdict: Mapping[str, Any], shared: Sequence[ResponseIds]) -
 
 
 def pack_trace(
-    trace: Trace,
-    response: Response,
-    shape: Shape,
-    reward: Body,
-    place: int,
-    shared: Mapping[ResponseIds, int] = _NONE_SHARED,
+    trace: Trace, response: Response, shape: Shape, reward: Body, place: int, shared: Mapping[ResponseIds, int]
 ) -> tuple[Body, Texts]:
     """Return a trace and its response as body and texts; the first text is that of the response.
 
@@ -272,11 +265,7 @@ def _written_text(verdict: RecordedVerdict) -> Body:
 
 
 def unpack_verdict(
-    body: Mapping[str, Any],
-    response_id: str,
-    shape: Shape,
-    texts: Mapping[int, bytes],
-    shared: Sequence[ResponseIds] = (),
+    body: Mapping[str, Any], response_id: str, shape: Shape, texts: Mapping[int, bytes], shared: Sequence[ResponseIds]
 ) -> RecordedVerdict:
     """Return a verdict from its body; erased text is empty or replaced by `ERASED`.
 

@@ -214,7 +214,14 @@ class _Erasure:
             replies = erase_replies(default_folder(), keys, fragments.is_found_in)
         copies = find_copies(self._run, fragments)
         self._unreached += copies.unsearched
-        exports = [path for path in copies.exports if self._remove_export(path)]
+        exports = []
+        for path in copies.exports:
+            try:
+                path.unlink()
+                exports.append(path)
+            except OSError as error:
+                problem = f"is an export that cannot be removed ({error.strerror}); remove it by hand"
+                self._unreached.append(f"{path}: {problem}")
         files = [*copies.other_files, *self._replayed_recording(fragments)]
         self._unreached += self._describe_origin()
         return ErasureResult(0, 0, exports, [], files, replies, calls, self._unreached)
@@ -240,15 +247,6 @@ class _Erasure:
             elif number % MAX_TEXTS == 0:
                 keys |= {call["id"] for call in record.content.get("calls", ())}
         return keys
-
-    def _remove_export(self, export: Path) -> bool:
-        try:
-            export.unlink()
-        except OSError as error:
-            problem = f"is an export that cannot be removed ({error.strerror}); remove it by hand"
-            self._unreached.append(f"{export}: {problem}")
-            return False
-        return True
 
     def _replayed_recording(self, fragments: Fragments) -> Iterator[Path]:
         """Yield the recording from which the run was replayed, if it contains a fragment."""

@@ -118,12 +118,9 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def _refuse_other_questions(run: Run, config: Config) -> None:
     old, new = run.config.model_dump(mode="json"), config.model_dump(mode="json")
     for key, _, _ in changes(old, new):
-        setting = key.split(".")[0].split("[")[0]
-        if setting not in DECISION_KEYS:
-            problem = f"{key} changes the questions, and re-scoring keeps them"
-            raise InputError(
-                f"{problem}; use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
-            )
+        if key.split(".")[0].split("[")[0] not in DECISION_KEYS:
+            hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
+            raise InputError(f"{key} changes the questions, and re-scoring keeps them; {hint}")
 
 
 def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
