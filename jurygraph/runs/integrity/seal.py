@@ -106,7 +106,7 @@ class Seal(FrozenModel):
 
 
 def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal | None:
-    """Check the seal of a run and return it, None without one; the chain itself is checked by `Ledger.chained`.
+    """Check the seal of a run and return it, None without one; `Ledger.verified_records` checks the chain itself.
 
     `signer` is a file with the Ed25519 key that must have sealed it: a public key (PEM, OpenSSH or 64 hexadecimal
     digits) or a private one. With it, nothing may follow the sealed records, not even erasures. Raises `InputError`

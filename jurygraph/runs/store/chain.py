@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 FIRST_LINK = bytes(32)
 MAX_TEXTS = 1 << 20
-"""Maximum number of texts of a record; the ids of the texts of record n begin at n * MOST_TEXTS."""
+"""Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS."""
 
 _SALT_BYTES = 16
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -17,9 +17,6 @@ from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.frozen_model import Count
 from jurygraph.sources import FileDigest
-
-if TYPE_CHECKING:
-    from jurygraph.jury import Jury
 
 
 class Extent(FrozenModel):
@@ -62,11 +59,6 @@ class ModelIdentity(FrozenModel):
             form=capabilities.form,
             top_logprobs=capabilities.top_logprobs if capabilities.logprobs else None,
         )
-
-
-def model_of(jury: "Jury") -> ModelIdentity | None:
-    """Return the identity of a jury's model; None with model none."""
-    return None if jury.gateway is None else ModelIdentity.of(jury.gateway.backend)
 
 
 class Header(FrozenModel):

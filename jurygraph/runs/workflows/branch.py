@@ -5,16 +5,14 @@ What did not change is known by digests of everything that a verdict depends on.
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults, required_material
+from jurygraph.jury import Jury
 from jurygraph.runs.run import Run, is_erased
-from jurygraph.runs.store.header import has_same_requests, model_of
+from jurygraph.runs.store.header import ModelIdentity, has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
-
-if TYPE_CHECKING:
-    from jurygraph.jury import Jury
 
 SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
 """Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
@@ -38,7 +36,7 @@ class Branch:
         self._offered: dict[str, Collection[_VerdictKey]] = {}
         self._requested_again: frozenset[str] = frozenset()
 
-    def set_jury(self, jury: "Jury") -> None:
+    def set_jury(self, jury: Jury) -> None:
         """Set the jury to carry over to; answers of a model are left out if the model or its requests would differ."""
         is_same_model = has_same_requests(self.run.header, jury.config, model_of(jury))
         evaluators = {name for name, component in jury.evaluators.items() if component.uses_model}
@@ -96,6 +94,11 @@ def _is_reusable(verdict: RecordedVerdict) -> bool:
         return False
     is_infrastructure = verdict.failure is not None and verdict.failure.cause == "infrastructure"
     return verdict.status in ("ok", "abstained", "failed") and not is_infrastructure
+
+
+def model_of(jury: Jury) -> ModelIdentity | None:
+    """Return the identity of a jury's model; None with model none."""
+    return None if jury.gateway is None else ModelIdentity.of(jury.gateway.backend)
 
 
 class InputDigests(NamedTuple):

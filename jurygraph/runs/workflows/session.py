@@ -24,9 +24,9 @@ from jurygraph.runs.reports.estimate import Estimator, Forecast, ReplySource, is
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.folder import relative_folder, shell_quote
-from jurygraph.runs.store.header import Extent, Header, model_of
+from jurygraph.runs.store.header import Extent, Header
 from jurygraph.runs.store.writer import Writer
-from jurygraph.runs.workflows.branch import Branch
+from jurygraph.runs.workflows.branch import Branch, model_of
 from jurygraph.runs.workflows.run_differences import describe_differences, describe_profile_differences
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace

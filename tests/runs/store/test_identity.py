@@ -17,7 +17,8 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.request import Request
 from jurygraph.runs.integrity.deep_verification import DeepVerification, OfflineBackend, verify_deep
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import ModelIdentity, model_of
+from jurygraph.runs.store.header import ModelIdentity
+from jurygraph.runs.workflows.branch import model_of
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
