@@ -32,7 +32,7 @@ def bundle(folder: Path, output: Path) -> Path:
     return output
 
 
-def rescored(folder: Path, other: Path, *settings: str) -> Path:
+def rescore_run(folder: Path, other: Path, *settings: str) -> Path:
     with closing(Run.open(folder)) as run:
         rescore(run, other, apply_settings(run.config, settings), lambda count: None)
     return other
@@ -103,7 +103,7 @@ def test_the_same_run_gives_the_same_bytes(rich: Path, tmp_path: Path) -> None:
 
 class TestRescoredRun:
     def test_records_and_texts_of_the_base_are_included(self, plain: Path, tmp_path: Path) -> None:
-        other = rescored(plain, tmp_path / "other", "reward.tone=2.0")
+        other = rescore_run(plain, tmp_path / "other", "reward.tone=2.0")
         made = bundle(other, tmp_path / "bundle.zip")
         assert names(made) == [*OWN[:-1], "base/records.jsonl", "base/texts.jsonl", "traces.jsonl"]
         whole = bundle(plain, tmp_path / "whole.zip")
@@ -115,13 +115,13 @@ class TestRescoredRun:
         folder = tmp_path / "run"
         tasks = write_tasks(tmp_path / "given", make_tasks())
         score(folder, tasks, PLAIN, limit=2)
-        other = rescored(folder, tmp_path / "other")
+        other = rescore_run(folder, tmp_path / "other")
         before = member(bundle(other, tmp_path / "before.zip"), "base/records.jsonl")
         score(folder, tasks, PLAIN)
         assert member(bundle(other, tmp_path / "after.zip"), "base/records.jsonl") == before
 
     def test_later_erasures_in_the_base_are_included(self, plain: Path, tmp_path: Path) -> None:
-        other = rescored(plain, tmp_path / "other")
+        other = rescore_run(plain, tmp_path / "other")
         erase(plain, "response", "t1/r0", "asked for")
         last = member(bundle(other, tmp_path / "bundle.zip"), "base/records.jsonl").splitlines()[-1]
         assert json.loads(last)["kind"] == "erasure"

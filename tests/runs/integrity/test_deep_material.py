@@ -58,7 +58,7 @@ def branch(_scored_run: tuple[Path, Path], run: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
 
 
@@ -118,12 +118,12 @@ def test_a_misplaced_quotation_in_material_is_named(of: str, run: Path, branch: 
         verify_deeply({"run": run, "branch": branch}[of])
 
 
-def rename_record(data: dict[str, Any]) -> None:
+def rename_material(data: dict[str, Any]) -> None:
     data["data"]["meals"][0]["name"] = "Le Bernardin"
 
 
 FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
-    "data": rename_record,
+    "data": rename_material,
     "evidence": lambda data: data["evidence"].pop(),
     "evidence ": lambda data: data["evidence"][0].update(verified=False, quote="Le Bernardin"),
     "note": lambda data: data.update(note="nothing"),
@@ -152,6 +152,6 @@ def test_material_derived_from_material_is_recomputed(of: str, run: Path, branch
 
 
 def test_carried_over_material_must_lead_to_the_stored_verdicts(branch: Path) -> None:
-    forge_material(branch, "data", rename_record)
+    forge_material(branch, "data", rename_material)
     with pytest.raises(TraceMismatch, match="material 'claims': data is "):
         verify_deeply(branch)

@@ -32,7 +32,7 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import canonical_json, digest_of
 from tests.examples import at_most
 from tests.graphs.scenes import Scene, scenes
-from tests.runs.integrity.test_bundle import bundle, rescored
+from tests.runs.integrity.test_bundle import bundle, rescore_run
 from tests.runs.made import PLAIN, make_tasks, score, seal_run, write_tasks
 
 SOURCE = Path(offline_verifier.__file__)
@@ -93,7 +93,7 @@ def any_run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         score(tmp_path / "run", write_tasks(tmp_path / "given", make_tasks()), PLAIN, limit=2)
         return unpack_bundle(tmp_path / "run", tmp_path / "opened")
     folder: Path = request.getfixturevalue("plain" if request.param == "plain" else "rich")
-    made = rescored(folder, tmp_path / "other", "reward.tone=0.7") if "rescored" in request.param else folder
+    made = rescore_run(folder, tmp_path / "other", "reward.tone=0.7") if "rescored" in request.param else folder
     if "erased" in request.param:
         erase(folder, "response", "t1/r0", "asked for")
     return unpack_bundle(made, tmp_path / "opened")
@@ -300,13 +300,13 @@ def rewrite_records(folder: Path, change: Callable[[Records], object]) -> None:
     (folder / "records.jsonl").write_bytes(b"".join(written))
 
 
-def first_record(records: Records, kind: str) -> dict[str, Any]:
+def last_record(records: Records, kind: str) -> dict[str, Any]:
     """Return the last record of a kind."""
     return [record for record in records if record["kind"] == kind][-1]
 
 
 def reward(records: Records) -> dict[str, Any]:
-    found: dict[str, Any] = first_record(records, "trace")["body"]["reward"]
+    found: dict[str, Any] = last_record(records, "trace")["body"]["reward"]
     return found
 
 
@@ -319,7 +319,7 @@ def change_term(records: Records) -> None:
 
 
 def change_weight(records: Records) -> None:
-    first_record(records, "decision")["body"]["specs"][0]["weight"] += 1.0
+    last_record(records, "decision")["body"]["specs"][0]["weight"] += 1.0
 
 
 def append_record(kind: str, **body: Any) -> Callable[[Records], None]:
@@ -328,7 +328,7 @@ def append_record(kind: str, **body: Any) -> Callable[[Records], None]:
 
 def repeat_record(kind: str) -> Callable[[Records], None]:
     def change(records: Records) -> None:
-        records.insert(records.index(first_record(records, kind)), first_record(records, kind))
+        records.insert(records.index(last_record(records, kind)), last_record(records, kind))
 
     return change
 
@@ -348,21 +348,21 @@ class TestForgedRecords:
             (lambda r: reward(r)["terms"].pop(), "has not one term for each component"),
             (lambda r: reward(r)["terms"].append([0.5, 0.25]), "has not one term for each component"),
             (lambda r: reward(r)["terms"].__setitem__(0, [0.5, 0.25]), "cannot be read"),
-            (lambda r: first_record(r, "close")["body"].update(traces=0), "does not state the traces and the head"),
-            (lambda r: first_record(r, "close")["body"].update(head=""), "does not state the traces and the head"),
-            (lambda r: first_record(r, "close").update(key="x"), "does not state the traces and the head"),
-            (lambda r: first_record(r, "group")["body"].update(size=9), "is not of the group before it"),
-            (lambda r: first_record(r, "group")["body"].update(size=2), "is not of the group before it"),
-            (lambda r: first_record(r, "run").update(kind="survey"), "is not how a run begins"),
-            (lambda r: first_record(r, "survey").update(kind="comment"), "is of no kind that there is"),
-            (lambda r: first_record(r, "task")["body"].update(decision="none"), "cannot be read"),
+            (lambda r: last_record(r, "close")["body"].update(traces=0), "does not state the traces and the head"),
+            (lambda r: last_record(r, "close")["body"].update(head=""), "does not state the traces and the head"),
+            (lambda r: last_record(r, "close").update(key="x"), "does not state the traces and the head"),
+            (lambda r: last_record(r, "group")["body"].update(size=9), "is not of the group before it"),
+            (lambda r: last_record(r, "group")["body"].update(size=2), "is not of the group before it"),
+            (lambda r: last_record(r, "run").update(kind="survey"), "is not how a run begins"),
+            (lambda r: last_record(r, "survey").update(kind="comment"), "is of no kind that there is"),
+            (lambda r: last_record(r, "task")["body"].update(decision="none"), "cannot be read"),
             (lambda r: r.clear(), "texts.jsonl: line 1: no record speaks of it"),
             (repeat_record("task"), "is after the end, or twice"),
             (repeat_record("survey"), "is after the end, or twice"),
             (append_record("task"), "is after the end, or twice"),
             (append_record("erasure", ids=[5 << 20]), "was erased and is there"),
             (append_record("erasure", ids=[0]), "was erased and is there"),
-            (lambda r: first_record(r, "run")["body"].update(base={"run": "x"}), "base: .*texts.jsonl"),
+            (lambda r: last_record(r, "run")["body"].update(base={"run": "x"}), "base: .*texts.jsonl"),
         ],
     )
     def test_forged_records_are_found(self, unpacked_bundle: Path, verify: Verify, change: Any, wrong: str) -> None:
@@ -390,7 +390,7 @@ class TestForgedRecords:
     def test_a_forged_run_has_another_head(self, unpacked_bundle: Path, verify: Verify) -> None:
         head = json.loads((unpacked_bundle / "records.jsonl").read_text().splitlines()[-1])["link"]
         assert verify(unpacked_bundle, "--expect-head", head.upper()).code == 0
-        rewrite_records(unpacked_bundle, lambda records: first_record(records, "group").update(at=0))
+        rewrite_records(unpacked_bundle, lambda records: last_record(records, "group").update(at=0))
         (unpacked_bundle / "traces.jsonl").write_bytes(b"".join(recompute_links(unpacked_bundle)))
         assert verify(unpacked_bundle).code == 0
         output = verify(unpacked_bundle, "--expect-head", head)
@@ -495,13 +495,13 @@ class TestBase:
     def test_the_base_must_be_the_run_that_is_referred_to(
         self, plain: Path, rich: Path, tmp_path: Path, verify: Verify
     ) -> None:
-        made = unpack_bundle(rescored(plain, tmp_path / "other"), tmp_path / "opened")
+        made = unpack_bundle(rescore_run(plain, tmp_path / "other"), tmp_path / "opened")
         shutil.rmtree(made / "base")
         shutil.copytree(unpack_bundle(rich, tmp_path / "another"), made / "base")
         assert "base/ does not hold the run that this one refers to" in verify(made).err
 
     def test_the_base_must_be_included(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
-        made = unpack_bundle(rescored(plain, tmp_path / "other"), tmp_path / "opened")
+        made = unpack_bundle(rescore_run(plain, tmp_path / "other"), tmp_path / "opened")
         shutil.rmtree(made / "base")
         assert "records.jsonl: line 1: base: texts.jsonl: cannot be read" in verify(made).err
 
@@ -533,7 +533,7 @@ class TestSeal:
     def test_with_an_expected_signer_erasures_in_the_base_must_be_signed(
         self, plain: Path, tmp_path: Path, verify: Verify
     ) -> None:
-        other = export_sealed_bundle(rescored(plain, tmp_path / "other"), tmp_path / "key")
+        other = export_sealed_bundle(rescore_run(plain, tmp_path / "other"), tmp_path / "key")
         assert verify(unpack_bundle(other, tmp_path / "first"), "--signer", PUBLIC.hex()).code == 0
         erase(plain, "response", "t1/r0", "asked for")
         output = verify(unpack_bundle(other, tmp_path / "second"), "--signer", PUBLIC.hex())
