@@ -1,100 +1,131 @@
-"""Store and find the calls of a run: one record each, with the request and the reply as texts outside the chain."""
+"""Store and find the calls of a run: one record each, with the request and the reply as texts outside the chain.
+
+Calls that read profiles and annotate rubrics are stored together with the plans: all of them or none. Until these are
+committed, each reply is durable in a separate ledger, so that a run that is stopped while planning does not repeat the
+request.
+"""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import cached_property
-from typing import Protocol
+from pathlib import Path
 
 from pydantic_core import to_json
 
 from jurygraph.models.request import AnsweredCall, Reply, Request
+from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.digests import Digests
+from jurygraph.runs.store.folder import PLANNING, discard_planning
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.writer import Writer
 from jurygraph.schema import Call
 
-
-class RecordWriter(Protocol):
-    """A writer that appends records to a ledger, and returns a future that is done once they are durable."""
-
-    def append(self, drafts: Sequence[Draft]) -> "Future[None]":
-        """Append the records together."""
+Append = Callable[[Sequence[Draft]], "Future[None]"]
+"""A function that appends records together, and returns a future that is done once they are durable."""
 
 
 class CallStore:
-    """A call sink that stores calls in a run's ledger, so that a killed run does not repeat them when it is resumed.
+    """A call sink over ledgers: a call is found in the first that has it, so that a killed run does not repeat it.
 
-    Without a writer it can only find calls.
+    New calls are stored with `append`, which appends to the first ledger; without it, none is stored. Calls found in
+    the other ledgers, such as that of the run's branch origin, are not copied: a request that repeats the request of a
+    carried-over verdict thus gets the same reply.
     """
 
-    def __init__(self, ledger: Ledger, writer: RecordWriter | None = None) -> None:
-        self._ledger = ledger
-        self._writer = writer
+    def __init__(self, *ledgers: Ledger, append: Append | None = None) -> None:
+        self._ledgers = ledgers
+        self._append = append
 
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; None where there is none, or where its texts were erased."""
-        if key not in self._keys:
-            return None
-        record = self._ledger.find("call", key)
-        if record is None:
-            return None
-        content = record.content
-        reply = self._ledger.texts({record.seq: content["texts"]})[record.seq].get(1)
-        if reply is None:
-            return None
-        return AnsweredCall(Reply.model_validate_json(reply), Call.model_validate(content["call"]))
+        for ledger, keys in zip(self._ledgers, self._keys, strict=True):
+            record = ledger.find("call", key) if key in keys else None
+            if record is not None and (reply := ledger.texts_of(record).get(1)) is not None:
+                return AnsweredCall(Reply.model_validate_json(reply), Call.model_validate(record.content["call"]))
+        return None
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
+        if self._append is None:
+            return
         body = {"call": answered.call.model_dump(mode="json")}
         texts = [to_json(request.to_dict()), answered.reply.model_dump_json().encode()]
-        await asyncio.wrap_future(self._append(Draft("call", answered.call.id, body, texts)))
-
-    def copy(self, key: str, source: Ledger) -> None:
-        """Append a call from another ledger, which must hold the call and both of its texts."""
-        record = source.find("call", key)
-        assert record is not None, "it was found there"
-        texts = source.texts({record.seq: record.content["texts"]})[record.seq]
-        self._append(Draft("call", key, {"call": record.content["call"]}, [texts[0], texts[1]]))
-
-    def _append(self, draft: Draft) -> "Future[None]":
-        assert self._writer is not None, "a run that is only read makes no calls"
-        appended = self._writer.append([draft])
-        self._keys.add(draft.key)
-        return appended
+        appended = self._append([Draft("call", answered.call.id, body, texts)])
+        self._keys[0].add(answered.call.id)
+        await asyncio.wrap_future(appended)
 
     @cached_property
-    def _keys(self) -> Digests:
+    def _keys(self) -> list[Digests]:
         """Digests of all calls, kept in memory: most requests are new, and a lookup in the file costs more."""
-        return Digests(self._ledger.keys("call"))
+        return [Digests(ledger.keys("call")) for ledger in self._ledgers]
 
 
-class ReadOnlyCalls:
-    """A call sink that finds the calls of runs and stores none."""
+class PlanningCalls(CallStore):
+    """A call sink that stores calls in the transaction of a run's plans and, until its end, in a separate file.
 
-    def __init__(self, *ledgers: Ledger) -> None:
-        self._calls = [CallStore(ledger) for ledger in ledgers]
-
-    def find(self, key: str) -> AnsweredCall | None:
-        """Return the call whose request has this digest, from the first run that has it."""
-        return next((call for calls in self._calls if (call := calls.find(key)) is not None), None)
-
-    async def store(self, request: Request, answered: AnsweredCall) -> None:
-        """Do nothing."""
-
-
-class LayeredCalls(ReadOnlyCalls):
-    """A call sink that stores calls in `own`, and finds them also in `others`, such as the run's branch origin.
-
-    Calls found in `others` are not copied. A request that repeats the request of a carried-over verdict thus gets the
-    same reply.
+    The file is written only if `is_durable`: a jury with a cache has its replies there. Calls that an earlier session
+    left in it are copied to the run once they are requested. The file is kept until `discard`.
     """
 
-    def __init__(self, own: CallStore, *others: Ledger) -> None:
-        super().__init__(*others)
-        self._own_calls = own
-        self._calls.insert(0, own)
+    def __init__(self, run: Run, *others: Ledger, is_durable: bool) -> None:
+        super().__init__(run.ledger, *others, append=self._append_to_run)
+        self._run = run
+        self._is_durable = is_durable
+        self._ledger: Ledger | None = None
+        if (run.folder / PLANNING).exists():
+            self._open()
+
+    def _append_to_run(self, drafts: Sequence[Draft]) -> "Future[None]":
+        """Append to the run's ledger immediately; its plans commit the calls."""
+        done: Future[None] = Future()
+        self._run.ledger.append(*drafts)
+        done.set_result(None)
+        return done
+
+    def _open(self) -> None:
+        self._ledger = Ledger.create(self._run.folder / PLANNING)
+        self._writer = Writer(self._ledger)
+        self._answers = CallStore(self._ledger, append=self._writer.append)
+
+    def find(self, key: str) -> AnsweredCall | None:
+        """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""
+        call = super().find(key)
+        if call is None and self._ledger is not None and (call := self._answers.find(key)) is not None:
+            record = self._ledger.require("call", key)
+            body, texts = {"call": record.content["call"]}, self._ledger.stored_texts(record.seq, record.seq)
+            self._run.ledger.append(Draft("call", key, body, [text.content for text in texts]))
+            self._keys[0].add(key)
+        return call
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
-        await self._own_calls.store(request, answered)
+        """Store a call; it is durable when this returns, in the file or in the jury's cache."""
+        if self._is_durable:
+            if self._ledger is None:
+                self._open()
+            await self._answers.store(request, answered)
+        await super().store(request, answered)
+
+    @property
+    def stored_count(self) -> int:
+        """Return the number of calls in the file, for the next session."""
+        return 0 if self._ledger is None else self._ledger.count_records("call")
+
+    def close(self) -> None:
+        """Close the file and keep it."""
+        if self._ledger is not None:
+            self._writer.close()
+            self._ledger.close_as_plain_file()
+            self._ledger = None
+
+    def discard(self) -> None:
+        """Remove the file: the run has everything that was needed from it."""
+        self.close()
+        discard_planning(self._run.folder)
+
+
+def open_planning_calls(folder: Path) -> Ledger | None:
+    """Open the calls of a planning that was stopped, for reading; None where there are none."""
+    path = folder / PLANNING
+    return Ledger.open(path) if path.exists() else None

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.errors import TraceMismatch
@@ -23,7 +23,6 @@ from jurygraph.schema import (
     RecordedVerdict,
     Response,
     SafetyConfig,
-    Suite,
     Task,
     Trace,
     digest_of,
@@ -34,10 +33,6 @@ from jurygraph.schema.task import query_text
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-
-
-_Z = 1.959963984540054
-"""The 0.975 quantile of the standard normal distribution."""
 
 
 class Proportion(FrozenModel):
@@ -61,14 +56,16 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
 
     Unlike the usual normal interval, it has a positive width for 0 or `n` hits: 0 of 300 gives 0 to 1.3 %.
     """
-    share, z2 = hits / n, _Z * _Z
+    z = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
+    share, z2 = hits / n, z * z
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half_width = _Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    half_width = z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(1.0, middle + half_width)
 
 
 KIND = "canary"
-_BITS = 13
+_DIGITS = 13
+"""Number of hexadecimal digits of a task's digest that decide whether it gets a canary."""
 
 
 class Canary(NamedTuple):
@@ -116,8 +113,7 @@ class CanaryTally:
 
     def to_json(self) -> dict[str, Any]:
         """Return the tally as a JSON object."""
-        share = self.share
-        rates = {"rate": share.rate, "low": share.low, "high": share.high}
+        rates = self.share.model_dump(include={"rate", "low", "high"})
         return {**asdict(self), **rates, "alarming": self.is_alarming}
 
 
@@ -133,11 +129,9 @@ class Canaries:
     @classmethod
     def from_jury(cls, jury: "Jury") -> Self | None:
         """Return the canaries that a jury's config enables; None without them, or without a model to measure."""
-        config = jury.config
-        models = (evaluator for evaluator in jury.evaluators.values() if evaluator.layer in GATED_LAYERS)
-        if config.canary is None or all(evaluator.uses_model and config.model == "none" for evaluator in models):
-            return None
-        return cls(config.canary, config.safety)
+        config, evaluators = jury.config, jury.evaluators.values()
+        can_measure = any(e.layer in GATED_LAYERS and not (e.uses_model and config.model == "none") for e in evaluators)
+        return cls(config.canary, config.safety) if config.canary is not None and can_measure else None
 
     def load(self, ledger: Ledger) -> Iterator[Call]:
         """Count the canaries that a run already has, whose tasks get no other. Yields the calls behind them."""
@@ -171,17 +165,18 @@ def check_canaries(ledger: Ledger, plan_of: Callable[[str], Plan]) -> None:
     A canary is skipped where its own texts, or those of its task, were erased.
     """
     for record in ledger.records(KIND):
-        verdicts_text = ledger.texts({record.seq: record.content["texts"]})[record.seq].get(1)
-        task = ledger.require("task", record.key)
-        if verdicts_text is None or not ledger.texts({task.seq: task.content["texts"]})[task.seq]:
+        verdicts_text = ledger.texts_of(record).get(1)
+        if verdicts_text is None or not ledger.texts_of(ledger.require("task", record.key)):
             continue
-        result = count_verdicts(
-            plan_of(record.key), [RecordedVerdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
-        )
+        verdicts = [RecordedVerdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
+        result = count_verdicts(plan_of(record.key), verdicts)
         if result != _stored_result(record):
             raise TraceMismatch(
                 f"{ledger.path}, {record_label(record)}: its verdicts come to {result}; it has been changed"
             )
+
+
+_load_attacks = lru_cache(maxsize=8)(load_attacks)
 
 
 def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfig) -> Canary | None:
@@ -191,28 +186,20 @@ def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfi
     """
     uses_model = any(question.layer in GATED_LAYERS for question in plan.survey.questions)
     hash_digits = digest_of([config.seed, task.id])
-    if not uses_model or int(hash_digits[:_BITS], 16) >= config.rate * 16**_BITS:
+    if not uses_model or int(hash_digits[:_DIGITS], 16) >= config.rate * 16**_DIGITS:
         return None
-    texts = [
-        (attack, text) for attack in _load_attacks(config.suite) if (text := attack_text(attack, task)) is not None
+    attacks = ((attack, attack_text(attack, task)) for attack in _load_attacks(config.suite))
+    canaries = [
+        Canary(attack, Response(id=f"canary/{attack.id}", text=text)) for attack, text in attacks if text is not None
     ]
-    if not texts:
+    if not canaries:
         return None
-    first = int(hash_digits[_BITS:], 16) % len(texts)
-    candidates = texts[first:] + texts[:first]
-    query = query_text(task.query)
-    passing = (
-        candidate
-        for candidate in candidates
-        if not stopping_gate(candidate[1], safety.gates, query=query, reference=task.reference)
-    )
-    attack, text = next(passing, candidates[0])
-    return Canary(attack, Response(id=f"canary/{attack.id}", text=text))
-
-
-@lru_cache(maxsize=8)
-def _load_attacks(suite: Suite | Literal["all"]) -> tuple[Attack, ...]:
-    return load_attacks(suite)
+    first = int(hash_digits[_DIGITS:], 16) % len(canaries)
+    candidates, query = canaries[first:] + canaries[:first], query_text(task.query)
+    for canary in candidates:
+        if not stopping_gate(canary.response.text, safety.gates, query=query, reference=task.reference):
+            return canary
+    return candidates[0]
 
 
 def count_verdicts(plan: Plan, verdicts: Iterable[RecordedVerdict]) -> CanaryResult:

@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 from jurygraph.errors import InputError
@@ -45,9 +45,9 @@ def export_csv(run: Run) -> Iterator[bytes]:
     """
     components = _components(run)
     rows = (_row(trace, components) for trace in run.traces())
-    first = next(rows, None)  # read before the header is yielded: an unreadable run must not give a header
+    first = list(islice(rows, 1))  # read before the header is yielded: an unreadable run must not give a header
     yield _csv_line(_columns(components))
-    for row in rows if first is None else chain([first], rows):
+    for row in chain(first, rows):
         yield _csv_line(row.values())
 
 
@@ -59,15 +59,12 @@ def export_parquet(run: Run, path: Path) -> None:
     except ImportError:
         raise InputError("Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
     components = _components(run)
-    text_columns, integer_columns = (*_IDENTITY, "status"), _COUNTS
-    types = {
-        name: pa.string() if name in text_columns else pa.int64() if name in integer_columns else pa.float64()
-        for name in _columns(components)
-    }
-    schema = pa.schema(types.items())
+    types = {**dict.fromkeys((*_IDENTITY, "status"), pa.string()), **dict.fromkeys(_COUNTS, pa.int64())}
+    schema = pa.schema([(name, types.get(name, pa.float64())) for name in _columns(components)])
     with path.open("wb") as file, pq.ParquetWriter(file, schema) as writer:
-        for rows in _batch_rows(_row(trace, components) for trace in run.traces()):
-            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+        rows = (_row(trace, components) for trace in run.traces())
+        while batch := list(islice(rows, _ROWS)):
+            writer.write_table(pa.Table.from_pylist(batch, schema=schema))
 
 
 def _components(run: Run) -> list[str]:
@@ -87,17 +84,6 @@ def _row(trace: Trace, components: list[str]) -> Row:
     values += [reward.components.get(name) for name in components]
     values += [getattr(reward.counts, name) for name in _COUNTS]
     return dict(zip(_columns(components), values, strict=True))
-
-
-def _batch_rows(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    batch: list[Row] = []
-    for row in rows:
-        batch.append(row)
-        if len(batch) == _ROWS:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
 
 
 def _csv_line(cells: Iterable[str | float | int | None]) -> bytes:

@@ -2,18 +2,18 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import did_you_mean
-from jurygraph.runs.store import folder as place
+from jurygraph.runs.store import folder as files
 from jurygraph.runs.store.chain import Record
 from jurygraph.runs.store.drafts import remove_leftovers
-from jurygraph.runs.store.header import Header, read_header
+from jurygraph.runs.store.header import Header, Origin, read_header
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import (
     ERASED,
@@ -27,10 +27,16 @@ from jurygraph.runs.store.packing import (
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.schema import Call, Config, Decision, Plan, Purpose, Response, Task, Trace, Verdict
+from jurygraph.schema import Call, Config, Decision, FrozenModel, Plan, Purpose, Response, Task, Trace, Verdict
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.schema.trace import group_verdicts_by_response
+
+_Model = TypeVar("_Model", bound=FrozenModel)
+
+
+ProgressCallback = Callable[[int], None]
+"""A callback that receives the number of newly finished items of a pass over a whole run."""
 
 
 class ScoredResponse(NamedTuple):
@@ -38,14 +44,6 @@ class ScoredResponse(NamedTuple):
 
     trace: Trace
     response: Response | None
-
-
-class _StoredRecord(NamedTuple):
-    """A record with its body and texts; `texts` are keyed by their index, without erased ones."""
-
-    record: Record
-    body: Body
-    texts: Mapping[int, bytes]
 
 
 class Run:
@@ -66,14 +64,14 @@ class Run:
         self.folder = folder
         self.ledger = ledger
         self.header = header
-        self.shape = lru_cache(maxsize=1024)(partial(_read_shape, ledger))
-        self.decision = lru_cache(maxsize=1024)(partial(_read_decision, ledger))
+        self.shape = lru_cache(maxsize=1024)(partial(_read_model, ledger, "survey", Shape))
+        self.decision = lru_cache(maxsize=1024)(partial(_read_model, ledger, "decision", Decision))
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
         """Open the run in a folder for reading. Raises `InputError` where there is none."""
         folder = Path(folder)
-        place.require_run(folder)
+        files.require_run(folder)
         ledger = open_ledger(folder)
         if ledger is None:
             raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
@@ -82,7 +80,7 @@ class Run:
     @classmethod
     def open_if_closed(cls, folder: Path) -> "Run | None":
         """Open the run in a folder for reading if it is closed, so that it needs no lock; None otherwise."""
-        ledger = open_ledger(folder) if (folder / place.LEDGER).is_file() else None
+        ledger = open_ledger(folder) if (folder / files.LEDGER).is_file() else None
         if ledger is None or ledger.find("close", "") is None:
             return None
         return cls(folder, ledger, read_header(ledger))
@@ -137,13 +135,18 @@ class Run:
         if origin is None:
             return None
         folder = Path(os.path.normpath(self.folder.resolve() / origin.folder))
-        if not (folder / place.LEDGER).is_file():
+        if not (folder / files.LEDGER).is_file():
             problem = f"refers to the verdicts of {folder}, which is not there"
             raise InputError(f"{self.folder}: {problem}; put it back there, or move both together")
         base = Run.open(folder)
         if base.id != origin.run:
             raise TraceMismatch(f"{folder}: is another run than the one that {self.folder} refers to")
         return base
+
+    def origin(self, folder: Path) -> Origin:
+        """Return a reference to this run, as it is now, for the header of a run in another folder."""
+        path = os.path.relpath(self.folder.resolve(), folder.resolve())
+        return Origin(run=self.id, folder=path, records=self.ledger.count, head=self.ledger.head.hex())
 
     @property
     def source(self) -> "Run":
@@ -175,12 +178,9 @@ class Run:
 
         It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
         """
-        record = self.source.ledger.require("task", task_id)
-        text = self.source.ledger.texts({record.seq: record.content["texts"]})[record.seq].get(0)
-        if text is None:
-            return None
-        content: Body = json.loads(text)
-        return content
+        ledger = self.source.ledger
+        text = ledger.texts_of(ledger.require("task", task_id)).get(0)
+        return None if text is None else json.loads(text)
 
     def task(self, task_id: str) -> Task | None:
         """Return a task as it was given to planning; None where its texts were erased."""
@@ -234,26 +234,34 @@ class Run:
         return (scored.trace for scored in self.scored_responses())
 
     def group(self, group: Record) -> list[ScoredResponse]:
-        """Return the traces of a group; `group` is its record in the run that holds the verdicts."""
-        return _read_group(self, group)
+        """Return the traces of a group; `group` is its record in the run that holds the verdicts.
+
+        Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
+        """
+        try:
+            return _unpack_group(self, group)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+            place = f"{self.ledger.path}, record {group.seq} and those of its traces"
+            problem = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
+            raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
 
     def group_of(self, task_id: str) -> list[ScoredResponse]:
         """Return the traces of a task's group."""
         return self.group(self.source.ledger.require("group", task_id))
 
-    def own_record(self, record: Record) -> Record:
-        """Return this run's own record of a trace, given its record in the run that holds the verdicts."""
-        return record if self.base is None else self.ledger.require("trace", record.key)
-
     def find_trace(self, response_id: str) -> Trace:
         """Return the trace of one response.
 
         It includes its plan if profiles or a rubric's graph are stored for that and not erased. Raises `InputError` for
-        an unknown response.
+        an unknown response, and `TraceMismatch` if a closed run has lost traces.
         """
         record = self.source.ledger.find("trace", response_id)
         if record is None:
-            self._require_all()
+            closing = self.ledger.find("close", "")
+            expected, found = closing and closing.content["traces"], self.ledger.count_records("trace")
+            if expected is not None and expected != found:
+                missing = f"{expected - found} of its {expected} traces are missing"
+                raise TraceMismatch(f"{self.ledger.path}: {missing}; it has been changed")
             hint = did_you_mean(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         group = self.source.ledger.record_at(record.seq - record.content["group"])
@@ -261,33 +269,21 @@ class Run:
         plan = self.plan_of(group.key) if read_planning_results(self.task_content(group.key) or {}) else None
         return trace if plan is None else trace.model_copy(update={"plan": plan})
 
-    def _require_all(self) -> None:
-        """Raise `TraceMismatch` where a closed run has lost traces."""
-        closing = self.ledger.find("close", "")
-        if closing is not None and closing.content["traces"] != self.ledger.count_records("trace"):
-            closed_with = closing.content["traces"]
-            missing = f"{closed_with - self.ledger.count_records('trace')} of its {closed_with} traces"
-            raise TraceMismatch(f"{self.ledger.path}: {missing} are missing; it has been changed")
 
-
-def _read_shape(ledger: Ledger, digest: str) -> Shape:
-    return Shape.from_body(ledger.require("survey", digest).content)
-
-
-def _read_decision(ledger: Ledger, digest: str) -> Decision:
-    return Decision.model_validate(ledger.require("decision", digest).content)
+def _read_model(ledger: Ledger, kind: str, model: type[_Model], digest: str) -> _Model:
+    return model.model_validate(ledger.require(kind, digest).content)
 
 
 def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     """Open the ledger in a folder; None where creating a run was stopped before it had a record."""
-    path = folder / place.LEDGER
-    place.refuse_links(folder)
+    path = folder / files.LEDGER
+    files.refuse_links(folder)
     remove_leftovers(folder)
-    if not path.stat().st_size and (folder / place.CONFIG).exists():
-        raise TraceMismatch(f"{path}: is empty, but {place.CONFIG} shows that there was a run; it has been changed")
+    if not path.stat().st_size and (folder / files.CONFIG).exists():
+        raise TraceMismatch(f"{path}: is empty, but {files.CONFIG} shows that there was a run; it has been changed")
     ledger = Ledger.open(path, write)
-    if ledger is None and (folder / place.SEAL).exists():
-        raise TraceMismatch(f"{path}: has no record, but {place.SEAL} shows that there was a run; it has been changed")
+    if ledger is None and (folder / files.SEAL).exists():
+        raise TraceMismatch(f"{path}: has no record, but {files.SEAL} shows that there was a run; it has been changed")
     return ledger
 
 
@@ -296,66 +292,53 @@ def is_erased(verdict: Verdict) -> bool:
     return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
 
 
-def _read_group(run: Run, group: Record) -> list[ScoredResponse]:
-    """Return the traces of a group; `group` is its record in the run that holds the verdicts.
-
-    Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
-    """
-    try:
-        stored_group, *traces = _read_stored(run.source.ledger, group)
-        return _unpack_group(run, stored_group, traces)
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-        place = f"{run.ledger.path}, record {group.seq} and those of its traces"
-        problem = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
-        raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
-
-
-def _read_stored(ledger: Ledger, group: Record) -> list[_StoredRecord]:
-    records = [
-        (record, record.content) for record in ledger.verified_records(group.seq, group.seq + group.content["size"])
-    ]
+def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
+    ledger, last = run.source.ledger, group.seq + group.content["size"]
+    records = [(record, record.content) for record in ledger.verified_records(group.seq, last)]
     texts = ledger.texts({record.seq: body["texts"] for record, body in records})
-    return [_StoredRecord(record, body, texts[record.seq]) for record, body in records]
-
-
-def _unpack_group(run: Run, group: _StoredRecord, stored: Sequence[_StoredRecord]) -> list[ScoredResponse]:
-    task_id = group.record.key
+    (_, group_body), *stored = records
+    task_id, task_content = group.key, run.task_content(group.key)
     shape, decision = run.survey_shape_of(task_id), run.decision_of(task_id)
-    lists = read_shared_lists(group.body)
+    lists = read_shared_lists(group_body)
     verdicts = [
-        unpack_verdict(body, trace.record.key, shape, trace.texts, lists)
-        for trace in stored
-        for body in trace.body["verdicts"]
+        unpack_verdict(verdict, record.key, shape, texts[record.seq], lists)
+        for record, body in stored
+        for verdict in body["verdicts"]
     ]
-    verdicts_by_response = group_verdicts_by_response(shape.questions, [trace.record.key for trace in stored], verdicts)
+    verdicts_by_response = group_verdicts_by_response(shape.questions, [record.key for record, _ in stored], verdicts)
+    plan_digest = ERASED
+    if task_content is not None:
+        plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
     shared = {
         "task_id": task_id,
-        "group": group.texts.get(0, ERASED.encode()).decode(),
-        "plan_digest": _plan_digest(run, task_id),
-        "statistics": group.body["statistics"],
+        "group": texts[group.seq].get(0, ERASED.encode()).decode(),
+        "plan_digest": plan_digest,
+        "statistics": group_body["statistics"],
     }
-    return [_unpack_trace(run, shared, decision, trace, verdicts_by_response[trace.record.key]) for trace in stored]
+    return [
+        _unpack_trace(
+            run, record, body, texts[record.seq], decision, {**shared, "verdicts": verdicts_by_response[record.key]}
+        )
+        for record, body in stored
+    ]
 
 
 def _unpack_trace(
-    run: Run, shared: Mapping[str, Any], decision: Decision, stored: _StoredRecord, verdicts: Sequence[Verdict]
+    run: Run, record: Record, body: Body, texts: Mapping[int, bytes], decision: Decision, shared: Mapping[str, Any]
 ) -> ScoredResponse:
-    record, body, texts = stored
-    about = unpack_about(body, texts)
-    own_record = run.own_record(record)
+    about, calls = unpack_about(body, texts), body.get("calls", ())
+    own_record = record if run.base is None else run.ledger.require("trace", record.key)
+    reward = body["reward"] if own_record is record else own_record.content["reward"]
     trace = Trace.model_validate(
         {
             **shared,
             "response_id": record.key,
             "agent": body.get("agent"),
             "labels": about["labels"],
-            "reward": unpack_reward(
-                own_record.content["reward"] if own_record is not record else body["reward"], decision
-            ),
-            "verdicts": tuple(verdicts),
+            "reward": unpack_reward(reward, decision),
             "material": [unpack_material(item, record.key, texts) for item in body.get("material", ())],
-            "calls": body.get("calls", ()),
-            "purpose": run.purpose(call["served"] for call in body.get("calls", ()) if call["served"] is not None),
+            "calls": calls,
+            "purpose": run.purpose(call["served"] for call in calls if call["served"] is not None),
             "previous": run.ledger.record_at(own_record.seq - 1).link.hex(),
         }
     )
@@ -363,11 +346,3 @@ def _unpack_trace(
     if text is None:
         return ScoredResponse(trace, None)
     return ScoredResponse(trace, Response(id=record.key, text=text.decode(), data=about["data"], agent=trace.agent))
-
-
-def _plan_digest(run: Run, task_id: str) -> str:
-    content = run.task_content(task_id)
-    if content is None:
-        return ERASED
-    digest: str = content["plan"] if run.base is None else run.plan_of(task_id).digest
-    return digest

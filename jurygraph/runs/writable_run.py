@@ -1,8 +1,8 @@
-"""Write a run: create or lock it, and append plans, traces and what belongs to them."""
+"""Write a run: create or lock it, append plans and traces, and close it."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, open_ledger
@@ -45,6 +45,15 @@ class WritableRun(Run):
         return None
 
     @classmethod
+    def open_existing(cls, folder: Path) -> "WritableRun":
+        """Open and lock the run in a folder. Raises `InputError` where there is none, or another process writes it."""
+        place.require_run(folder)
+        run = cls.open_for_writing(folder)
+        if run is None:
+            raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
+        return run
+
+    @classmethod
     def create(cls, folder: Path, header: Header, run_id: str) -> "WritableRun":
         """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind."""
         folder = folder.resolve()
@@ -83,7 +92,7 @@ class WritableRun(Run):
     def add_plan(self, task: Task, plan: Plan) -> None:
         """Append the plan of a task, together with its survey and decision unless these are stored already."""
         shape = Shape.of(plan.survey)
-        self._add_once("survey", shape.digest, shape.body)
+        self._add_once("survey", shape.digest, shape.model_dump(mode="json"))
         decision = plan.decision
         self._add_once("decision", decision.digest, decision.model_dump(mode="json"))
         body: Body = {"survey": shape.digest, "decision": decision.digest}
@@ -112,3 +121,29 @@ class WritableRun(Run):
             body, texts = pack_trace(trace, response_by_id[trace.response_id], shape, reward, number, shared)
             drafts.append(Draft("trace", trace.response_id, body, texts))
         return drafts
+
+
+class ClosedRun(NamedTuple):
+    """The state of a closed run: its numbers of traces and records, and its head."""
+
+    traces: int
+    records: int
+    head: str
+
+
+def close_run(folder: Path) -> ClosedRun:
+    """Close a run, so that nothing more can be scored into it; a run that is closed already is left unchanged.
+
+    Raises `InputError` where there is no run, or where another process writes it.
+    """
+    with WritableRun.open_existing(folder) as run:
+        if not run.is_closed:
+            append_close_record(run)
+        return ClosedRun(run.ledger.count_records("trace"), run.ledger.count, run.ledger.head.hex())
+
+
+def append_close_record(run: Run) -> None:
+    """Append the closing record of a run: its number of traces, and the head before this record."""
+    body = {"traces": run.ledger.count_records("trace"), "head": run.ledger.head.hex()}
+    run.ledger.append(Draft("close", "", body))
+    run.ledger.commit()

@@ -59,7 +59,7 @@ ROOMS: dict[str, Room] = {
         ("jurygraph/runs/store",),
         (
             *(f"tests/runs/store/test_{name}.py" for name in _STORE),
-            "tests/runs/store/test_identity.py::TestRequests",
+            "tests/runs/store/test_identity.py::TestModelIdentity",
         ),
     ),
     "gateway": Room(

@@ -1,4 +1,4 @@
-"""Runs to look at, made once; and for those that ask a model, a server and a cache of their own."""
+"""Stored runs, created once per session; tests with a model get their own server and cache."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -7,43 +7,43 @@ from pathlib import Path
 import pytest
 
 from tests.models.server import Server, serving
-from tests.runs.judge import by_what_is_shown
-from tests.runs.made import PLAIN, RICH, lines, score, write_tasks
+from tests.runs.judge import judge_by_request
+from tests.runs.made import PLAIN, RICH, make_tasks, score, write_tasks
 
 
 @pytest.fixture(scope="session")
-def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _stored_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    tasks = write_tasks(folder, lines())
+    tasks = write_tasks(folder, make_tasks())
     score(folder / "plain", tasks, PLAIN)
     score(folder / "rich", tasks, RICH)
     return folder
 
 
 @pytest.fixture
-def copied(_made: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """A copy of one of the runs, to do with as one likes."""
+def copy_run(_stored_runs: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that copies one of the stored runs, so that a test may change it."""
 
     def copy(name: str) -> Path:
-        shutil.copytree(_made / name, tmp_path / name)
+        shutil.copytree(_stored_runs / name, tmp_path / name)
         return tmp_path / name
 
     return copy
 
 
 @pytest.fixture
-def plain(copied: Callable[[str], Path]) -> Path:
-    return copied("plain")
+def plain(copy_run: Callable[[str], Path]) -> Path:
+    return copy_run("plain")
 
 
 @pytest.fixture
-def rich(copied: Callable[[str], Path]) -> Path:
-    return copied("rich")
+def rich(copy_run: Callable[[str], Path]) -> Path:
+    return copy_run("rich")
 
 
 @pytest.fixture
-def tasks(_made: Path) -> Path:
-    return _made / "tasks.jsonl"
+def tasks(_stored_runs: Path) -> Path:
+    return _stored_runs / "tasks.jsonl"
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +53,6 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """It judges by what it is shown."""
-    with serving(by_what_is_shown) as running:
+    """A server whose judge derives its reply from the request."""
+    with serving(judge_by_request) as running:
         yield running

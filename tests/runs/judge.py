@@ -1,4 +1,4 @@
-"""A judge for runs: equal requests get equal replies, and others get others."""
+"""A judge for runs: equal requests get equal replies, and different ones differ."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from tests.models.judging import judged, quotable, response_in
 from tests.models.server import Answer, said
 
 
-def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
-    likely = int(sha256(asked(body).encode()).hexdigest()[:8], 16) / 2**32
+def judge_by_request(body: dict[str, Any], number: int) -> Answer:
+    likely = int(sha256(request_identity(body).encode()).hexdigest()[:8], 16) / 2**32
     if "response_format" in body:
         return judged(body, met=likely >= 0.5, probability=likely)
     quotes = quotable(response_in(body)) if likely >= 0.5 else []
@@ -20,6 +20,6 @@ def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
     return said(json.dumps(dict.fromkeys(sorted(names), one)))
 
 
-def asked(body: Mapping[str, Any]) -> str:
-    """What tells requests apart."""
+def request_identity(body: Mapping[str, Any]) -> str:
+    """Return what distinguishes requests."""
     return json.dumps([body["model"], body["messages"], body.get("temperature"), body.get("max_tokens")])

@@ -1,4 +1,4 @@
-"""Runs made by a real jury, whose evaluators answer as the responses' data tells them."""
+"""Runs made by a real jury, whose evaluators take their answers from the data of the responses."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 import jurygraph as jg
 from jurygraph.agents.roles import EvaluatorInput
-from jurygraph.runs.integrity import sealing
+from jurygraph.runs.integrity import verification
 from jurygraph.runs.integrity.seal import Seal
 from jurygraph.runs.integrity.verification import VerificationResult, verify
 from jurygraph.runs.run import Run
@@ -20,17 +20,17 @@ from jurygraph.sources import read_work
 from jurygraph.sources.profiles import open_profiles
 from tests.graphs.cast import Told
 
-ASKED: list[tuple[str, tuple[str, ...], int]] = []
-"""What the evaluators were asked: question, responses, sample."""
+REQUESTED: list[tuple[str, tuple[str, ...], int]] = []
+"""Requests to the evaluators: question, responses, sample."""
 
-COUNTED = "tests.runs.made:Counted"
+RECORDING = "tests.runs.made:RecordingEvaluator"
 
 
-class Counted(Told):
-    """A `Told` that keeps count, and says something about what it saw."""
+class RecordingEvaluator(Told):
+    """A `Told` that records its requests, and gives a reason with a quotation."""
 
     def answer(self, inputs: EvaluatorInput) -> Any:
-        ASKED.append((inputs.question.id, tuple(response.id for response in inputs.responses), inputs.sample))
+        REQUESTED.append((inputs.question.id, tuple(response.id for response in inputs.responses), inputs.sample))
         given = super().answer(inputs)
         if isinstance(given, float):
             text = inputs.responses[0].text
@@ -39,29 +39,29 @@ class Counted(Told):
         return given
 
 
-def counted(name: str, **fields: Any) -> dict[str, Any]:
+def evaluator_config(name: str, **fields: Any) -> dict[str, Any]:
     params = {key: fields.pop(key) for key in ("scope", "pairs", "audience") if key in fields}
-    return {"use": COUNTED, "name": name, "params": params, **fields}
+    return {"use": RECORDING, "name": name, "params": params, **fields}
 
 
 PLAIN: dict[str, Any] = {
     "evaluators": [
-        counted("tone", samples=2),
-        counted("same"),
-        counted("late", when={"question": "same", "threshold": 0.5}),
+        evaluator_config("tone", samples=2),
+        evaluator_config("same"),
+        evaluator_config("late", when={"question": "same", "threshold": 0.5}),
     ],
     "components": {"late": {"inputs": {"late": {"of": "late", "gated": "zero"}}}},
     "reward": {"tone": 1.0, "same": 0.5, "late": -0.25},
 }
-"""No reward depends on another response."""
+"""A config in which no reward depends on another response."""
 
 RICH: dict[str, Any] = {
     **PLAIN,
     "evaluators": [
         *PLAIN["evaluators"],
-        counted("rank", scope="pair", pairs="unordered"),
-        counted("place", scope="group"),
-        counted("met", audience="criterion"),
+        evaluator_config("rank", scope="pair", pairs="unordered"),
+        evaluator_config("place", scope="group"),
+        evaluator_config("met", audience="criterion"),
         {"use": "tests.graphs.cast:Reads", "name": "reads", "params": {"needs": ["half"]}},
     ],
     "derivers": [
@@ -71,11 +71,11 @@ RICH: dict[str, Any] = {
     "reward": {**PLAIN["reward"], "rank": 0.5, "place": 0.125, "rubric": 1.0, "reads": 0.1},
     "clip": [-1.0, 2.0],
 }
-"""Pairs, groups, a rubric and material as well."""
+"""A config with pairs, groups, a rubric and material."""
 
 
-def lines(tasks: int = 4, size: int = 3, seed: int = 0) -> list[dict[str, Any]]:
-    """TASKS: every response holds the script of its answers, and every third one of the first task goes unjudged."""
+def make_tasks(tasks: int = 4, size: int = 3, seed: int = 0) -> list[dict[str, Any]]:
+    """Return tasks whose responses hold the answers about them; every third one of the first task is not judged."""
     draw = random.Random(seed)
     return [
         {
@@ -125,7 +125,7 @@ def score(
     branch: Path | None = None,
     stop_after: int | None = None,
 ) -> ScoringSession:
-    """Score a file of tasks into a run; with `stop_after`, be interrupted after so many groups."""
+    """Score a file of tasks into a run; `stop_after` interrupts it after that number of groups."""
 
     def report(_: int) -> None:
         nonlocal groups
@@ -134,12 +134,12 @@ def score(
             raise KeyboardInterrupt
 
     groups = 0
-    with sat(folder, tasks, config, branch, limit, report=report) as session:
+    with scored_session(folder, tasks, config, branch, limit, report=report) as session:
         return session
 
 
 @contextmanager
-def sat(
+def scored_session(
     folder: Path,
     tasks: Path,
     config: Mapping[str, Any],
@@ -149,13 +149,13 @@ def sat(
     report: Callable[[int], None] = lambda count: None,
     **limits: Any,
 ) -> Iterator[ScoringSession]:
-    """A session that has scored a file of tasks into a run in this process; `limits` are the jury's."""
+    """Yield a session that has scored a file of tasks into a run; `limits` are those of the jury."""
 
     async def both() -> None:
         await session.prepare(lambda count: None)
         await session.score(report)
 
-    ASKED.clear()
+    REQUESTED.clear()
     carried = None if branch is None else Branch(branch)
     with (
         jg.Jury.from_config(config, **limits) as jury,
@@ -167,18 +167,18 @@ def sat(
         yield session
 
 
-def contents(folder: Path) -> list[str]:
-    """Every trace of a run, but for its place in the chain."""
+def trace_contents(folder: Path) -> list[str]:
+    """Return the traces of a run as JSON, without their place in the chain."""
     return [trace.model_copy(update={"previous": None}).model_dump_json() for trace in Run.open(folder).traces()]
 
 
-def checked(folder: Path, **expected: Any) -> VerificationResult:
-    """The run, verified."""
+def verify_run(folder: Path, **expected: Any) -> VerificationResult:
+    """Verify a run."""
     with closing(Run.open(folder)) as run:
         return verify(run, lambda count: None, **expected)
 
 
-def seal(folder: Path, key_file: Path) -> Seal:
-    """The run, sealed."""
+def seal_run(folder: Path, key_file: Path) -> Seal:
+    """Seal a run."""
     with closing(Run.open(folder)) as run:
-        return sealing.seal(run, key_file, lambda count: None)
+        return verification.seal(run, key_file, lambda count: None)

@@ -1,4 +1,4 @@
-"""Runs that ask a model: every call is kept, and what is kept is never asked again, whatever happens to the run."""
+"""Runs with a model: every call is stored, and a stored call is never repeated."""
 
 import json
 import os
@@ -23,17 +23,17 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import ErasureTarget, erase
 from tests.models.judging import config, judged, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving, slow, status
-from tests.runs.judge import asked, by_what_is_shown
-from tests.runs.made import ASKED, checked, counted, sat, write_tasks
+from tests.runs.judge import judge_by_request, request_identity
+from tests.runs.made import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
 
 CRITERIA = ("kind", "short", "clear", "right", "new")
-"""One more than fit into a call."""
+"""One more criterion than fits into a call."""
 
 CALLS_EACH = 2
 UNCACHED: dict[str, Any] = {"cache": False}
 
 
-def lines(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:
+def tasks_with_rubrics(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:
     found = []
     for t in range(tasks):
         task = rubric(*CRITERIA, name=f"t{t}", query=f"Write letter number {t}.").model_dump(mode="json")
@@ -45,81 +45,81 @@ def lines(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:
     return found
 
 
-def plain(server: Server, **calls: Any) -> dict[str, Any]:
+def judge_config(server: Server, **calls: Any) -> dict[str, Any]:
     return config(server.url, **{**UNCACHED, **calls})
 
 
 def sit(folder: Path, *given: Any, **more: Any) -> dict[str, Any]:
-    """Score in this process; the rewards by response."""
-    with sat(folder, *given, **more):
-        return rewards(folder)
+    """Score in this process and return the rewards by response."""
+    with scored_session(folder, *given, **more):
+        return read_rewards(folder)
 
 
-def rewards(folder: Path) -> dict[str, Any]:
+def read_rewards(folder: Path) -> dict[str, Any]:
     return {trace.response_id: trace.reward.model_dump(mode="json") for trace in Run.open(folder).traces()}
 
 
-def kept(folder: Path) -> list[tuple[Request, Reply]]:
-    """The calls of a run as its file holds them, but for such as were erased."""
+def stored_calls(folder: Path) -> list[tuple[Request, Reply]]:
+    """Return the stored calls of a run, except erased ones."""
     with closing(Run.open(folder)) as run:
         found = {record.seq: record.content["texts"] for record in run.ledger.records("call")}
         texts = run.ledger.texts(found).values() if found else ()
         return [(Request.model_validate_json(one[0]), Reply.model_validate_json(one[1])) for one in texts if one]
 
 
-def sent(server: Server, start: int = 0) -> list[str]:
-    return [asked(request.body) for request in server.requests[start:]]
+def sent_requests(server: Server, start: int = 0) -> list[str]:
+    return [request_identity(request.body) for request in server.requests[start:]]
 
 
-def as_sent(request: Request) -> str:
-    """A kept request as the server saw it."""
+def request_text(request: Request) -> str:
+    """Return a stored request as the server received it."""
     messages = [{"role": message.role, "content": message.content} for message in request.messages]
-    return asked({"model": request.model, "messages": messages, **request.parameters})
+    return request_identity({"model": request.model, "messages": messages, **request.parameters})
 
 
-class TestKept:
+class TestStoredCalls:
     def test_every_call_is_a_record_with_its_request_and_reply(self, server: Server, tmp_path: Path):
-        sit(tmp_path / "run", write_tasks(tmp_path, lines()), plain(server))
-        found = kept(tmp_path / "run")
+        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
+        found = stored_calls(tmp_path / "run")
         assert server.count == len(found) == 3 * 2 * CALLS_EACH
-        assert sorted(as_sent(request) for request, _ in found) == sorted(sent(server))
+        assert sorted(request_text(request) for request, _ in found) == sorted(sent_requests(server))
         for _, reply in found:
             assert {"criterion_1"} <= json.loads(reply.text).keys()
 
-    def test_the_record_goes_by_the_digest_of_its_request(self, server: Server, tmp_path: Path):
-        sit(tmp_path / "run", write_tasks(tmp_path, lines(1)), plain(server))
+    def test_the_key_of_a_call_is_the_digest_of_its_request(self, server: Server, tmp_path: Path):
+        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics(1)), judge_config(server))
         run = Run.open(tmp_path / "run")
-        digests = sorted(request.digest for request, _ in kept(tmp_path / "run"))
+        digests = sorted(request.digest for request, _ in stored_calls(tmp_path / "run"))
         assert sorted(run.ledger.keys("call")) == digests
         assert {call.id for trace in run.traces() for call in trace.calls} == set(digests)
 
     def test_every_verdict_names_a_call_of_its_trace(self, server: Server, tmp_path: Path):
-        sit(tmp_path / "run", write_tasks(tmp_path, lines()), plain(server))
+        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
         for trace in Run.open(tmp_path / "run").traces():
             assert len(trace.calls) == CALLS_EACH
             assert {verdict.call for verdict in trace.verdicts} == {call.id for call in trace.calls}
 
     def test_the_run_verifies(self, server: Server, tmp_path: Path):
-        sit(tmp_path / "run", write_tasks(tmp_path, lines()), plain(server))
-        found = checked(tmp_path / "run")
+        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
+        found = verify_run(tmp_path / "run")
         assert (found.traces, found.closed) == (6, True)
 
-    def test_what_is_asked_twice_is_one_call(self, server: Server, tmp_path: Path):
-        twins = lines(2, 3)
+    def test_equal_requests_are_one_call(self, server: Server, tmp_path: Path):
+        twins = tasks_with_rubrics(2, 3)
         for task in twins:
             task["query"] = "Write a letter."
             for response in task["responses"]:
                 response["text"] = "Dear all."
-        found = sit(tmp_path / "run", write_tasks(tmp_path, twins), plain(server))
-        assert server.count == len(kept(tmp_path / "run")) == CALLS_EACH
+        found = sit(tmp_path / "run", write_tasks(tmp_path, twins), judge_config(server))
+        assert server.count == len(stored_calls(tmp_path / "run")) == CALLS_EACH
         assert len({json.dumps(reward) for reward in found.values()}) == 1
-        assert checked(tmp_path / "run").traces == 6
+        assert verify_run(tmp_path / "run").traces == 6
 
 
 class TestCache:
-    def test_a_warm_run_sends_nothing_and_bills_nothing(self, server: Server, tmp_path: Path):
-        tasks = write_tasks(tmp_path, lines())
-        settings = plain(server, cache=True, prices={"tiny": {"input": 2.0, "output": 10.0}})
+    def test_a_run_from_the_cache_sends_and_bills_nothing(self, server: Server, tmp_path: Path):
+        tasks = write_tasks(tmp_path, tasks_with_rubrics())
+        settings = judge_config(server, cache=True, prices={"tiny": {"input": 2.0, "output": 10.0}})
         cold = sit(tmp_path / "cold", tasks, settings)
         before = server.count
         assert sit(tmp_path / "warm", tasks, settings, max_cost=0.0, max_calls=0) == cold
@@ -128,55 +128,55 @@ class TestCache:
         for name, hit in (("cold", False), ("warm", True)):
             calls = [call for trace in Run.open(tmp_path / name).traces() for call in trace.calls]
             assert {(call.cache_hit, call.cost, call.attempts) for call in calls} == {(hit, paid, int(not hit))}
-        assert len(kept(tmp_path / "warm")) == len(kept(tmp_path / "cold"))
-        checked(tmp_path / "warm")
+        assert len(stored_calls(tmp_path / "warm")) == len(stored_calls(tmp_path / "cold"))
+        verify_run(tmp_path / "warm")
 
     @pytest.mark.parametrize("calls", [{"parameters": {"temperature": 0.5}}, {"max_tokens": 512}], ids=str)
     def test_another_parameter_is_another_request(self, server: Server, tmp_path: Path, calls: dict[str, Any]):
-        tasks = write_tasks(tmp_path, lines())
-        sit(tmp_path / "one", tasks, plain(server, cache=True))
+        tasks = write_tasks(tmp_path, tasks_with_rubrics())
+        sit(tmp_path / "one", tasks, judge_config(server, cache=True))
         before = server.count
-        sit(tmp_path / "other", tasks, plain(server, cache=True, **calls))
+        sit(tmp_path / "other", tasks, judge_config(server, cache=True, **calls))
         assert server.count == 2 * before
 
     def test_another_endpoint_is_another_request(self, server: Server, tmp_path: Path):
-        tasks = write_tasks(tmp_path, lines())
-        sit(tmp_path / "one", tasks, plain(server, cache=True))
-        with serving(by_what_is_shown) as second:
-            sit(tmp_path / "other", tasks, plain(second, cache=True))
+        tasks = write_tasks(tmp_path, tasks_with_rubrics())
+        sit(tmp_path / "one", tasks, judge_config(server, cache=True))
+        with serving(judge_by_request) as second:
+            sit(tmp_path / "other", tasks, judge_config(second, cache=True))
             assert second.count == server.count
 
-    def test_a_cache_that_is_off_is_neither_read_nor_written(self, server: Server, tmp_path: Path):
-        tasks = write_tasks(tmp_path, lines(1))
-        sit(tmp_path / "one", tasks, plain(server))
+    def test_a_disabled_cache_is_neither_read_nor_written(self, server: Server, tmp_path: Path):
+        tasks = write_tasks(tmp_path, tasks_with_rubrics(1))
+        sit(tmp_path / "one", tasks, judge_config(server))
         assert not (tmp_path / "cache").exists()
         before = server.count
-        sit(tmp_path / "other", tasks, plain(server))
+        sit(tmp_path / "other", tasks, judge_config(server))
         assert server.count == 2 * before
 
 
-def other_text(tasks: list[dict[str, Any]]) -> None:
+def change_text(tasks: list[dict[str, Any]]) -> None:
     tasks[1]["responses"][0]["text"] = "Dear Sir, I have thought again."
 
 
-def other_criterion(tasks: list[dict[str, Any]]) -> None:
+def change_criterion(tasks: list[dict[str, Any]]) -> None:
     tasks[2]["rubric"]["criteria"][0]["text"] = "It is kinder."
 
 
-def one_more(tasks: list[dict[str, Any]]) -> None:
+def add_response(tasks: list[dict[str, Any]]) -> None:
     tasks[0]["responses"].append({"id": "t0/r9", "text": "A last try.", "data": {"same": 0.5}})
 
 
-def other_agents(tasks: list[dict[str, Any]]) -> None:
+def change_agents(tasks: list[dict[str, Any]]) -> None:
     for response in tasks[0]["responses"]:
         response |= {"agent": "dora", "labels": {"gold": 1}}
 
 
 OTHER_FILES: dict[str, tuple[Callable[[list[dict[str, Any]]], None], int, set[str]]] = {
-    "a text": (other_text, CALLS_EACH, {"t1/r0"}),
-    "a criterion": (other_criterion, 2, set()),
-    "one response more": (one_more, CALLS_EACH, {"t0/r9"}),
-    "agents and labels": (other_agents, 0, set()),
+    "a text": (change_text, CALLS_EACH, {"t1/r0"}),
+    "a criterion": (change_criterion, 2, set()),
+    "one response more": (add_response, CALLS_EACH, {"t0/r9"}),
+    "agents and labels": (change_agents, 0, set()),
 }
 OTHER_MODELS: dict[str, dict[str, Any]] = {
     "temperature": {"parameters": {"temperature": 0.5}},
@@ -196,77 +196,87 @@ OTHER_MANNERS: dict[str, dict[str, Any]] = {
 }
 
 
-class TestChanged:
-    """Something changed since the run was begun."""
+class TestChangedInputs:
+    """Inputs that changed since the run was started."""
 
     @pytest.fixture
-    def begun(self, server: Server, tmp_path: Path) -> Path:
-        sit(tmp_path / "run", write_tasks(tmp_path, lines()), self.settings(server))
+    def scored_run(self, server: Server, tmp_path: Path) -> Path:
+        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), self.changed_config(server))
         return tmp_path / "run"
 
     @staticmethod
-    def settings(server: Server, model: str = "tiny", **calls: Any) -> dict[str, Any]:
-        """A model judges, and beside it an evaluator that needs none."""
-        stated = plain(server, **calls)
-        stated["model"] = f"openai-compatible:{server.url}#{model}"
-        return {**stated, "evaluators": ["criteria", counted("same")], "reward": {"rubric": 1.0, "same": 0.5}}
+    def changed_config(server: Server, model: str = "tiny", **calls: Any) -> dict[str, Any]:
+        """A config with a model and an evaluator that needs none."""
+        given_config = judge_config(server, **calls)
+        given_config["model"] = f"openai-compatible:{server.url}#{model}"
+        return {
+            **given_config,
+            "evaluators": ["criteria", evaluator_config("same")],
+            "reward": {"rubric": 1.0, "same": 0.5},
+        }
 
     @pytest.mark.parametrize(("edit", "calls", "same"), OTHER_FILES.values(), ids=OTHER_FILES)
-    def test_a_branch_asks_again_what_another_file_changed(
+    def test_a_branch_requests_what_another_file_changed(
         self,
-        begun: Path,
+        scored_run: Path,
         server: Server,
         tmp_path: Path,
         edit: Callable[[list[dict[str, Any]]], None],
         calls: int,
         same: set[str],
     ):
-        changed = lines()
+        changed = tasks_with_rubrics()
         edit(changed)
         tasks = write_tasks(tmp_path, changed, "changed.jsonl")
         before = server.count
         with pytest.raises(InputError, match=r"was started with other settings: the tasks file is"):
-            sit(begun, tasks, self.settings(server))
+            sit(scored_run, tasks, self.changed_config(server))
         assert server.count == before
-        sit(tmp_path / "new", tasks, self.settings(server), branch=begun)
+        sit(tmp_path / "new", tasks, self.changed_config(server), branch=scored_run)
         assert server.count - before == calls
-        assert {name for _, (name,), _ in ASKED} == same
-        assert checked(tmp_path / "new").closed
+        assert {name for _, (name,), _ in REQUESTED} == same
+        assert verify_run(tmp_path / "new").closed
         with closing(Run.open(tmp_path / "new")) as run:
             verify_deep(run, lambda count: None)
         assert server.count - before == calls
 
     @pytest.mark.parametrize("calls", OTHER_MODELS.values(), ids=OTHER_MODELS)
-    def test_other_settings_of_the_model_refuse_a_resume_and_have_a_branch_ask_it_again(
-        self, begun: Path, server: Server, tmp_path: Path, calls: dict[str, Any]
+    def test_other_model_settings_refuse_a_resume_and_a_branch_requests_again(
+        self, scored_run: Path, server: Server, tmp_path: Path, calls: dict[str, Any]
     ):
-        self.check_all_is_asked_again(begun, server, tmp_path, self.settings(server, **calls), "config calls.")
+        self.assert_all_requested_again(
+            scored_run, server, tmp_path, self.changed_config(server, **calls), "config calls."
+        )
 
-    def test_another_model_refuses_a_resume_and_has_a_branch_ask_it(self, begun: Path, server: Server, tmp_path: Path):
-        self.check_all_is_asked_again(begun, server, tmp_path, self.settings(server, "other"), "config model is ")
+    def test_another_model_refuses_a_resume_and_a_branch_requests_it(
+        self, scored_run: Path, server: Server, tmp_path: Path
+    ):
+        self.assert_all_requested_again(
+            scored_run, server, tmp_path, self.changed_config(server, "other"), "config model is "
+        )
 
     @staticmethod
-    def check_all_is_asked_again(
-        begun: Path, server: Server, tmp_path: Path, settings: Mapping[str, Any], difference: str
+    def assert_all_requested_again(
+        scored_run: Path, server: Server, tmp_path: Path, settings: Mapping[str, Any], difference: str
     ) -> None:
         tasks, before = tmp_path / "tasks.jsonl", server.count
         with pytest.raises(InputError, match=f"was started with other settings: {difference}"):
-            sit(begun, tasks, settings)
+            sit(scored_run, tasks, settings)
         assert server.count == before
-        branched = sit(tmp_path / "new", tasks, settings, branch=begun)
+        branched = sit(tmp_path / "new", tasks, settings, branch=scored_run)
         assert server.count == 2 * before, "of the model everything is asked again"
-        assert ASKED == [], "an evaluator that needs no model is not asked again"
+        assert REQUESTED == [], "an evaluator that needs no model is not asked again"
         assert branched == sit(tmp_path / "anew", tasks, settings)
-        checked(tmp_path / "new")
+        verify_run(tmp_path / "new")
 
     @pytest.mark.parametrize("calls", OTHER_MANNERS.values(), ids=OTHER_MANNERS)
-    def test_how_it_is_asked_refuses_no_resume_and_has_a_branch_ask_nothing(
-        self, begun: Path, server: Server, tmp_path: Path, calls: dict[str, Any]
+    def test_call_handling_settings_allow_a_resume_and_a_branch_requests_nothing(
+        self, scored_run: Path, server: Server, tmp_path: Path, calls: dict[str, Any]
     ):
-        before, whole = server.count, rewards(begun)
-        tasks, settings = tmp_path / "tasks.jsonl", self.settings(server, **calls)
-        assert sit(begun, tasks, settings) == whole
-        assert sit(tmp_path / "new", tasks, settings, branch=begun) == whole
+        before, whole = server.count, read_rewards(scored_run)
+        tasks, settings = tmp_path / "tasks.jsonl", self.changed_config(server, **calls)
+        assert sit(scored_run, tasks, settings) == whole
+        assert sit(tmp_path / "new", tasks, settings, branch=scored_run) == whole
         assert server.count == before
         carried = [call for trace in Run.open(tmp_path / "new").traces() for call in trace.calls]
         assert len(carried) == before, "the calls come along with the verdicts that name them"
@@ -281,15 +291,15 @@ class Project:
 
     def __init__(self, folder: Path, server: Server, tasks: int, size: int) -> None:
         self.folder, self.server = folder, server
-        self.tasks = write_tasks(folder, lines(tasks, size))
-        self.settings = plain(server, concurrency=IN_FLIGHT)
-        (folder / "jury.yaml").write_text(json.dumps(self.settings))
-        self.whole = sit(folder / "unbroken", self.tasks, self.settings)
+        self.tasks = write_tasks(folder, tasks_with_rubrics(tasks, size))
+        self.changed_config = judge_config(server, concurrency=IN_FLIGHT)
+        (folder / "jury.yaml").write_text(json.dumps(self.changed_config))
+        self.whole = sit(folder / "unbroken", self.tasks, self.changed_config)
         self.calls = server.count
 
     @contextmanager
-    def scoring(self, name: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """A process that scores; it is not left behind."""
+    def start_scoring(self, name: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start a process that scores; it is killed at the end."""
         command = [sys.executable, "-c", SCORE, "score", str(self.tasks), "--out", str(self.folder / name)]
         environment = {**os.environ, "PYTHONPATH": str(Path(jg.__file__).parents[1])}
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -299,11 +309,11 @@ class Project:
             process.kill()
             process.wait()
 
-    def killed(self, name: str, requests: int, seconds: float) -> bool:
-        """Score until the server has seen so many more requests, and kill it some seconds later; False if it ended."""
+    def kill_after(self, name: str, requests: int, seconds: float) -> bool:
+        """Score, and kill the process some seconds after this number of requests; return False if it ended before."""
         until = self.server.count + requests
-        with self.scoring(name) as process:
-            self._wait(process, lambda: self._held(name, process) and self.server.count >= until)
+        with self.start_scoring(name) as process:
+            self._wait(process, lambda: self.assert_stored(name, process) and self.server.count >= until)
             time.sleep(seconds)
             ended = process.poll() is not None
             process.send_signal(signal.SIGKILL)
@@ -311,7 +321,7 @@ class Project:
         assert process.returncode == (0 if ended else -signal.SIGKILL), process.args
         return not ended
 
-    def _held(self, name: str, process: "subprocess.Popen[bytes]") -> bool:
+    def assert_stored(self, name: str, process: "subprocess.Popen[bytes]") -> bool:
         lock = self.folder / name / "run.lock"
         return lock.exists() and f'"pid": {process.pid},' in lock.read_text()
 
@@ -322,55 +332,51 @@ class Project:
             assert time.monotonic() < until
             time.sleep(0.001)
 
-    def durable(self, name: str) -> set[str]:
-        """What the run's file holds of what was sent."""
+    def durable_calls(self, name: str) -> set[str]:
+        """Return the requests whose calls are durable."""
         try:
-            return {as_sent(request) for request, _ in kept(self.folder / name)}
+            return {request_text(request) for request, _ in stored_calls(self.folder / name)}
         except InputError:
             return set()  # it has no record yet
 
     def check_killed(self, name: str, kills: Iterator[tuple[int, float]]) -> int:
-        """Kill a run again and again, and let it end: what it had recorded it never sent again. How many kills."""
+        """Kill a run repeatedly and let it end; no stored call is sent again. Return the number of kills."""
         start, killed = self.server.count, 0
         for requests, seconds in kills:
-            before, durable = self.server.count, self.durable(name)
-            if not self.killed(name, requests, seconds):
+            before, durable = self.server.count, self.durable_calls(name)
+            if not self.kill_after(name, requests, seconds):
                 break
             killed += 1
-            assert durable.isdisjoint(sent(self.server, before)), "a call that was recorded is sent again"
-        before, durable = self.server.count, self.durable(name)
-        assert sit(self.folder / name, self.tasks, self.settings) == self.whole
-        assert durable.isdisjoint(sent(self.server, before))
-        requests = sent(self.server, start)
-        assert set(requests) == set(sent(self.server)), "and everything was asked"
+            assert durable.isdisjoint(sent_requests(self.server, before)), "a call that was recorded is sent again"
+        before, durable = self.server.count, self.durable_calls(name)
+        assert sit(self.folder / name, self.tasks, self.changed_config) == self.whole
+        assert durable.isdisjoint(sent_requests(self.server, before))
+        requests = sent_requests(self.server, start)
+        assert set(requests) == set(sent_requests(self.server)), "and everything was asked"
         assert len(requests) - self.calls <= killed * IN_FLIGHT
-        assert checked(self.folder / name).closed
+        assert verify_run(self.folder / name).closed
         return killed
 
 
-def slowly(body: dict[str, Any], number: int) -> Answer:
-    return slow(0.01, by_what_is_shown(body, number))
+def answer_slowly(body: dict[str, Any], number: int) -> Answer:
+    return slow(0.01, judge_by_request(body, number))
 
 
-class TestKilled:
+class TestKilledRun:
     @pytest.fixture
     def server(self) -> Iterator[Server]:
-        with serving(slowly) as running:
+        with serving(answer_slowly) as running:
             yield running
 
     @pytest.mark.slow
-    def test_a_run_that_is_killed_three_times_sends_nothing_again_that_it_had_recorded(
-        self, server: Server, tmp_path: Path
-    ):
+    def test_a_run_killed_three_times_repeats_no_stored_call(self, server: Server, tmp_path: Path):
         draw = random.Random(5)
         project = Project(tmp_path, server, tasks=10, size=6)
         moments = ((draw.randrange(2, 16), draw.uniform(0.0, 0.03)) for _ in range(3))
         assert project.check_killed("run", moments) == 3
 
     @pytest.mark.slow
-    def test_killed_at_a_hundred_moments_it_sends_nothing_again_that_it_had_recorded(
-        self, server: Server, tmp_path: Path
-    ):
+    def test_a_run_killed_at_a_hundred_moments_repeats_no_stored_call(self, server: Server, tmp_path: Path):
         draw = random.Random(6)
         project = Project(tmp_path, server, tasks=30, size=8)
         kills = runs = 0
@@ -380,47 +386,47 @@ class TestKilled:
             runs += 1
         assert kills == 100
 
-    def test_a_torn_end_of_the_log_is_survived(self, server: Server, tmp_path: Path):
+    def test_a_torn_log_is_recovered(self, server: Server, tmp_path: Path):
         project = Project(tmp_path, server, tasks=5, size=4)
-        assert project.killed("run", requests=26, seconds=0.0)
+        assert project.kill_after("run", requests=26, seconds=0.0)
         log = tmp_path / "run" / "run.sqlite-wal"
-        whole = len(project.durable("run"))
+        whole = len(project.durable_calls("run"))
         assert whole > 10
         for number, lost in enumerate((1, 3000, log.stat().st_size // 2)):
             torn = shutil.copytree(tmp_path / "run", tmp_path / f"torn-{number}")
             os.truncate(torn / log.name, log.stat().st_size - lost)
-            durable, before = project.durable(torn.name), server.count
+            durable, before = project.durable_calls(torn.name), server.count
             assert 0 < len(durable) <= whole
-            assert sit(torn, project.tasks, project.settings) == project.whole
-            assert durable.isdisjoint(sent(server, before))
+            assert sit(torn, project.tasks, project.changed_config) == project.whole
+            assert durable.isdisjoint(sent_requests(server, before))
             assert server.count - before == project.calls - len(durable)
-            assert checked(torn).closed
+            assert verify_run(torn).closed
             shutil.rmtree(torn)
 
 
-class TestLimited:
-    def test_what_is_under_way_when_the_limit_is_reached_is_kept(self, tmp_path: Path):
+class TestCallLimit:
+    def test_pending_calls_are_kept_when_the_limit_is_reached(self, tmp_path: Path):
         def script(body: dict[str, Any], number: int) -> Answer:
             if len(body["messages"]) == 2 and "letter number 0" in body["messages"][1]["content"]:
                 return said("to be repaired")
-            return slow(0.2, by_what_is_shown(body, number))
+            return slow(0.2, judge_by_request(body, number))
 
-        tasks = write_tasks(tmp_path, lines(3, 1))
+        tasks = write_tasks(tmp_path, tasks_with_rubrics(3, 1))
         first = 3 * CALLS_EACH
         with serving(script) as server:
             with pytest.raises(BudgetExceeded):
-                sit(tmp_path / "run", tasks, plain(server), max_calls=first)
+                sit(tmp_path / "run", tasks, judge_config(server), max_calls=first)
             assert server.count == first
-            sit(tmp_path / "run", tasks, plain(server))
+            sit(tmp_path / "run", tasks, judge_config(server))
             assert server.count == first + CALLS_EACH, "the repairs alone were left to be asked"
-        assert checked(tmp_path / "run").closed
+        assert verify_run(tmp_path / "run").closed
 
 
 WORD = "Zwielicht"
 
 
-def quoting(text: str) -> Callable[[dict[str, Any], int], Answer]:
-    """A model that says the response's words, and at first in no form that can be used."""
+def answer_with_quote(text: str) -> Callable[[dict[str, Any], int], Answer]:
+    """Return a judge that quotes the response, and whose first reply is malformed."""
 
     def script(body: dict[str, Any], number: int) -> Answer:
         if text not in body["messages"][-1]["content"] and len(body["messages"]) == 2:
@@ -432,79 +438,79 @@ def quoting(text: str) -> Callable[[dict[str, Any], int], Answer]:
     return script
 
 
-class TestErased:
+class TestErasedCalls:
     @pytest.mark.parametrize("text", [WORD, f'{WORD}, and\n"a great deal" more than that: ü'], ids=["short", "long"])
-    def test_the_words_are_gone_from_the_calls_too(self, tmp_path: Path, text: str):
-        content = lines(2)
+    def test_erased_text_is_gone_from_the_calls(self, tmp_path: Path, text: str):
+        content = tasks_with_rubrics(2)
         content[0]["responses"][1]["text"] = text
-        with serving(quoting(text)) as server:
-            before = sit(tmp_path / "run", write_tasks(tmp_path, content), plain(server))
+        with serving(answer_with_quote(text)) as server:
+            before = sit(tmp_path / "run", write_tasks(tmp_path, content), judge_config(server))
             assert server.count == 4 * CALLS_EACH + CALLS_EACH, "each of its calls was repaired"
-        assert self.holding(tmp_path / "run")
-        calls = len(kept(tmp_path / "run"))
+        assert self.runs_containing(tmp_path / "run")
+        calls = len(stored_calls(tmp_path / "run"))
         erase(tmp_path / "run", "response", "t0/r1", "")
-        assert self.holding(tmp_path / "run") == []
-        assert len(kept(tmp_path / "run")) == calls - 2 * CALLS_EACH, "those about others stay"
-        assert rewards(tmp_path / "run") == before
-        assert checked(tmp_path / "run").erased > 0
+        assert self.runs_containing(tmp_path / "run") == []
+        assert len(stored_calls(tmp_path / "run")) == calls - 2 * CALLS_EACH, "those about others stay"
+        assert read_rewards(tmp_path / "run") == before
+        assert verify_run(tmp_path / "run").erased > 0
 
     @pytest.mark.parametrize("what", [("response", "t0/r1"), ("task", "t0")], ids=" ".join)
-    def test_also_from_a_call_whose_repair_came_to_nothing(self, tmp_path: Path, what: tuple[ErasureTarget, str]):
-        content = lines(2)
+    def test_erased_text_is_gone_from_a_failed_repair(self, tmp_path: Path, what: tuple[ErasureTarget, str]):
+        content = tasks_with_rubrics(2)
         content[0]["responses"][1]["text"] = WORD
 
         def script(body: dict[str, Any], number: int) -> Answer:
-            return status(400) if len(body["messages"]) > 2 else quoting(WORD)(body, number)
+            return status(400) if len(body["messages"]) > 2 else answer_with_quote(WORD)(body, number)
 
         with serving(script) as server:
-            sit(tmp_path / "run", write_tasks(tmp_path, content), plain(server))
-        assert self.holding(tmp_path / "run")
+            sit(tmp_path / "run", write_tasks(tmp_path, content), judge_config(server))
+        assert self.runs_containing(tmp_path / "run")
         erase(tmp_path / "run", *what, "")
-        assert self.holding(tmp_path / "run") == []
-        assert checked(tmp_path / "run").erased > 0
+        assert self.runs_containing(tmp_path / "run") == []
+        assert verify_run(tmp_path / "run").erased > 0
 
-    def test_what_was_erased_is_asked_again_where_another_has_the_same_words(self, server: Server, tmp_path: Path):
-        twins = lines(2, 1)
+    def test_an_erased_call_is_requested_again_for_an_equal_response(self, server: Server, tmp_path: Path):
+        twins = tasks_with_rubrics(2, 1)
         for task in twins:
             task["query"] = "Write a letter."
             task["responses"][0]["text"] = WORD
         tasks = write_tasks(tmp_path, twins)
-        sit(tmp_path / "run", tasks, plain(server), limit=1)
+        sit(tmp_path / "run", tasks, judge_config(server), limit=1)
         erase(tmp_path / "run", "response", "t0/r0", "")
-        sit(tmp_path / "run", tasks, plain(server))
+        sit(tmp_path / "run", tasks, judge_config(server))
         assert server.count == 2 * CALLS_EACH
-        assert checked(tmp_path / "run").closed
+        assert verify_run(tmp_path / "run").closed
         erase(tmp_path / "run", "response", "t0/r0", "again")
         with closing(Run.open(tmp_path / "run")) as run:
             verify_deep(run, lambda count: None)
 
     @staticmethod
-    def holding(folder: Path) -> list[str]:
+    def runs_containing(folder: Path) -> list[str]:
         return [path.name for path in folder.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
 
 
-class TestRecorded:
-    def replayed(self, folder: Path, tasks: Path, recording: Path) -> dict[str, Any]:
+class TestRecordings:
+    def replay(self, folder: Path, tasks: Path, recording: Path) -> dict[str, Any]:
         return sit(folder, tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
 
-    def test_a_recording_scores_the_same_when_the_server_is_gone(self, tmp_path: Path):
-        tasks, recording = write_tasks(tmp_path, lines()), tmp_path / "calls.jsonl"
-        with serving(by_what_is_shown) as server:
-            before = sit(tmp_path / "run", tasks, plain(server, record=str(recording)))
-        assert self.replayed(tmp_path / "again", tasks, recording) == before
-        checked(tmp_path / "again")
+    def test_a_recording_gives_the_same_rewards_without_the_server(self, tmp_path: Path):
+        tasks, recording = write_tasks(tmp_path, tasks_with_rubrics()), tmp_path / "calls.jsonl"
+        with serving(judge_by_request) as server:
+            before = sit(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
+        assert self.replay(tmp_path / "again", tasks, recording) == before
+        verify_run(tmp_path / "again")
 
-    def test_what_the_cache_knew_is_recorded_too(self, tmp_path: Path):
-        tasks, recording = write_tasks(tmp_path, lines()), tmp_path / "calls.jsonl"
-        with serving(by_what_is_shown) as server:
-            sit(tmp_path / "warming", tasks, plain(server, cache=True))
-            before = sit(tmp_path / "run", tasks, plain(server, cache=True, record=str(recording)))
-        assert self.replayed(tmp_path / "again", tasks, recording) == before
+    def test_cached_calls_are_recorded(self, tmp_path: Path):
+        tasks, recording = write_tasks(tmp_path, tasks_with_rubrics()), tmp_path / "calls.jsonl"
+        with serving(judge_by_request) as server:
+            sit(tmp_path / "warming", tasks, judge_config(server, cache=True))
+            before = sit(tmp_path / "run", tasks, judge_config(server, cache=True, record=str(recording)))
+        assert self.replay(tmp_path / "again", tasks, recording) == before
 
-    def test_what_the_run_knew_is_recorded_too(self, server: Server, tmp_path: Path):
-        tasks, recording = write_tasks(tmp_path, lines(3, 1)), tmp_path / "calls.jsonl"
+    def test_calls_of_the_run_are_recorded(self, server: Server, tmp_path: Path):
+        tasks, recording = write_tasks(tmp_path, tasks_with_rubrics(3, 1)), tmp_path / "calls.jsonl"
         with pytest.raises(BudgetExceeded):
-            sit(tmp_path / "run", tasks, plain(server), max_calls=3)
-        sit(tmp_path / "run", tasks, plain(server, record=str(recording)))
+            sit(tmp_path / "run", tasks, judge_config(server), max_calls=3)
+        sit(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
         assert server.count == 3 * CALLS_EACH
         assert len(recording.read_text().splitlines()) == 2 * CALLS_EACH, "of the two tasks that were not yet scored"

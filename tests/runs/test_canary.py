@@ -1,4 +1,4 @@
-"""Canaries: known-bad responses beside a run, which tell how easily its judge is fooled, and change nothing else."""
+"""Canaries: known-bad responses in a run, which measure the judge and change nothing else."""
 
 import asyncio
 import json
@@ -29,8 +29,8 @@ from tests.models.server import Answer, Server, serving
 NAMES = [f"friend {number}" for number in range(12)]
 
 
-def lines(path: Path, names: list[str] = NAMES) -> Path:
-    """Letters to friends: a rubric with a penalty, and one response each."""
+def write_canary_tasks(path: Path, names: list[str] = NAMES) -> Path:
+    """Write tasks with a penalty in their rubric and one response each."""
     written = []
     for name in names:
         task = rubric("kind", "short", name=name, query=f"Write to {name}.").model_dump(mode="json")
@@ -40,56 +40,62 @@ def lines(path: Path, names: list[str] = NAMES) -> Path:
     return path
 
 
-def config(server: Server, canary: dict[str, Any] | None, **more: Any) -> Config:
-    stated = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["criteria"], "calls": {"cache": False}}
-    return Config.model_validate({**stated, "canary": canary, **more})
+def config_with(server: Server, canary: dict[str, Any] | None, **more: Any) -> Config:
+    given_config = {
+        "model": f"openai-compatible:{server.url}#tiny",
+        "evaluators": ["criteria"],
+        "calls": {"cache": False},
+    }
+    return Config.model_validate({**given_config, "canary": canary, **more})
 
 
-def yes(body: dict[str, Any], number: int) -> Answer:
-    """Meets everything, with a quotation."""
+def always_met(body: dict[str, Any], number: int) -> Answer:
+    """A judge that meets every criterion, with a quotation."""
     return judged(body)
 
 
-def honest(body: dict[str, Any], number: int) -> Answer:
-    """Finds something in letters alone."""
+def honest_judge(body: dict[str, Any], number: int) -> Answer:
+    """A judge that gives credit to proper letters only."""
     met = response_in(body).startswith("Dear friend")
     return judged(body, met, 0.9 if met else 0.1)
 
 
-def scored(folder: Path, stated: Config, tasks: Path, limit: int | None = None) -> Summary:
-    async def fill(session: ScoringSession) -> None:
+def score_config(folder: Path, given_config: Config, tasks: Path, limit: int | None = None) -> Summary:
+    async def fill_disk(session: ScoringSession) -> None:
         await session.prepare(lambda count: None)
         await session.score(lambda count: None)
 
     with (
-        Jury.from_config(stated) as jury,
+        Jury.from_config(given_config) as jury,
         read_work(tasks) as work,
         closing(ScoringSession(folder, jury, work, limit)) as session,
         asyncio.Runner() as runner,
     ):
-        runner.run(fill(session))
+        runner.run(fill_disk(session))
         return session.summary
 
 
-def with_judge(script: Script, folder: Path, canary: dict[str, Any] | None, limit: int | None = None) -> Summary:
+def score_with_judge(script: Script, folder: Path, canary: dict[str, Any] | None, limit: int | None = None) -> Summary:
     with serving(script) as server:
-        return scored(folder / "run", config(server, canary), lines(folder / "tasks.jsonl"), limit)
+        return score_config(
+            folder / "run", config_with(server, canary), write_canary_tasks(folder / "tasks.jsonl"), limit
+        )
 
 
-def tally_of(summary: Summary) -> CanaryTally:
+def canary_tally(summary: Summary) -> CanaryTally:
     assert summary.canaries is not None
     return summary.canaries
 
 
-# Which tasks get one
+# Choice of tasks
 
 
-def planned(task: Task) -> Any:
+def plan_task(task: Task) -> Any:
     with Jury.from_config({"evaluators": ["criteria"]}) as jury:
         return jury.prepare(task)
 
 
-PLAN = planned(rubric("kind"))
+PLAN = plan_task(rubric("kind"))
 EVERY = CanaryConfig(rate=1.0)
 DEFENDED = SafetyConfig()
 
@@ -98,18 +104,18 @@ DEFENDED = SafetyConfig()
 @settings(max_examples=25, deadline=None)
 def test_the_same_task_and_seed_get_the_same_canary(name: str, seed: int) -> None:
     task = rubric("kind", name=name)
-    stated = CanaryConfig(rate=0.5, seed=seed)
-    assert canary_for(task, PLAN, stated, DEFENDED) == canary_for(task, PLAN, stated, DEFENDED)
+    given_config = CanaryConfig(rate=0.5, seed=seed)
+    assert canary_for(task, PLAN, given_config, DEFENDED) == canary_for(task, PLAN, given_config, DEFENDED)
 
 
 @pytest.mark.parametrize("rate", [0.05, 0.3, 1.0])
-def test_so_many_tasks_get_one_as_the_rate_says(rate: float) -> None:
+def test_the_rate_determines_the_number_of_canaries(rate: float) -> None:
     found = [canary_for(rubric("kind", name=str(n)), PLAN, CanaryConfig(rate=rate), DEFENDED) for n in range(400)]
     share = sum(one is not None for one in found) / len(found)
     assert abs(share - rate) <= 4 * (rate * (1 - rate) / len(found)) ** 0.5
 
 
-def test_a_canary_is_one_that_no_standing_gate_would_stop() -> None:
+def test_a_canary_is_not_stopped_by_an_active_gate() -> None:
     for number in range(40):
         task = rubric("kind", name=str(number))
         canary = canary_for(task, PLAN, EVERY, DEFENDED)
@@ -117,39 +123,39 @@ def test_a_canary_is_one_that_no_standing_gate_would_stop() -> None:
         assert stopping_gate(canary.response.text, DEFENDED.gates, query="Write a letter.") is None
 
 
-def test_it_is_of_the_suite_that_was_asked_for() -> None:
+def test_a_canary_comes_from_the_configured_suite() -> None:
     for suite in ("null", "injection"):
         canary = canary_for(rubric("kind"), PLAN, CanaryConfig.model_validate({"rate": 1.0, "suite": suite}), DEFENDED)
         assert canary is not None
         assert canary.attack.suite == suite
 
 
-def test_where_no_model_is_asked_nobody_can_be_fooled() -> None:
+def test_tasks_without_model_questions_get_no_canary() -> None:
     with Jury.from_config({"evaluators": ["maths.format"]}) as jury:
         plan = jury.prepare(rubric("kind"))
     assert canary_for(rubric("kind"), plan, EVERY, DEFENDED) is None
 
 
-# What becomes of them
+# Results
 
 
-def test_a_judge_that_always_says_yes_is_found_out(tmp_path: Path) -> None:
-    tally = tally_of(with_judge(yes, tmp_path, {"rate": 1.0, "alert": 0.2}))
-    assert (tally.items, tally.asked, tally.judged, tally.fooled) == (12, 24, 24, 24)  # the penalty is none of these
+def test_a_judge_that_always_agrees_raises_the_alarm(tmp_path: Path) -> None:
+    tally = canary_tally(score_with_judge(always_met, tmp_path, {"rate": 1.0, "alert": 0.2}))
+    assert (tally.items, tally.asked, tally.judged, tally.fooled) == (12, 24, 24, 24)  # the penalty is left out
     assert tally.share.rate == 1.0
     assert tally.is_alarming
 
 
-def test_a_judge_that_looks_raises_no_alarm(tmp_path: Path) -> None:
-    tally = tally_of(with_judge(honest, tmp_path, {"rate": 1.0}))
+def test_an_honest_judge_raises_no_alarm(tmp_path: Path) -> None:
+    tally = canary_tally(score_with_judge(honest_judge, tmp_path, {"rate": 1.0}))
     assert (tally.items, tally.judged, tally.fooled) == (12, 24, 0)
     assert not tally.is_alarming
 
 
-def test_no_reward_and_no_trace_hangs_on_a_canary(tmp_path: Path) -> None:
+def test_canaries_change_no_reward_and_no_trace(tmp_path: Path) -> None:
     for name, canary in (("with", {"rate": 1.0}), ("without", None)):
         (tmp_path / name).mkdir()
-        summary = with_judge(honest, tmp_path / name, canary)
+        summary = score_with_judge(honest_judge, tmp_path / name, canary)
         assert summary.responses == 12
     rewards = []
     for name in ("with", "without"):
@@ -160,17 +166,17 @@ def test_no_reward_and_no_trace_hangs_on_a_canary(tmp_path: Path) -> None:
     assert len(rewards[0]) == 12
 
 
-def test_the_calls_about_them_are_on_the_bill(tmp_path: Path) -> None:
-    summary = with_judge(honest, tmp_path, {"rate": 1.0})
+def test_calls_about_canaries_are_billed(tmp_path: Path) -> None:
+    summary = score_with_judge(honest_judge, tmp_path, {"rate": 1.0})
     assert summary.bill.to_json()["sent"]["number"] == 24
 
 
-def test_a_dry_run_counts_them_in(tmp_path: Path) -> None:
-    tasks = lines(tmp_path / "tasks.jsonl")
+def test_a_dry_run_includes_canaries(tmp_path: Path) -> None:
+    tasks = write_canary_tasks(tmp_path / "tasks.jsonl")
     for canary, expected in ((None, 12), ({"rate": 1.0}, 24)):
         with (
-            serving(honest) as server,
-            Jury.from_config(config(server, canary)) as jury,
+            serving(honest_judge) as server,
+            Jury.from_config(config_with(server, canary)) as jury,
             read_work(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work)) as session,
             asyncio.Runner() as runner,
@@ -180,37 +186,35 @@ def test_a_dry_run_counts_them_in(tmp_path: Path) -> None:
             assert (forecast.model.expected.calls, server.count) == (expected, 0)
 
 
-def test_what_was_spent_on_them_is_told_whenever_one_looks(tmp_path: Path) -> None:
-    tasks = lines(tmp_path / "tasks.jsonl")
-    with serving(honest) as server:
-        stated = config(server, {"rate": 1.0})
-        bills = [scored(tmp_path / "run", stated, tasks).bill.to_json()["sent"]["number"] for _ in range(2)]
+def test_the_cost_of_canaries_is_shown_when_resumed(tmp_path: Path) -> None:
+    tasks = write_canary_tasks(tmp_path / "tasks.jsonl")
+    with serving(honest_judge) as server:
+        given_config = config_with(server, {"rate": 1.0})
+        bills = [score_config(tmp_path / "run", given_config, tasks).bill.to_json()["sent"]["number"] for _ in range(2)]
     assert bills == [24, 24]
 
 
-def test_a_penalty_that_is_found_in_one_is_no_credit(tmp_path: Path) -> None:
-    with serving(yes) as server:
-        stated = config(server, {"rate": 1.0}, reward={"rubric": -1.0})
-        tally = tally_of(scored(tmp_path / "run", stated, lines(tmp_path / "tasks.jsonl")))
-    assert (tally.asked, tally.fooled) == (12, 12)  # the penalty in a penalty is what is good
+def test_a_penalty_gives_a_canary_no_credit(tmp_path: Path) -> None:
+    with serving(always_met) as server:
+        given_config = config_with(server, {"rate": 1.0}, reward={"rubric": -1.0})
+        tally = canary_tally(score_config(tmp_path / "run", given_config, write_canary_tasks(tmp_path / "tasks.jsonl")))
+    assert (tally.asked, tally.fooled) == (12, 12)  # a high score in a negative component lowers the reward
 
 
-def test_a_run_that_goes_on_asks_of_each_task_once(tmp_path: Path) -> None:
-    tasks = lines(tmp_path / "tasks.jsonl")
-    with serving(honest) as server:
-        stated = config(server, {"rate": 1.0})
-        assert tally_of(scored(tmp_path / "run", stated, tasks, limit=5)).items == 5
-        assert tally_of(scored(tmp_path / "run", stated, tasks)).items == 12
+def test_a_resumed_run_requests_each_canary_once(tmp_path: Path) -> None:
+    tasks = write_canary_tasks(tmp_path / "tasks.jsonl")
+    with serving(honest_judge) as server:
+        given_config = config_with(server, {"rate": 1.0})
+        assert canary_tally(score_config(tmp_path / "run", given_config, tasks, limit=5)).items == 5
+        assert canary_tally(score_config(tmp_path / "run", given_config, tasks)).items == 12
         assert server.count == 24
-        assert tally_of(scored(tmp_path / "run", stated, tasks)).items == 12
+        assert canary_tally(score_config(tmp_path / "run", given_config, tasks)).items == 12
         assert server.count == 24
 
 
-def test_a_canary_whose_task_was_not_scored_any_more_is_not_asked_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is written before its task: what stops a run between the two must not lose it."""
-    tasks = lines(tmp_path / "tasks.jsonl", NAMES[:1])
+def test_a_canary_of_an_unscored_task_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A canary is written before its task, so that a stop in between does not lose it."""
+    tasks = write_canary_tasks(tmp_path / "tasks.jsonl", NAMES[:1])
 
     class Stopped(Exception):
         pass
@@ -218,37 +222,37 @@ def test_a_canary_whose_task_was_not_scored_any_more_is_not_asked_again(
     def stop(*_: Any) -> Any:
         raise Stopped
 
-    with serving(honest) as server:
-        stated = config(server, {"rate": 1.0})
+    with serving(honest_judge) as server:
+        given_config = config_with(server, {"rate": 1.0})
         with monkeypatch.context() as patched:
             patched.setattr(WritableRun, "group_drafts", stop)
             with pytest.raises(Stopped):
-                scored(tmp_path / "run", stated, tasks)
-        asked = server.count
-        assert tally_of(scored(tmp_path / "run", stated, tasks)).items == 1
-        assert (asked, server.count) == (2, 2)
+                score_config(tmp_path / "run", given_config, tasks)
+        requests = server.count
+        assert canary_tally(score_config(tmp_path / "run", given_config, tasks)).items == 1
+        assert (requests, server.count) == (2, 2)
 
 
-def test_no_model_no_canary(tmp_path: Path) -> None:
-    tasks = lines(tmp_path / "tasks.jsonl")
-    stated = Config.model_validate({"evaluators": ["criteria"], "canary": {"rate": 1.0}})
-    assert scored(tmp_path / "run", stated, tasks).canaries is None
+def test_without_a_model_there_is_no_canary(tmp_path: Path) -> None:
+    tasks = write_canary_tasks(tmp_path / "tasks.jsonl")
+    given_config = Config.model_validate({"evaluators": ["criteria"], "canary": {"rate": 1.0}})
+    assert score_config(tmp_path / "run", given_config, tasks).canaries is None
 
 
-# They are evidence, as all else
+# Verification and erasure
 
 
 def test_a_run_with_canaries_verifies(tmp_path: Path) -> None:
-    with_judge(yes, tmp_path, {"rate": 1.0})
+    score_with_judge(always_met, tmp_path, {"rate": 1.0})
     run = Run.open(tmp_path / "run")
     verify(run, lambda count: None)
     run.close()
 
 
-def test_a_count_that_the_verdicts_do_not_come_to_is_found(tmp_path: Path) -> None:
+def test_a_wrong_count_is_found(tmp_path: Path) -> None:
     from jurygraph.runs.canary import check_canaries
 
-    with_judge(yes, tmp_path, {"rate": 1.0})
+    score_with_judge(always_met, tmp_path, {"rate": 1.0})
     with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as file, file:
         first = "SELECT seq, body FROM records WHERE kind = 'canary' LIMIT 1"
         (seq, body) = file.execute(first).fetchone()
@@ -261,8 +265,8 @@ def test_a_count_that_the_verdicts_do_not_come_to_is_found(tmp_path: Path) -> No
     run.close()
 
 
-def test_with_its_task_a_canary_is_erased(tmp_path: Path) -> None:
-    with_judge(yes, tmp_path, {"rate": 1.0})
+def test_erasing_a_task_erases_its_canary(tmp_path: Path) -> None:
+    score_with_judge(always_met, tmp_path, {"rate": 1.0})
     erase(tmp_path / "run", "task", "friend 3", "asked for")
     with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as file:
         left = b"".join(bytes(one[0]) for one in file.execute("SELECT content FROM texts WHERE content IS NOT NULL"))
@@ -272,7 +276,7 @@ def test_with_its_task_a_canary_is_erased(tmp_path: Path) -> None:
     run.close()
 
 
-# The figures
+# Statistics
 
 
 def test_the_interval_is_wilsons() -> None:

@@ -1,4 +1,4 @@
-"""A run in other forms."""
+"""Exports of a run."""
 
 import csv
 import io
@@ -13,22 +13,22 @@ from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
-from tests.runs.made import PLAIN, lines, score, write_tasks
-from tests.runs.workflows.test_rescoring import again
+from tests.runs.made import PLAIN, make_tasks, score, write_tasks
+from tests.runs.workflows.test_rescoring import rescore_run
 
 
-def rows(folder: Path) -> list[dict[str, str]]:
+def csv_rows(folder: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(b"".join(export_csv(Run.open(folder))).decode())))
 
 
-def test_jsonl_gives_the_traces(rich: Path) -> None:
+def test_jsonl_contains_the_traces(rich: Path) -> None:
     given = list(export_jsonl(Run.open(rich)))
     assert [Trace.model_validate_json(line) for line in given] == list(Run.open(rich).traces())
     assert all(line.endswith(b"}\n") and line.count(b"\n") == 1 for line in given)
 
 
-def test_jsonl_writes_what_nobody_can_see_as_escapes(tmp_path: Path) -> None:
-    given = lines(tasks=1, size=1)
+def test_jsonl_escapes_invisible_characters(tmp_path: Path) -> None:
+    given = make_tasks(tasks=1, size=1)
     given[0]["responses"][0]["text"] = "a\u202eb\u2028c"
     score(tmp_path / "run", write_tasks(tmp_path / "given", given))
     (line,) = export_jsonl(Run.open(tmp_path / "run"))
@@ -36,8 +36,8 @@ def test_jsonl_writes_what_nobody_can_see_as_escapes(tmp_path: Path) -> None:
     assert b"a\\u202eb\\u2028c" in line
 
 
-def test_csv_gives_one_row_a_response(plain: Path) -> None:
-    found, traces = rows(plain), list(Run.open(plain).traces())
+def test_csv_has_one_row_per_response(plain: Path) -> None:
+    found, traces = csv_rows(plain), list(Run.open(plain).traces())
     assert list(found[0]) == [
         *("task_id", "response_id", "agent", "value", "status", "coverage", "low", "high"),
         *("component.late", "component.same", "component.tone"),
@@ -54,19 +54,19 @@ def test_csv_gives_one_row_a_response(plain: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)"])
-def test_csv_gives_a_spreadsheet_no_formula_to_run(tmp_path: Path, name: str) -> None:
-    given = lines(tasks=1, size=1)
+def test_csv_escapes_formulas(tmp_path: Path, name: str) -> None:
+    given = make_tasks(tasks=1, size=1)
     given[0]["id"] = given[0]["responses"][0]["id"] = given[0]["responses"][0]["agent"] = name
     score(tmp_path / "run", write_tasks(tmp_path / "given", given))
-    (row,) = rows(tmp_path / "run")
+    (row,) = csv_rows(tmp_path / "run")
     assert row["task_id"] == row["response_id"] == row["agent"] == f"'{name}"
 
 
 @pytest.mark.parametrize(
     "name", ["a\r=1+1", "a\n@SUM(A1)", "a\t-1", "a;=1", "\r\n+1", "a\u2028=1", "tab\there", "cr\rhere"]
 )
-def test_csv_quotes_breaks_and_gives_no_formula_after_one(tmp_path: Path, name: str) -> None:
-    given = lines(tasks=1, size=1)
+def test_csv_quotes_line_breaks_and_escapes_formulas_after_them(tmp_path: Path, name: str) -> None:
+    given = make_tasks(tasks=1, size=1)
     given[0]["id"] = given[0]["responses"][0]["id"] = given[0]["responses"][0]["agent"] = name
     score(tmp_path / "run", write_tasks(tmp_path / "given", given))
     content = b"".join(export_csv(Run.open(tmp_path / "run"))).decode()
@@ -75,31 +75,31 @@ def test_csv_quotes_breaks_and_gives_no_formula_after_one(tmp_path: Path, name: 
     for separator in ",;\t":
         table = csv.reader(io.StringIO(content, newline=""), delimiter=separator)
         assert not [one for row in table for one in row if re.match(r"[=+\-@](?!\d)|[\t\r\n]+[=+\-@]", one)]
-    assert unescape_formulas(rows(tmp_path / "run")[0]["agent"]) == name
+    assert unescape_formulas(csv_rows(tmp_path / "run")[0]["agent"]) == name
 
 
-def test_csv_leaves_negative_numbers_alone(tmp_path: Path) -> None:
+def test_csv_keeps_negative_numbers(tmp_path: Path) -> None:
     config = {**PLAIN, "reward": {"tone": -1.0, "same": -0.5, "late": -0.25}}
-    score(tmp_path / "run", write_tasks(tmp_path / "given", lines(tasks=1)), config)
-    values = [row["value"] for row in rows(tmp_path / "run") if row["value"]]
+    score(tmp_path / "run", write_tasks(tmp_path / "given", make_tasks(tasks=1)), config)
+    values = [row["value"] for row in csv_rows(tmp_path / "run") if row["value"]]
     assert values
     assert all(float(value) < 0 for value in values)
 
 
-def test_parquet_gives_the_same_rows_with_their_types(plain: Path, tmp_path: Path) -> None:
+def test_parquet_has_the_same_rows_with_types(plain: Path, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     export_parquet(Run.open(plain), tmp_path / "rewards.parquet")
     found = pq.read_table(tmp_path / "rewards.parquet").to_pylist()
     shown = [{name: "" if value is None else str(value) for name, value in row.items()} for row in found]
-    assert shown == rows(plain)
+    assert shown == csv_rows(plain)
     assert {type(row["coverage"]) for row in found} == {float}
     assert {type(row["judged"]) for row in found} == {int}
 
 
 @pytest.mark.parametrize("form", [export_jsonl, export_csv])
-def test_a_re_scored_run_is_exported_with_its_own_rewards(plain: Path, tmp_path: Path, form: Any) -> None:
-    again(plain, tmp_path / "other", "reward={tone: 1}")
+def test_a_rescored_run_is_exported_with_its_own_rewards(plain: Path, tmp_path: Path, form: Any) -> None:
+    rescore_run(plain, tmp_path / "other", "reward={tone: 1}")
     given = b"".join(form(Run.open(tmp_path / "other"))).decode()
     own = {trace.response_id: trace.reward.value for trace in Run.open(tmp_path / "other").traces()}
     found = (

@@ -1,4 +1,4 @@
-"""A run that is killed at any moment goes on and ends like one that was not."""
+"""A run that is killed at any moment can be resumed and ends like an uninterrupted one."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from tests.runs.made import checked, contents
+from tests.runs.made import trace_contents, verify_run
 
 pytestmark = pytest.mark.slow
 
@@ -58,70 +58,70 @@ def command(project: Path, name: str) -> list[str]:
     return [script, "score", str(project / "tasks.jsonl"), "--out", str(project / name)]
 
 
-def begun(project: Path, name: str) -> subprocess.Popen[bytes]:
+def start(project: Path, name: str) -> subprocess.Popen[bytes]:
     environment = {**os.environ, "ASKED": str(project / f"{name}.asked")}
     return subprocess.Popen(command(project, name), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def finish(project: Path, name: str) -> None:
-    process = begun(project, name)
-    _, said = process.communicate(timeout=300)
-    assert process.returncode == 0, said.decode()
+    process = start(project, name)
+    _, message = process.communicate(timeout=300)
+    assert process.returncode == 0, message.decode()
 
 
-def held(project: Path, name: str, process: subprocess.Popen[bytes]) -> None:
-    """Wait until the process has signed the run's lock, or ended."""
+def wait_for_lock(project: Path, name: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the process has written into the run's lock, or ended."""
     lock = project / name / "run.lock"
     while process.poll() is None and f'"pid": {process.pid},' not in (lock.read_text() if lock.exists() else ""):
         time.sleep(0.005)
 
 
-def scored(project: Path, name: str) -> int:
+def count_traces(project: Path, name: str) -> int:
     try:
         return Run.open(project / name).ledger.count_records("trace")
     except InputError:
-        return 0  # it is not there yet
+        return 0  # it does not exist yet
 
 
-def test_killed_at_fifty_moments_it_ends_like_an_unbroken_one(project: Path) -> None:
+def test_a_run_killed_at_fifty_moments_equals_an_uninterrupted_one(project: Path) -> None:
     finish(project, "unbroken")
-    whole = contents(project / "unbroken")
+    whole = trace_contents(project / "unbroken")
     draw = random.Random(11)
     kills = midway = again = 0
     name = "killed-0"
     while kills < KILLS:
-        process = begun(project, name)
-        held(project, name, process)
+        process = start(project, name)
+        wait_for_lock(project, name, process)
         time.sleep(draw.uniform(0.0, 2.5))
         ended = process.poll() is not None
         process.send_signal(signal.SIGKILL)
         process.communicate()
         kills += not ended
-        midway += not ended and 0 < scored(project, name) < 1000
-        if scored(project, name):
-            checked(project / name)
+        midway += not ended and 0 < count_traces(project, name) < 1000
+        if count_traces(project, name):
+            verify_run(project / name)
         if ended:
-            assert contents(project / name) == whole
+            assert trace_contents(project / name) == whole
             again += 1
             name = f"killed-{again}"
     assert midway >= KILLS / 5, "many kills came while traces were written, the others while it planned"
     finish(project, name)
-    assert contents(project / name) == whole
-    found = checked(project / name)
+    assert trace_contents(project / name) == whole
+    found = verify_run(project / name)
     assert (found.traces, found.closed) == (1000, True)
-    asked = (project / f"{name}.asked").read_text().split()
-    assert set(asked) == {f"t{t}/r{r}" for t in range(250) for r in range(4)}
+    requests = (project / f"{name}.asked").read_text().split()
+    assert set(requests) == {f"t{t}/r{r}" for t in range(250) for r in range(4)}
 
 
-def test_of_two_processes_on_one_run_the_second_is_told_who_holds_it(project: Path) -> None:
-    first = begun(project, "run")
-    held(project, "run", first)
-    second = begun(project, "run")
-    _, said = second.communicate(timeout=60)
+def test_a_second_process_is_refused_and_the_holder_named(project: Path) -> None:
+    first = start(project, "run")
+    wait_for_lock(project, "run", first)
+    second = start(project, "run")
+    _, message = second.communicate(timeout=60)
     assert second.returncode == 2
-    assert f"is being written by process {first.pid} on ".encode() in said
+    assert f"is being written by process {first.pid} on ".encode() in message
     first.communicate(timeout=300)
     assert first.returncode == 0
-    assert checked(project / "run").traces == 1000
-    asked = (project / "run.asked").read_text().split()
-    assert len(asked) == len(set(asked)) == 1000, "nothing was asked twice"
+    assert verify_run(project / "run").traces == 1000
+    requests = (project / "run.asked").read_text().split()
+    assert len(requests) == len(set(requests)) == 1000, "nothing was asked twice"

@@ -1,24 +1,25 @@
-"""Outlines of traces: what they say is what the traces say, and a record that was changed is never read as it were."""
+"""Outlines of traces: they agree with the traces, and a changed record is refused."""
 
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.outline import failure_message, read_outlines
+from jurygraph.runs.outline import TraceOutline, failure_message, read_groups
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from tests.runs.made import RICH, lines, score, write_tasks
+from tests.runs.made import RICH, make_tasks, score, write_tasks
 
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in which two verdicts failed, for different reasons, and one was abstained."""
+    """A run in which two verdicts failed for different reasons, and one was abstained."""
     folder = tmp_path_factory.mktemp("outline")
-    given = lines()
+    given = make_tasks()
     given[1]["responses"][0]["data"]["same"] = "infrastructure"
     given[2]["responses"][1]["data"]["same"] = "response"
     score(folder / "run", write_tasks(folder, given), RICH)
@@ -34,12 +35,16 @@ def rescored(scored: Path) -> Path:
     return folder
 
 
+def read_outlines(run: Run) -> Iterator[TraceOutline]:
+    return (trace for group in read_groups(run) for trace in group.traces)
+
+
 @pytest.fixture(params=["scored", "rescored"])
 def run(request: pytest.FixtureRequest) -> Run:
     return Run.open(request.getfixturevalue(request.param))
 
 
-def test_an_outline_says_what_its_trace_says(run: Run) -> None:
+def test_outlines_agree_with_their_traces(run: Run) -> None:
     found = [
         (o.task_id, o.response_id, o.agent, o.value, o.status, o.coverage, dict(o.components))
         for o in read_outlines(run)
@@ -50,7 +55,7 @@ def test_an_outline_says_what_its_trace_says(run: Run) -> None:
     ]
 
 
-def test_a_summary_of_outlines_is_that_of_the_traces(run: Run) -> None:
+def test_outlines_and_traces_give_the_same_summary(run: Run) -> None:
     outlines, traces = Summary(), Summary()
     for outline in read_outlines(run):
         outlines.add_outline(outline, lambda verdict, of=outline: failure_message(run, of, verdict))
@@ -70,7 +75,7 @@ def test_a_summary_of_outlines_is_that_of_the_traces(run: Run) -> None:
         "DELETE FROM records WHERE kind = 'task'",
     ],
 )
-def test_what_was_changed_is_refused(scored: Path, tmp_path: Path, statement: str) -> None:
+def test_a_changed_record_is_refused(scored: Path, tmp_path: Path, statement: str) -> None:
     copy = tmp_path / "run"
     copy.mkdir()
     for file in scored.iterdir():

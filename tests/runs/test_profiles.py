@@ -1,4 +1,4 @@
-"""Runs over tasks that tell of stakeholders in text alone: what was read is frozen, kept with its calls, and edited."""
+"""Runs over tasks with profiles in text: the read profiles are stored with their calls, and can be edited."""
 
 import asyncio
 import json
@@ -43,14 +43,14 @@ from tests.agents.parser import (
 )
 from tests.agents.parser import settings as config
 from tests.models.server import Answer, Server, said, serving, slow, status
-from tests.runs.made import ASKED, checked, counted, sat, write_tasks
+from tests.runs.made import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
 
 TENSIONS = [pull(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
 READS = 3
-"""Calls for the profiles of a task: one for each of two, one for what pulls them apart."""
+"""Calls for the profiles of a task: one for each of two stakeholders, and one for their tension."""
 
 
-def lines(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:
+def make_profile_tasks(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:
     found = []
     for t in range(tasks):
         line = trip(ANN, BEN, name=f"t{t}", query=f"Plan weekend number {t}.").model_dump(mode="json")
@@ -66,32 +66,32 @@ def lines(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:
     return found
 
 
-def settings(server: Server, **fields: Any) -> dict[str, Any]:
-    return {**config(server.url, **fields), "evaluators": [counted("kind", audience="stakeholder")]}
+def profile_config(server: Server, **fields: Any) -> dict[str, Any]:
+    return {**config(server.url, **fields), "evaluators": [evaluator_config("kind", audience="stakeholder")]}
 
 
-def sit(folder: Path, *given: Any, **more: Any) -> Bill:
-    """Score in this process."""
-    with sat(folder, *given, **more) as session:
+def score_profiles(folder: Path, *given: Any, **more: Any) -> Bill:
+    """Score in this process and return the bill."""
+    with scored_session(folder, *given, **more) as session:
         return session.summary.bill
 
 
-def plans(folder: Path) -> dict[str, jg.Plan]:
+def read_plans(folder: Path) -> dict[str, jg.Plan]:
     with closing(Run.open(folder)) as run:
         return {record.key: run.plan_of(record.key) for record in run.ledger.records("task")}
 
 
-def rewards(folder: Path) -> dict[str, Any]:
+def read_rewards(folder: Path) -> dict[str, Any]:
     with closing(Run.open(folder)) as run:
         return {trace.response_id: trace.reward.model_dump(mode="json") for trace in run.traces()}
 
 
-def kept(folder: Path) -> list[str]:
+def stored_keys(folder: Path) -> list[str]:
     with closing(Run.open(folder)) as run:
         return list(run.ledger.keys("call"))
 
 
-def deep(folder: Path) -> None:
+def verify_deeply(folder: Path) -> None:
     with closing(Run.open(folder)) as run:
         assert verify_deep(run, lambda count: None).recomputed
 
@@ -104,29 +104,29 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
-    return write_tasks(tmp_path, lines())
+    return write_tasks(tmp_path, make_profile_tasks())
 
 
 @pytest.fixture
 def run(server: Server, tasks: Path, tmp_path: Path) -> Path:
-    sit(tmp_path / "run", tasks, settings(server))
+    score_profiles(tmp_path / "run", tasks, profile_config(server))
     return tmp_path / "run"
 
 
-class TestFrozen:
-    def test_a_run_gives_back_the_plans_that_were_made(self, run: Path, server: Server) -> None:
+class TestPlans:
+    def test_plans_survive_in_the_run(self, run: Path, server: Server) -> None:
         assert server.count == 3 * READS
-        with jg.Jury.from_config(settings(server)) as jury:
-            for line in lines():
+        with jg.Jury.from_config(profile_config(server)) as jury:
+            for line in make_profile_tasks():
                 del line["responses"]
                 made = jury.prepare(jg.Task.model_validate(line))
-                found = plans(run)[made.task_id]
+                found = read_plans(run)[made.task_id]
                 assert found.digest == made.digest
                 assert found.model_dump() == made.model_dump()
         with closing(Run.open(run)) as opened:
-            assert {trace.plan_digest for trace in opened.traces()} == {one.digest for one in plans(run).values()}
+            assert {trace.plan_digest for trace in opened.traces()} == {one.digest for one in read_plans(run).values()}
 
-    def test_the_second_run_has_it_from_the_cache_whatever_the_model_would_say_by_then(self, tmp_path: Path) -> None:
+    def test_a_second_run_reads_profiles_from_the_cache(self, tmp_path: Path) -> None:
         changing = count(1)
 
         def script(body: dict[str, Any], number: int) -> Answer:
@@ -134,72 +134,72 @@ class TestFrozen:
                 return pulls(pull(1, 2, "low" if next(changing) % 2 else "high"))
             return needs(*[{**one, "text": f"{one['text']} {number}"} for one in NEEDS[fenced(body, "profile")]])
 
-        tasks = write_tasks(tmp_path, lines())
+        tasks = write_tasks(tmp_path, make_profile_tasks())
         with serving(script) as server:
-            cached = settings(server, calls={"cache": True})
-            first = sit(tmp_path / "first", tasks, cached)
-            asked = server.count
-            second = sit(tmp_path / "second", tasks, cached, max_calls=0)
-            assert asked == server.count == 3 * READS
-            sit(tmp_path / "anew", tasks, settings(server))
-        digests = [{name: one.digest for name, one in plans(tmp_path / each).items()} for each in ("first", "second")]
+            cached = profile_config(server, calls={"cache": True})
+            first = score_profiles(tmp_path / "first", tasks, cached)
+            requested = server.count
+            second = score_profiles(tmp_path / "second", tasks, cached, max_calls=0)
+            assert requested == server.count == 3 * READS
+            score_profiles(tmp_path / "anew", tasks, profile_config(server))
+        digests = [
+            {name: one.digest for name, one in read_plans(tmp_path / each).items()} for each in ("first", "second")
+        ]
         assert digests[0] == digests[1]
-        assert digests[0] != {name: one.digest for name, one in plans(tmp_path / "anew").items()}
-        assert rewards(tmp_path / "first") == rewards(tmp_path / "second")
+        assert digests[0] != {name: one.digest for name, one in read_plans(tmp_path / "anew").items()}
+        assert read_rewards(tmp_path / "first") == read_rewards(tmp_path / "second")
         assert {source: tally.number for source, tally in first.tallies.items() if tally.number} == {"sent": 9}
         assert {source: tally.number for source, tally in second.tallies.items() if tally.number} == {"cached": 9}
-        assert kept(tmp_path / "second") == kept(tmp_path / "first")
+        assert stored_keys(tmp_path / "second") == stored_keys(tmp_path / "first")
 
-    def test_plans_stand_in_the_order_of_the_file_whoever_is_answered_first(self, tmp_path: Path) -> None:
+    def test_plans_are_stored_in_the_order_of_the_file(self, tmp_path: Path) -> None:
         read = parsing(tensions=TENSIONS)
 
         def script(body: dict[str, Any], number: int) -> Answer:
             return slow(0.3, read(body, number)) if "number 0" in fenced(body, "task") else read(body, number)
 
         with serving(script) as server:
-            sit(tmp_path / "run", write_tasks(tmp_path, lines(5)), settings(server))
+            score_profiles(tmp_path / "run", write_tasks(tmp_path, make_profile_tasks(5)), profile_config(server))
             last = fenced(server.requests[-1].body, "task")
         assert last == "Plan weekend number 0.", "the others were asked about meanwhile"
-        assert list(plans(tmp_path / "run")) == [f"t{t}" for t in range(5)]
+        assert list(read_plans(tmp_path / "run")) == [f"t{t}" for t in range(5)]
 
 
-class TestKept:
-    def test_every_call_is_a_record_and_its_task_names_it(self, run: Path) -> None:
+class TestStoredCalls:
+    def test_calls_that_read_profiles_are_records_of_their_task(self, run: Path) -> None:
         with closing(Run.open(run)) as opened:
             named = [call for record in opened.ledger.records("task") for call in record.content["calls"]]
-        assert sorted(call["id"] for call in named) == sorted(kept(run))
+        assert sorted(call["id"] for call in named) == sorted(stored_keys(run))
         assert {call["prompt"] for call in named} == {"profile", "tensions"}
 
-    def test_it_verifies_and_nobody_is_asked_for_that(self, tasks: Path, tmp_path: Path) -> None:
+    def test_the_run_verifies_without_a_request(self, tasks: Path, tmp_path: Path) -> None:
         with serving(parsing(tensions=TENSIONS)) as server:
-            sit(tmp_path / "run", tasks, settings(server))
-            asked = server.count
-            found = checked(tmp_path / "run")
-            deep(tmp_path / "run")
-            assert server.count == asked
+            score_profiles(tmp_path / "run", tasks, profile_config(server))
+            requested = server.count
+            found = verify_run(tmp_path / "run")
+            verify_deeply(tmp_path / "run")
+            assert server.count == requested
         assert (found.traces, found.closed) == (6, True)
-        deep(tmp_path / "run")
+        verify_deeply(tmp_path / "run")
 
-    def test_the_bill_has_them_in_the_sitting_that_made_them_and_in_one_that_goes_on(
-        self, server: Server, tasks: Path, tmp_path: Path
-    ) -> None:
-        priced = settings(server, calls={"prices": {"tiny": {"input": 2.0, "output": 10.0}}})
-        first = sit(tmp_path / "run", tasks, priced, limit=2)
+    def test_profile_calls_are_billed_also_when_resumed(self, server: Server, tasks: Path, tmp_path: Path) -> None:
+        priced = profile_config(server, calls={"prices": {"tiny": {"input": 2.0, "output": 10.0}}})
+        first = score_profiles(tmp_path / "run", tasks, priced, limit=2)
         assert (first.tallies["sent"].number, first.tallies["sent"].cost > 0) == (2 * READS, True)
-        second = sit(tmp_path / "run", tasks, priced)
+        second = score_profiles(tmp_path / "run", tasks, priced)
         assert second.tallies["sent"].number == 3 * READS == server.count
-        assert checked(tmp_path / "run").closed
+        assert verify_run(tmp_path / "run").closed
 
-    def test_equal_profiles_of_equal_tasks_are_one_call(self, server: Server, tmp_path: Path) -> None:
-        twins = lines(2)
+    def test_equal_profiles_are_one_call(self, server: Server, tmp_path: Path) -> None:
+        twins = make_profile_tasks(2)
         twins[1]["query"] = twins[0]["query"]
-        sit(tmp_path / "run", write_tasks(tmp_path, twins), settings(server))
-        assert server.count == len(kept(tmp_path / "run")) == READS
-        assert checked(tmp_path / "run").closed
+        score_profiles(tmp_path / "run", write_tasks(tmp_path, twins), profile_config(server))
+        assert server.count == len(stored_keys(tmp_path / "run")) == READS
+        assert verify_run(tmp_path / "run").closed
 
 
-def failing(answer: Answer, about: str = "number 1") -> Script:
-    """A model that reads well, but for one task."""
+def answer_with_failure(answer: Answer, about: str = "number 1") -> Script:
+    """Return a model that fails on one task."""
     read = parsing(tensions=TENSIONS)
 
     def script(body: dict[str, Any], number: int) -> Answer:
@@ -224,65 +224,63 @@ FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
 }
 
 
-class TestCutShort:
+class TestInterrupted:
     @pytest.mark.parametrize(("answer", "error", "why"), FAILURES.values(), ids=FAILURES)
-    def test_one_profile_that_cannot_be_read_leaves_nothing_and_the_rest_in_the_cache(
+    def test_an_unreadable_profile_writes_no_run_and_caches_the_others(
         self, tasks: Path, tmp_path: Path, answer: Answer, error: type[Exception], why: str
     ) -> None:
-        script = failing(answer)
+        script = answer_with_failure(answer)
         with serving(lambda body, number: script(body, number)) as server:
-            cached = settings(server, calls={"cache": True})
+            cached = profile_config(server, calls={"cache": True})
             with pytest.raises(error, match=rf"^tasks\.jsonl, line 2: task 't1': {why}"):
-                sit(tmp_path / "run", tasks, cached)
+                score_profiles(tmp_path / "run", tasks, cached)
             assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "tasks.jsonl"]
             before, script = server.count, parsing(tensions=TENSIONS)
             if error is PlanError:
-                return  # what it said is what it says again: only a person can mend that
-            sit(tmp_path / "run", tasks, cached)
+                return  # the reply would be the same again: only a person can mend that
+            score_profiles(tmp_path / "run", tasks, cached)
             assert server.count - before == READS, "the others were not asked about again"
-        assert checked(tmp_path / "run").closed
+        assert verify_run(tmp_path / "run").closed
 
-    def test_without_a_cache_the_error_does_not_speak_of_one(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(failing(status(503))) as server, pytest.raises(ModelError) as error:
-            sit(tmp_path / "run", tasks, settings(server))
+    def test_without_a_cache_the_error_does_not_mention_it(self, tasks: Path, tmp_path: Path) -> None:
+        with serving(answer_with_failure(status(503))) as server, pytest.raises(ModelError) as error:
+            score_profiles(tmp_path / "run", tasks, profile_config(server))
         assert str(error.value).endswith(f"; {AGAIN}: it continues with the stored replies")
 
-    def test_a_limit_that_is_reached_leaves_nothing_and_the_same_command_with_more_asks_nothing_twice(
+    def test_a_reached_limit_writes_no_run_and_a_higher_one_repeats_nothing(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        cached = settings(server, calls={"cache": True, "concurrency": 1})
+        cached = profile_config(server, calls={"cache": True, "concurrency": 1})
         with pytest.raises(BudgetExceeded, match=r"line \d: task 't\d': .*the limit of 4 calls is reached.*" + AGAIN):
-            sit(tmp_path / "run", tasks, cached, max_calls=4)
+            score_profiles(tmp_path / "run", tasks, cached, max_calls=4)
         assert server.count == 4
         assert not (tmp_path / "run").exists()
-        sit(tmp_path / "run", tasks, cached, max_calls=5)
+        score_profiles(tmp_path / "run", tasks, cached, max_calls=5)
         assert server.count == 3 * READS
-        assert checked(tmp_path / "run").closed
+        assert verify_run(tmp_path / "run").closed
 
-    def test_what_is_planned_later_leaves_the_run_as_it_was(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(failing(status(503), "number 2")) as server:
-            sit(tmp_path / "run", tasks, settings(server), limit=2)
-            calls = kept(tmp_path / "run")
+    def test_a_failed_later_planning_leaves_the_run_unchanged(self, tasks: Path, tmp_path: Path) -> None:
+        with serving(answer_with_failure(status(503), "number 2")) as server:
+            score_profiles(tmp_path / "run", tasks, profile_config(server), limit=2)
+            calls = stored_keys(tmp_path / "run")
             with pytest.raises(ModelError, match="line 3"):
-                sit(tmp_path / "run", tasks, settings(server))
-        assert kept(tmp_path / "run") == calls
-        assert (list(plans(tmp_path / "run")), checked(tmp_path / "run").closed) == (["t0", "t1"], False)
+                score_profiles(tmp_path / "run", tasks, profile_config(server))
+        assert stored_keys(tmp_path / "run") == calls
+        assert (list(read_plans(tmp_path / "run")), verify_run(tmp_path / "run").closed) == (["t0", "t1"], False)
 
     @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT], ids=["killed", "Ctrl-C"])
-    def test_stopped_while_profiles_are_read_it_goes_on_with_what_the_cache_has(
-        self, tmp_path: Path, sign: signal.Signals
-    ) -> None:
+    def test_an_interrupted_planning_continues_from_the_cache(self, tmp_path: Path, sign: signal.Signals) -> None:
         read = parsing(tensions=TENSIONS)
 
         def script(body: dict[str, Any], number: int) -> Answer:
-            return slow(60, read(body, number)) if held and number == 5 else read(body, number)
+            return slow(60, read(body, number)) if is_blocked and number == 5 else read(body, number)
 
-        held, tasks = True, write_tasks(tmp_path, lines(4))
+        is_blocked, tasks = True, write_tasks(tmp_path, make_profile_tasks(4))
         with serving(script) as server:
-            cached = settings(server, calls={"cache": True, "concurrency": 1, "timeout": 120.0})
+            cached = profile_config(server, calls={"cache": True, "concurrency": 1, "timeout": 120.0})
             (tmp_path / "jury.yaml").write_text(json.dumps(cached))
-            with scoring(tmp_path, tasks) as process:
-                wait(lambda: server.count == 5)
+            with start_scoring(tmp_path, tasks) as process:
+                wait_until(lambda: server.count == 5)
                 process.send_signal(sign)
                 _, said = process.communicate()
             if sign == signal.SIGINT:
@@ -290,14 +288,14 @@ class TestCutShort:
                 assert b"nothing was written" in said
                 assert b"requests: 5 by this command" in said
                 assert not (tmp_path / "run").exists()
-            held = False
-            sit(tmp_path / "run", tasks, cached)
+            is_blocked = False
+            score_profiles(tmp_path / "run", tasks, cached)
             assert server.count in (4 * READS + 1, 4 * READS + 2), "but for the one that was under way"
-        assert checked(tmp_path / "run").closed
-        deep(tmp_path / "run")
+        assert verify_run(tmp_path / "run").closed
+        verify_deeply(tmp_path / "run")
 
 
-def scoring(folder: Path, tasks: Path) -> "subprocess.Popen[bytes]":
+def start_scoring(folder: Path, tasks: Path) -> "subprocess.Popen[bytes]":
     code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
     code += "from jurygraph.cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, "score", str(tasks), "--out", str(folder / "run")]
@@ -306,45 +304,45 @@ def scoring(folder: Path, tasks: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(command, env=environment, cwd=root, stderr=subprocess.PIPE)
 
 
-def wait(until: Callable[[], bool]) -> None:
+def wait_until(until: Callable[[], bool]) -> None:
     end = time.monotonic() + 60
     while not until():
         assert time.monotonic() < end
         time.sleep(0.01)
 
 
-class TestDecidedAnew:
-    def test_a_rescored_run_decides_as_if_it_had_been_scored_so(
+class TestRescored:
+    def test_rescoring_equals_scoring_with_the_same_settings(
         self, run: Path, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        asked = server.count
+        requested = server.count
         with closing(Run.open(run)) as opened:
             other = apply_settings(opened.config, ["weights.temperature=0.5", "weights.beta=0.25"])
             assert rescore(opened, tmp_path / "other", other, lambda count: None).changed == 6
-        assert server.count == asked
-        anew = settings(server, weights={"temperature": 0.5, "beta": 0.25})
-        sit(tmp_path / "anew", tasks, anew)
-        assert rewards(tmp_path / "other") == rewards(tmp_path / "anew")
-        assert checked(tmp_path / "other").base is not None
+        assert server.count == requested
+        anew = profile_config(server, weights={"temperature": 0.5, "beta": 0.25})
+        score_profiles(tmp_path / "anew", tasks, anew)
+        assert read_rewards(tmp_path / "other") == read_rewards(tmp_path / "anew")
+        assert verify_run(tmp_path / "other").base is not None
         with closing(Run.open(tmp_path / "other")) as opened:
             assert {trace.plan_digest for trace in opened.traces()} == {
-                plan.digest for plan in plans(tmp_path / "anew").values()
+                plan.digest for plan in read_plans(tmp_path / "anew").values()
             }
 
-    def test_uniform_and_back_is_what_it_was(self, run: Path, tmp_path: Path) -> None:
+    def test_rescoring_to_uniform_and_back_restores_the_rewards(self, run: Path, tmp_path: Path) -> None:
         for old, new, method in (("run", "uniform", "uniform"), ("uniform", "back", "calibrated")):
             with closing(Run.open(tmp_path / old)) as opened:
                 other = apply_settings(opened.config, [f"weights.method={method}"])
                 rescore(opened, tmp_path / new, other, lambda count: None)
-        assert rewards(tmp_path / "back") == rewards(run)
-        assert rewards(tmp_path / "uniform") != rewards(run)
+        assert read_rewards(tmp_path / "back") == read_rewards(run)
+        assert read_rewards(tmp_path / "uniform") != read_rewards(run)
 
 
-def by_hand(folder: Path, edit: Callable[[list[dict[str, Any]]], object] = lambda lines: None) -> Path:
-    """A PROFILES file of what a run froze, edited."""
+def write_profiles(folder: Path, edit: Callable[[list[dict[str, Any]]], object] = lambda lines: None) -> Path:
+    """Write a PROFILES file with the edited profiles of a run."""
     found = []
     with closing(Run.open(folder)) as run:
-        for name, plan in plans(folder).items():
+        for name, plan in read_plans(folder).items():
             task = run.task(name)
             assert task is not None
             assert plan.profiles is not None
@@ -353,142 +351,148 @@ def by_hand(folder: Path, edit: Callable[[list[dict[str, Any]]], object] = lambd
     return write_tasks(folder.parent, found, "profiles.jsonl")
 
 
-def softer(found: list[dict[str, Any]]) -> None:
+def soften_constraint(found: list[dict[str, Any]]) -> None:
     found[1]["stakeholders"][0]["constraints"][0] |= {"kind": "soft", "restrictiveness": 0.5}
 
 
-def told_of_another_task(found: list[dict[str, Any]]) -> None:
+def change_task(found: list[dict[str, Any]]) -> None:
     found[1]["stakeholders"][0]["constraints"][0]["text"] = "No nuts anywhere."
 
 
-class TestByHand:
-    def test_as_it_was_read_it_asks_the_same_and_decides_the_same(
+class TestEditedProfiles:
+    def test_unedited_profiles_give_the_same_questions_and_rewards(
         self, run: Path, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        asked = server.count
-        sit(tmp_path / "again", tasks, settings(server), profiles=by_hand(run))
-        assert server.count == asked, "the model read nothing"
-        assert rewards(tmp_path / "again") == rewards(run)
-        for name, plan in plans(tmp_path / "again").items():
-            assert plan.survey == plans(run)[name].survey
+        requested = server.count
+        score_profiles(tmp_path / "again", tasks, profile_config(server), profiles=write_profiles(run))
+        assert server.count == requested, "the model read nothing"
+        assert read_rewards(tmp_path / "again") == read_rewards(run)
+        for name, plan in read_plans(tmp_path / "again").items():
+            assert plan.survey == read_plans(run)[name].survey
             assert plan.profiles is not None
             assert set(plan.profiles.by.values()) == {READ_FROM_FILE}
-        deep(tmp_path / "again")
+        verify_deeply(tmp_path / "again")
 
-    @pytest.mark.parametrize(("edit", "asked"), [(softer, ["kind@ann"] * 2), (told_of_another_task, ["kind@ann"] * 2)])
-    def test_editing_one_task_changes_its_plan_alone_and_a_branch_asks_its_questions_alone(
+    @pytest.mark.parametrize(
+        ("edit", "requested"), [(soften_constraint, ["kind@ann"] * 2), (change_task, ["kind@ann"] * 2)]
+    )
+    def test_an_edited_task_changes_only_its_own_plan_and_requests(
         self,
         run: Path,
         server: Server,
         tasks: Path,
         tmp_path: Path,
         edit: Callable[[list[dict[str, Any]]], object],
-        asked: list[str],
+        requested: list[str],
     ) -> None:
-        sit(tmp_path / "old", tasks, settings(server), profiles=by_hand(run))
-        edited, calls = by_hand(run, edit), server.count
+        score_profiles(tmp_path / "old", tasks, profile_config(server), profiles=write_profiles(run))
+        edited, calls = write_profiles(run, edit), server.count
         with pytest.raises(InputError, match=r"the profiles file is profiles\.jsonl \(\w+\) in the run and .*--branch"):
-            sit(tmp_path / "old", tasks, settings(server), profiles=edited)
-        sit(tmp_path / "new", tasks, settings(server), branch=tmp_path / "old", profiles=edited)
-        assert [question for question, _, _ in ASKED] == asked
-        assert {response for _, shown, _ in ASKED for response in shown} == {"t1/r0", "t1/r1"}
-        before, after = plans(tmp_path / "old"), plans(tmp_path / "new")
+            score_profiles(tmp_path / "old", tasks, profile_config(server), profiles=edited)
+        score_profiles(tmp_path / "new", tasks, profile_config(server), branch=tmp_path / "old", profiles=edited)
+        assert [question for question, _, _ in REQUESTED] == requested
+        assert {response for _, shown, _ in REQUESTED for response in shown} == {"t1/r0", "t1/r1"}
+        before, after = read_plans(tmp_path / "old"), read_plans(tmp_path / "new")
         assert [name for name in before if before[name].digest != after[name].digest] == ["t1"]
         assert server.count == calls
-        assert checked(tmp_path / "new").closed
-        deep(tmp_path / "new")
+        assert verify_run(tmp_path / "new").closed
+        verify_deeply(tmp_path / "new")
 
-    def test_a_run_is_gone_on_with_by_the_same_file_alone(
+    def test_a_run_is_resumed_only_with_the_same_profiles_file(
         self, run: Path, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        profiles = by_hand(run)
-        sit(tmp_path / "new", tasks, settings(server), profiles=profiles, limit=1)
+        profiles = write_profiles(run)
+        score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=profiles, limit=1)
         with pytest.raises(InputError, match=r"the profiles file is profiles.jsonl \(\w+\) in the run and none here"):
-            sit(tmp_path / "new", tasks, settings(server))
+            score_profiles(tmp_path / "new", tasks, profile_config(server))
         with pytest.raises(InputError, match=r"the profiles file is none in the run and profiles.jsonl"):
-            sit(run, tasks, settings(server), profiles=profiles)
-        sit(tmp_path / "new", tasks, settings(server), profiles=profiles)
-        assert checked(tmp_path / "new").closed
+            score_profiles(run, tasks, profile_config(server), profiles=profiles)
+        score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=profiles)
+        assert verify_run(tmp_path / "new").closed
 
-    def test_once_something_was_erased_its_contents_are_compared(
+    def test_after_an_erasure_profiles_are_compared_by_content(
         self, run: Path, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        sit(tmp_path / "new", tasks, settings(server), profiles=by_hand(run), limit=2)
+        score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=write_profiles(run), limit=2)
         erase(tmp_path / "new", "response", "t0/r0", "")
         assert b'"sha256":"' not in (tmp_path / "new" / "run.sqlite").read_bytes()
-        for edit, task in ((softer, "t1"), (lambda lines: lines.pop(0), "t0")):
+        for edit, task in ((soften_constraint, "t1"), (lambda lines: lines.pop(0), "t0")):
             with pytest.raises(
                 InputError, match=f"profiles.jsonl has other content for task '{task}' than the run was"
             ):
-                sit(tmp_path / "new", tasks, settings(server), profiles=by_hand(run, edit))
+                score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=write_profiles(run, edit))
         with pytest.raises(InputError, match=r"the profiles file is profiles\.jsonl in the run and none here"):
-            sit(tmp_path / "new", tasks, settings(server))
-        sit(tmp_path / "new", tasks, settings(server), profiles=by_hand(run))
-        assert checked(tmp_path / "new").closed
+            score_profiles(tmp_path / "new", tasks, profile_config(server))
+        score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=write_profiles(run))
+        assert verify_run(tmp_path / "new").closed
 
 
-def test_a_branch_has_what_the_old_run_read_and_reads_what_changed(run: Path, server: Server, tmp_path: Path) -> None:
-    changed = lines()
+def test_a_branch_reuses_read_profiles_and_reads_changed_ones(run: Path, server: Server, tmp_path: Path) -> None:
+    changed = make_profile_tasks()
     changed[2]["stakeholders"][1]["profile"] = ZOE
     before = server.count
-    bill = sit(tmp_path / "new", write_tasks(tmp_path, changed, "changed.jsonl"), settings(server), branch=run)
+    bill = score_profiles(
+        tmp_path / "new", write_tasks(tmp_path, changed, "changed.jsonl"), profile_config(server), branch=run
+    )
     assert server.count - before == 2, "one profile, and what pulls the two apart"
-    assert {response for _, shown, _ in ASKED for response in shown} == {"t2/r0", "t2/r1"}
+    assert {response for _, shown, _ in REQUESTED for response in shown} == {"t2/r0", "t2/r1"}
     assert {source: tally.number for source, tally in bill.tallies.items() if tally.number} == {"sent": 2, "carried": 7}
-    old, new = plans(run), plans(tmp_path / "new")
+    old, new = read_plans(run), read_plans(tmp_path / "new")
     assert [name for name in old if old[name].digest != new[name].digest] == ["t2"]
-    assert len(kept(tmp_path / "new")) == 2
-    assert checked(tmp_path / "new").closed
-    deep(tmp_path / "new")
+    assert len(stored_keys(tmp_path / "new")) == 2
+    assert verify_run(tmp_path / "new").closed
+    verify_deeply(tmp_path / "new")
 
 
 class TestForecast:
-    def foreseen(self, folder: Path, tasks: Path, stated: dict[str, Any], **more: Any) -> tuple[dict[str, Any], int]:
+    def forecast(
+        self, folder: Path, tasks: Path, given_config: dict[str, Any], **more: Any
+    ) -> tuple[dict[str, Any], int]:
         branch = Branch(more["branch"]) if "branch" in more else None
         with (
-            jg.Jury.from_config(stated) as jury,
+            jg.Jury.from_config(given_config) as jury,
             read_work(tasks) as work,
             open_profiles(more.get("profiles"), work) as by_hand,
             closing(ScoringSession(folder, jury, work, None, branch, by_hand)) as session,
         ):
             return asyncio.run(session.forecast(lambda count: None)).to_json(), session.tasks_needing_model
 
-    def test_profiles_that_must_be_read_first_are_counted_and_nothing_that_hangs_on_them(
+    def test_a_forecast_counts_profiles_and_not_what_depends_on_them(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        expected, unread = self.foreseen(tmp_path / "run", tasks, settings(server))
+        expected, unread = self.forecast(tmp_path / "run", tasks, profile_config(server))
         assert server.count == 0
         assert unread == 3
         assert (expected["tasks"], expected["responses"], expected["questions"]) == (3, 6, 0)
         assert expected["model"]["expected"]["calls"] == 6, "two for each task; tensions hang on what comes of them"
         assert not (tmp_path / "run").exists()
 
-    def test_what_the_cache_a_file_or_another_run_has_is_no_call(
+    def test_known_profiles_are_not_counted_as_calls(
         self, run: Path, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
         known: list[tuple[dict[str, Any], dict[str, Any]]] = [
-            (settings(server, calls={"cache": True}), {}),
-            (settings(server), {"branch": run}),
-            (settings(server), {"profiles": by_hand(run)}),
+            (profile_config(server, calls={"cache": True}), {}),
+            (profile_config(server), {"branch": run}),
+            (profile_config(server), {"profiles": write_profiles(run)}),
         ]
-        sit(tmp_path / "warming", tasks, known[0][0])
+        score_profiles(tmp_path / "warming", tasks, known[0][0])
         before = server.count
-        for stated, more in known:
-            expected, unread = self.foreseen(tmp_path / "new", tasks, stated, **more)
+        for given_config, more in known:
+            expected, unread = self.forecast(tmp_path / "new", tasks, given_config, **more)
             assert (unread, expected["questions"], expected["model"]["worst"]["calls"]) == (0, 6, 0)
         assert server.count == before
 
-    def test_one_of_which_no_constraint_can_be_found_is_an_error_here_too(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(failing(needs())) as server:
-            cached = settings(server, calls={"cache": True})
+    def test_a_forecast_fails_on_a_profile_without_constraints(self, tasks: Path, tmp_path: Path) -> None:
+        with serving(answer_with_failure(needs())) as server:
+            cached = profile_config(server, calls={"cache": True})
             for _ in range(2):
                 with pytest.raises(PlanError, match="line 2: task 't1'"):
-                    sit(tmp_path / "run", tasks, cached)
+                    score_profiles(tmp_path / "run", tasks, cached)
             with pytest.raises(PlanError, match="line 2: task 't1'"):
-                self.foreseen(tmp_path / "run", tasks, cached)
+                self.forecast(tmp_path / "run", tasks, cached)
 
 
-def test_the_trace_of_a_response_comes_with_what_was_read(run: Path) -> None:
+def test_a_trace_includes_the_read_profiles(run: Path) -> None:
     with closing(Run.open(run)) as opened:
         trace = opened.find_trace("t1/r0")
         assert trace.plan is not None

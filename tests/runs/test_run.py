@@ -1,4 +1,4 @@
-"""A run gives back what was put into it."""
+"""A stored run returns what was written into it."""
 
 from contextlib import closing
 from pathlib import Path
@@ -11,20 +11,20 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.sources import read_tasks
-from tests.runs.made import PLAIN, RICH, contents, counted, lines, score, write_tasks
-from tests.runs.store.test_ledger import changed
+from tests.runs.made import PLAIN, RICH, evaluator_config, make_tasks, score, trace_contents, write_tasks
+from tests.runs.store.test_ledger import execute_sql
 
 
 @pytest.mark.parametrize("config", [PLAIN, RICH], ids=["plain", "rich"])
-def test_traces_are_those_of_the_jury(tmp_path: Path, config: dict) -> None:
-    tasks = write_tasks(tmp_path, lines())
+def test_traces_equal_those_of_the_jury(tmp_path: Path, config: dict) -> None:
+    tasks = write_tasks(tmp_path, make_tasks())
     score(tmp_path / "run", tasks, config)
     with jg.Jury.from_config(config) as jury:
         given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
-    assert contents(tmp_path / "run") == [trace.model_dump_json() for trace in given]
+    assert trace_contents(tmp_path / "run") == [trace.model_dump_json() for trace in given]
 
 
-def test_plans_and_tasks_are_those_of_the_jury(rich: Path, tasks: Path) -> None:
+def test_plans_and_tasks_equal_those_of_the_jury(rich: Path, tasks: Path) -> None:
     run = Run.open(rich)
     with jg.Jury.from_config(RICH) as jury:
         for task, _ in read_tasks(tasks):
@@ -33,13 +33,13 @@ def test_plans_and_tasks_are_those_of_the_jury(rich: Path, tasks: Path) -> None:
             assert run.plan_of(task.id).digest == jury.prepare(task).digest
 
 
-def test_responses_are_kept_as_they_were_shown(plain: Path, tasks: Path) -> None:
+def test_responses_are_stored_as_shown(plain: Path, tasks: Path) -> None:
     kept = [one.response for one in Run.open(plain).scored_responses()]
     given = [response for _, responses in read_tasks(tasks) for response in responses]
     assert [(r.id, r.text, r.data) for r in kept if r] == [(r.id, r.text, r.data) for r in given]
 
 
-def test_every_trace_names_the_record_before_it(plain: Path) -> None:
+def test_every_trace_has_the_link_of_the_previous_record(plain: Path) -> None:
     run = Run.open(plain)
     links = {record.seq: record.link.hex() for record in run.ledger.records()}
     stored = list(run.ledger.records("trace"))
@@ -51,19 +51,19 @@ def test_a_response_is_found_by_its_id(rich: Path) -> None:
     assert run.find_trace("t2/r1") == list(run.traces())[7]
 
 
-def test_an_unknown_id_names_the_nearest(plain: Path) -> None:
+def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
     with pytest.raises(InputError, match=r"there is no response 't2/r9'; did you mean t2/r"):
         Run.open(plain).find_trace("t2/r9")
 
 
-def test_a_run_that_is_closed_holds_nothing_of_what_was_read(rich: Path) -> None:
+def test_a_closed_run_frees_its_caches(rich: Path) -> None:
     run = Run.open(rich)
     assert list(run.traces())
     run.close()
     assert (run.shape.cache_info().currsize, run.decision.cache_info().currsize) == (0, 0)
 
 
-def test_a_run_tells_how_far_it_has_come(plain: Path) -> None:
+def test_a_run_reports_its_progress(plain: Path) -> None:
     run = Run.open(plain)
     assert (run.tasks_planned, run.tasks_scored, run.is_closed) == (4, 4, True)
     assert (run.header.extent.tasks, run.header.extent.responses, run.header.tasks.name) == (4, 12, "tasks.jsonl")
@@ -72,30 +72,30 @@ def test_a_run_tells_how_far_it_has_come(plain: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "state"), [("nothing", "does not exist"), ("empty", "contains no run"), ("file", "is not a folder")]
 )
-def test_what_is_no_run_is_refused(tmp_path: Path, name: str, state: str) -> None:
+def test_a_folder_without_a_run_is_refused(tmp_path: Path, name: str, state: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=rf"{name}: {state}; name the folder that `jurygraph score --out` made"):
         Run.open(tmp_path / name)
 
 
-def test_a_run_that_was_stopped_while_it_planned_is_none_yet(plain: Path) -> None:
+def test_an_interrupted_planning_is_not_a_run_yet(plain: Path) -> None:
     for table in ("records", "texts"):
-        changed(plain / "run.sqlite", f"DELETE FROM {table}")
+        execute_sql(plain / "run.sqlite", f"DELETE FROM {table}")
     with pytest.raises(InputError, match="contains no run yet"):
         Run.open(plain)
 
 
-def test_a_run_whose_records_were_taken_out_is_damaged_and_not_begun_anew(plain: Path) -> None:
-    changed(plain / "run.sqlite", "DELETE FROM records")
+def test_a_run_without_its_records_is_damaged(plain: Path) -> None:
+    execute_sql(plain / "run.sqlite", "DELETE FROM records")
     for look in (Run.open, Run.open_if_closed, WritableRun.open_for_writing):
         with pytest.raises(TraceMismatch, match="has texts and no record"):
             look(plain)
 
 
 @pytest.mark.parametrize("column", ["body", "key", "at", "link"])
-def test_what_is_read_is_checked_as_it_is_read(plain: Path, column: str) -> None:
-    changed(
+def test_records_are_checked_when_read(plain: Path, column: str) -> None:
+    execute_sql(
         plain / "run.sqlite",
         f"UPDATE records SET {column} = {'at + 1' if column == 'at' else f'{column} || char(32)'} WHERE key = 't1/r1'"
         if column != "link"
@@ -105,32 +105,32 @@ def test_what_is_read_is_checked_as_it_is_read(plain: Path, column: str) -> None
         list(Run.open(plain).traces())
 
 
-def test_a_changed_text_is_found_as_it_is_read(plain: Path) -> None:
-    changed(plain / "run.sqlite", "UPDATE texts SET content = x'7b' WHERE id % 1048576 = 2")
+def test_a_changed_text_is_found_when_read(plain: Path) -> None:
+    execute_sql(plain / "run.sqlite", "UPDATE texts SET content = x'7b' WHERE id % 1048576 = 2")
     with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ \(trace 't0/r0'\): differs from what was written"):
         list(Run.open(plain).traces())
 
 
-def test_a_text_that_is_gone_without_an_erasure_is_missed(plain: Path) -> None:
-    changed(plain / "run.sqlite", "DELETE FROM texts WHERE id % 1048576 = 2")
+def test_a_text_missing_without_an_erasure_is_found(plain: Path) -> None:
+    execute_sql(plain / "run.sqlite", "DELETE FROM texts WHERE id % 1048576 = 2")
     with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ .*: is missing without an erasure"):
         list(Run.open(plain).traces())
 
 
 @pytest.mark.parametrize("kind", ["decision", "survey", "task"])
-def test_what_a_trace_rests_on_is_checked_too(plain: Path, kind: str) -> None:
-    changed(plain / "run.sqlite", f"UPDATE records SET body = body || ' ' WHERE kind = '{kind}'")
+def test_records_that_a_trace_depends_on_are_checked(plain: Path, kind: str) -> None:
+    execute_sql(plain / "run.sqlite", f"UPDATE records SET body = body || ' ' WHERE kind = '{kind}'")
     with pytest.raises(TraceMismatch, match=rf"record \d+ \({kind} .*: differs from what was written"):
         list(Run.open(plain).traces())
 
 
-def test_a_lost_trace_is_missed_and_not_taken_for_unknown(plain: Path) -> None:
-    changed(plain / "run.sqlite", "DELETE FROM records WHERE key = 't1/r1'")
+def test_a_lost_trace_is_not_reported_as_unknown(plain: Path) -> None:
+    execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE key = 't1/r1'")
     with pytest.raises(TraceMismatch, match="1 of its 12 traces are missing"):
         Run.open(plain).find_trace("t1/r1")
 
 
-def test_a_run_whose_making_was_killed_is_none_yet(tmp_path: Path, tasks: Path) -> None:
+def test_a_run_killed_during_creation_is_not_a_run_yet(tmp_path: Path, tasks: Path) -> None:
     for content in (b"", None):
         folder = tmp_path / f"run-{content is None}"
         folder.mkdir()
@@ -144,10 +144,10 @@ def test_a_run_whose_making_was_killed_is_none_yet(tmp_path: Path, tasks: Path) 
         assert Run.open(folder).is_closed
 
 
-def test_what_a_trace_takes_does_not_grow_with_its_group(tmp_path: Path) -> None:
+def test_the_size_of_a_trace_does_not_grow_with_its_group(tmp_path: Path) -> None:
     def largest(size: int) -> int:
-        tasks = write_tasks(tmp_path / f"{size}", lines(tasks=1, size=size))
-        score(tmp_path / f"{size}" / "run", tasks, {"evaluators": [counted("place", scope="group")]})
+        tasks = write_tasks(tmp_path / f"{size}", make_tasks(tasks=1, size=size))
+        score(tmp_path / f"{size}" / "run", tasks, {"evaluators": [evaluator_config("place", scope="group")]})
         with closing(Run.open(tmp_path / f"{size}" / "run")) as run:
             return max(len(record.body) for record in run.ledger.records("trace"))
 

@@ -1,4 +1,4 @@
-"""Responses that a gate stopped, in runs: they verify, are decided anew to the bit, and are asked about in a branch."""
+"""Responses stopped by a gate: verification, re-scoring and branches."""
 
 from collections.abc import Mapping
 from contextlib import closing
@@ -15,9 +15,9 @@ from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.sources import read_tasks
 from tests.models.judging import judged, response_in
 from tests.models.server import Server, serving
-from tests.runs.made import checked, contents, write_tasks
-from tests.runs.test_calls import plain, sit
-from tests.runs.workflows.test_rescoring import again, rewards
+from tests.runs.made import trace_contents, verify_run, write_tasks
+from tests.runs.test_calls import judge_config, sit
+from tests.runs.workflows.test_rescoring import read_rewards, rescore_run
 
 TEXTS = ("Dear Ann, the office is closed.", "", "Solution:", "Dear Bo, it is open.")
 STOPPED = ("", "Solution:")
@@ -45,20 +45,20 @@ def tasks(tmp_path: Path) -> Path:
     )
 
 
-def settings(server: Server, **config: Any) -> dict[str, Any]:
-    """A model is asked twice about each criterion, and a function that is no model about each response."""
+def gate_config(server: Server, **config: Any) -> dict[str, Any]:
+    """A config with two samples per criterion from a model, and a function without a model."""
     uses = [{"use": "criteria", "samples": 2}, "maths.length"]
-    return {**plain(server), "evaluators": uses, "reward": {"rubric": 1.0, "length": -0.1}, **config}
+    return {**judge_config(server), "evaluators": uses, "reward": {"rubric": 1.0, "length": -0.1}, **config}
 
 
 @pytest.fixture
 def run(server: Server, tasks: Path, tmp_path: Path) -> Path:
-    sit(tmp_path / "run", tasks, settings(server))
+    sit(tmp_path / "run", tasks, gate_config(server))
     return tmp_path / "run"
 
 
-def gates_of(folder: Path) -> dict[str, set[str | None]]:
-    """By which gates the questions to models about each response were answered."""
+def stored_gates(folder: Path) -> dict[str, set[str | None]]:
+    """Return the gates that answered model questions, by response."""
     with closing(Run.open(folder)) as opened:
         return {
             trace.response_id: {one.gated_by for one in trace.verdicts if one.layer == "model"}
@@ -66,15 +66,15 @@ def gates_of(folder: Path) -> dict[str, set[str | None]]:
         }
 
 
-def test_nothing_is_sent_about_them_and_the_run_verifies(run: Path, server: Server) -> None:
+def test_stopped_responses_cause_no_request_and_the_run_verifies(run: Path, server: Server) -> None:
     assert {response_in(seen.body) for seen in server.requests} == {text for text in TEXTS if text not in STOPPED}
-    assert {name[-2:]: gates for name, gates in gates_of(run).items()} == {
+    assert {name[-2:]: gates for name, gates in stored_gates(run).items()} == {
         "r0": {None},
         "r1": {"empty-response"},
         "r2": {"bare-opener"},
         "r3": {None},
     }
-    assert checked(run).closed
+    assert verify_run(run).closed
     for trace in Run.open(run).traces():
         assert (trace.reward.coverage, trace.reward.counts.failed) == (1.0, 0)
 
@@ -89,66 +89,66 @@ def test_nothing_is_sent_about_them_and_the_run_verifies(run: Path, server: Serv
         ["failure.group_rule=drop-criterion"],
     ],
 )
-def test_decided_anew_they_get_what_scoring_so_would_give(
+def test_rescored_stopped_responses_equal_scored_ones(
     run: Path, server: Server, tasks: Path, tmp_path: Path, changed: list[str]
 ) -> None:
     before = server.count
-    again(run, tmp_path / "other", *changed)
+    rescore_run(run, tmp_path / "other", *changed)
     assert server.count == before
-    checked(tmp_path / "other")
+    verify_run(tmp_path / "other")
     with closing(Run.open(run)) as opened:
         config = apply_settings(opened.config, changed)
     with jg.Jury.from_config(config) as jury:
         given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
-    assert rewards(tmp_path / "other") == [trace.reward.model_dump_json() for trace in given]
+    assert read_rewards(tmp_path / "other") == [trace.reward.model_dump_json() for trace in given]
     if not changed:
-        assert contents(tmp_path / "other") == contents(run)
+        assert trace_contents(tmp_path / "other") == trace_contents(run)
 
 
-def deep(folder: Path) -> DeepVerification:
+def verify_deeply(folder: Path) -> DeepVerification:
     with closing(Run.open(folder)) as opened:
         return verify_deep(opened, lambda count: None)
 
 
-def test_what_a_gate_says_is_asked_again_since_it_needs_no_model(run: Path) -> None:
-    """Of each task's responses two are stopped; each has three criteria, sampled twice where a model is asked."""
-    found = deep(run)
+def test_deep_verification_repeats_gates(run: Path) -> None:
+    """Two responses of each task are stopped; each has three criteria with two samples from the model."""
+    found = verify_deeply(run)
     assert (found.recomputed, found.needing_model) == (2 * (2 * 3 * 2 + 2 * 3 + 4), 0)
 
 
-def test_a_resume_with_other_gates_is_refused_and_a_branch_asks_about_what_they_stopped(
+def test_other_gates_refuse_a_resume_and_a_branch_requests_what_they_stopped(
     run: Path, server: Server, tasks: Path, tmp_path: Path
 ) -> None:
     fewer: Mapping[str, Any] = {"safety": {"gates": ["empty-response"]}}
     with pytest.raises(InputError, match=r"safety\.gates"):
-        sit(run, tasks, settings(server, **fewer))
+        sit(run, tasks, gate_config(server, **fewer))
     before = server.count
-    sit(tmp_path / "new", tasks, settings(server, **fewer), branch=run)
+    sit(tmp_path / "new", tasks, gate_config(server, **fewer), branch=run)
     assert {response_in(seen.body) for seen in server.requests[before:]} == {"Solution:"}
-    assert {name[-2:]: gates for name, gates in gates_of(tmp_path / "new").items()} == {
+    assert {name[-2:]: gates for name, gates in stored_gates(tmp_path / "new").items()} == {
         "r0": {None},
         "r1": {"empty-response"},
         "r2": {None},
         "r3": {None},
     }
-    checked(tmp_path / "new")
+    verify_run(tmp_path / "new")
 
 
-def test_a_branch_with_more_gates_forgets_what_a_model_said_of_what_they_stop(
+def test_a_branch_with_more_gates_drops_verdicts_on_stopped_responses(
     server: Server, tasks: Path, tmp_path: Path
 ) -> None:
-    sit(tmp_path / "old", tasks, settings(server, safety={"gates": []}))
+    sit(tmp_path / "old", tasks, gate_config(server, safety={"gates": []}))
     before = server.count
-    sit(tmp_path / "new", tasks, settings(server), branch=tmp_path / "old")
+    sit(tmp_path / "new", tasks, gate_config(server), branch=tmp_path / "old")
     assert server.count == before
-    assert gates_of(tmp_path / "new")["t1/r2"] == {"bare-opener"}
-    checked(tmp_path / "new")
+    assert stored_gates(tmp_path / "new")["t1/r2"] == {"bare-opener"}
+    verify_run(tmp_path / "new")
 
 
 @pytest.mark.parametrize("defence", ["fence", "reminder", "whole_reply", "evidence"])
-def test_a_branch_without_a_defence_asks_everything_anew(tasks: Path, tmp_path: Path, defence: str) -> None:
+def test_a_branch_without_defences_requests_everything_again(tasks: Path, tmp_path: Path, defence: str) -> None:
     with serving(lambda body, number: judged(body, met=False, probability=0.1)) as server:
-        sit(tmp_path / "old", tasks, settings(server))
+        sit(tmp_path / "old", tasks, gate_config(server))
         before = server.count
-        sit(tmp_path / "new", tasks, settings(server, safety={defence: False}), branch=tmp_path / "old")
+        sit(tmp_path / "new", tasks, gate_config(server, safety={defence: False}), branch=tmp_path / "old")
         assert server.count == 2 * before

@@ -61,12 +61,12 @@ def attack(
         jurygraph attack --config jury.yaml --suite injection --gate "high<=0.02, honest_rate>=0.9"
     """
     from jurygraph.runs.reports.estimate import count_requests
-    from jurygraph.runs.reports.gate import Thresholds
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
     from jurygraph.studies.attack.arms import largest_arms
     from jurygraph.studies.attack.report import Figures
 
     example = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'
-    threshold = Thresholds.parse(",".join(gate), Figures, example) if gate else None
+    thresholds = parse_thresholds(",".join(gate), Figures, example) if gate else []
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         study = _create_study(jury, config, suite, tasks, allow_files_outside)
         doing, arms = ("estimating", largest_arms(study.arms)) if dry_run else ("attacking", study.arms)
@@ -86,7 +86,7 @@ def attack(
     print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out and not json:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
-    missed = [] if threshold is None else threshold.failed_thresholds(report.figures)
+    missed = failed_thresholds(thresholds, report.figures)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
 

@@ -119,7 +119,7 @@ def seal(
         jurygraph seal run --key key.pem
         jurygraph verify run --signer public.pem
     """
-    from jurygraph.runs.integrity.sealing import seal as seal_run
+    from jurygraph.runs.integrity.verification import seal as seal_run
     from jurygraph.runs.run import Run
 
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
@@ -140,7 +140,7 @@ def close(run: RunFolder, json: AsJson = False) -> None:
     Example:
         jurygraph close run
     """
-    from jurygraph.runs.close_record import close_run
+    from jurygraph.runs.writable_run import close_run
 
     closed = close_run(run)
     counts = f"{closed.traces} traces, {closed.records} records"

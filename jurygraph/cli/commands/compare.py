@@ -40,14 +40,14 @@ def compare(
         jurygraph compare before after --gate "mean_delta>-0.01, failed_b<=0"
     """
     from jurygraph.runs.reports.comparison import compare as compare_traces
-    from jurygraph.runs.reports.gate import Thresholds
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
     from jurygraph.runs.run import Run
 
-    threshold = Thresholds.parse(",".join(gate)) if gate else None
+    thresholds = parse_thresholds(",".join(gate)) if gate else []
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
         comparison = compare_traces(_each_trace(a), _each_trace(b), passing=passing)
     print_report(json, comparison, _comparison_lines(comparison, flips))
-    missed = [] if threshold is None else threshold.failed_thresholds(comparison)
+    missed = failed_thresholds(thresholds, comparison)
     print_missed_conditions(missed)
     if missed:
         raise typer.Exit(ExitCode.SOME_FAILED)

@@ -65,11 +65,12 @@ def _explain(run: "Run", response: str) -> "Explanation":
 
 def _show_table(run: "Run", limit: int | None) -> None:
     """Print a row for each response. Rows are spooled to a temporary file until the column widths are known."""
-    from jurygraph.runs.outline import read_outlines
+    from jurygraph.runs.outline import read_groups
 
+    outlines = (outline for group in read_groups(run) for outline in group.traces)
     with spooled_table(left=3) as rows:
         names: dict[str, None] = {}
-        for outline in islice(read_outlines(run), limit):
+        for outline in islice(outlines, limit):
             components = outline.components
             if not components.keys() <= names.keys():
                 names.update(dict.fromkeys(components))

@@ -10,10 +10,10 @@
 Lines are canonical JSON. The same run gives the same bytes, given the same zlib.
 """
 
-import io
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import IO, cast
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from jurygraph.errors import InputError, TraceMismatch
@@ -21,7 +21,7 @@ from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import Text
-from jurygraph.runs.store.drafts import write_atomically
+from jurygraph.runs.store.drafts import open_draft
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import canonical_json
 
@@ -44,58 +44,48 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     """
     if output.exists() and not output.is_file():
         raise InputError(f"{output}: exists and is not a file; name another file for the bundle")
-    write_atomically(output, _zip(_members(run, traces)))
+    with open_draft(output) as draft, draft.open("r+b") as file:
+        # without its method `tell`, the zip file is streamed: the sizes of a member follow it
+        stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
+        with ZipFile(stream, "w") as archive:
+            for name, content in _members(run, traces):
+                with archive.open(_entry(name), "w", force_zip64=True) as member:
+                    member.writelines(content)
 
 
 def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
     yield "README.txt", [README]
     yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
-    yield "config.yaml", [(run.folder / place.CONFIG).read_bytes()]
-    if (run.folder / place.SEAL).exists():
-        yield place.SEAL, [(run.folder / place.SEAL).read_bytes()]
+    yield from _file_member(run.folder / place.CONFIG)
+    yield from _file_member(run.folder / place.SEAL)
     yield from _ledger_members(run.ledger, run.ledger.count)
     if run.base is not None and run.last_base_record is not None:
-        for name, lines in _ledger_members(
-            run.base.ledger, _last_exported_record(run.base.ledger, run.last_base_record)
-        ):
-            yield f"base/{name}", lines
-        if (run.base.folder / place.SEAL).exists():
-            yield f"base/{place.SEAL}", [(run.base.folder / place.SEAL).read_bytes()]
+        ledger = run.base.ledger
+        # to the last erasure, if it comes later, because it explains missing texts
+        later = (record.seq for record in ledger.records("erasure", after=run.last_base_record))
+        members = _ledger_members(ledger, max(later, default=run.last_base_record))
+        for name, content in (*members, *_file_member(run.base.folder / place.SEAL)):
+            yield f"base/{name}", content
     yield "traces.jsonl", traces
 
 
-def _last_exported_record(ledger: Ledger, records: int) -> int:
-    """Return the last record to export: the last erasure if it comes later, because it explains missing texts."""
-    return max((record.seq for record in ledger.records("erasure", after=records)), default=records)
+def _file_member(path: Path) -> Iterator[Member]:
+    if path.exists():
+        yield path.name, [path.read_bytes()]
 
 
 def _ledger_members(ledger: Ledger, last: int) -> Iterator[Member]:
-    records = ledger.records(up_to=last)
-    yield "records.jsonl", (_json_line({**record._asdict(), "link": record.link.hex()}) for record in records)
-    yield "texts.jsonl", (_json_line(_text_line(text, ledger)) for text in ledger.stored_texts(1, last))
+    records = ({**record._asdict(), "link": record.link.hex()} for record in ledger.records(up_to=last))
+    yield "records.jsonl", (canonical_json(record) + b"\n" for record in records)
+    yield "texts.jsonl", (_text_line(text, ledger) for text in ledger.stored_texts(1, last))
 
 
-def _text_line(text: Text, ledger: Ledger) -> dict[str, Any]:
+def _text_line(text: Text, ledger: Ledger) -> bytes:
     try:
-        return {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
+        line = {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
     except UnicodeDecodeError:
         raise TraceMismatch(f"{ledger.path}, text {text.id}: is not UTF-8; it has been changed") from None
-
-
-def _json_line(value: dict[str, Any]) -> bytes:
-    return canonical_json(value) + b"\n"
-
-
-def _zip(members: Iterable[Member]) -> Iterator[bytes]:
-    """Yield a zip file of any size in pieces."""
-    sink = _Buffer()
-    with ZipFile(sink, "w") as archive:
-        for name, content in members:
-            with archive.open(_entry(name), "w", force_zip64=True) as file:
-                for piece in content:
-                    file.write(piece)
-                    yield sink.take()
-    yield sink.take()
+    return canonical_json(line) + b"\n"
 
 
 def _entry(name: str) -> ZipInfo:
@@ -105,19 +95,3 @@ def _entry(name: str) -> ZipInfo:
     entry.create_system = 3  # Unix on every platform, for identical bytes
     entry.external_attr = 0o644 << 16
     return entry
-
-
-class _Buffer(io.RawIOBase):
-    """A writable stream that collects data until `take` returns and clears it."""
-
-    def __init__(self) -> None:
-        self._written = bytearray()
-
-    def write(self, data: Any) -> int:
-        self._written += data
-        return len(data)
-
-    def take(self) -> bytes:
-        content = bytes(self._written)
-        self._written.clear()
-        return content

@@ -5,9 +5,11 @@ whose reply is stored elsewhere is used as stored, and verdicts that depend on i
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from importlib.metadata import version
+from itertools import chain
 from typing import NamedTuple
 
 from pydantic import JsonValue
@@ -17,40 +19,27 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import KnownResults
 from jurygraph.judges.pairwise.comparison_judge import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
+from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
+from jurygraph.models.request import Reply, Request
 from jurygraph.runs.calls import CallStore
-from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.run import Run, ScoredResponse, is_erased
+from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse, is_erased
 from jurygraph.runs.store.chain import Record, record_label
-from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend
+from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
 from jurygraph.schema.safety import WORST_CASE_GATES
 
 VerdictKey = tuple[str, str, tuple[str, ...], int]
-LabelledQuotation = tuple[str, Evidence, str | None]
-"""The label of a verdict or material, its quotation, and the id of the response that must contain it, if any."""
+"""Question, judged response, shown responses and sample of a verdict."""
 
 _COMPARED = (
-    *(
-        "responses",
-        "sample",
-        "evaluator",
-        "version",
-        "layer",
-        "subject",
-        "score",
-        "status",
-        "met",
-        "native",
-        "scale",
-        "confidence",
-        "reason",
-    ),
-    *("evidence", "failure", "gated_by", "examples", "shrinkage"),
-)
-_DERIVED = ("status", "data", "variants", "evidence", "failure", "note")
+    "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
+    "gated_by examples shrinkage"
+).split()
+_DERIVED = "status data variants evidence failure note".split()
 
 
 class DeepVerification(NamedTuple):
@@ -78,110 +67,175 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
 
 
 async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification:
-    total = DeepVerification()
+    total: Counter[str] = Counter()
     async with aclosing(_offline_jury(run.source)) as jury:
+        verifier = _Verifier(run.source, jury)
         for group in run.source.ledger.records("group", up_to=run.last_base_record):
             scored = run.source.group(group)
-            counts = await _verify_group(run.source, jury, group, scored)
-            total = DeepVerification(*(count + added for count, added in zip(total, counts, strict=True)))
+            total.update(await verifier.verify_group(group, scored))
             report(len(scored))
-    return total
-
-
-_NO_MODEL = ModelIdentity(provider="none", model="none")
-"""The model identity for a run without calls, none of whose verdicts depends on a model."""
+    return DeepVerification(**total)
 
 
 def _offline_jury(run: Run) -> Jury:
     """Return the jury of a run with a backend that never answers: all replies come from the run."""
-    config = run.config
+    config, identity = run.config, run.header.model
     if config.model == "none":
         return Jury(config)
-    absent = OfflineBackend(run.header.model or ModelIdentity.from_ledger(run.ledger) or _NO_MODEL)
+    if identity is None:
+        raise TraceMismatch(f"{run.ledger.path}, record 1: does not identify the model; it has been changed")
     limits = RequestLimits(max_tokens=config.calls.max_tokens)
-    return Jury(config, gateway=Gateway(absent, Limiter(MAX_CONCURRENT_GROUPS), limits))
+    return Jury(config, gateway=Gateway(OfflineBackend(identity), Limiter(MAX_CONCURRENT_GROUPS), limits))
 
 
-async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[ScoredResponse]) -> DeepVerification:
-    task = run.task(group.key)
-    responses = [item.response for item in scored if item.response is not None]
-    if task is None or len(responses) < len(scored):
-        return DeepVerification(erased=sum(1 for item in scored for _ in _own_verdicts(item.trace)))
-    stored = [item.trace for item in scored]
-    quotations = _check_quotations(run, stored, {response.id: response.text for response in responses})
-    plan = run.plan_of(task.id)
-    own_model_questions = {
-        q.id for q in plan.survey.questions if q.layer == "model" and not jury.evaluators[q.evaluator].uses_model
-    }
-    recalled = KnownResults(_recalled_verdicts(own_model_questions, stored), _external_material(run, stored))
-    traces = await jury.ascore(task, responses, plan, recalled, CallStore(run.ledger))
-    if traces[0].group != stored[0].group:
-        raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: its responses are not those that were judged")
-    _compare_material(run, stored, traces)
-    return _compare_verdicts(run, jury, stored, traces, own_model_questions)._replace(quotations=quotations)
+class OfflineBackend(Backend):
+    """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply."""
+
+    def __init__(self, identity: ModelIdentity) -> None:
+        self.provider, self.endpoint, self.model = identity.provider, identity.endpoint, identity.model
+        top = identity.top_logprobs
+        self.capabilities = Capabilities(identity.form, logprobs=top is not None, top_logprobs=top or 0)
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        """Raise `Fault` of kind `unrecorded`."""
+        raise Fault("unrecorded", "the run contains no reply to this request, and none is sent")
 
 
-def _recalled_verdicts(questions: Collection[str], stored: Sequence[Trace]) -> dict[VerdictKey, RecordedVerdict]:
-    """Return the verdicts on questions of evaluators with their own model, such as an embedder, which are not repeated.
+class _Verifier:
+    """Judges the groups of a run again; counts are those of `DeepVerification`, by name."""
 
-    Verdicts by a gate are left out, because gates are applied again.
-    """
-    keyed = [item for trace in stored for item in _own_verdicts(trace)]
-    return {key: verdict for key, verdict in keyed if key[0] in questions and verdict.gated_by is None}
+    def __init__(self, run: Run, jury: Jury) -> None:
+        self._run = run
+        self._jury = jury
+        self._calls = CallStore(run.ledger)
 
+    async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
+        """Return the counts of a group."""
+        run, stored = self._run, [item.trace for item in scored]
+        task = run.task(group.key)
+        responses = [item.response for item in scored if item.response is not None]
+        if task is None or len(responses) < len(scored):
+            return {"erased": sum(1 for trace in stored for _ in _own_verdicts(trace))}
+        quotations = self._check_quotations(stored, {response.id: response.text for response in responses})
+        plan = run.plan_of(task.id)
+        evaluators = self._jury.evaluators
+        own_model = {
+            q.id for q in plan.survey.questions if q.layer == "model" and not evaluators[q.evaluator].uses_model
+        }
+        recalled = {
+            key: verdict
+            for trace in stored
+            for key, verdict in _own_verdicts(trace)
+            if _is_recalled(verdict, own_model)
+        }
+        known = KnownResults(recalled, self._external_material(stored))
+        traces = await self._jury.ascore(task, responses, plan, known, self._calls)
+        if traces[0].group != stored[0].group:
+            problem = "its responses are not those that were judged"
+            raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: {problem}")
+        self._compare_material(stored, traces)
+        recomputed = {key: verdict for trace in traces for key, verdict in _own_verdicts(trace)}
+        counts = Counter(
+            self._compare_verdict(trace, key, verdict, recomputed, own_model)
+            for trace in stored
+            for key, verdict in _own_verdicts(trace)
+        )
+        return {**counts, "quotations": quotations}
 
-def _external_material(run: Run, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
-    """Return the material whose calls were erased, or are in the run that this one was branched from.
+    def _external_material(self, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
+        """Return the material whose calls were erased, or are in the run that this one was branched from."""
+        known: dict[tuple[str, str], Material] = {}
+        for trace in stored:
+            for material in trace.material:
+                if material.call is not None and self._calls.find(material.call) is None:
+                    self._check_external(self._label(trace, "material", material.name), material.call)
+                    known[material.name, trace.response_id] = material
+        return known
 
-    Raises `TraceMismatch` where the run should hold the call and does not.
-    """
-    calls = CallStore(run.ledger)
-    known: dict[tuple[str, str], Material] = {}
-    for trace in stored:
+    def _compare_material(self, stored: Sequence[Trace], recomputed: Sequence[Trace]) -> None:
+        """Compare stored material with material that was derived again, name by name."""
+        for stored_trace, new_trace in zip(stored, recomputed, strict=True):
+            derived = {material.name: material for material in new_trace.material}
+            if not {material.name for material in stored_trace.material} == derived.keys():
+                raise TraceMismatch(f"{self._label(stored_trace)}: its material differs from what is derived now")
+            for material in stored_trace.material:
+                new_material = derived[material.name]
+                if not (_is_excused(material) or _is_excused(new_material)):
+                    label = self._label(stored_trace, "material", material.name)
+                    _require_same(label, _DERIVED, material, new_material)
+
+    def _compare_verdict(
+        self,
+        trace: Trace,
+        key: VerdictKey,
+        stored: RecordedVerdict,
+        recomputed: Mapping[VerdictKey, RecordedVerdict],
+        own_model: Collection[str],
+    ) -> str:
+        """Compare a stored verdict with the one that was computed again; return the count that it adds to."""
+        label = self._label(trace, "verdict", stored.question)
+        new_verdict = recomputed.get(key) or recomputed.get((stored.question, stored.about, (), 0))
+        if new_verdict is None:
+            raise TraceMismatch(f"{label}: the question has changed")
+        if is_erased(stored):
+            return "erased"
+        if self._has_no_call_to_compare(stored, new_verdict) or self._has_external_call(label, stored, new_verdict):
+            return "needing_model"
+        if _is_excused(stored) or _is_excused(new_verdict):
+            return "infrastructure_failures"
+        _require_same(label, _COMPARED, stored, new_verdict)
+        return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
+
+    def _has_no_call_to_compare(self, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
+        """Return whether a verdict of an evaluator with a model has no call, so that there is nothing to compare.
+
+        Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between
+        versions and have no version of their own.
+        """
+        is_gated = stored.gated_by in WORST_CASE_GATES or recomputed.gated_by in WORST_CASE_GATES
+        is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
+        return stored.call is None and not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
+
+    def _has_external_call(self, label: str, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
+        """Return whether the call of a verdict was erased, or is in the run that this one was branched from."""
+        is_unrecorded = recomputed.failure is not None and recomputed.failure.kind == "unrecorded"
+        if stored.call is None or _is_excused(stored) or not is_unrecorded:
+            return False
+        self._check_external(label, stored.call)
+        return True
+
+    def _check_external(self, label: str, call: str) -> None:
+        """Raise `TraceMismatch` where the run should hold a call and does not."""
+        is_erased = self._run.ledger.find("call", call) is not None and self._calls.find(call) is None
+        if self._run.header.branch is None and not is_erased:
+            raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
+
+    def _check_quotations(self, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:
+        """Check the places of all quotations from the responses of a group, and return their number.
+
+        `texts` are the texts of the responses by id. Raises `TraceMismatch` for a quotation that is not at its place.
+        """
+        count = 0
+        for label, evidence, quoted in chain.from_iterable(map(self._quotations, traces)):
+            if evidence.verified and quoted is not None:
+                count += 1
+                if texts[quoted][evidence.start : evidence.end] != evidence.quote:
+                    place = f"characters {evidence.start} to {evidence.end}"
+                    raise TraceMismatch(f"{label}: its quotation is not at {place}")
+        return count
+
+    def _quotations(self, trace: Trace) -> Iterator[tuple[str, Evidence, str | None]]:
+        """Yield labelled quotations, each with the id of the response that must contain it, if any."""
+        for _, verdict in _own_verdicts(trace):
+            for evidence in () if is_erased(verdict) else verdict.evidence:
+                yield self._label(trace, "verdict", verdict.question), evidence, _quoted_response(verdict, evidence)
         for material in trace.material:
-            if material.call is not None and calls.find(material.call) is None:
-                _check_external(run, _material_label(run, trace, material.name), material.call)
-                known[material.name, trace.response_id] = material
-    return known
+            for evidence in material.evidence:
+                quoted = trace.response_id if evidence.source == "response" else None
+                yield self._label(trace, "material", material.name), evidence, quoted
 
-
-def _compare_material(run: Run, stored: Sequence[Trace], recomputed: Sequence[Trace]) -> None:
-    """Compare stored material with material that was derived again, name by name."""
-    for stored_trace, new_trace in zip(stored, recomputed, strict=True):
-        derived = {material.name: material for material in new_trace.material}
-        if not {material.name for material in stored_trace.material} == derived.keys():
-            raise TraceMismatch(f"{_trace_label(run, stored_trace)}: its material differs from what is derived now")
-        for material in stored_trace.material:
-            new_material = derived[material.name]
-            if not (_is_excused(material) or _is_excused(new_material)):
-                _require_same(_material_label(run, stored_trace, material.name), _DERIVED, material, new_material)
-
-
-def _compare_verdicts(
-    run: Run, jury: Jury, stored: Sequence[Trace], traces: Sequence[Trace], own_model_questions: Collection[str]
-) -> DeepVerification:
-    """Compare the stored verdicts of a group with those that were computed again, one by one."""
-    recomputed = {key: verdict for trace in traces for key, verdict in _own_verdicts(trace)}
-    of_models = own_trouble = erased = same = 0
-    for trace in stored:
-        for key, verdict in _own_verdicts(trace):
-            question, about, _, _ = key
-            new_verdict = recomputed.get(key) or recomputed.get((question, about, (), 0))
-            if new_verdict is None:
-                raise TraceMismatch(f"{_verdict_label(run, trace, verdict)}: the question has changed")
-            if is_erased(verdict):
-                erased += 1
-            elif _has_no_call_to_compare(run, jury, verdict, new_verdict) or _has_external_call(
-                run, trace, verdict, new_verdict
-            ):
-                of_models += 1
-            elif _is_excused(verdict) or _is_excused(new_verdict):
-                own_trouble += 1
-            else:
-                _require_same(_verdict_label(run, trace, verdict), _COMPARED, verdict, new_verdict)
-                is_recalled = question in own_model_questions and verdict.gated_by is None
-                of_models, same = of_models + is_recalled, same + (not is_recalled)
-    return DeepVerification(same, needing_model=of_models, infrastructure_failures=own_trouble, erased=erased)
+    def _label(self, trace: Trace, part: str = "", name: str = "") -> str:
+        return f"{self._run.ledger.path}, trace {trace.response_id!r}{f', {part} {name!r}' if part else ''}"
 
 
 def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, RecordedVerdict]]:
@@ -191,115 +245,45 @@ def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, RecordedVerdict]]:
             yield (verdict.question, verdict.about, verdict.responses, verdict.sample), verdict
 
 
-def _has_no_call_to_compare(run: Run, jury: Jury, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
-    """Return whether a verdict of an evaluator with a model has no call, so that there is nothing to compare.
+def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
+    """Return whether a verdict is not repeated: one of an evaluator with its own model, such as an embedder.
 
-    Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between versions
-    and have no version of their own.
+    Verdicts by a gate are repeated, because gates are applied again.
     """
-    is_gated = stored.gated_by in WORST_CASE_GATES or recomputed.gated_by in WORST_CASE_GATES
-    is_compared = is_gated and run.header.jurygraph == version("jurygraph")
-    return stored.call is None and not is_compared and jury.evaluators[recomputed.evaluator].uses_model
-
-
-def _has_external_call(run: Run, trace: Trace, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
-    """Return whether the call of a verdict was erased, or is in the run that this one was branched from.
-
-    Raises `TraceMismatch` where the run should hold the call and does not.
-    """
-    if (
-        stored.call is None
-        or _is_excused(stored)
-        or recomputed.failure is None
-        or recomputed.failure.kind != "unrecorded"
-    ):
-        return False
-    _check_external(run, _verdict_label(run, trace, stored), stored.call)
-    return True
-
-
-def _check_external(run: Run, label: str, call: str) -> None:
-    is_erased = run.ledger.find("call", call) is not None and CallStore(run.ledger).find(call) is None
-    if run.header.branch is None and not is_erased:
-        raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
+    return verdict.question in own_model and verdict.gated_by is None
 
 
 def _is_excused(item: RecordedVerdict | Material) -> bool:
-    failure = item.failure
-    return (
-        failure is not None
-        and (failure.cause == "infrastructure" or failure.kind == "time-limit")
-        and (item.status == "failed")
-    )
+    if item.failure is None or item.status != "failed":
+        return False
+    return item.failure.cause == "infrastructure" or item.failure.kind == "time-limit"
 
 
 def _require_same(
     label: str, fields: Sequence[str], stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
 ) -> None:
     for name in fields:
-        if getattr(stored, name) != getattr(recomputed, name) and not _is_alike_except_secrets(
-            name, stored, recomputed
-        ):
-            problem = (
-                f"{name} is {getattr(stored, name)!r} in the run and {getattr(recomputed, name)!r} when recomputed"
-            )
-            raise TraceMismatch(f"{label}: {problem}")
+        old, new = getattr(stored, name), getattr(recomputed, name)
+        if old != new and not _is_alike_except_secrets(to_jsonable_python(old), to_jsonable_python(new)):
+            raise TraceMismatch(f"{label}: {name} is {old!r} in the run and {new!r} when recomputed")
 
 
-def _is_alike_except_secrets(
-    name: str, stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
-) -> bool:
-    """Return whether a field differs only in secrets that were redacted when the run was made, or are redacted now.
+def _is_alike_except_secrets(old: JsonValue, new: JsonValue) -> bool:
+    """Return whether values differ only in secrets that were redacted when the run was made, or are redacted now.
 
     The known secrets depend on the environment, which may differ between scoring and verifying a run.
     """
-    stored_value, new_value = (to_jsonable_python(getattr(item, name)) for item in (stored, recomputed))
-    return _is_alike(stored_value, new_value) or _is_alike(new_value, stored_value)
+    return _is_alike(old, new) or _is_alike(new, old)
 
 
 def _is_alike(redacted: JsonValue, whole: JsonValue) -> bool:
     if isinstance(redacted, str) and isinstance(whole, str):
         return redacted == whole or is_possible_source(redacted, whole)
-    if isinstance(redacted, dict) and isinstance(whole, dict):
-        pairs = zip(redacted.items(), whole.items(), strict=False)
-        comparisons = (
-            _is_alike(redacted_key, whole_key) and _is_alike(redacted_value, whole_value)
-            for (redacted_key, redacted_value), (whole_key, whole_value) in pairs
-        )
-        return len(redacted) == len(whole) and all(comparisons)
+    if isinstance(redacted, dict) and isinstance(whole, dict):  # keys can contain secrets, too
+        return _is_alike(list(map(list, redacted.items())), list(map(list, whole.items())))
     if isinstance(redacted, list) and isinstance(whole, list):
         return len(redacted) == len(whole) and all(map(_is_alike, redacted, whole))
     return redacted == whole
-
-
-def _check_quotations(run: Run, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:
-    """Check the places of all quotations from the responses of a group, and return their number.
-
-    `texts` are the texts of the responses by id. Raises `TraceMismatch` for a quotation that is not at its place.
-    """
-    quotations = [
-        (label, evidence, texts[quoted])
-        for trace in traces
-        for label, evidence, quoted in (*_verdict_quotations(run, trace), *_material_quotations(run, trace))
-        if evidence.verified and quoted is not None
-    ]
-    for label, evidence, text in quotations:
-        _check_place(label, evidence, text)
-    return len(quotations)
-
-
-def _verdict_quotations(run: Run, trace: Trace) -> Iterator[LabelledQuotation]:
-    for _, verdict in _own_verdicts(trace):
-        if not is_erased(verdict):
-            for evidence in verdict.evidence:
-                yield _verdict_label(run, trace, verdict), evidence, _quoted_response(verdict, evidence)
-
-
-def _material_quotations(run: Run, trace: Trace) -> Iterator[LabelledQuotation]:
-    for material in trace.material:
-        for evidence in material.evidence:
-            quoted = trace.response_id if evidence.source == "response" else None
-            yield _material_label(run, trace, material.name), evidence, quoted
 
 
 def _quoted_response(verdict: RecordedVerdict, evidence: Evidence) -> str | None:
@@ -315,21 +299,3 @@ def _quoted_response(verdict: RecordedVerdict, evidence: Evidence) -> str | None
     others = [name for name in verdict.responses if name != verdict.about]
     has_place = evidence.source == OPPONENT and evidence.start is not None
     return others[0] if has_place and len(others) == 1 else None
-
-
-def _check_place(label: str, evidence: Evidence, text: str) -> None:
-    if text[evidence.start : evidence.end] != evidence.quote:
-        place = f"characters {evidence.start} to {evidence.end}"
-        raise TraceMismatch(f"{label}: its quotation is not at {place}")
-
-
-def _trace_label(run: Run, trace: Trace) -> str:
-    return f"{run.ledger.path}, trace {trace.response_id!r}"
-
-
-def _verdict_label(run: Run, trace: Trace, verdict: RecordedVerdict) -> str:
-    return f"{_trace_label(run, trace)}, verdict {verdict.question!r}"
-
-
-def _material_label(run: Run, trace: Trace, name: str) -> str:
-    return f"{_trace_label(run, trace)}, material {name!r}"

@@ -27,14 +27,11 @@ _HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh
 
 def load_private_key(path: Path) -> "Ed25519PrivateKey":
     """Return the private key in an unencrypted file. Raises `InputError` if there is none."""
-    return _parse_private_key(path, _read_content(path))
-
-
-def _parse_private_key(path: Path, content: bytes) -> "Ed25519PrivateKey":
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+    content = _read_content(path)
     openssh = b"OPENSSH PRIVATE KEY" in content
     load = serialization.load_ssh_private_key if openssh else serialization.load_pem_private_key
     try:
@@ -61,7 +58,7 @@ def load_public_key(path: Path) -> str:
     if re.fullmatch(rb"[0-9a-fA-F]{64}", content.strip()):
         return content.decode().strip().lower()
     if b"PRIVATE KEY" in content:
-        return _parse_private_key(path, content).public_key().public_bytes_raw().hex()
+        return load_private_key(path).public_key().public_bytes_raw().hex()
     load = serialization.load_ssh_public_key if content.startswith(b"ssh-") else serialization.load_pem_public_key
     try:
         key = load(content)
@@ -109,7 +106,7 @@ class Seal(FrozenModel):
 
 
 def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal | None:
-    """Check the seal of a run and return it, None without one; the chain itself is checked by `Ledger.chained`.
+    """Check the seal of a run and return it, None without one; `Ledger.verified_records` checks the chain itself.
 
     `signer` is a file with the Ed25519 key that must have sealed it: a public key (PEM, OpenSSH or 64 hexadecimal
     digits) or a private one. With it, nothing may follow the sealed records, not even erasures. Raises `InputError`

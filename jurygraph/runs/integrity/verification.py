@@ -1,8 +1,13 @@
-"""Verify that a run was not changed: its chain, texts and config, and every reward recomputed from its verdicts."""
+"""Verify that a run was not changed: its chain, texts and config, and every reward recomputed from its verdicts.
+
+A closed run that was verified can be sealed.
+"""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -10,18 +15,13 @@ from jurygraph.agents.registry import load_combiners
 from jurygraph.decision.decide import pause_garbage_collection
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.runs.canary import check_canaries
-from jurygraph.runs.integrity.recomputation import (
-    Combiners,
-    Recomputation,
-    StoredGroup,
-    read_groups,
-    recompute_statistics,
-)
-from jurygraph.runs.integrity.seal import KINDS_AFTER_HEAD, check_seal
-from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.run import Run
+from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards, recompute_statistics
+from jurygraph.runs.integrity.seal import KINDS_AFTER_HEAD, Seal, check_seal, load_private_key, signed_bytes
+from jurygraph.runs.outline import StoredGroup, read_groups
+from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Record, Text, commitment, record_label
+from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import Body
@@ -59,7 +59,10 @@ def verify(
     may follow the record with that link; with `signer_key_file`, the run must be sealed by that key, and nothing may
     follow the sealed records. Records that another process appends meanwhile are not checked.
     """
-    head = None if expect_head is None else _parse_head(expect_head)
+    head = None if expect_head is None else expect_head.strip().lower()
+    if head is not None and not re.fullmatch("[0-9a-f]{64}", head):
+        hint = "give the 64 hexadecimal digits that `jurygraph verify` prints"
+        raise InputError(f"the head {expect_head!r} is none; {hint}")
     try:
         with run.ledger.snapshot(), pause_garbage_collection():
             return _verify_snapshot(run, report, head, signer_key_file)
@@ -70,13 +73,6 @@ def verify(
         raise TraceMismatch(f"{run.ledger.path}: {problem}; it has been changed") from error
 
 
-def _parse_head(text: str) -> str:
-    head = text.strip().lower()
-    if not re.fullmatch("[0-9a-f]{64}", head):
-        raise InputError(f"the head {text!r} is none; give the 64 hexadecimal digits that `jurygraph verify` prints")
-    return head
-
-
 def _verify_snapshot(
     run: Run, report: ProgressCallback, expected: str | None, signer: Path | None
 ) -> VerificationResult:
@@ -84,7 +80,11 @@ def _verify_snapshot(
         raise TraceMismatch(f"{run.ledger.path}: {fault}; it has been changed")
     chain = _ChainVerifier(run.ledger, report)
     chain.walk()
-    _check_config(run)
+    path = run.folder / place.CONFIG
+    if not path.is_file():
+        raise TraceMismatch(f"{path}: is missing")
+    if place.sha256_hex(path.read_bytes()) != run.header.config_file:
+        raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
     if expected is not None:
         chain.expect(expected)
     sealed = check_seal(run.folder, run.ledger, signer)
@@ -94,7 +94,7 @@ def _verify_snapshot(
         check_canaries(run.ledger, run.plan_of)
     return VerificationResult(
         records=run.ledger.count,
-        traces=chain.numbers.get("trace", 0),
+        traces=chain.numbers["trace"],
         texts=chain.texts,
         erased=len(chain.erased),
         closed=run.is_closed,
@@ -111,25 +111,26 @@ class _ChainVerifier:
     def __init__(self, ledger: Ledger, report: ProgressCallback) -> None:
         self.texts = 0
         self.erased: set[int] = set()
-        self.numbers: dict[str, int] = {}
+        self.numbers: Counter[str] = Counter()
         self._ledger = ledger
         self._report = report
         self._stored = ledger.all_texts()
         self._next_text: Text | None = next(self._stored, None)
         self._missing: dict[int, Record] = {}
-        self._group_seq, self._group_size = 0, 0
+        self._group_seq = self._group_size = 0
 
     def walk(self) -> None:
         before = FIRST_LINK.hex()
         for record in self._ledger.verified_records(1, self._ledger.count):
-            body = self._checked_body(record)
+            self._check_kind(record)
+            body = record.content
             self._check_place(record, body)
             self._check_texts(record, body.get("texts", ()))
-            if record.kind == "close" and body != {"traces": self.numbers.get("trace", 0), "head": before}:
+            if record.kind == "close" and body != {"traces": self.numbers["trace"], "head": before}:
                 self._fail(f"{record_label(record)}: does not state the traces and the head before it")
             if record.kind == "erasure":
                 self.erased.update(body["ids"])
-            self.numbers[record.kind] = self.numbers.get(record.kind, 0) + 1
+            self.numbers[record.kind] += 1
             before = record.link.hex()
             if record.seq % _REPORT_STEP == 0:
                 self._report(_REPORT_STEP)
@@ -137,25 +138,17 @@ class _ChainVerifier:
 
     def expect(self, head: str) -> None:
         """Raise `TraceMismatch` unless the run has this head, followed by nothing but a close record or erasures."""
-        after: list[Record] | None = [] if head == FIRST_LINK.hex() else None
-        for record in self._ledger.records():
-            if after is not None:
-                after.append(record)
-            elif record.link.hex() == head:
-                after = []
-        if after is None:
+        records = self._ledger.records()
+        if head != FIRST_LINK.hex() and all(record.link.hex() != head for record in records):
             self._fail(f"the head is {self._ledger.head.hex()}, and no record has the link {head} that was expected")
-        for record in after:
+        for record in records:  # those after the one with the expected link
             if record.kind not in KINDS_AFTER_HEAD:
                 self._fail(f"{record_label(record)}: comes after the head that was expected")
 
-    def _checked_body(self, record: Record) -> Body:
-        misplaced = (record.kind == "run") != (record.seq == 1) or (
-            "close" in self.numbers and record.kind != "erasure"
-        )
-        if record.kind not in _KINDS or misplaced:
+    def _check_kind(self, record: Record) -> None:
+        is_after_end = "close" in self.numbers and record.kind != "erasure"
+        if record.kind not in _KINDS or (record.kind == "run") != (record.seq == 1) or is_after_end:
             self._fail(f"{record_label(record)}: has no business there")
-        return record.content
 
     def _check_place(self, record: Record, body: Body) -> None:
         """Check that the traces of a group follow its record immediately."""
@@ -200,14 +193,6 @@ class _ChainVerifier:
         raise TraceMismatch(f"{self._ledger.path}: {problem}")
 
 
-def _check_config(run: Run) -> None:
-    path = run.folder / place.CONFIG
-    if not path.is_file():
-        raise TraceMismatch(f"{path}: is missing")
-    if place.sha256_hex(path.read_bytes()) != run.header.config_file:
-        raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
-
-
 def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | None) -> str:
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
     origin = run.header.base
@@ -231,30 +216,15 @@ def load_run_combiners(run: Run) -> Combiners:
 
 def _check_rewards(run: Run) -> None:
     """Recompute every reward and require that it is the same to the last bit."""
-    origin = run.header.base
-    groups = read_groups(run.source, run.last_base_record)
-    recomputation = Recomputation(run.source, lambda group: run.decision_of(group.record.key), load_run_combiners(run))
-    own_records = run.ledger.records("trace")
-    for recomputed in recomputation.rewards(_check_statistics(run, groups) if origin is None else groups):
-        record, stored = (
-            (recomputed.record, recomputed.body)
-            if origin is None
-            else _next_own_trace(run, recomputed.record, own_records)
-        )
-        if _to_json(stored["reward"]) != _to_json(recomputed.reward):
-            raise TraceMismatch(
-                f"{run.ledger.path}, {record_label(record)}: {_reward_difference(stored['reward'], recomputed.reward)}"
-            )
-    if origin is not None and next(own_records, None) is not None:
-        raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
-
-
-def _next_own_trace(run: Run, record: Record, own_records: Iterator[Record]) -> tuple[Record, Body]:
-    """Return the record and body of the same trace in a run that refers to another one."""
-    own_record = next(own_records, None)
-    if own_record is None or own_record.key != record.key:
-        raise TraceMismatch(f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place")
-    return own_record, own_record.content
+    groups = _check_statistics(run, read_groups(run)) if run.base is None else read_groups(run)
+    combiners = load_run_combiners(run)
+    for trace, reward in recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners):
+        if _to_json(trace.reward) != _to_json(reward):
+            differences = changes(trace.reward, json.loads(_to_json(reward)))
+            key, old, new = next(differences, ("reward", trace.reward, reward))
+            difference = f"{key} is {format_value(old)} in the run and {format_value(new)} when recomputed"
+            label = f"{run.ledger.path}, {record_label(trace.own_record)}"
+            raise TraceMismatch(f"{label}: the verdicts give another reward: {difference}")
 
 
 def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
@@ -264,11 +234,36 @@ def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[Store
         yield group
 
 
-def _reward_difference(stored: Body, recomputed: Body) -> str:
-    key, old, new = next(changes(stored, json.loads(_to_json(recomputed))), ("reward", stored, recomputed))
-    before, after = format_value(old), format_value(new)
-    return f"the verdicts give another reward: {key} is {before} in the run and {after} when recomputed"
-
-
 def _to_json(value: Any) -> str:
     return json.dumps(value)
+
+
+def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
+    """Verify a closed run and sign it; a valid seal by the same key for the same head is kept.
+
+    `key_file` holds an Ed25519 private key that is not encrypted, PEM (PKCS #8) or OpenSSH. Raises `InputError` where
+    it holds another key, where the run is not closed, or where another key sealed it, and `TraceMismatch` where the run
+    or an existing seal was changed, because a changed run must not be signed.
+    """
+    key = load_private_key(key_file)
+    if not run.is_closed:
+        hint = f"score the rest of its tasks, or end it with `jurygraph close {place.shell_quote(run.folder)}`"
+        raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
+    verified = verify(run, report)
+    content = {
+        "version": 1,
+        "run": run.id,
+        "records": verified.records,
+        "head": verified.head,
+        "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "public_key": key.public_key().public_bytes_raw().hex(),
+    }
+    new_seal = Seal.model_validate({**content, "signature": key.sign(signed_bytes(content)).hex()})
+    existing = check_seal(run.folder, run.ledger)
+    if existing is not None and existing.public_key != new_seal.public_key:
+        hint = f"keep {place.SEAL} somewhere else and remove it, then seal the run again"
+        raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
+    if existing is not None and existing.head == new_seal.head:
+        return existing
+    write_atomically(run.folder / place.SEAL, new_seal.to_bytes)
+    return new_seal

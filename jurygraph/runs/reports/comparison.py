@@ -15,7 +15,7 @@ from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.bootstrap import mean_interval
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.gate import ComparisonStatistics
-from jurygraph.schema import RecordedVerdict, Trace
+from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import Count, FrozenModel, Number
 
 _MAX_CHANGES = 20
@@ -132,19 +132,23 @@ def compare(
     for side, traces in zip(sides, (a, b), strict=True):
         side.add_all(traces)
     ids = _pair_ids(*sides)
-    rewards, verdicts = _Rewards.of(*sides, ids), _Verdicts.of(*sides, ids)
+    rewards, verdicts = _Rewards(*sides, ids), _Verdicts(*sides, ids)
+    passed_a, passed_b = rewards.a >= passing, rewards.b >= passing
+    lost, gained = int((passed_a & ~passed_b).sum()), int((passed_b & ~passed_a).sum())
     return Comparison(
         **_counts(*sides, ids),
         **_means(rewards.a, rewards.b),
         median_delta=float(np.median(rewards.b - rewards.a)) if rewards.ids else None,
         **_interval(rewards, resamples, seed),
         **_rank_statistics(rewards.a, rewards.b),
-        **_pass_statistics(rewards.a >= passing, rewards.b >= passing),
+        passed_a_only=lost,
+        passed_b_only=gained,
+        mcnemar_p=_mcnemar(lost, gained),
         **verdicts.figures(),
         pass_threshold=passing,
         agents=tuple(_by_agent(sides[0], ids, rewards)),
         questions=tuple(verdicts.by_question()),
-        flipped_verdicts=tuple(sorted(verdicts.flips(ids))),
+        flipped_verdicts=tuple(sorted(verdicts.flips())),
         changes=tuple(_largest_changes(rewards)),
         notes=tuple(_notes(*sides, ids, rewards)),
     )
@@ -189,14 +193,12 @@ class _Side:
         for verdict in trace.verdicts:
             # A verdict on an unordered pair is also in the trace of the other response.
             if verdict.score is not None and verdict.about == trace.response_id:
-                self._add_verdict(verdict, verdict.score)
-
-    def _add_verdict(self, verdict: RecordedVerdict, score: float) -> None:
-        shown = None if verdict.responses == (verdict.about,) else verdict.responses
-        self.owners.append(len(self.responses) - 1)
-        self.slot_numbers.append(self.slots.setdefault((verdict.question, shown, verdict.sample), len(self.slots)))
-        self.scores.append(score)
-        self.met.append(score >= _MET_THRESHOLD if verdict.met is None else verdict.met)
+                shown = None if verdict.responses == (verdict.about,) else verdict.responses
+                slot = self.slots.setdefault((verdict.question, shown, verdict.sample), len(self.slots))
+                self.owners.append(len(self.responses) - 1)
+                self.slot_numbers.append(slot)
+                self.scores.append(verdict.score)
+                self.met.append(verdict.score >= _MET_THRESHOLD if verdict.met is None else verdict.met)
 
     def judged_verdicts(self, ids: Sequence[str]) -> tuple[Ints, Floats, Bools]:
         """Return keys (place of the response, then slot), scores and decisions of the verdicts on these responses."""
@@ -224,20 +226,13 @@ def _pair_ids(a: _Side, b: _Side) -> list[str]:
     return ids
 
 
-@dataclass(frozen=True)
 class _Rewards:
     """The responses that have a reward in both runs, by id."""
 
-    ids: list[str]
-    of_a: list[_Response]
-    a: Floats
-    b: Floats
-
-    @classmethod
-    def of(cls, a: _Side, b: _Side, ids: Sequence[str]) -> "_Rewards":
-        rewarded = [name for name in ids if not math.isnan(a.responses[name].reward + b.responses[name].reward)]
-        values = [np.array([side.responses[name].reward for name in rewarded], dtype=np.float64) for side in (a, b)]
-        return cls(rewarded, [a.responses[name] for name in rewarded], values[0], values[1])
+    def __init__(self, a: _Side, b: _Side, ids: Sequence[str]) -> None:
+        self.ids = [name for name in ids if not math.isnan(a.responses[name].reward + b.responses[name].reward)]
+        self.of_a = [a.responses[name] for name in self.ids]
+        self.a, self.b = (np.array([side.responses[name].reward for name in self.ids], np.float64) for side in (a, b))
 
 
 def _counts(a: _Side, b: _Side, ids: Sequence[str]) -> dict[str, int]:
@@ -253,12 +248,9 @@ def _counts(a: _Side, b: _Side, ids: Sequence[str]) -> dict[str, int]:
     }
 
 
-def _mean(values: Floats) -> float | None:
-    return fmean(values) if len(values) else None
-
-
 def _means(a: Floats, b: Floats) -> dict[str, float | None]:
-    return {"mean_a": _mean(a), "mean_b": _mean(b), "mean_delta": _mean(b - a)}
+    values = {"mean_a": a, "mean_b": b, "mean_delta": b - a}
+    return {name: fmean(numbers) if len(numbers) else None for name, numbers in values.items()}
 
 
 def _interval(rewards: _Rewards, resamples: int, seed: int) -> dict[str, float | None]:
@@ -299,11 +291,6 @@ def _wilcoxon(deltas: Floats) -> float:
     return min(1.0, 2 * float(min(counts[: observed + 1].sum(), counts[observed:].sum()) / counts.sum()))
 
 
-def _pass_statistics(a: Bools, b: Bools) -> dict[str, float | None]:
-    lost, gained = int((a & ~b).sum()), int((b & ~a).sum())
-    return {"passed_a_only": lost, "passed_b_only": gained, "mcnemar_p": _mcnemar(lost, gained)}
-
-
 @cache
 def _mcnemar(lost: int, gained: int) -> float | None:
     from scipy import stats
@@ -320,27 +307,16 @@ def _by_agent(side: _Side, ids: Sequence[str], rewards: _Rewards) -> Iterator[Ag
         yield AgentDelta(agent=agent, n=len(own_rows), **_means(rewards.a[own_rows], rewards.b[own_rows]))
 
 
-@dataclass(frozen=True)
 class _Verdicts:
     """The verdicts on the responses in both runs, by key; a key is `place of the response * len(slots) + slot`."""
 
-    slots: list[_Slot]
-    keys: Ints
-    before: Floats
-    after: Floats
-    to_met: Bools
-    to_unmet: Bools
-    only_a: Ints
-    only_b: Ints
-
-    @classmethod
-    def of(cls, a: _Side, b: _Side, ids: Sequence[str]) -> "_Verdicts":
+    def __init__(self, a: _Side, b: _Side, ids: Sequence[str]) -> None:
         (keys_a, scores_a, met_a), (keys_b, scores_b, met_b) = a.judged_verdicts(ids), b.judged_verdicts(ids)
-        keys, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
-        met_a, met_b = met_a[in_a], met_b[in_b]
-        only_a, only_b = np.setdiff1d(keys_a, keys, True), np.setdiff1d(keys_b, keys, True)
-        changed = {"to_met": met_b & ~met_a, "to_unmet": met_a & ~met_b}
-        return cls(list(a.slots), keys, scores_a[in_a], scores_b[in_b], **changed, only_a=only_a, only_b=only_b)
+        self.slots, self._ids = list(a.slots), ids
+        self.keys, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
+        self.before, self.after = scores_a[in_a], scores_b[in_b]
+        self.to_met, self.to_unmet = met_b[in_b] & ~met_a[in_a], met_a[in_a] & ~met_b[in_b]
+        self.only_a, self.only_b = np.setdiff1d(keys_a, self.keys, True), np.setdiff1d(keys_b, self.keys, True)
 
     def figures(self) -> dict[str, float | None]:
         """Return the statistics over all questions."""
@@ -355,23 +331,22 @@ class _Verdicts:
         judged, only_a, only_b = (of_slot[keys % len(of_slot)] for keys in (self.keys, self.only_a, self.only_b))
         largest = np.zeros(len(names))
         np.maximum.at(largest, judged, np.abs(self.after - self.before))
-        both = {"judged_both": judged, "to_met": judged[self.to_met], "to_unmet": judged[self.to_unmet]}
-        columns = {**both, "only_a": only_a, "only_b": only_b}
-        counts = {name: np.bincount(column, minlength=len(names)).tolist() for name, column in columns.items()}
-        for place, name in enumerate(names):
-            row = {column: count[place] for column, count in counts.items()}
-            delta, p = float(largest[place]) if row["judged_both"] else None, _mcnemar(row["to_unmet"], row["to_met"])
-            if any(row.values()):
-                yield QuestionFlips(question=name, mcnemar_p=p, largest_delta=delta, **row)
+        columns = [judged, judged[self.to_met], judged[self.to_unmet], only_a, only_b]
+        counts = [np.bincount(column, minlength=len(names)).tolist() for column in columns]
+        for name, delta, both, to_met, to_unmet, *only in zip(names, largest.tolist(), *counts, strict=True):
+            if both or any(only):
+                p, delta = _mcnemar(to_unmet, to_met), delta if both else None
+                yield QuestionFlips(name, both, to_met, to_unmet, p, delta, *only)
 
-    def flips(self, ids: Sequence[str]) -> Iterator[Flip]:
+    def flips(self) -> Iterator[Flip]:
         """Yield every verdict whose decision flipped."""
         flipped = self.to_met | self.to_unmet
         columns = (column[flipped].tolist() for column in (self.keys, self.before, self.after, self.to_met))
         for key, before, after, met in zip(*columns, strict=True):
             place, slot = divmod(key, len(self.slots))
             question, shown, sample = self.slots[slot]
-            yield Flip(question, ids[place], (ids[place],) if shown is None else shown, sample, before, after, met)
+            response = self._ids[place]
+            yield Flip(question, response, (response,) if shown is None else shown, sample, before, after, met)
 
 
 def _largest_changes(rewards: _Rewards) -> Iterator[RewardChange]:

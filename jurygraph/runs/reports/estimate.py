@@ -7,13 +7,14 @@ reply is repaired once, for which the model reads it again. Not included are fai
 discounts (batches, a provider's cache), and requests that depend on an earlier reply, except repairs.
 """
 
+import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from jurygraph.agents.roles import Evaluator
-from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, reply_limit
+from jurygraph.models.budget import TEMPLATE_TOKENS, cost, reply_limit
 from jurygraph.models.gateway import Gateway, request_size, size_of_messages
 from jurygraph.models.request import CallSink, Request
 from jurygraph.runs.store.digests import Digests
@@ -57,53 +58,36 @@ class Estimator:
         self._gateway = gateway
         self._sink = sink
         self._seen = Digests()
-        self._sum = CallEstimate()
+        self._sums = [[0, 0, 0] for _ in range(3)]
 
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
         for request in requests:
             if request.digest not in self._seen and not self._gateway.is_stored(request, self._sink):
-                self._sum = _add_estimates(self._sum, _estimate(request, self._gateway.limits.max_tokens))
+                loads = _loads(request, self._gateway.limits.max_tokens)
+                self._sums = [list(map(operator.add, *pair)) for pair in zip(self._sums, loads, strict=True)]
             self._seen.add(request.digest)
 
     def estimate(self) -> CallEstimate:
         """Return the sum of all requests so far, with its cost."""
         price = self._gateway.price
-        return CallEstimate(*(_add_cost(load, price) for load in (self._sum.low, self._sum.expected, self._sum.worst)))
+        return CallEstimate(*(CallLoad(calls, read, sent, cost(price, read, sent)) for calls, read, sent in self._sums))
 
 
-def _estimate(request: Request, max_tokens: int) -> CallEstimate:
+def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
+    """Return the calls, input and output tokens of a request in the low, expected and worst case."""
     input_tokens, max_reply = request_size(request), reply_limit(request.parameters, max_tokens)
-    min_input = size_of_messages(request)
     max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
     repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + _REPAIR
-    return CallEstimate(
-        low=CallLoad(1, -(-min_input // 5), min(40, max_reply)),
-        expected=CallLoad(1, -(-input_tokens // 4), min(150, max_reply)),
-        worst=CallLoad(2, max_input + repair, 2 * max_reply),
+    return (
+        (1, -(-size_of_messages(request) // 5), min(40, max_reply)),
+        (1, -(-input_tokens // 4), min(150, max_reply)),
+        (2, max_input + repair, 2 * max_reply),
     )
-
-
-def _add_estimates(first: CallEstimate, second: CallEstimate) -> CallEstimate:
-    return CallEstimate(
-        _add_loads(first.low, second.low),
-        _add_loads(first.expected, second.expected),
-        _add_loads(first.worst, second.worst),
-    )
-
-
-def _add_loads(first: CallLoad, second: CallLoad) -> CallLoad:
-    return CallLoad(
-        first.calls + second.calls, first.tokens_in + second.tokens_in, first.tokens_out + second.tokens_out
-    )
-
-
-def _add_cost(load: CallLoad, price: Price | None) -> CallLoad:
-    return CallLoad(load.calls, load.tokens_in, load.tokens_out, cost(price, load.tokens_in, load.tokens_out))
 
 
 ReplySource = Literal["sent", "cached", "carried", "replayed"]
-SOURCES: tuple[ReplySource, ...] = ("sent", "cached", "carried", "replayed")
+SOURCES: tuple[ReplySource, ...] = get_args(ReplySource)
 
 
 @dataclass
@@ -181,22 +165,23 @@ class Forecast:
     model: "CallEstimate | None" = None
 
     def with_group(
-        self, plan: Plan, size: int, evaluators: Mapping[str, Evaluator], known: Iterable[RecordedVerdict] = ()
+        self,
+        questions: Sequence[Question],
+        size: int,
+        evaluators: Mapping[str, Evaluator],
+        known: Iterable[RecordedVerdict] = (),
     ) -> "Forecast":
         """Return the forecast with one more task and a group of this size; verdicts in `known` are not counted."""
-        questions = plan.survey.questions
         known_counts = Counter(verdict.question for verdict in known)
-        remaining = {
-            question.id: max(0, _count_verdicts(question, size) - known_counts[question.id]) for question in questions
-        }
+        remaining = [(q, max(0, _count_verdicts(q, size) - known_counts[q.id])) for q in questions]
+        of_models = sum(number for q, number in remaining if evaluators[q.evaluator].uses_model)
         return replace(
             self,
             tasks=self.tasks + 1,
             responses=self.responses + size,
             questions=self.questions + len(questions),
-            verdicts=self.verdicts + sum(remaining.values()),
-            model_verdicts=self.model_verdicts
-            + sum(remaining[q.id] for q in questions if evaluators[q.evaluator].uses_model),
+            verdicts=self.verdicts + sum(number for _, number in remaining),
+            model_verdicts=self.model_verdicts + of_models,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -208,13 +193,10 @@ def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) ->
     """Return the plan without the conditions (`when`) that depend on a model's verdict."""
     questions = plan.survey.questions
     model_judged = {question.id for question in questions if evaluators[question.evaluator].uses_model}
-    unconditional = [
-        question.model_copy(update={"when": None})
-        if question.when and question.when.question in model_judged
-        else question
-        for question in questions
-    ]
-    return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(unconditional)})})
+    unconditional = tuple(
+        q.model_copy(update={"when": None}) if q.when and q.when.question in model_judged else q for q in questions
+    )
+    return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": unconditional})})
 
 
 def _count_verdicts(question: Question, size: int) -> int:

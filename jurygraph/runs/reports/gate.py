@@ -3,7 +3,7 @@
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import Field
@@ -76,27 +76,22 @@ class FailedThreshold(NamedTuple):
     value: float | None
 
 
-class Thresholds(NamedTuple):
-    """CI thresholds: conditions that must all hold."""
+def parse_thresholds(
+    text: str, figures: type[FrozenModel] = ComparisonStatistics, example: str = _EXAMPLE
+) -> list[Threshold]:
+    """Parse conditions NAME OP NUMBER on these figures, joined by `,` or `and`.
 
-    conditions: tuple[Threshold, ...]
+    `example` is an example of a condition for messages. Raises `InputError` where a condition cannot be parsed, or
+    names no figure.
+    """
+    known = list(figures.model_fields)
+    return [_parse_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)]
 
-    @classmethod
-    def parse(
-        cls, text: str, figures: type[FrozenModel] = ComparisonStatistics, example: str = _EXAMPLE
-    ) -> "Thresholds":
-        """Parse conditions NAME OP NUMBER on these figures, joined by `,` or `and`.
 
-        `example` is an example of a condition for messages. Raises `InputError` where a condition cannot be parsed, or
-        names no figure.
-        """
-        known = list(figures.model_fields)
-        return cls(tuple(_parse_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)))
-
-    def failed_thresholds(self, figures: FrozenModel) -> list[FailedThreshold]:
-        """Return the conditions that do not hold, in their order."""
-        results = [FailedThreshold(condition, getattr(figures, condition.name)) for condition in self.conditions]
-        return [miss for miss in results if not miss.condition.is_met(miss.value)]
+def failed_thresholds(thresholds: Iterable[Threshold], figures: FrozenModel) -> list[FailedThreshold]:
+    """Return the conditions that do not hold, in their order."""
+    results = [FailedThreshold(threshold, getattr(figures, threshold.name)) for threshold in thresholds]
+    return [miss for miss in results if not miss.condition.is_met(miss.value)]
 
 
 def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Threshold:

@@ -1,6 +1,6 @@
 """Summarize a run: rewards by agent, and the outcomes of all verdicts."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any
@@ -51,6 +51,10 @@ class AgentRow:
         return {**row, "mean": self.mean, "coverage": self.coverage}
 
 
+_Failure = tuple[Cause, str, Callable[[], str]]
+"""Cause and kind of a failure, and a function that reads its message."""
+
+
 @dataclass
 class FailureRow:
     """Verdicts that failed with the same cause and kind; `message` is that of the first one."""
@@ -87,30 +91,28 @@ class Summary:
 
     def add(self, trace: Trace) -> None:
         """Count one trace."""
-        reward = trace.reward
-        verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
+        reward, verdicts = trace.reward, [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
+        failures = [
+            (verdict.failure.cause, verdict.failure.kind, partial(getattr, verdict.failure, "message"))
+            for verdict in verdicts
+            if verdict.status == "failed" and verdict.failure is not None
+        ]
         self._count_reward(trace, reward.value, reward.status, reward.coverage)
-        self._count_statuses([verdict.status for verdict in verdicts])
-        for failure in (verdict.failure for verdict in verdicts if verdict.status == "failed"):
-            if failure is not None:
-                self._failure_row(failure.cause, failure.kind, partial(getattr, failure, "message")).verdicts += 1
+        self._count_verdicts([verdict.status for verdict in verdicts], failures)
 
     def add_outline(self, outline: TraceOutline, message_of: Callable[[Body], str]) -> None:
         """Count one stored trace; `message_of` reads the message of a failed verdict."""
-        self._count_reward(outline, outline.value, outline.status, outline.coverage)
         verdicts = outline.body["verdicts"]
-        statuses = [verdict.get("status", "ok") for verdict in verdicts]
-        self._count_statuses(statuses)
-        for verdict, verdict_status in zip(verdicts, statuses, strict=True):
-            if verdict_status == "failed" and "failure" in verdict:
-                cause, kind = verdict["failure"]
-                self._failure_row(cause, kind, partial(message_of, verdict)).verdicts += 1
+        failures = [
+            (*verdict["failure"], partial(message_of, verdict))
+            for verdict in verdicts
+            if verdict.get("status") == "failed" and "failure" in verdict
+        ]
+        self._count_reward(outline, outline.value, outline.status, outline.coverage)
+        self._count_verdicts([verdict.get("status", "ok") for verdict in verdicts], failures)
 
     def _count_reward(self, item: Trace | TraceOutline, value: float | None, status: str, coverage: float) -> None:
-        agent = item.agent
-        if agent not in self.agents:
-            self.agents[agent] = AgentRow(agent)
-        self.agents[agent].add(value, status, coverage)
+        self.agents.setdefault(item.agent, AgentRow(item.agent)).add(value, status, coverage)
         self.tasks += item.task_id != self._last_task
         self._last_task = item.task_id
         self.responses += 1
@@ -119,21 +121,19 @@ class Summary:
         if lowest_value < self._lowest_value:
             self._lowest_value, self.lowest = lowest_value, item.response_id
 
-    def _count_statuses(self, statuses: Sequence[str]) -> None:
-        judged = statuses.count("ok")
-        self.judged += judged
-        if judged == len(statuses):
-            return
+    def _count_verdicts(
+        self, statuses: Sequence[str], failures: Iterable[tuple[Cause, str, Callable[[], str]]]
+    ) -> None:
+        """Count the verdicts of a response; a failure has a function that reads its message."""
+        self.judged += statuses.count("ok")
         self.abstained += statuses.count("abstained")
         self.failed_verdicts += statuses.count("failed")
         self.not_applicable += statuses.count("not_applicable")
-
-    def _failure_row(self, cause: Cause, kind: str, message: Callable[[], str]) -> FailureRow:
-        """Return the row in which a failure is counted; `message` is called only for the first failure of a row."""
-        self.infrastructure_failures += cause == "infrastructure"
-        if (cause, kind) not in self._failures:
-            self._failures[cause, kind] = FailureRow(cause, kind, message())
-        return self._failures[cause, kind]
+        for cause, kind, message in failures:
+            self.infrastructure_failures += cause == "infrastructure"
+            if (cause, kind) not in self._failures:
+                self._failures[cause, kind] = FailureRow(cause, kind, message())
+            self._failures[cause, kind].verdicts += 1
 
     @property
     def failures(self) -> list[FailureRow]:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 FIRST_LINK = bytes(32)
 MAX_TEXTS = 1 << 20
-"""Maximum number of texts of a record; the ids of the texts of record n begin at n * MOST_TEXTS."""
+"""Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS."""
 
 _SALT_BYTES = 16
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
@@ -76,18 +76,10 @@ def commitment(salt: bytes, content: bytes) -> str:
     return hashlib.sha256(salt + content).hexdigest()
 
 
-def add_salts(contents: Sequence[bytes], first: int) -> list[Text]:
-    """Return texts with fresh salts and consecutive ids, which begin at `first`."""
-    salts = os.urandom(_SALT_BYTES * len(contents))
-    return [
-        Text(first + place, salts[place * _SALT_BYTES : (place + 1) * _SALT_BYTES], content)
-        for place, content in enumerate(contents)
-    ]
-
-
 def make_record(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Record, list[Text]]:
     """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
-    texts = add_salts(draft.texts, seq * MAX_TEXTS) if draft.texts else []
+    contents = enumerate(draft.texts, start=seq * MAX_TEXTS)
+    texts = [Text(number, os.urandom(_SALT_BYTES), content) for number, content in contents]
     commitments = {"texts": [commitment(text.salt, text.content) for text in texts]} if texts else {}
     body = _JSON.encode({**draft.body, **commitments} if commitments else draft.body)
     return Record(seq, draft.kind, draft.key, at, body, link_of(previous, seq, draft.kind, draft.key, at, body)), texts

@@ -52,9 +52,8 @@ def refuse_links(folder: Path) -> None:
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
             kind = "a symbolic link" if path.is_symlink() else "not a regular file"
-            raise InputError(
-                f"{path}: is {kind}, and a run's own files are never reached like that; put the file there"
-            )
+            problem = f"is {kind}, and a run's own files are never reached like that"
+            raise InputError(f"{path}: {problem}; put the file there")
 
 
 def refuse_foreign(folder: Path) -> None:
@@ -64,21 +63,14 @@ def refuse_foreign(folder: Path) -> None:
     if not folder.is_dir():
         return
     refuse_links(folder)
-    names = {entry.name for entry in folder.iterdir()}
-    if names - RUN_FILES or not _is_copy_of_config(folder / CONFIG):
+    config = folder / CONFIG
+    is_foreign = config.exists() and not config.read_bytes().startswith(_HEADER.encode())
+    if is_foreign or not {entry.name for entry in folder.iterdir()} <= RUN_FILES:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
     if log.exists() and log.stat().st_size:
-        problem = f"is the log of a {LEDGER} that is not there"
-        raise InputError(f"{log}: {problem}; restore {LEDGER} next to it, or name another folder with --out")
-
-
-def _is_copy_of_config(path: Path) -> bool:
-    """Return whether a file is missing or is a copy of a config that jurygraph wrote."""
-    if not path.exists():
-        return True
-    with path.open("rb") as file:
-        return file.read(len(_HEADER)) == _HEADER.encode()
+        hint = f"restore {LEDGER} next to it, or name another folder with --out"
+        raise InputError(f"{log}: is the log of a {LEDGER} that is not there; {hint}")
 
 
 def create_folder(folder: Path) -> list[Path]:

@@ -9,11 +9,13 @@ from pydantic import Field, ValidationError
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.messages import shorten
+from jurygraph.models.backend import Backend
+from jurygraph.models.request import Form
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
+from jurygraph.schema.frozen_model import Count
 from jurygraph.sources import FileDigest
 
 
@@ -22,11 +24,6 @@ class Extent(FrozenModel):
 
     tasks: int = 0
     responses: int = 0
-
-    @classmethod
-    def of(cls, counted: tuple[int, int]) -> "Extent":
-        """Return the extent for a pair of numbers: tasks and responses."""
-        return cls(tasks=counted[0], responses=counted[1])
 
 
 class Origin(FrozenModel):
@@ -38,14 +35,39 @@ class Origin(FrozenModel):
     head: str
 
 
+class ModelIdentity(FrozenModel):
+    """A model as requests name it, and how it replies: with another identity, the same questions are other requests.
+
+    `top_logprobs` is the number of alternative tokens that it returns with the log probability of each token; None if
+    it returns no log probabilities.
+    """
+
+    provider: str
+    endpoint: str | None = None
+    model: str
+    form: Form = "text"
+    top_logprobs: Count | None = None
+
+    @classmethod
+    def of(cls, backend: Backend) -> "ModelIdentity":
+        """Return the identity of the model that a backend reaches."""
+        capabilities = backend.capabilities
+        return cls(
+            provider=backend.provider,
+            endpoint=backend.endpoint,
+            model=backend.model,
+            form=capabilities.form,
+            top_logprobs=capabilities.top_logprobs if capabilities.logprobs else None,
+        )
+
+
 class Header(FrozenModel):
     """The first record of a run; its key is the run's id.
 
     `profiles` is the file that describes how profiles are read, `edges` the file with the reviewed graphs of the
     rubrics. `base` is the run whose verdicts a re-scored run refers to, `branch` the run from which verdicts were
     carried over. `config_file` is the SHA-256 of config.yaml. `model` identifies the model behind the config's: None
-    with model none, and in runs from before it was stored. `domain` is the domain that an annotator's prompt describes,
-    with the version of its text.
+    with model none. `domain` is the domain that an annotator's prompt describes, with the version of its text.
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
@@ -66,12 +88,18 @@ class Header(FrozenModel):
     branch: Origin | None = None
 
 
+_FILES = {
+    "tasks": "tasks file",
+    "responses": "responses file",
+    "profiles": "profiles file",
+    "edges": "file of reviewed graphs",
+}
+"""Input files in a header, and their names in messages."""
+
+
 def differences(run: Header, current: Header) -> Iterator[str]:
     """Yield the differences between a run and the current inputs, one sentence each."""
-    yield from _file_difference("tasks file", run.tasks, current.tasks)
-    yield from _file_difference("responses file", run.responses, current.responses)
-    yield from _file_difference("profiles file", run.profiles, current.profiles)
-    yield from _file_difference("file of reviewed graphs", run.edges, current.edges)
+    yield from _file_differences(run, current)
     for key, in_run, value in changes(_judging_settings(run.config), _judging_settings(current.config)):
         yield f"config {key} is {format_value(in_run)} in the run and {format_value(value)} here"
     if model_settings(run.config) == model_settings(current.config):
@@ -79,7 +107,7 @@ def differences(run: Header, current: Header) -> Iterator[str]:
             difference = f"has the {key} {format_value(in_run)} in the run and {format_value(value)} here"
             yield f"the model behind {current.config.model} {difference}"
     for role in ("evaluator", "deriver", "combiner"):
-        run_versions, current_versions = _versions(run, role), _versions(current, role)
+        run_versions, current_versions = (_versions(header, role) for header in (run, current))
         if role == "combiner":  # the config determines which of them are used
             run_versions = {name: version for name, version in run_versions.items() if name in current_versions}
             current_versions = {name: version for name, version in current_versions.items() if name in run_versions}
@@ -87,23 +115,37 @@ def differences(run: Header, current: Header) -> Iterator[str]:
             yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(value)} here"
     if run.domain != current.domain:
         yield f"the domain of the annotator is {run.domain} in the run and {current.domain} here"
-    for name, _, _ in changes(_evaluator_bases(run), _evaluator_bases(current)):
+    for name, _, _ in changes(_versions(run, "evaluator", "depends_on"), _versions(current, "evaluator", "depends_on")):
         yield f"additional input of evaluator {name}, such as a history, differs from that of the run"
     origins = [f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, current)]
     if (run.branch and run.branch.run) != (current.branch and current.branch.run):
         yield f"the run was branched {origins[0]}, and this one would be branched {origins[1]}"
 
 
-_CALL_HANDLING = {
+def _file_differences(run: Header, current: Header) -> Iterator[str]:
+    for field, label in _FILES.items():
+        files: list[FileDigest | None] = [getattr(header, field) for header in (run, current)]
+        run_sum, current_sum = (file.sha256 if file else None for file in files)
+        if run_sum not in (current_sum, ERASED):
+            names = [f"{file.name} ({file.sha256[:12]})" if file else "none" for file in files]
+            yield f"the {label} is {names[0]} in the run and {names[1]} here"
+
+
+def _versions(header: Header, role: str, field: str = "version") -> dict[str, str]:
+    entries: dict[str, Any] = getattr(header, f"{role}s")
+    return {name: value for name, entry in entries.items() if (value := getattr(entry, field, entry))}
+
+
+_NOT_JUDGING = {
     *("key", "timeout", "deadline", "attempts", "outage", "concurrency", "context"),
-    *("requests_per_minute", "tokens_per_minute"),
+    *("requests_per_minute", "tokens_per_minute", "cache", "record", "prices"),
 }
 """Settings of calls that do not change replies."""
 
 
 def _judging_settings(config: Config) -> dict[str, Any]:
     """Return the settings that verdicts or rewards depend on."""
-    return config.model_dump(mode="json", exclude={"calls": _CALL_HANDLING | {"cache", "record", "prices"}})
+    return config.model_dump(mode="json", exclude={"calls": _NOT_JUDGING})
 
 
 def model_settings(config: Config) -> dict[str, Any]:
@@ -122,22 +164,6 @@ def _model_changes(in_run: ModelIdentity | None, current: ModelIdentity | None) 
     """Yield the differences between two models, if both are known: the same name may refer to different models."""
     if in_run is not None and current is not None:
         yield from changes(in_run.model_dump(exclude_none=True), current.model_dump(exclude_none=True))
-
-
-def _versions(header: Header, role: str) -> dict[str, str]:
-    entries: dict[str, EvaluatorRecord | str] = getattr(header, f"{role}s")
-    return {name: entry.version if isinstance(entry, EvaluatorRecord) else entry for name, entry in entries.items()}
-
-
-def _evaluator_bases(header: Header) -> dict[str, str]:
-    return {name: record.depends_on for name, record in header.evaluators.items() if record.depends_on}
-
-
-def _file_difference(label: str, in_run: FileDigest | None, current: FileDigest | None) -> Iterator[str]:
-    run_sum, current_sum = (mark.sha256 if mark else None for mark in (in_run, current))
-    if run_sum not in (current_sum, ERASED):
-        names = [f"{mark.name} ({mark.sha256[:12]})" if mark else "none" for mark in (in_run, current)]
-        yield f"the {label} is {names[0]} in the run and {names[1]} here"
 
 
 _MISSING = object()
@@ -159,9 +185,6 @@ def changes(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, Any, A
 def format_value(value: Any) -> str:
     """Return a value as it is written in messages."""
     return "none" if value is _MISSING else shorten(json.dumps(value, ensure_ascii=False), 100)
-
-
-_FILES = ("tasks", "responses", "profiles", "edges")
 
 
 def header_draft(header: Header, run_id: str) -> Draft:

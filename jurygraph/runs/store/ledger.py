@@ -10,10 +10,10 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.chain import (
@@ -30,7 +30,6 @@ from jurygraph.runs.store.chain import (
 from jurygraph.sources.files import create_private_file
 
 SCHEMA_VERSION = 2
-"""Schema version of the file."""
 
 TABLES = {
     "records": """CREATE TABLE records (
@@ -40,9 +39,7 @@ TABLES = {
     "texts": "CREATE TABLE texts (id INTEGER PRIMARY KEY, salt BLOB NOT NULL, content BLOB NOT NULL) STRICT",
 }
 _DURABLE = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "wal_autocheckpoint = 4000")
-_SELECT_LAST = """SELECT one.*, previous.link FROM records one LEFT JOIN records previous ON previous.seq = one.seq - 1
-    WHERE one.kind = ? AND one.key = ? AND one.seq <= ? ORDER BY one.seq DESC LIMIT 1"""
-_SIZE_PRAGMAS = ("page_count", "page_size")
+_SELECT_LAST = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
 _SIZE_OFFSET = 28
 """Offset of the number of pages in the header of the file."""
 
@@ -60,14 +57,14 @@ class Ledger:
         self.path = path
         self._connection = connection
         self._durable = False
-        self.count: int
-        self.head: bytes
         self._read_head()
         self._committed = (self.count, self.head)
 
     def _read_head(self) -> None:
-        with self.translate_errors():
+        with _translate_errors(self.path):
             last = self._connection.execute("SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1").fetchone()
+        self.count: int
+        self.head: bytes
         self.count, self.head = last or (0, FIRST_LINK)
 
     def __del__(self) -> None:
@@ -94,7 +91,7 @@ class Ledger:
         Raises `InputError` if a newer jurygraph wrote it.
         """
         with _translate_errors(path):
-            check_log_files(path, _connect)
+            check_log_files(path)
             if not write:
                 _recover(path)
             connection = _connect(path, "rw" if write else "ro")
@@ -112,38 +109,33 @@ class Ledger:
         at = time.time_ns() // 1_000_000
         records: list[Record] = []
         texts: list[Text] = []
-        count, head = self.count, self.head
-        for draft in drafts:
-            count += 1
-            record, new_texts = make_record(head, count, at, draft)
+        head = self.head
+        for seq, draft in enumerate(drafts, start=self.count + 1):
+            record, new_texts = make_record(head, seq, at, draft)
             head = record.link
             records.append(record)
             texts += new_texts
-        with self.translate_errors():
+        with _translate_errors(self.path):
             if not self._connection.in_transaction:
-                self._begin()
+                self.make_durable()  # only now, so that reading leaves the file unchanged
+                self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
             self._connection.executemany("INSERT INTO texts VALUES (?, ?, ?)", texts)
-        self.count, self.head = count, head
-        return count
-
-    def _begin(self) -> None:
-        """Begin a transaction. The file is only prepared for writing now, so that reading leaves it unchanged."""
-        self.make_durable()
-        self._connection.execute("BEGIN IMMEDIATE")
+        self.count, self.head = self.count + len(records), head
+        return self.count
 
     def make_durable(self) -> None:
         """Prepare the file for writing. SQLite refuses that while this ledger is being read."""
         if self._durable:
             return
-        with self.translate_errors():
+        with _translate_errors(self.path):
             for setting in _DURABLE:
                 self._connection.execute(f"PRAGMA {setting}")
         self._durable = True
 
     def commit(self) -> None:
         """Make the appended records durable: from now on they survive a power failure."""
-        with self.translate_errors():
+        with _translate_errors(self.path):
             self._connection.execute("COMMIT") if self._connection.in_transaction else None
         self._committed = (self.count, self.head)
 
@@ -155,7 +147,7 @@ class Ledger:
 
     def erase(self, ids: Sequence[int]) -> None:
         """Delete texts, within the transaction of the record that documents it."""
-        with self.translate_errors():
+        with _translate_errors(self.path):
             self._connection.executemany("DELETE FROM texts WHERE id = ?", [(text_id,) for text_id in ids])
 
     def compact(self) -> None:
@@ -163,7 +155,7 @@ class Ledger:
 
         Raises `InputError` if another program is reading the file and so keeps the old one alive.
         """
-        with self.translate_errors():
+        with _translate_errors(self.path):
             for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 busy = self._connection.execute(step).fetchone()
                 if busy is not None and busy[0]:
@@ -182,7 +174,7 @@ class Ledger:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read the ledger in its current state inside the context, whatever another process writes."""
-        with self.translate_errors():
+        with _translate_errors(self.path):
             self._connection.execute("BEGIN")
         self._read_head()
         try:
@@ -193,12 +185,10 @@ class Ledger:
     def records(self, kind: str | None = None, after: int = 0, up_to: int | None = None) -> Iterator[Record]:
         """Yield records in order, one page at a time, so that a concurrent writer is not blocked."""
         last = self.count if up_to is None else up_to
-        where = "" if kind is None else " AND kind = ?"
+        where, kinds = ("", []) if kind is None else (" AND kind = ?", [kind])
+        query = f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_PAGE_ROWS}"
         while True:
-            values = (after, last) if kind is None else (after, last, kind)
-            rows = self._rows(
-                f"SELECT * FROM records WHERE seq > ? AND seq <= ?{where} ORDER BY seq LIMIT {_PAGE_ROWS}", values
-            )
+            rows = self._rows(query, after, last, *kinds)
             yield from map(Record._make, rows)
             if len(rows) < _PAGE_ROWS:
                 return
@@ -209,8 +199,7 @@ class Ledger:
 
         Raises `TraceMismatch` if a record does not follow the previous one.
         """
-        previous = FIRST_LINK if first == 1 else self.record_at(first - 1).link
-        expected = first
+        previous, expected = self._link_before(first), first
         for record in self.records(after=first - 1, up_to=last):
             if record.seq != expected:
                 raise TraceMismatch(f"{self.path}: record {expected} is missing")
@@ -220,6 +209,9 @@ class Ledger:
         if expected <= last:
             raise TraceMismatch(f"{self.path}: record {expected} is missing")
 
+    def _link_before(self, seq: int) -> bytes:
+        return FIRST_LINK if seq == 1 else self.record_at(seq - 1).link
+
     def _check_link(self, record: Record, previous: bytes) -> None:
         if record.link != link_of(previous, *record[:5]):
             problem = "differs from what was written, or does not follow the one before it"
@@ -227,52 +219,44 @@ class Ledger:
 
     def find(self, kind: str, key: str) -> Record | None:
         """Return the last record of a kind with this key; None if there is none."""
-        entry = self._last_record(kind, key)
-        return None if entry is None else entry[0]
+        try:
+            key.encode()
+        except UnicodeEncodeError:
+            return None  # a lone surrogate, which no key contains
+        rows = self._rows(_SELECT_LAST, kind, key, self.count)
+        return Record._make(rows[0]) if rows else None
 
     def require(self, kind: str, key: str) -> Record:
         """Return the last record of a kind with this key.
 
         Raises `TraceMismatch` if there is none, or if it does not follow the previous record.
         """
-        entry = self._last_record(kind, key)
-        if entry is None:
+        record = self.find(kind, key)
+        if record is None:
             raise TraceMismatch(f"{self.path}: has no {kind} {key!r}; records of it are lost")
-        record, previous = entry
-        if previous is None and record.seq != 1:
-            raise TraceMismatch(f"{self.path}: record {record.seq - 1} is missing")
-        self._check_link(record, previous or FIRST_LINK)
+        self._check_link(record, self._link_before(record.seq))
         return record
-
-    def _last_record(self, kind: str, key: str) -> tuple[Record, bytes | None] | None:
-        """Return the last record of a kind with this key, and the link of the previous record."""
-        try:
-            key.encode()
-        except UnicodeEncodeError:
-            return None  # a lone surrogate, which no key contains
-        rows = self._rows(_SELECT_LAST, (kind, key, self.count))
-        return (Record._make(rows[0][:6]), rows[0][6]) if rows else None
 
     def record_at(self, seq: int) -> Record:
         """Return the record with this number. Raises `TraceMismatch` if it is missing."""
-        rows = self._rows("SELECT * FROM records WHERE seq = ?", (seq,))
+        rows = self._rows("SELECT * FROM records WHERE seq = ?", seq)
         if not rows:
             raise TraceMismatch(f"{self.path}: record {seq} is missing")
         return Record._make(rows[0])
 
     def keys(self, kind: str) -> Iterator[str]:
         """Yield the keys of a kind, in the order of the index."""
-        with self.translate_errors():
+        with _translate_errors(self.path):
             yield from (key for (key,) in self._connection.execute("SELECT key FROM records WHERE kind = ?", (kind,)))
 
     def find_repeated_key(self, kind: str) -> str | None:
         """Return a key that occurs more than once among the records of a kind; None if there is none."""
-        rows = self._rows("SELECT key FROM records WHERE kind = ? GROUP BY key HAVING count(*) > 1 LIMIT 1", (kind,))
+        rows = self._rows("SELECT key FROM records WHERE kind = ? GROUP BY key HAVING count(*) > 1 LIMIT 1", kind)
         return rows[0][0] if rows else None
 
     def count_records(self, kind: str) -> int:
         """Return the number of records of a kind."""
-        number: int = self._rows("SELECT count(*) FROM records WHERE kind = ? AND seq <= ?", (kind, self.count))[0][0]
+        number: int = self._rows("SELECT count(*) FROM records WHERE kind = ? AND seq <= ?", kind, self.count)[0][0]
         return number
 
     def texts(self, commitments: Mapping[int, Sequence[str]]) -> dict[int, dict[int, bytes]]:
@@ -284,68 +268,63 @@ class Ledger:
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
             for place, digest in enumerate(expected):
-                text = stored.get(seq * MAX_TEXTS + place)
+                number, problem = seq * MAX_TEXTS + place, None
+                text = stored.get(number)
                 if text is None:
-                    self._require_erased(seq, place)
+                    erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC")
+                    is_erased = any(number in json.loads(body)["ids"] for (body,) in erasures)
+                    problem = None if is_erased else "is missing without an erasure"
                 elif commitment(text.salt, text.content) != digest:
-                    self._refuse_text(seq, place, "differs from what was written")
+                    problem = "differs from what was written"
                 else:
                     contents[seq][place] = text.content
+                if problem is not None:
+                    raise TraceMismatch(f"{self.path}, text {number} of {record_label(self.record_at(seq))}: {problem}")
         return contents
 
-    def _require_erased(self, seq: int, place: int) -> None:
-        erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC", ())
-        if not any(seq * MAX_TEXTS + place in json.loads(body)["ids"] for (body,) in erasures):
-            self._refuse_text(seq, place, "is missing without an erasure")
-
-    def _refuse_text(self, seq: int, place: int, problem: str) -> NoReturn:
-        raise TraceMismatch(
-            f"{self.path}, text {seq * MAX_TEXTS + place} of {record_label(self.record_at(seq))}: {problem}"
-        )
+    def texts_of(self, record: Record) -> dict[int, bytes]:
+        """Return the texts of a record by place, as `texts` does."""
+        return self.texts({record.seq: record.content["texts"]})[record.seq]
 
     def all_texts(self) -> Iterator[Text]:
         """Yield all stored texts, including those without a record, in the order of their ids."""
-        with self.translate_errors():
-            yield from map(Text._make, self._connection.execute("SELECT * FROM texts ORDER BY id"))
+        return self._select_texts("SELECT * FROM texts ORDER BY id")
 
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
         """Yield the texts of the records from the first to the last, with their salts, unverified."""
         query = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
-        with self.translate_errors():
-            yield from map(Text._make, self._connection.execute(query, (first * MAX_TEXTS, (last + 1) * MAX_TEXTS)))
+        return self._select_texts(query, first * MAX_TEXTS, (last + 1) * MAX_TEXTS)
 
     def first_texts(self, kind: str) -> Iterator[Text]:
         """Yield the first text of every record of a kind, if it is stored."""
         query = "SELECT texts.* FROM records JOIN texts ON texts.id = records.seq * ? WHERE records.kind = ?"
-        with self.translate_errors():
-            yield from map(Text._make, self._connection.execute(query, (MAX_TEXTS, kind)))
+        return self._select_texts(query, MAX_TEXTS, kind)
 
     def texts_containing(self, content: bytes) -> Iterator[Text]:
         """Yield the texts that contain this content."""
-        with self.translate_errors():
-            yield from map(
-                Text._make, self._connection.execute("SELECT * FROM texts WHERE instr(content, ?) > 0", (content,))
-            )
+        return self._select_texts("SELECT * FROM texts WHERE instr(content, ?) > 0", content)
+
+    def _select_texts(self, query: str, *values: Any) -> Iterator[Text]:
+        with _translate_errors(self.path):
+            yield from map(Text._make, self._connection.execute(query, values))
 
     def find_faults(self) -> Iterator[str]:
         """Yield the errors that SQLite finds in the file, and deviations of its tables from those of a ledger."""
-        with self.translate_errors():
+        with _translate_errors(self.path):
             yield from (f"{row[0]}" for row in self._connection.execute("PRAGMA integrity_check") if row[0] != "ok")
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
             unchained = self._connection.execute("SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,))
             yield from (f"record {seq} is not part of the chain" for (seq,) in unchained)
         expected = sorted(TABLES.items())
-        wrong = [name for name, sql in schema if (name, sql) not in expected] + [
-            n for n in TABLES if n not in dict(schema)
-        ]
         yield from self._find_appended_bytes()
         if schema != expected:
+            wrong = [item[0] for item in schema if item not in expected] + sorted(TABLES.keys() - dict(schema).keys())
             yield f"table or index {(wrong or ['of a name that is taken'])[0]!r} is not as jurygraph made it"
 
     def _find_appended_bytes(self) -> Iterator[str]:
         """Yield a message if the file has bytes after its last page, which SQLite ignores."""
-        with self.translate_errors():
-            pages, size = (self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _SIZE_PRAGMAS)
+        with _translate_errors(self.path):
+            pages, size = _page_numbers(self._connection)
         with self.path.open("rb") as file:
             # the header may record fewer or more pages than the log
             recorded = int.from_bytes(file.read(_SIZE_OFFSET + 4)[_SIZE_OFFSET:], "big")
@@ -365,15 +344,9 @@ class Ledger:
                 self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
 
-    def _rows(self, query: str, values: Sequence[Any]) -> list[Any]:
-        with self.translate_errors():
-            return self._connection.execute(query, values).fetchall()
-
-    @contextmanager
-    def translate_errors(self) -> Iterator[None]:
-        """Translate SQLite's errors into jurygraph's."""
+    def _rows(self, query: str, *values: Any) -> list[Any]:
         with _translate_errors(self.path):
-            yield
+            return self._connection.execute(query, values).fetchall()
 
 
 @contextmanager
@@ -384,18 +357,26 @@ def _translate_errors(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # Python's own errors have none
         is_full = code == sqlite3.SQLITE_IOERR and shutil.disk_usage(path.parent).free < _MIN_FREE_BYTES
         if code == sqlite3.SQLITE_FULL or is_full:
-            raise InputError(
-                f"{path.parent}: the disk is full; free some space and run the same command again"
-            ) from None
-        if code == sqlite3.SQLITE_IOERR:
-            raise InputError(f"{path}: cannot be read or written ({error}); look after the disk, then go on") from None
-        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-            raise InputError(f"{path}: cannot be opened ({error}); ask for permission to the folder") from None
-        if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-            raise InputError(f"{path}: is locked by another program ({error}); end it and try again") from None
+            hint = "free some space and run the same command again"
+            raise InputError(f"{path.parent}: the disk is full; {hint}") from None
+        if code in _ENVIRONMENT_PROBLEMS:
+            raise InputError(f"{path}: {_ENVIRONMENT_PROBLEMS[code].format(error)}") from None
         raise TraceMismatch(f"{path}: is not as jurygraph made it ({error}); it has been changed") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
+
+
+_ENVIRONMENT_PROBLEMS = {
+    sqlite3.SQLITE_IOERR: "cannot be read or written ({}); look after the disk, then go on",
+    **dict.fromkeys(
+        (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+        "cannot be opened ({}); ask for permission to the folder",
+    ),
+    **dict.fromkeys(
+        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), "is locked by another program ({}); end it and try again"
+    ),
+}
+"""SQLite errors that are not about the content of the file, and how messages describe them."""
 
 
 def _recover(path: Path) -> None:
@@ -407,28 +388,22 @@ def _recover(path: Path) -> None:
 
 
 def _has_records(path: Path, connection: sqlite3.Connection) -> bool:
-    """Return whether a file has a record.
-
-    Raises `InputError` or `TraceMismatch` if it has another schema version.
-    """
+    """Return whether a file has a record. Raises `InputError` or `TraceMismatch` for another schema version."""
     with _translate_errors(path):
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version == 0 and not _has_tables(connection):
             return False
         if version == SCHEMA_VERSION:
-            records, texts = (
-                bool(connection.execute(f"SELECT EXISTS (SELECT * FROM {name})").fetchone()[0])
-                for name in ("records", "texts")
-            )
-            if texts and not records:
+            query = "SELECT EXISTS (SELECT * FROM records), EXISTS (SELECT * FROM texts)"
+            has_records, has_texts = connection.execute(query).fetchone()
+            if has_texts and not has_records:
                 raise TraceMismatch(f"{path}: has texts and no record; records have been taken out")
-            return records
+            return bool(has_records)
     if version > SCHEMA_VERSION:
         problem = f"was made by a newer jurygraph (schema version {version}; this one reads {SCHEMA_VERSION})"
         raise InputError(f"{path.parent}: {problem}; upgrade jurygraph")
-    raise TraceMismatch(
-        f"{path}: has schema version {version}, which no version of jurygraph writes; it has been changed"
-    )
+    problem = f"has schema version {version}, which no version of jurygraph writes"
+    raise TraceMismatch(f"{path}: {problem}; it has been changed")
 
 
 def _has_tables(connection: sqlite3.Connection) -> bool:
@@ -440,39 +415,37 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False)
 
 
-Connect = Callable[[Path, str], sqlite3.Connection]
+def _page_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
+    """Return the number of pages of a database, and the size of a page in bytes."""
+    count, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    return count, size
 
-_WARN = logging.getLogger(__name__).warning
+
 _JOURNAL = bytes.fromhex("d9d505f920a163d7")
-_NOT_ABOUT_CONTENT = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-}
 
 
-def check_log_files(path: Path, connect: Connect) -> None:
+def check_log_files(path: Path) -> None:
     """Raise `TraceMismatch` if the log or the journal of a ledger belongs to another database or state.
 
     Logs a warning if the ledger needs a log and there is none: it was copied without it, so its last records may be
-    missing. `connect` opens a database in a SQLite mode.
+    missing.
     """
     log, journal = (path.with_name(f"{path.name}-{kind}") for kind in ("wal", "journal"))
     if _size(journal):
-        _check_journal(path, journal, connect)
+        _check_journal(path, journal)
     elif _size(log):
-        _check_log(path, log, connect)
+        _check_log(path, log)
     elif _size(path):
-        with closing(connect(path, "ro")) as ledger:
+        with closing(_connect(path, "ro")) as ledger:
             (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
         if mode == "wal" and not _size(log):
-            _WARN("%s: was being written, and its log %s is missing; %s", path, log.name, _COPIED)
+            logging.getLogger(__name__).warning(_MISSING_LOG, path, log.name)
 
 
-_COPIED = "if it was copied without the log, its last records are missing: copy both, or wait until the run is closed"
+_MISSING_LOG = (
+    "%s: was being written, and its log %s is missing; if it was copied without the log, its last records are missing: "
+    "copy both, or wait until the run is closed"
+)
 
 
 def _size(path: Path) -> int:
@@ -482,23 +455,23 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _check_log(path: Path, log: Path, connect: Connect) -> None:
+def _check_log(path: Path, log: Path) -> None:
     """Raise `TraceMismatch` unless the last record of the ledger without its log is in the ledger with its log too."""
-    last = _last_without_log(path, connect)
+    last = _last_without_log(path)
     if last is None:
         return
-    with closing(connect(path, "ro")) as both:
+    with closing(_connect(path, "ro")) as both:
         try:
             stored = both.execute("SELECT link FROM records WHERE seq = ?", (last.seq,)).fetchone()
         except sqlite3.DatabaseError as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ABOUT_CONTENT:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in _ENVIRONMENT_PROBLEMS:
                 raise
             stored = None
     if stored != (last.link,):
         raise _mismatch_error(path, log, "log")
 
 
-def _check_journal(path: Path, journal: Path, connect: Connect) -> None:
+def _check_journal(path: Path, journal: Path) -> None:
     """Raise `TraceMismatch` unless the journal fits the ledger.
 
     A transaction that is rolled back after a kill leaves the number of pages unchanged, or creates the first ones.
@@ -508,12 +481,12 @@ def _check_journal(path: Path, journal: Path, connect: Connect) -> None:
     if not head.startswith(_JOURNAL):
         return  # not begun, or finished: SQLite ignores it
     pages, page_size = int.from_bytes(head[16:20]), int.from_bytes(head[24:28])
-    with closing(connect(path, _WITHOUT_LOG)) as ledger:
+    with closing(_connect(path, _WITHOUT_LOG)) as ledger:
         try:
-            (size,), (count,) = (ledger.execute(f"PRAGMA {name}").fetchone() for name in ("page_size", "page_count"))
+            count, size = _page_numbers(ledger)
         except sqlite3.DatabaseError:
             return  # half-written: the journal restores it
-    is_new = pages == 0 and _last_without_log(path, connect) is None
+    is_new = pages == 0 and _last_without_log(path) is None
     if page_size != size or not (is_new or pages == count):
         raise _mismatch_error(path, journal, "journal")
 
@@ -522,13 +495,13 @@ _WITHOUT_LOG = "ro&immutable=1"
 """Open the database file as it is, without its log or journal."""
 
 
-def _last_without_log(path: Path, connect: Connect) -> Record | None:
+def _last_without_log(path: Path) -> Record | None:
     """Return the last record in the database file itself, if its link is valid; else None.
 
     A file that is being written may contain anything.
     """
     try:
-        with closing(connect(path, _WITHOUT_LOG)) as ledger:
+        with closing(_connect(path, _WITHOUT_LOG)) as ledger:
             rows = ledger.execute("SELECT * FROM records ORDER BY seq DESC LIMIT 2").fetchall()
             last, *before = (Record._make(row) for row in rows)
             previous = before[0].link if before else FIRST_LINK

@@ -38,7 +38,10 @@ def acquire(path: Path) -> IO[str]:
         file.close()  # the previous holder has just removed the file
         return acquire(path)
     try:
-        _write_holder(file)
+        _clear(file)
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
+        file.flush()
     except OSError as error:
         with suppress(OSError):  # closing tries to write again
             file.close()
@@ -86,16 +89,7 @@ def _is_at(path: Path, file: IO[str]) -> bool:
         return False
 
 
-def _write_holder(file: IO[str]) -> None:
-    """Write the holder of the lock into it."""
-    _clear(file)
-    since = datetime.now(UTC).isoformat(timespec="seconds")
-    file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
-    file.flush()
-
-
 def _clear(file: IO[str]) -> None:
-    """Remove the previous text of the lock."""
     file.seek(0)
     file.truncate(0)
 

@@ -5,20 +5,17 @@ follows from the plan or the rest of the body, so that nothing is stored twice.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from jurygraph.schema import (
     Audience,
     Counts,
     Decision,
     Derivation,
-    Evidence,
     FrozenModel,
     Material,
     Plan,
@@ -33,8 +30,8 @@ from jurygraph.schema import (
     TaskView,
     Trace,
     Wave,
-    digest_of,
 )
+from jurygraph.schema.plan import question_identity
 from jurygraph.schema.profile import Profiles
 
 if TYPE_CHECKING:
@@ -43,71 +40,39 @@ if TYPE_CHECKING:
 ERASED = "erased"
 """Value in place of an erased text or its digest."""
 
-_DEFAULTS: RecordedVerdict = RecordedVerdict.model_construct()
 _COMMON = ("id", "query", "reference", "facts", "metadata")
 Body = dict[str, Any]
-_NONE_SHARED: Mapping[tuple[str, ...], int] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
-class Shape:
+class Shape(FrozenModel):
     """A survey without its texts: views are referenced by their places, so that many tasks can share one shape."""
 
-    members: Sequence[tuple[Audience, str | None]]
-    derivations: Sequence[Derivation]
-    questions: Sequence[Question]
-    waves: Sequence[Wave]
-    gates: Sequence[ResponseGate] = ()
+    members: tuple[tuple[Audience, str | None], ...]
+    derivations: tuple[Derivation, ...]
+    questions: tuple[Question, ...]
+    waves: tuple[Wave, ...]
+    gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
 
     @classmethod
-    def of(cls, survey: Survey) -> "Shape":
+    def of(cls, survey: Survey) -> Self:
         """Return the shape of a survey."""
         place = {digest: str(i) for i, digest in enumerate(survey.views)}
         return cls(
-            members=[(view.audience, view.member) for view in survey.views.values()],
-            derivations=[d.model_copy(update={"view": place[d.view]}) for d in survey.derivations],
-            questions=[q.model_copy(update={"view": place[q.view]}) for q in survey.questions],
+            members=tuple((view.audience, view.member) for view in survey.views.values()),
+            derivations=tuple(d.model_copy(update={"view": place[d.view]}) for d in survey.derivations),
+            questions=tuple(q.model_copy(update={"view": place[q.view]}) for q in survey.questions),
             waves=survey.waves,
             gates=survey.gates,
         )
 
-    @classmethod
-    def from_body(cls, body: Mapping[str, Any]) -> "Shape":
-        """Return a shape from its stored body."""
-        return cls(
-            members=[(audience, member) for audience, member in body["members"]],
-            derivations=[Derivation.model_validate(d) for d in body["derivations"]],
-            questions=[Question.model_validate(q) for q in body["questions"]],
-            waves=[Wave.model_validate(w) for w in body["waves"]],
-            gates=body.get("gates", ()),
-        )
-
-    @cached_property
-    def body(self) -> Body:
-        """Return the body as it is stored."""
-        return {
-            "members": [list(member) for member in self.members],
-            "derivations": [d.model_dump() for d in self.derivations],
-            "questions": [q.model_dump() for q in self.questions],
-            "waves": [w.model_dump() for w in self.waves],
-            **({"gates": list(self.gates)} if self.gates else {}),
-        }
-
-    @cached_property
-    def digest(self) -> str:
-        """Return the SHA-256 of the body."""
-        return digest_of(self.body)
-
     @cached_property
     def expected(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
         """Return the place of each question, by id, and the default values of its verdicts' fields."""
-        return {question.id: (place, self._default_fields(question)) for place, question in enumerate(self.questions)}
-
-    def _default_fields(self, question: Question) -> Mapping[str, Any]:
-        from jurygraph.schema.plan import question_identity
-
-        audience, member = self.members[int(question.view)]
-        return {**vars(_DEFAULTS), **question_identity(question, audience, member)}
+        defaults = vars(RecordedVerdict.model_construct())
+        return {
+            question.id: (place, {**defaults, **question_identity(question, *self.members[int(question.view)])})
+            for place, question in enumerate(self.questions)
+        }
 
     def survey(self, views: Sequence[TaskView]) -> Survey:
         """Return the survey of this shape with these views."""
@@ -116,8 +81,8 @@ class Shape:
             views=dict(zip(digests, views, strict=True)),
             derivations=tuple(d.model_copy(update={"view": digests[int(d.view)]}) for d in self.derivations),
             questions=tuple(q.model_copy(update={"view": digests[int(q.view)]}) for q in self.questions),
-            waves=tuple(self.waves),
-            gates=tuple(self.gates),
+            waves=self.waves,
+            gates=self.gates,
         )
 
 
@@ -160,20 +125,15 @@ def pack_reward(row: "RewardRow") -> Body:
         "counts": (counts.judged, counts.abstained, counts.failed, counts.not_applicable),
         "terms": terms,
     }
-    if row.status != "ok":
-        body["status"] = row.status
-    if row.coverage != 1.0:
-        body["coverage"] = row.coverage
-    if not _are_identical((row.partial,), (value,)):
-        body["partial"] = row.partial
-    if row.range is None or not _are_identical(row.range, (value, value)):
-        body["range"] = row.range
-    if not _are_identical(row.components, terms):
-        body["components"] = row.components
-    for name in ("parts", "diagnostics", "adjustments", "notes"):
-        if getattr(row, name):
-            body[name] = getattr(row, name)
-    return body
+    is_stored = {
+        "status": row.status != "ok",
+        "coverage": row.coverage != 1.0,
+        "partial": not _are_identical((row.partial,), (value,)),
+        "range": row.range is None or not _are_identical(row.range, (value, value)),
+        "components": not _are_identical(row.components, terms),
+        **{name: bool(getattr(row, name)) for name in _EMPTY},
+    }
+    return body | {name: getattr(row, name) for name, needed in is_stored.items() if needed}
 
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
@@ -181,21 +141,13 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     from jurygraph.decision.group_result import RewardRow
 
     value, terms = body["value"], body["terms"]
-    judged, abstained, failed, not_applicable = body["counts"]
-    return RewardRow(
-        value=value,
-        status=body.get("status", "ok"),
-        partial=body.get("partial", value),
-        coverage=body.get("coverage", 1.0),
-        range=body.get("range", (value, value)),
-        components=body.get("components", terms),
-        terms=terms,
-        counts=Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable),
-        parts=body.get("parts", {}),
-        diagnostics=body.get("diagnostics", {}),
-        adjustments=body.get("adjustments", ()),
-        notes=body.get("notes", ()),
-    ).to_reward(decision)
+    defaults = {"status": "ok", "partial": value, "coverage": 1.0, "range": (value, value), "components": terms}
+    counts = Counts(**dict(zip(("judged", "abstained", "failed", "not_applicable"), body["counts"], strict=True)))
+    return RewardRow(**{**_EMPTY, **defaults, **body, "counts": counts}).to_reward(decision)
+
+
+_EMPTY: Mapping[str, Any] = {"parts": {}, "diagnostics": {}, "adjustments": (), "notes": ()}
+"""Fields of a reward that are only stored if they are not empty."""
 
 
 def _are_identical(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
@@ -244,12 +196,7 @@ def responses_shown(verdict: Mapping[str, Any], shared: Sequence[ResponseIds]) -
 
 
 def pack_trace(
-    trace: Trace,
-    response: Response,
-    shape: Shape,
-    reward: Body,
-    place: int,
-    shared: Mapping[ResponseIds, int] = _NONE_SHARED,
+    trace: Trace, response: Response, shape: Shape, reward: Body, place: int, shared: Mapping[ResponseIds, int]
 ) -> tuple[Body, Texts]:
     """Return a trace and its response as body and texts; the first text is that of the response.
 
@@ -264,7 +211,10 @@ def pack_trace(
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
     body["verdicts"] = [_pack_verdict(verdict, trace.response_id, shape, texts, shared) for verdict in verdicts]
     if trace.material:
-        body["material"] = [_pack_material(material, texts) for material in trace.material]
+        body["material"] = [
+            {"name": m.name, "status": m.status, "text": texts.place(m.model_dump_json().encode())}
+            for m in trace.material
+        ]
     if trace.calls:
         body["calls"] = [call.model_dump() for call in trace.calls]
     return body, texts
@@ -287,18 +237,15 @@ def _pack_verdict(
     if verdict.failure is not None:
         body["failure"] = [verdict.failure.cause, verdict.failure.kind]
     if verdict.evidence:
-        body["evidence"] = [_pack_evidence(e) for e in verdict.evidence]
+        body["evidence"] = [
+            [e.start, e.end, e.source, e.verified, *([] if e.of is None else [e.of])] for e in verdict.evidence
+        ]
     text = _written_text(verdict)
     if "native" in text:
         del body["native"]
     if text:
         body["text"] = texts.place(_to_json(text))
     return body
-
-
-def _pack_evidence(evidence: Evidence) -> list[Any]:
-    place = [evidence.start, evidence.end, evidence.source, evidence.verified]
-    return place if evidence.of is None else [*place, evidence.of]
 
 
 _SPECIAL_FIELDS = {"reason", "evidence", "failure", "examples", "shrinkage"}
@@ -317,16 +264,8 @@ def _written_text(verdict: RecordedVerdict) -> Body:
     return text
 
 
-def _pack_material(material: Material, texts: Texts) -> Body:
-    return {"name": material.name, "status": material.status, "text": texts.place(material.model_dump_json().encode())}
-
-
 def unpack_verdict(
-    body: Mapping[str, Any],
-    response_id: str,
-    shape: Shape,
-    texts: Mapping[int, bytes],
-    shared: Sequence[ResponseIds] = (),
+    body: Mapping[str, Any], response_id: str, shape: Shape, texts: Mapping[int, bytes], shared: Sequence[ResponseIds]
 ) -> RecordedVerdict:
     """Return a verdict from its body; erased text is empty or replaced by `ERASED`.
 
@@ -341,7 +280,12 @@ def unpack_verdict(
         cause, kind = body["failure"]
         fields["failure"] = {"cause": cause, "kind": kind, "message": text.get("message", "")}
     if "evidence" in body:
-        fields["evidence"] = list(_unpack_evidence(body["evidence"], text))
+        quotes = text.get("quotes", [ERASED] * len(body["evidence"]))
+        names = ("quote", "start", "end", "source", "verified", "of")
+        fields["evidence"] = [
+            dict(zip(names, (quote, *place), strict=False))  # most have no `of`
+            for quote, place in zip(quotes, body["evidence"], strict=True)
+        ]
     if not isinstance(fields["responses"], int):
         return RecordedVerdict.model_validate(fields)
     shown = shared[fields["responses"]]  # one list for all verdicts, since validation would copy it for each
@@ -362,14 +306,6 @@ def _read_text(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
         return {"reason": ERASED, "message": ERASED}
     content: Body = json.loads(texts[body["text"]])
     return content
-
-
-def _unpack_evidence(stored: Sequence[Any], text: Mapping[str, Any]) -> Iterator[Body]:
-    quotes = text.get("quotes", [ERASED] * len(stored))
-    for quote, (start, end, source, verified, *of) in zip(quotes, stored, strict=True):
-        yield {"quote": quote, "start": start, "end": end, "source": source, "verified": verified} | (
-            {"of": of[0]} if of else {}
-        )
 
 
 def unpack_material(body: Mapping[str, Any], response_id: str, texts: Mapping[int, bytes]) -> Material:

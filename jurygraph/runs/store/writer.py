@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import NamedTuple
 
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger
@@ -15,9 +14,7 @@ _MAX_BATCHES = 256
 _QUEUE_SIZE = 64
 
 
-class _Batch(NamedTuple):
-    drafts: Sequence[Draft]
-    durable: "Future[None]"
+_Batch = tuple[Sequence[Draft], "Future[None]"]
 
 
 class Writer:
@@ -39,9 +36,9 @@ class Writer:
         """Enqueue a batch; blocks while the queue is full. Raises the error that stopped the writing."""
         if self._error is not None:
             raise self._error
-        batch = _Batch(drafts, Future())
-        self._batches.put(batch)
-        return batch.durable
+        durable: Future[None] = Future()
+        self._batches.put((drafts, durable))
+        return durable
 
     def close(self) -> None:
         """Write the enqueued batches and stop the thread. Raises the error that stopped the writing."""
@@ -76,10 +73,10 @@ class Writer:
     def _commit(self, batches: Sequence[_Batch]) -> None:
         try:
             if self._error is None:
-                self._ledger.append(*(draft for batch in batches for draft in batch.drafts))
+                self._ledger.append(*(draft for drafts, _ in batches for draft in drafts))
                 self._ledger.commit()
         except BaseException as error:  # noqa: BLE001 - it is raised by the next append
             self._error = error
             self._ledger.rollback()
-        for batch in batches:
-            batch.durable.set_exception(self._error) if self._error else batch.durable.set_result(None)
+        for _, durable in batches:
+            durable.set_exception(self._error) if self._error else durable.set_result(None)

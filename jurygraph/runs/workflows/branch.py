@@ -3,24 +3,22 @@
 What did not change is known by digests of everything that a verdict depends on.
 """
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from jurygraph.graphs.routing import KnownResults, required_material
-from jurygraph.runs.run import Run, ScoredResponse, is_erased
-from jurygraph.runs.store.header import Origin, has_same_requests
-from jurygraph.runs.store.identity import model_of
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults, required_material
+from jurygraph.jury import Jury
+from jurygraph.runs.run import Run, is_erased
+from jurygraph.runs.store.header import ModelIdentity, has_same_requests
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Survey, Task, Trace, digest_of
 
-if TYPE_CHECKING:
-    from jurygraph.jury import Jury
-
 SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
 """Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
+
+
+_VerdictKey = tuple[str, str, tuple[str, ...], int]
 
 
 class Branch:
@@ -34,46 +32,32 @@ class Branch:
 
     def __init__(self, folder: Path) -> None:
         self.carried = self.requested = 0
-        self._old = Run.open(folder).source
-        self._offered: dict[str, KnownResults] = {}
+        self.run = Run.open(folder).source
+        self._offered: dict[str, Collection[_VerdictKey]] = {}
         self._requested_again: frozenset[str] = frozenset()
 
-    def set_jury(self, jury: "Jury") -> None:
+    def set_jury(self, jury: Jury) -> None:
         """Set the jury to carry over to; answers of a model are left out if the model or its requests would differ."""
-        is_same_model = has_same_requests(self._old.header, jury.config, model_of(jury))
+        is_same_model = has_same_requests(self.run.header, jury.config, model_of(jury))
         evaluators = {name for name, component in jury.evaluators.items() if component.uses_model}
         derivers = {name for name, component in jury.derivers.items() if component.uses_model}
         self._requested_again = frozenset(() if is_same_model else evaluators | derivers)
 
     @property
-    def reusable_ledgers(self) -> "Sequence[Ledger]":
+    def reusable_ledgers(self) -> Sequence[Ledger]:
         """Return the ledger of the old run if its model's answers can be carried over; else nothing."""
-        return () if self._requested_again else (self._old.ledger,)
-
-    @property
-    def ledger(self) -> Ledger:
-        """Return the ledger of the old run, whose calls that read profiles need not be repeated."""
-        return self._old.ledger
-
-    def origin(self, folder: Path) -> Origin:
-        """Return the reference to the old run for the header of the new run in this folder."""
-        old = self._old
-        path = os.path.relpath(old.folder.resolve(), folder.resolve())
-        return Origin(run=old.id, folder=path, records=old.ledger.count, head=old.ledger.head.hex())
+        return () if self._requested_again else (self.run.ledger,)
 
     def find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
         """Return the known verdicts, material and calls of a task's group."""
-        self._offered[task.id] = results = self._find_known(task.id, responses, plan)
-        return results
-
-    def _find_known(self, task_id: str, responses: Sequence[Response], plan: Plan) -> KnownResults:
-        if self._old.ledger.find("group", task_id) is None or self._old.task_content(task_id) is None:
-            return KnownResults({}, {})
-        old_digests, new_digests = input_digests(self._old.plan_of(task_id).survey), input_digests(plan.survey)
-        scored = self._old.group_of(task_id)
+        if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
+            return NO_KNOWN_RESULTS
+        old_digests, new_digests = input_digests(self.run.plan_of(task.id).survey), input_digests(plan.survey)
+        scored = self.run.group_of(task.id)
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
-        changed = {response.id for response in responses} | {item.trace.response_id for item in scored}
-        changed -= _unchanged_ids(scored, responses)
+        old_contents = {item.trace.response_id: item.response and item.response.content_digest for item in scored}
+        unchanged = {response.id for response in responses if old_contents.get(response.id) == response.content_digest}
+        changed = ({response.id for response in responses} | old_contents.keys()) - unchanged
         verdicts = {
             (verdict.question, verdict.about, verdict.responses, verdict.sample): verdict
             for item in scored
@@ -90,26 +74,18 @@ class Branch:
             if derivers.get(material.name) not in self._requested_again
             if old_digests.material[material.name] == new_digests.material.get(material.name)
         }
+        self._offered[task.id] = verdicts.keys()
         return KnownResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
 
     def count(self, traces: Iterable[Trace]) -> None:
         """Count the verdicts of a scored group."""
         for trace in traces:
-            offered = self._offered[trace.task_id].verdicts
-            verdicts = [
-                verdict for verdict in trace.verdicts if verdict.about == trace.response_id and _is_reusable(verdict)
-            ]
-            carried = sum(
-                (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered for verdict in verdicts
-            )
-            self.carried += carried
-            self.requested += len(verdicts) - carried
-
-
-def _unchanged_ids(scored: Iterable[ScoredResponse], responses: Iterable[Response]) -> set[str]:
-    """Return the ids of responses whose text and data are unchanged."""
-    old_digests = {item.response.id: item.response.content_digest for item in scored if item.response is not None}
-    return {response.id for response in responses if old_digests.get(response.id) == response.content_digest}
+            offered = self._offered.get(trace.task_id, frozenset())
+            for verdict in trace.verdicts:
+                if verdict.about == trace.response_id and _is_reusable(verdict):
+                    is_carried = (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered
+                    self.carried += is_carried
+                    self.requested += not is_carried
 
 
 def _is_reusable(verdict: RecordedVerdict) -> bool:
@@ -120,8 +96,12 @@ def _is_reusable(verdict: RecordedVerdict) -> bool:
     return verdict.status in ("ok", "abstained", "failed") and not is_infrastructure
 
 
-@dataclass(frozen=True, slots=True)
-class InputDigests:
+def model_of(jury: Jury) -> ModelIdentity | None:
+    """Return the identity of a jury's model; None with model none."""
+    return None if jury.gateway is None else ModelIdentity.of(jury.gateway.backend)
+
+
+class InputDigests(NamedTuple):
     """Digests of the inputs of a single verdict, by question id, and of a single piece of material, by its name."""
 
     questions: Mapping[str, str]

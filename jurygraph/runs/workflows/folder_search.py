@@ -6,8 +6,9 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from gzip import GzipFile
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -50,7 +51,10 @@ class Fragments:
         long_enough = {text for text in texts if len(text) >= MIN_SEARCHED_LENGTH}
         step = max(_STEP, sum(map(len, long_enough)) // _MAX_FRAGMENTS)
         for text in long_enough:
-            for fragment in _fragments_of(text, step):
+            starts = range(0, len(text) - MIN_SEARCHED_LENGTH + 1, step)
+            fragments = [text[start : start + MIN_SEARCHED_LENGTH] for start in starts]
+            varied = [fragment for fragment in fragments if len(set(fragment)) >= _MIN_DIFFERENT]
+            for fragment in varied or fragments[:1]:
                 for form in encoded_forms(fragment, encoded_twice=True):
                     self._by_start.setdefault(form[:MIN_SEARCHED_LENGTH], set()).add(form)
         self._index()
@@ -93,10 +97,8 @@ class Fragments:
         positions = len(content) - MIN_SEARCHED_LENGTH + 1
         if positions <= 0:
             return np.empty(0, dtype=np.uint64)
-        first, last = (
-            np.ndarray((positions,), dtype="<u8", buffer=content, offset=offset, strides=(1,))
-            for offset in (0, MIN_SEARCHED_LENGTH - 8)
-        )
+        offsets = (0, MIN_SEARCHED_LENGTH - 8)
+        first, last = (np.ndarray((positions,), "<u8", content, offset, strides=(1,)) for offset in offsets)
         mixed: NDArray[np.uint64] = first * _FACTORS[0] ^ last * _FACTORS[1]
         return mixed >> self._shift
 
@@ -106,9 +108,10 @@ def encoded_forms(text: str, encoded_twice: bool = False) -> set[bytes]:
 
     `encoded_twice` adds these forms escaped once more, as in a JSON reply that is itself stored as a JSON string.
     """
-    once = _as_json(text)
-    twice = {form for escaped in once for form in _as_json(escaped)} if encoded_twice else set()
-    return {form.encode(errors="surrogatepass") for form in {text, *once, *twice}}
+    forms = {text}
+    for _ in range(2 if encoded_twice else 1):
+        forms |= {json.dumps(form, ensure_ascii=is_ascii)[1:-1] for form in forms for is_ascii in (False, True)}
+    return {form.encode(errors="surrogatepass") for form in forms}
 
 
 def iter_strings(value: Any) -> Iterator[str]:
@@ -118,17 +121,6 @@ def iter_strings(value: Any) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from iter_strings(inner)
-
-
-def _as_json(text: str) -> set[str]:
-    return {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (False, True)}
-
-
-def _fragments_of(text: str, step: int) -> list[str]:
-    starts = range(0, len(text) - MIN_SEARCHED_LENGTH + 1, step)
-    fragments = [text[start : start + MIN_SEARCHED_LENGTH] for start in starts]
-    varied = [fragment for fragment in fragments if len(set(fragment)) >= _MIN_DIFFERENT]
-    return varied or fragments[:1]
 
 
 MAX_SEARCHED_BYTES = 64 << 20
@@ -143,19 +135,12 @@ _READ_MEMBERS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _UNREADABLE = (EOFError, OSError, zlib.error, zipfile.BadZipFile, struct.error, ValueError, RuntimeError)
 
 
-class UnsearchedFile(NamedTuple):
-    """A file that may contain a text, and the reason why it could not be searched."""
-
-    path: Path
-    reason: str
-
-
 class Copies(NamedTuple):
-    """Exports of a run, other files that contain its texts, and files that could not be searched completely."""
+    """Exports of a run, other files that contain its texts, and messages about files that may contain them."""
 
     exports: list[Path]
     other_files: list[Path]
-    unsearched: list[UnsearchedFile]
+    unsearched: list[str]
 
 
 class _NotSearchable(Exception):
@@ -179,7 +164,7 @@ def find_copies(run: Run, fragments: Fragments) -> Copies:
         if is_found:
             copies.other_files.append(path)
         elif reason is not None:
-            copies.unsearched.append(UnsearchedFile(path, reason))
+            copies.unsearched.append(f"{path}: {reason}")
     return copies
 
 
@@ -233,18 +218,18 @@ def _continues_text(decoder: Any, piece: bytes, final: bool = False) -> bool:
     return b"\0" not in piece
 
 
-def _files_below(folder: Path, unsearched: list[UnsearchedFile]) -> Iterator[Path]:
-    """Yield every regular file below a folder, sorted by path; unread folders are added to `unsearched`."""
+def _files_below(folder: Path, unsearched: list[str]) -> list[Path]:
+    """Return every regular file below a folder, sorted by path; unread folders are added to `unsearched`."""
 
     def report(error: OSError) -> None:
-        unsearched.append(UnsearchedFile(Path(error.filename), f"cannot be read ({error.strerror})"))
+        unsearched.append(f"{error.filename}: cannot be read ({error.strerror})")
 
     paths: list[Path] = []
     for parent, folders, files in os.walk(folder, onerror=report):
         paths += (path for name in files if (path := Path(parent, name)).is_file())
         linked = (path for name in folders if (path := Path(parent, name)).is_symlink())
-        unsearched += (UnsearchedFile(path, "is a link to a folder, which is not searched") for path in linked)
-    yield from sorted(paths)
+        unsearched += (f"{path}: is a link to a folder, which is not searched" for path in linked)
+    return sorted(paths)
 
 
 def _unpack(file: IO[bytes]) -> Iterator[IO[bytes] | GzipFile]:
@@ -285,16 +270,20 @@ def _first_lines(path: Path) -> Iterator[bytes]:
 
 def _is_export(run: Run, line: bytes) -> bool:
     """Return whether a line is the first of this run's traces, or of the records of its bundle."""
-    try:
-        first = json.loads(line)
-    except (ValueError, RecursionError):
-        return False
-    if not isinstance(first, dict):
-        return False
+    first = _parse_object(line)
     if first.get("kind") == "run":
         return first.get("key") == run.id
     name = first.get("response_id")
     return isinstance(name, str) and "reward" in first and run.ledger.find("trace", name) is not None
+
+
+def _parse_object(line: bytes) -> Mapping[str, Any]:
+    """Return the JSON object in a line; empty where there is none."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 _MAX_LINE = 16 << 20
@@ -329,20 +318,9 @@ def _require_unchanged(path: Path, before: os.stat_result, lines: Iterator[bytes
 def _select_lines(path: Path, keys: Collection[str], fragments: Fragments) -> Iterator[tuple[bytes, bool]]:
     """Yield every line, and whether it is kept."""
     with path.open("rb") as file:
-        number = 0
-        while line := file.readline(_MAX_LINE):
-            number += 1
+        for number, line in enumerate(iter(partial(file.readline, _MAX_LINE), b""), start=1):
             if len(line) == _MAX_LINE and not line.endswith(b"\n"):
-                long = f"has more than {_MAX_LINE >> 20} MiB, so it cannot be searched; remove the line by hand"
-                raise InputError(f"{path}, line {number}: {long}")
-            yield line, not (_key_of(line) in keys or fragments.is_found_in(line))
-
-
-def _key_of(line: bytes) -> str | None:
-    """Return the key of the call in a line; None where the line is no call."""
-    try:
-        call = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    key = call.get("key") if isinstance(call, dict) else None
-    return key if isinstance(key, str) else None
+                problem = f"has more than {_MAX_LINE >> 20} MiB, so it cannot be searched; remove the line by hand"
+                raise InputError(f"{path}, line {number}: {problem}")
+            key = _parse_object(line).get("key")
+            yield line, not ((isinstance(key, str) and key in keys) or fragments.is_found_in(line))

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from pydantic import JsonValue
@@ -14,23 +13,18 @@ from jurygraph.decision.table import build_table
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.consensus.combiner import ConsensusOfJudges, to_confusions
 from jurygraph.judges.consensus.votes import level_values, nearest_level
-from jurygraph.runs.integrity.recomputation import StoredGroup, read_groups
-from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.run import Run
+from jurygraph.runs.outline import StoredGroup, read_groups
+from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.packing import Shape
-from jurygraph.runs.workflows.rescoring import TaskDecisions
+from jurygraph.runs.workflows.rescoring import task_decisions
 from jurygraph.schema import ComponentSpec, Config
 from jurygraph.schema.rating import Confusions
 
 Params = dict[str, JsonValue]
 
 
-class Vote(NamedTuple):
-    """A judge's verdict on a response, as the index of its level."""
-
-    response: str
-    judge: str
-    level: int
+Vote = tuple[str, str, int]
+"""A judge's verdict on a response: the response, the judge, and the index of the level."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +36,7 @@ class LearnedPanel:
         confusions: the learned confusion matrices; None where the panel is too small.
         judges: the quality of each judge by name; empty where the panel is too small.
         responses: the number of judged responses.
-        doubts: warnings, one sentence each; the reason where the panel is too small.
+        warnings: warnings, one sentence each; the reason where the panel is too small.
     """
 
     config: Config
@@ -61,20 +55,17 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
     """
     component_config = config.components.get(component)
     if component_config is None or component_config.combiner != ConsensusOfJudges.name:
-        consensus_names = [name for name, use in config.components.items() if use.combiner == ConsensusOfJudges.name]
-        hint = (
-            f"there are {', '.join(consensus_names)}"
-            if consensus_names
-            else "the config has none; add one, or --set it"
-        )
+        names = ", ".join(name for name, use in config.components.items() if use.combiner == ConsensusOfJudges.name)
+        hint = f"there are {names}" if names else "the config has none; add one, or --set it"
         raise ConfigError(f"components.{component}: is not a component with combiner 'consensus'; {hint}")
     params = {key: value for key, value in component_config.params.items() if key != "confusions"}
     config_without = _with_params(config, component, params)
     levels: list[float] = []
     votes: list[Vote] = []
-    decisions = TaskDecisions(run, config_without, load_combiners(config_without, run.header.evaluators.values()))
-    for group in read_groups(run.source, run.last_base_record):
-        decision = decisions.decision_for(group.record.key)
+    combiners = load_combiners(config_without, run.header.evaluators.values())
+    decision_for = task_decisions(run, config_without, combiners)
+    for group in read_groups(run):
+        decision = decision_for(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
         levels = level_values(spec.params).tolist()
         votes += _votes(group, run.survey_shape_of(group.record.key), spec, decision.rule)
@@ -103,11 +94,11 @@ def _with_params(config: Config, component: str, params: Params) -> Config:
 
 def _votes(group: StoredGroup, shape: Shape, spec: ComponentSpec, rule: str) -> Iterator[Vote]:
     """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
-    names = sorted(trace.key for trace in group.traces)
+    names = sorted(trace.response_id for trace in group.traces)
     table = build_table(shape.questions, names, group.verdicts(shape))
     levels = level_values(spec.params)
     for judge, use in spec.inputs.items():
         cells = table.score_matrix(use, rule, spec.direction, "counted")
         level = nearest_level(cells.value, levels)
         for row, column in np.argwhere(cells.applicable & cells.judged).tolist():
-            yield Vote(f"{group.record.key}/{names[row]}", judge, int(level[row, column]))
+            yield f"{group.record.key}/{names[row]}", judge, int(level[row, column])

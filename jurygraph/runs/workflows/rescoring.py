@@ -1,9 +1,8 @@
 """Re-score a run: decide its verdicts under another config, as a new run that refers to the first, without requests."""
 
 import math
-import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,16 +15,15 @@ from jurygraph.agents.registry import load_combiners
 from jurygraph.decision.decide import pause_garbage_collection, redecide
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.runs.close_record import append_close_record
-from jurygraph.runs.integrity.recomputation import Combiners, Recomputation, RecomputedReward, read_groups
+from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards
 from jurygraph.runs.integrity.verification import load_run_combiners
-from jurygraph.runs.progress import ProgressCallback
-from jurygraph.runs.run import Run
+from jurygraph.runs.outline import TraceOutline, read_groups
+from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import relative_folder, shell_quote
-from jurygraph.runs.store.header import Extent, Header, Origin, changes
-from jurygraph.runs.store.packing import read_planning_results, read_views
-from jurygraph.runs.writable_run import WritableRun
+from jurygraph.runs.store.header import Extent, Header, changes
+from jurygraph.runs.store.packing import Body, read_planning_results, read_views
+from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Config, Decision, Task, digest_of
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.sources import parse_config
@@ -64,21 +62,25 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     new_run = WritableRun.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
         with pause_garbage_collection():
-            decisions = TaskDecisions(run, config, combiners)
+            decision_for = task_decisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.last_base_record)
-            by_task = {group.key: decisions.decision_for(group.key) for group in groups}
+            by_task = {group.key: decision_for(group.key) for group in groups}
             _write(new_run, _decision_drafts(by_task))
-            recomputation = Recomputation(run.source, lambda group: by_task[group.record.key], combiners)
-            tally = _Tally([], [])
-            _write(
-                new_run,
-                _trace_drafts(run, recomputation.rewards(read_groups(run.source, run.last_base_record)), tally),
-                report,
-            )
+            rewards = recompute_rewards(run, read_groups(run), lambda group: by_task[group.record.key], combiners)
+            values: list[tuple[float | None, float | None]] = []
+            _write(new_run, _trace_drafts(rewards, values), report)
         append_close_record(new_run)
     finally:
         new_run.close()
-    return tally.result()
+    before, after = zip(*values, strict=True) if values else ((), ())
+    return RescoringResult(
+        responses=len(values),
+        changed=sum(old != new for old, new in values),
+        mean_before=_mean(before),
+        mean_after=_mean(after),
+        failed_before=before.count(None),
+        failed_after=after.count(None),
+    )
 
 
 def _write(run: Run, drafts: Iterator[Draft], report: ProgressCallback | None = None) -> None:
@@ -99,33 +101,16 @@ def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
         yield Draft("task", task_id, {"decision": decision.digest})
 
 
-def _trace_drafts(run: Run, recomputed: Iterator[RecomputedReward], tally: "_Tally") -> Iterator[Draft]:
-    own_records = (record for record in run.ledger.verified_records(1, run.ledger.count) if record.kind == "trace")
-    for trace in recomputed:
-        tally.before.append((trace.body if run.base is None else next(own_records).content)["reward"]["value"])
-        tally.after.append(trace.reward["value"])
-        yield Draft("trace", trace.record.key, {"base": trace.record.seq, "reward": trace.reward})
+def _trace_drafts(
+    rewards: Iterator[tuple[TraceOutline, Body]], values: list[tuple[float | None, float | None]]
+) -> Iterator[Draft]:
+    """Yield the record of each trace, and append its rewards before and after to `values`."""
+    for trace, reward in rewards:
+        values.append((trace.reward["value"], reward["value"]))
+        yield Draft("trace", trace.response_id, {"base": trace.record.seq, "reward": reward})
 
 
-class _Tally(NamedTuple):
-    """The rewards before and after re-scoring."""
-
-    before: list[float | None]
-    after: list[float | None]
-
-    def result(self) -> RescoringResult:
-        """Return the result of re-scoring."""
-        return RescoringResult(
-            responses=len(self.after),
-            changed=sum(a != b for a, b in zip(self.before, self.after, strict=True)),
-            mean_before=_mean(self.before),
-            mean_after=_mean(self.after),
-            failed_before=self.before.count(None),
-            failed_after=self.after.count(None),
-        )
-
-
-def _mean(values: list[float | None]) -> float | None:
+def _mean(values: Iterable[float | None]) -> float | None:
     numbers = [value for value in values if value is not None]
     return math.fsum(numbers) / len(numbers) if numbers else None
 
@@ -133,21 +118,13 @@ def _mean(values: list[float | None]) -> float | None:
 def _refuse_other_questions(run: Run, config: Config) -> None:
     old, new = run.config.model_dump(mode="json"), config.model_dump(mode="json")
     for key, _, _ in changes(old, new):
-        setting = key.split(".")[0].split("[")[0]
-        if setting not in DECISION_KEYS:
-            problem = f"{key} changes the questions, and re-scoring keeps them"
-            raise InputError(
-                f"{problem}; use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
-            )
+        if key.split(".")[0].split("[")[0] not in DECISION_KEYS:
+            hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
+            raise InputError(f"{key} changes the questions, and re-scoring keeps them; {hint}")
 
 
 def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
-    source = run.source
-    if run.header.base is not None:
-        records, head = run.header.base.records, run.header.base.head
-    else:
-        records, head = source.ledger.count, source.ledger.head.hex()
-    path = os.path.relpath(source.folder.resolve(), folder.resolve())
+    origin = run.header.base or run.origin(folder)
     scored = Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
     return run.header.model_copy(
         update={
@@ -155,39 +132,36 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
             "combiners": {name: combiner.version for name, combiner in combiners.items()},
             "code": relative_folder(folder, run.code_folder),
             "extent": scored,
-            "base": Origin(run=source.id, folder=path, records=records, head=head),
+            "base": origin.model_copy(update={"folder": relative_folder(folder, run.source.folder)}),
             "branch": None,
         }
     )
 
 
-class TaskDecisions:
-    """The decision of each task under another config; tasks with the same inputs share one."""
+def task_decisions(run: Run, config: Config, combiners: Combiners) -> Callable[[str], Decision]:
+    """Return a function that returns a task's decision under another config; tasks with the same inputs share one.
 
-    def __init__(self, run: Run, config: Config, combiners: Combiners) -> None:
-        self._run, self._config, self._unchanged = run, config, config == run.config
-        self._evaluator_records, self._combiners = run.header.evaluators, combiners
-        self._by_inputs: dict[str, Decision] = {}
+    It raises `InputError` where the texts of the task were erased and the config changed.
+    """
+    if config == run.config:
+        return run.decision_of
+    by_inputs: dict[str, Decision] = {}
 
-    def decision_for(self, task_id: str) -> Decision:
-        """Return a task's decision. Raises `InputError` where its texts were erased and the config changed."""
-        if self._unchanged:
-            return self._run.decision_of(task_id)
-        content = self._run.task_content(task_id)
+    def decision_for(task_id: str) -> Decision:
+        content = run.task_content(task_id)
         if content is None:
             problem = f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
-            raise InputError(f"{self._run.folder}: {problem}; re-score it with unchanged settings alone")
+            raise InputError(f"{run.folder}: {problem}; re-score it with unchanged settings alone")
+        shape, planned = run.survey_shape_of(task_id), (content.get("profiles"), content.get("rubric"))
         deciding_fields = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
-        inputs_digest = digest_of(
-            [self._run.survey_shape_of(task_id).digest, deciding_fields, content.get("profiles"), content.get("rubric")]
-        )
-        if inputs_digest not in self._by_inputs:
+        inputs_digest = digest_of([shape.digest, deciding_fields, *planned])
+        if inputs_digest not in by_inputs:
             task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
-            survey = self._run.survey_shape_of(task_id).survey(read_views(content))
-            self._by_inputs[inputs_digest] = redecide(
-                task, survey, self._config, self._evaluator_records, self._combiners, find_tensions
-            )
-        return self._by_inputs[inputs_digest]
+            survey, evaluators = shape.survey(read_views(content)), run.header.evaluators
+            by_inputs[inputs_digest] = redecide(task, survey, config, evaluators, combiners, find_tensions)
+        return by_inputs[inputs_digest]
+
+    return decision_for
 
 
 def apply_settings(config: Config, settings: Iterable[str]) -> Config:

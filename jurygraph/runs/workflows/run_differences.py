@@ -1,12 +1,15 @@
 """Describe why a run cannot be resumed: the differences between its files and settings and the current ones."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store.header import Header, changes, differences, format_value
+from jurygraph.runs.store.packing import ERASED, read_planning_results
 from jurygraph.schema import Response, Task
+from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ReadStakeholder, ReadTension
 from jurygraph.sources import TaskSource
+from jurygraph.sources.profiles import ProfilesFile
 
 _MAX_LISTED = 3
 
@@ -45,13 +48,10 @@ def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:
 def _compare_task(stored: Task, task: Task, responses: tuple[Response, ...], run: Run, scored: bool) -> Iterator[str]:
     for field, before, after in changes(stored.model_dump(mode="json"), task.model_dump(mode="json")):
         yield f"task {task.id!r}, field {field}: is {format_value(before)} in the run and {format_value(after)} here"
-    if scored:
-        yield from _compare_responses(task.id, responses, run)
-
-
-def _compare_responses(task_id: str, responses: tuple[Response, ...], run: Run) -> Iterator[str]:
+    if not scored:
+        return
     given_by_id = {response.id: response for response in responses}
-    stored_by_id = {scored.trace.response_id: scored for scored in run.group_of(task_id)}
+    stored_by_id = {scored.trace.response_id: scored for scored in run.group_of(task.id)}
     for name in dict.fromkeys((*stored_by_id, *given_by_id)):
         if name not in given_by_id or name not in stored_by_id:
             yield f"response {name!r} is {'gone' if name in stored_by_id else 'new'}"
@@ -70,3 +70,28 @@ def _compare_response(old: ScoredResponse, new: Response) -> Iterator[str]:
     before, after = old.trace.labels, new.labels
     if before != after:
         yield f"response {new.id!r}: its labels are {format_value(before)} in the run and {format_value(after)} here"
+
+
+def describe_profile_differences(run: Run, file: ProfilesFile | None, work: TaskSource) -> Iterator[str]:
+    """Yield the differences between a PROFILES file and a run's plans; needed where its digest was erased."""
+    recorded_mark = run.header.profiles
+    if recorded_mark is None or recorded_mark.sha256 != ERASED:
+        return
+    if file is None:
+        yield f"the profiles file is {recorded_mark.name} in the run and none here"
+        return
+    for task, _ in work.pairs(0, run.tasks_planned):
+        content, line = run.task_content(task.id), file.line_of(task)
+        if content is None:
+            continue
+        current = line.to_profiles() if line else None
+        if _from_file(read_planning_results(content).get("profiles")) != _from_file(current):
+            yield f"{file.mark.name} has other content for task {task.id!r} than the run was planned with"
+
+
+def _from_file(profiles: Profiles | None) -> tuple[Sequence[ReadStakeholder], Sequence[ReadTension] | None]:
+    """Return the stakeholders and tensions that came from a PROFILES file."""
+    if profiles is None:
+        return (), None
+    people = tuple(person for person in profiles.stakeholders if profiles.by[person.id] == READ_FROM_FILE)
+    return people, profiles.tensions if profiles.tensions_by == READ_FROM_FILE else None

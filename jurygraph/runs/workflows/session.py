@@ -4,56 +4,37 @@ import asyncio
 import gc
 import uuid
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 from jurygraph.concurrency import gather_in_order
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
-from jurygraph.jury import Group
+from jurygraph.jury import Group, Jury
+from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
-from jurygraph.runs.calls import CallStore, LayeredCalls, ReadOnlyCalls
+from jurygraph.runs.calls import CallStore, PlanningCalls, open_planning_calls
 from jurygraph.runs.canary import Canaries, Canary
-from jurygraph.runs.close_record import append_close_record
-from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
-from jurygraph.runs.progress import ProgressCallback
+from jurygraph.runs.outline import failure_message, read_groups
 from jurygraph.runs.reports.estimate import Estimator, Forecast, ReplySource, is_replay, without_model_conditions
 from jurygraph.runs.reports.summary import Summary
-from jurygraph.runs.run import Run
+from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.folder import relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header
-from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.writer import Writer
-from jurygraph.runs.workflows.planning import PlanningCalls, describe_profile_differences, open_planning_calls
-from jurygraph.runs.workflows.run_differences import describe_differences
-from jurygraph.runs.writable_run import WritableRun
+from jurygraph.runs.workflows.branch import Branch, model_of
+from jurygraph.runs.workflows.run_differences import describe_differences, describe_profile_differences
+from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
+from jurygraph.schema.profile import ProfilesLine
 from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 
-if TYPE_CHECKING:
-    from jurygraph.jury import Jury
-    from jurygraph.models.request import CallSink, Request
-    from jurygraph.runs.store.ledger import Ledger
-    from jurygraph.runs.workflows.branch import Branch
-    from jurygraph.schema.profile import ProfilesLine
-
-
-def _lacks_roles(task: Task) -> bool:
-    """Return whether an annotator must assign roles before the candidate pairs of criteria are known."""
-    return task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
-
-
-class _StartedGroup(NamedTuple):
-    """A group whose traces are still to be stored; `canary` is its known-bad response, None for a task's own group."""
-
-    plan: Plan
-    responses: Sequence[Response]
-    canary: Canary | None = None
+_StartedGroup = tuple[Plan, Sequence[Response], Canary | None]
+"""A group whose traces are still to be stored: plan, responses, and its canary; None for a task's own group."""
 
 
 class ScoringSession:
@@ -69,10 +50,10 @@ class ScoringSession:
     def __init__(
         self,
         folder: Path,
-        jury: "Jury",
+        jury: Jury,
         work: TaskSource,
         limit: int | None = None,
-        branch: "Branch | None" = None,
+        branch: Branch | None = None,
         profiles: ProfilesFile | None = None,
     ) -> None:
         """Open the run in the folder, if there is one, and count its results.
@@ -97,8 +78,9 @@ class ScoringSession:
         if self._run is not None:
             self._load_run(self._run)
         self.tasks_done = self._run.tasks_scored if self._run else 0
-        self.remaining = Extent.of(work.extent(self.tasks_done, limit))
-        self.is_finished = self._run is not None and not self.remaining.tasks
+        tasks, responses = work.extent(self.tasks_done, limit)
+        self.remaining = Extent(tasks=tasks, responses=responses)
+        self.is_finished = self._run is not None and not tasks
 
     def _load_run(self, run: Run) -> None:
         try:
@@ -109,13 +91,13 @@ class ScoringSession:
             if differences:
                 hint = "use another --out, or --branch to request only what changed"
                 raise InputError(f"{self.folder}: was started with other settings: {'; '.join(differences)}; {hint}")
-            for call in run.planning_calls():
-                self.summary.bill.add(call, self._source(run, call))
-            for outline in read_outlines(run):
-                self._count_stored(run, outline)
+            self._add_to_bill(run, run.planning_calls())
+            for group in read_groups(run):
+                for outline in group.traces:
+                    self.summary.add_outline(outline, partial(failure_message, run, outline))
+                    self._add_to_bill(run, map(Call.model_validate, outline.body.get("calls", ())))
             if self._canaries is not None:
-                for call in self._canaries.load(run.ledger):
-                    self.summary.bill.add(call, self._source(run, call))
+                self._add_to_bill(run, self._canaries.load(run.ledger))
             if run.is_closed and self._work.extent(run.tasks_scored, self.limit)[0]:
                 problem = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
                 hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
@@ -126,6 +108,7 @@ class ScoringSession:
 
     def _build_header(self) -> Header:
         jury, work = self.jury, self._work
+        tasks, responses = work.extent()
         return Header(
             tasks=work.tasks,
             responses=work.responses,
@@ -138,8 +121,8 @@ class ScoringSession:
             derivers={name: component.version for name, component in jury.derivers.items()},
             combiners={name: component.version for name, component in jury.combiners.items()},
             code=relative_folder(self.folder, jury.code_folder),
-            extent=Extent.of(work.extent()),
-            branch=self._branch.origin(self.folder) if self._branch else None,
+            extent=Extent(tasks=tasks, responses=responses),
+            branch=self._branch.run.origin(self.folder) if self._branch else None,
         )
 
     @property
@@ -152,39 +135,22 @@ class ScoringSession:
 
         `report` receives the number of responses of each group.
         """
-        estimator = self._make_estimator()
+        gateway, run, expected = self.jury.gateway, self._run, Forecast()
+        estimator = None if gateway is None else Estimator(gateway, None if run is None else CallStore(run.ledger))
         try:
             with _rare_garbage_collection():
-                expected = await self._forecast_with(estimator, report)
+                for task, group in self._work.pairs(self.tasks_done, self.limit):
+                    plan = await self._dry_run_plan(task, estimator)
+                    known = NO_KNOWN_RESULTS if plan is None else self._find_known_results(task, group, plan)
+                    questions = () if plan is None else plan.survey.questions
+                    expected = expected.with_group(questions, len(group), self.jury.evaluators, known.verdicts.values())
+                    if plan is not None and estimator is not None:
+                        estimator.add(await self._dry_run_requests(task, group, plan, known))
+                    report(len(group))
         finally:
-            if self.jury.gateway is not None:
-                await self.jury.gateway.close()
+            if gateway is not None:
+                await gateway.close()
         return expected if estimator is None else replace(expected, model=estimator.estimate())
-
-    async def _forecast_with(self, estimator: Estimator | None, report: ProgressCallback) -> Forecast:
-        """Return a forecast of the remaining work, and add the requests of a model to the estimator."""
-        expected, evaluators = Forecast(), self.jury.evaluators
-        for task, group in self._work.pairs(self.tasks_done, self.limit):
-            plan = await self._dry_run_plan(task, estimator)
-            if plan is None:
-                expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
-            else:
-                known_results = self._find_known_results(task, group, plan)
-                expected = expected.with_group(plan, len(group), evaluators, known_results.verdicts.values())
-                if estimator is not None:
-                    plan_without_conditions = without_model_conditions(plan, evaluators)
-                    requests = await self._planner.aestimate_requests(
-                        task, group, plan_without_conditions, known_results
-                    )
-                    estimator.add(requests)
-                    estimator.add(await self._canary_requests(task, plan_without_conditions))
-            report(len(group))
-        return expected
-
-    async def _canary_requests(self, task: Task, plan: Plan) -> "list[Request]":
-        """Return the requests about the canary of a task."""
-        canary = self._canaries.next_for(task, plan) if self._canaries else None
-        return [] if canary is None else await self._planner.aestimate_requests(task, (canary.response,), plan)
 
     async def _dry_run_plan(self, task: Task, estimator: Estimator | None) -> Plan | None:
         """Return the plan of a task, without a graph that a model would have to annotate.
@@ -196,26 +162,29 @@ class ScoringSession:
             plan, first = await self._planner.aestimate_plan(task, self._profile_line(task), sink)
         if estimator is not None:
             estimator.add(first)
-            self.tasks_needing_model += plan is None or (bool(first) and _lacks_roles(task))
+            # without a role for each criterion, an annotator does not know the candidate pairs of criteria
+            lacks_roles = task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
+            self.tasks_needing_model += plan is None or (bool(first) and lacks_roles)
         return plan
 
     @cached_property
-    def _known_calls(self) -> ReadOnlyCalls:
+    def _known_calls(self) -> CallStore:
+        """The calls that may have read profiles: of this run, of the branch and of a planning that was stopped."""
+        runs = (self._run, self._branch.run if self._branch else None)
+        ledgers = [run.ledger for run in runs if run is not None]
         earlier = open_planning_calls(self.folder)
-        return ReadOnlyCalls(*self._profile_ledgers, *([] if earlier is None else [earlier]))
+        return CallStore(*ledgers, *([] if earlier is None else [earlier]))
 
-    @property
-    def _profile_ledgers(self) -> "list[Ledger]":
-        """Return the ledgers that may hold the calls that read profiles."""
-        ledgers = [self._run.ledger] if self._run is not None else []
-        return ledgers if self._branch is None else [*ledgers, self._branch.ledger]
-
-    def _make_estimator(self) -> Estimator | None:
-        """Return an estimator of the calls to a model, which knows the calls of the run; None without a model."""
-        gateway = self.jury.gateway
-        if gateway is None:
-            return None
-        return Estimator(gateway, None if self._run is None else CallStore(self._run.ledger))
+    async def _dry_run_requests(
+        self, task: Task, group: Sequence[Response], plan: Plan, known: KnownResults
+    ) -> list[Request]:
+        """Return the requests about a group and its canary."""
+        plan = without_model_conditions(plan, self.jury.evaluators)
+        requests = await self._planner.aestimate_requests(task, group, plan, known)
+        canary = self._canaries.next_for(task, plan) if self._canaries else None
+        if canary is None:
+            return requests
+        return [*requests, *await self._planner.aestimate_requests(task, (canary.response,), plan)]
 
     async def prepare(self, report: ProgressCallback) -> None:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
@@ -232,7 +201,7 @@ class ScoringSession:
             with _rare_garbage_collection():
                 await self._plan_tasks(run, None, report)
             return
-        others = [] if self._branch is None else [self._branch.ledger]
+        others = [] if self._branch is None else [self._branch.run.ledger]
         calls = PlanningCalls(run, *others, is_durable=not gateway.has_cache)
         try:
             with _rare_garbage_collection():
@@ -247,7 +216,7 @@ class ScoringSession:
             raise
         calls.discard()
 
-    async def _plan_tasks(self, run: WritableRun, sink: "CallSink | None", report: ProgressCallback) -> None:
+    async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
         plan_tasks = (asyncio.create_task(self._plan_task(task, sink)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.max_concurrent_groups
@@ -256,8 +225,7 @@ class ScoringSession:
                 run.add_plan(task, plan)
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
                     self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
-                for call in plan.calls:
-                    self.summary.bill.add(call, self._source(run, call))
+                self._add_to_bill(run, plan.calls)
                 report(1)
         run.ledger.commit()
 
@@ -266,11 +234,11 @@ class ScoringSession:
         """Return the number of tasks that are still to be planned."""
         return 0 if self.is_finished else self._work.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
 
-    async def _plan_task(self, task: Task, sink: "CallSink | None") -> tuple[Task, Plan]:
+    async def _plan_task(self, task: Task, sink: CallSink | None) -> tuple[Task, Plan]:
         with self._locate_errors(task):
             return task, await self.jury.aprepare(task, self._profile_line(task), sink)
 
-    def _profile_line(self, task: Task) -> "ProfilesLine | None":
+    def _profile_line(self, task: Task) -> ProfilesLine | None:
         """Return the line of the PROFILES file for a task; None without such a line."""
         return None if self._profiles is None else self._profiles.line_of(task)
 
@@ -286,7 +254,9 @@ class ScoringSession:
         except (PlanError, ModelError, BudgetExceeded) as error:
             line = self._work.line(task.id)
             place = self._work.tasks.name + ("" if line is None else f", line {line}")
-            hint = "" if isinstance(error, PlanError) else f"; {_describe_retry(self.jury)}"
+            kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
+            retry = f"; nothing was written; run the same command again: it continues {kept}"
+            hint = "" if isinstance(error, PlanError) else retry
             # changed in place, to keep its class and attributes, such as the cycle of a GraphCycleError
             error.args = (f"{place}: {error}{hint}",)
             raise
@@ -298,7 +268,8 @@ class ScoringSession:
         run = self._run
         assert isinstance(run, WritableRun), "prepare() comes before score()"
         writer, gateway = Writer(run.ledger), self.jury.gateway
-        sink = LayeredCalls(CallStore(run.ledger, writer), *(self._branch.reusable_ledgers if self._branch else ()))
+        reusable = self._branch.reusable_ledgers if self._branch else ()
+        sink = CallStore(run.ledger, *reusable, append=writer.append)
         started: deque[_StartedGroup] = deque()
         try:
             with _rare_garbage_collection():
@@ -315,53 +286,45 @@ class ScoringSession:
             writer.close()
         self.close_if_complete()
 
-    def _start_groups(self, run: WritableRun, started: "deque[_StartedGroup]") -> Iterator[Group]:
+    def _start_groups(self, run: WritableRun, started: deque[_StartedGroup]) -> Iterator[Group]:
         """Yield the groups that are left to score, each preceded by its canary, and append them to `started`."""
         for task, responses in self._work.pairs(self.tasks_done, self.limit):
             plan = run.plan_of(task.id)
             canary = self._canaries.next_for(task, plan) if self._canaries else None
-            if canary is not None:  # the canary first: a resumed session skips tasks that are scored
-                started.append(_StartedGroup(plan, (canary.response,), canary))
-                yield self._group(task, (canary.response,), plan)
-            started.append(_StartedGroup(plan, responses))
-            yield self._group(task, responses, plan)
-
-    def _group(self, task: Task, responses: Sequence[Response], plan: Plan) -> Group:
-        return Group(task, responses, plan, self._find_known_results(task, responses, plan))
+            # the canary comes first: a resumed session skips tasks that are scored
+            groups: list[tuple[Sequence[Response], Canary | None]] = [(responses, None)]
+            if canary is not None:
+                groups.insert(0, ((canary.response,), canary))
+            for members, known_bad in groups:
+                started.append((plan, members, known_bad))
+                yield Group(task, members, plan, self._find_known_results(task, members, plan))
 
     def _store_group(
-        self, run: WritableRun, writer: Writer, group: "_StartedGroup", traces: list[Trace], report: ProgressCallback
+        self, run: WritableRun, writer: Writer, started: _StartedGroup, traces: list[Trace], report: ProgressCallback
     ) -> None:
         """Append the traces of a group, or the record of a canary, and count them."""
-        if group.canary is not None and self._canaries is not None:
-            writer.append([self._canaries.record(group.canary, traces[0])])
-            for call in traces[0].calls:
-                self.summary.bill.add(call, self._source(run, call))
+        plan, responses, canary = started
+        if canary is not None and self._canaries is not None:
+            writer.append([self._canaries.record(canary, traces[0])])
+            self._add_to_bill(run, traces[0].calls)
             return
-        writer.append(run.group_drafts(group.plan, traces, group.responses))
+        writer.append(run.group_drafts(plan, traces, responses))
         if self._branch is not None:
             self._branch.count(traces)
         for trace in traces:
-            self._count_trace(run, trace)
+            self.summary.add(trace)
+            self._add_to_bill(run, trace.calls)
         report(len(traces))
 
-    def _count_trace(self, run: Run, trace: Trace) -> None:
-        self.summary.add(trace)
-        for call in trace.calls:
-            self.summary.bill.add(call, self._source(run, call))
-
-    def _count_stored(self, run: Run, outline: TraceOutline) -> None:
-        self.summary.add_outline(outline, lambda verdict: failure_message(run, outline, verdict))
-        for call in map(Call.model_validate, outline.body.get("calls", ())):
-            self.summary.bill.add(call, self._source(run, call))
-
-    def _source(self, run: Run, call: Call) -> ReplySource:
-        """Return the source of a call's reply; a call without a record in a branched run is carried over."""
-        if run.header.branch is not None and run.ledger.find("call", call.id) is None:
-            return "carried"
-        if is_replay(self.jury):
-            return "replayed"
-        return "cached" if call.cache_hit else "sent"
+    def _add_to_bill(self, run: Run, calls: Iterable[Call]) -> None:
+        """Count calls by the source of their replies; a call without a record in a branched run is carried over."""
+        for call in calls:
+            source: ReplySource = "cached" if call.cache_hit else "sent"
+            if run.header.branch is not None and run.ledger.find("call", call.id) is None:
+                source = "carried"
+            elif is_replay(self.jury):
+                source = "replayed"
+            self.summary.bill.add(call, source)
 
     def close_if_complete(self) -> None:
         """Close a run that is complete; it may have been stopped just before it was closed."""
@@ -393,15 +356,9 @@ _AHEAD = 8
 """Number of finished plans that may wait for an earlier one, for each task that is planned concurrently."""
 
 
-def _describe_retry(jury: "Jury") -> str:
-    kept_part = ": it continues from the cache" if jury.config.calls.cache else ": it continues with the stored replies"
-    return f"nothing was written; run the same command again{kept_part}"
-
-
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:
     """Raise `BudgetExceeded` for an incomplete group, so that it is not stored and can be judged completely later."""
     for verdict in (verdict for trace in traces for verdict in trace.verdicts):
         if verdict.failure is not None and verdict.failure.kind == "budget":
-            raise BudgetExceeded(
-                f"{verdict.failure.message}; finished groups are kept; run the same command again to continue"
-            )
+            hint = "finished groups are kept; run the same command again to continue"
+            raise BudgetExceeded(f"{verdict.failure.message}; {hint}")

@@ -26,7 +26,7 @@ from jurygraph.decision.combiners import (
 )
 from jurygraph.decision.recipe import RUBRIC
 from jurygraph.errors import GraphCycleError, InputError
-from jurygraph.runs.group_table import group_table
+from jurygraph.runs.integrity.recomputation import group_table
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Decision, Edge, Rubric, Task
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from jurygraph.decision.recipe import RUBRIC
 from jurygraph.decision.table import OK, STOPPED, is_judged, is_unjudged
 from jurygraph.errors import InputError
-from jurygraph.runs.group_table import group_table
+from jurygraph.runs.integrity.recomputation import group_table
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentSpec, Decision, Task, Trace
 from jurygraph.studies.pictures.picture import Score, Scores

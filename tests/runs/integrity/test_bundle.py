@@ -1,4 +1,4 @@
-"""A bundle is one zip file with all that somebody needs who has Python and nothing else."""
+"""A bundle is one zip file that can be checked with Python only."""
 
 import json
 import shutil
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.close_record import close_run
 from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.bundle import export_bundle
@@ -19,9 +18,10 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import commitment, link_of
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.writable_run import close_run
 from jurygraph.schema import canonical_json
-from tests.runs.made import PLAIN, lines, score, write_tasks
-from tests.runs.store.test_ledger import changed
+from tests.runs.made import PLAIN, make_tasks, score, write_tasks
+from tests.runs.store.test_ledger import execute_sql
 
 OWN = ["README.txt", "verify.py", "config.yaml", "records.jsonl", "texts.jsonl", "traces.jsonl"]
 
@@ -32,7 +32,7 @@ def bundle(folder: Path, output: Path) -> Path:
     return output
 
 
-def rescored(folder: Path, other: Path, *settings: str) -> Path:
+def rescore_run(folder: Path, other: Path, *settings: str) -> Path:
     with closing(Run.open(folder)) as run:
         rescore(run, other, apply_settings(run.config, settings), lambda count: None)
     return other
@@ -48,7 +48,7 @@ def names(path: Path) -> list[str]:
         return archive.namelist()
 
 
-def test_it_holds_the_whole_run(rich: Path, tmp_path: Path) -> None:
+def test_bundle_contains_the_whole_run(rich: Path, tmp_path: Path) -> None:
     made = bundle(rich, tmp_path / "bundle.zip")
     assert names(made) == OWN
     with closing(Run.open(rich)) as run:
@@ -61,7 +61,7 @@ def test_it_holds_the_whole_run(rich: Path, tmp_path: Path) -> None:
     assert member(made, "verify.py") == Path(offline_verifier.__file__).read_bytes()
 
 
-def test_records_can_be_chained_again_from_their_lines(rich: Path, tmp_path: Path) -> None:
+def test_links_follow_from_the_exported_records(rich: Path, tmp_path: Path) -> None:
     link = bytes(32)
     for line in member(bundle(rich, tmp_path / "bundle.zip"), "records.jsonl").splitlines(keepends=True):
         record = json.loads(line)
@@ -70,24 +70,24 @@ def test_records_can_be_chained_again_from_their_lines(rich: Path, tmp_path: Pat
         assert line == canonical_json(record) + b"\n"
 
 
-def test_texts_are_in_clear_and_what_records_are_committed_to(rich: Path, tmp_path: Path) -> None:
+def test_exported_texts_match_their_commitments(rich: Path, tmp_path: Path) -> None:
     made = bundle(rich, tmp_path / "bundle.zip")
-    stated = [
+    expected_commitments = [
         one
         for line in member(made, "records.jsonl").splitlines()
         for one in json.loads(json.loads(line)["body"]).get("texts", ())
     ]
     texts = [json.loads(line) for line in member(made, "texts.jsonl").splitlines()]
-    assert [commitment(bytes.fromhex(text["salt"]), text["content"].encode()) for text in texts] == stated
+    assert [commitment(bytes.fromhex(text["salt"]), text["content"].encode()) for text in texts] == expected_commitments
     assert any("«" in text["content"] for text in texts)
 
 
-def test_the_seal_goes_with_it(plain: Path, tmp_path: Path) -> None:
+def test_bundle_contains_the_seal(plain: Path, tmp_path: Path) -> None:
     (plain / "seal.json").write_bytes(b"sealed")
     assert member(bundle(plain, tmp_path / "bundle.zip"), "seal.json") == b"sealed"
 
 
-def test_the_readme_says_how_to_use_it_in_five_lines(plain: Path, tmp_path: Path) -> None:
+def test_the_readme_explains_the_check_in_few_lines(plain: Path, tmp_path: Path) -> None:
     readme = member(bundle(plain, tmp_path / "bundle.zip"), "README.txt").decode().splitlines()
     assert len(readme) == 5
     assert "python3 verify.py" in readme[0]
@@ -101,9 +101,9 @@ def test_the_same_run_gives_the_same_bytes(rich: Path, tmp_path: Path) -> None:
     assert bundle(tmp_path / "elsewhere", tmp_path / "third.zip").read_bytes() == first
 
 
-class TestRescored:
-    def test_the_records_and_texts_that_it_refers_to_go_with_it(self, plain: Path, tmp_path: Path) -> None:
-        other = rescored(plain, tmp_path / "other", "reward.tone=2.0")
+class TestRescoredRun:
+    def test_records_and_texts_of_the_base_are_included(self, plain: Path, tmp_path: Path) -> None:
+        other = rescore_run(plain, tmp_path / "other", "reward.tone=2.0")
         made = bundle(other, tmp_path / "bundle.zip")
         assert names(made) == [*OWN[:-1], "base/records.jsonl", "base/texts.jsonl", "traces.jsonl"]
         whole = bundle(plain, tmp_path / "whole.zip")
@@ -111,32 +111,32 @@ class TestRescored:
         assert member(made, "base/texts.jsonl") == member(whole, "texts.jsonl")
         assert member(made, "texts.jsonl") == b""
 
-    def test_what_came_into_the_base_afterwards_does_not(self, tmp_path: Path) -> None:
+    def test_later_records_of_the_base_are_left_out(self, tmp_path: Path) -> None:
         folder = tmp_path / "run"
-        tasks = write_tasks(tmp_path / "given", lines())
+        tasks = write_tasks(tmp_path / "given", make_tasks())
         score(folder, tasks, PLAIN, limit=2)
-        other = rescored(folder, tmp_path / "other")
+        other = rescore_run(folder, tmp_path / "other")
         before = member(bundle(other, tmp_path / "before.zip"), "base/records.jsonl")
         score(folder, tasks, PLAIN)
         assert member(bundle(other, tmp_path / "after.zip"), "base/records.jsonl") == before
 
-    def test_but_for_erasures_which_say_why_texts_are_missing(self, plain: Path, tmp_path: Path) -> None:
-        other = rescored(plain, tmp_path / "other")
+    def test_later_erasures_in_the_base_are_included(self, plain: Path, tmp_path: Path) -> None:
+        other = rescore_run(plain, tmp_path / "other")
         erase(plain, "response", "t1/r0", "asked for")
         last = member(bundle(other, tmp_path / "bundle.zip"), "base/records.jsonl").splitlines()[-1]
         assert json.loads(last)["kind"] == "erasure"
 
 
 class TestOutput:
-    def test_a_file_that_is_there_is_replaced(self, plain: Path, tmp_path: Path) -> None:
+    def test_an_existing_file_is_replaced(self, plain: Path, tmp_path: Path) -> None:
         (tmp_path / "bundle.zip").write_bytes(b"old")
         assert zipfile.is_zipfile(bundle(plain, tmp_path / "bundle.zip"))
 
-    def test_anything_else_is_not(self, plain: Path, tmp_path: Path) -> None:
+    def test_an_existing_folder_is_refused(self, plain: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="exists and is not a file"):
             bundle(plain, tmp_path)
 
-    def test_it_is_whole_or_not_there(self, plain: Path, tmp_path: Path) -> None:
+    def test_a_failed_export_leaves_no_file(self, plain: Path, tmp_path: Path) -> None:
         def broken() -> Iterator[bytes]:
             yield b"{}\n"
             raise RuntimeError("no more")
@@ -147,19 +147,19 @@ class TestOutput:
         assert (tmp_path / "bundle.zip").read_bytes() == b"old"
         assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle.zip", "plain"]
 
-    def test_a_text_that_is_none_is_named(self, plain: Path, tmp_path: Path) -> None:
-        changed(plain / "run.sqlite", "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)")
+    def test_a_text_that_is_not_utf_8_is_named(self, plain: Path, tmp_path: Path) -> None:
+        execute_sql(plain / "run.sqlite", "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)")
         with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is not UTF-8"):
             bundle(plain, tmp_path / "bundle.zip")
 
-    def test_a_run_that_is_not_closed_can_be_bundled_too(self, tmp_path: Path) -> None:
+    def test_an_open_run_can_be_bundled(self, tmp_path: Path) -> None:
         folder = tmp_path / "run"
-        score(folder, write_tasks(tmp_path / "given", lines()), PLAIN, limit=2)
+        score(folder, write_tasks(tmp_path / "given", make_tasks()), PLAIN, limit=2)
         before = member(bundle(folder, tmp_path / "open.zip"), "records.jsonl")
         close_run(folder)
         assert member(bundle(folder, tmp_path / "closed.zip"), "records.jsonl").startswith(before)
 
-    def test_a_large_run_is_never_held_as_a_whole(self, plain: Path, tmp_path: Path) -> None:
+    def test_a_large_run_is_streamed(self, plain: Path, tmp_path: Path) -> None:
         line = b"%s\n" % (b"x" * 50_000)
         with closing(Run.open(plain)) as run:
             tracemalloc.start()

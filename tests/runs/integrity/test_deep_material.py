@@ -1,4 +1,4 @@
-"""Asking again where facts rest on what a model took out of the responses: material is looked at as verdicts are."""
+"""Deep verification of material: it is recomputed and compared as verdicts are."""
 
 import json
 import shutil
@@ -18,13 +18,13 @@ from jurygraph.runs.store.chain import MAX_TEXTS, commitment
 from tests.agents.extraction.extractor import perfect, reading
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
 from tests.models.server import serving
-from tests.runs.integrity.test_verification import rewritten
-from tests.runs.made import checked, score, write_tasks
+from tests.runs.integrity.test_verification import rewrite_chain
+from tests.runs.made import score, verify_run, write_tasks
 
 PLANS = [("40", "prose"), ("13", "bullets")]
 ASKED = {"evaluators": ["facts.confirmed", "checks.constraints"], "reward": {"confirmed": 1.0}}
 WEIGHED = {**ASKED, "reward": {"confirmed": 0.5}}
-"""The same questions, weighed otherwise."""
+"""The same questions with another weight."""
 
 
 def _line(name: str, layout: str) -> dict[str, Any]:
@@ -33,8 +33,8 @@ def _line(name: str, layout: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def _made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A run, and one that was branched from it; the server is gone."""
+def _scored_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A run and a branch of it; the server is gone."""
     at = tmp_path_factory.mktemp("made")
     tasks = write_tasks(at, [_line(*one) for one in PLANS])
     derivers = [{"use": "extract", "params": {"records": RECORDS}}, "facts.claims"]
@@ -48,37 +48,37 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 
 @pytest.fixture
-def run(_made: tuple[Path, Path], tmp_path: Path) -> Path:
-    return Path(shutil.copytree(_made[0], tmp_path / "run"))
+def run(_scored_run: tuple[Path, Path], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(_scored_run[0], tmp_path / "run"))
 
 
 @pytest.fixture
-def branch(_made: tuple[Path, Path], run: Path) -> Path:
-    return Path(shutil.copytree(_made[1], run.parent / "branch"))
+def branch(_scored_run: tuple[Path, Path], run: Path) -> Path:
+    return Path(shutil.copytree(_scored_run[1], run.parent / "branch"))
 
 
 @pytest.fixture(autouse=True)
-def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
 
 
-def deep(folder: Path) -> DeepVerification:
+def verify_deeply(folder: Path) -> DeepVerification:
     with closing(Run.open(folder)) as opened:
         return verify_deep(opened, lambda count: None)
 
 
-def verdicts(folder: Path) -> int:
+def count_verdicts(folder: Path) -> int:
     with closing(Run.open(folder)) as opened:
         return sum(len(trace.verdicts) for trace in opened.traces())
 
 
-def quotations(folder: Path) -> int:
+def count_quotations(folder: Path) -> int:
     with closing(Run.open(folder)) as opened:
         return sum(len(m.evidence) for trace in opened.traces() for m in trace.material if m.name == "data")
 
 
-def forged(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change material of this name of the first response, and rewrite the whole chain, as one would who knows how."""
+def forge_material(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
+    """Change material of the first response and recompute the whole chain, as a skilled forger would."""
     with closing(sqlite3.connect(folder / place.LEDGER)) as connection, connection:
         (seq,) = connection.execute("SELECT min(seq) FROM records WHERE kind = 'trace'").fetchone()
         texts = "SELECT id, salt, content FROM texts WHERE id >= ? AND id < ?"
@@ -94,32 +94,36 @@ def forged(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) ->
         if kind == "trace":
             content["texts"] = [committed.get(one, one) for one in content["texts"]]
 
-    rewritten(folder, commit)
-    checked(folder)
+    rewrite_chain(folder, commit)
+    verify_run(folder)
 
 
-def test_a_run_is_derived_and_judged_again_with_its_server_gone(run: Path) -> None:
-    assert deep(run) == DeepVerification(recomputed=verdicts(run), quotations=quotations(run))
-    assert quotations(run) > 0
+def test_material_and_verdicts_are_recomputed_without_the_server(run: Path) -> None:
+    assert verify_deeply(run) == DeepVerification(recomputed=count_verdicts(run), quotations=count_quotations(run))
+    assert count_quotations(run) > 0
 
 
-def test_a_branch_has_its_facts_and_checks_judged_from_the_material_that_it_carried_over(branch: Path) -> None:
-    assert deep(branch) == DeepVerification(recomputed=verdicts(branch), quotations=quotations(branch))
+def test_a_branch_is_verified_with_the_carried_over_material(branch: Path) -> None:
+    assert verify_deeply(branch) == DeepVerification(
+        recomputed=count_verdicts(branch), quotations=count_quotations(branch)
+    )
 
 
 @pytest.mark.parametrize("of", ["run", "branch"])
-def test_a_quotation_of_material_that_does_not_stand_there_is_named(of: str, run: Path, branch: Path) -> None:
-    forged({"run": run, "branch": branch}[of], "data", lambda data: data["evidence"][1].update(quote="Le Bernardin"))
+def test_a_misplaced_quotation_in_material_is_named(of: str, run: Path, branch: Path) -> None:
+    forge_material(
+        {"run": run, "branch": branch}[of], "data", lambda data: data["evidence"][1].update(quote="Le Bernardin")
+    )
     with pytest.raises(TraceMismatch, match=r"material 'data': its quotation is not at characters \d+ to \d+"):
-        deep({"run": run, "branch": branch}[of])
+        verify_deeply({"run": run, "branch": branch}[of])
 
 
-def of_another_name(data: dict[str, Any]) -> None:
+def rename_material(data: dict[str, Any]) -> None:
     data["data"]["meals"][0]["name"] = "Le Bernardin"
 
 
 FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
-    "data": of_another_name,
+    "data": rename_material,
     "evidence": lambda data: data["evidence"].pop(),
     "evidence ": lambda data: data["evidence"][0].update(verified=False, quote="Le Bernardin"),
     "note": lambda data: data.update(note="nothing"),
@@ -128,26 +132,26 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
 
 
 @pytest.mark.parametrize("what", FORGERIES)
-def test_material_that_the_reply_does_not_give_is_named(what: str, run: Path) -> None:
-    forged(run, "data", FORGERIES[what])
+def test_material_that_differs_from_the_reply_is_named(what: str, run: Path) -> None:
+    forge_material(run, "data", FORGERIES[what])
     with pytest.raises(TraceMismatch, match=rf"trace '40/prose', material 'data': {what.strip()} is .* in the run and"):
-        deep(run)
+        verify_deeply(run)
 
 
-def test_material_cannot_claim_a_reply_that_lies_elsewhere_where_nothing_was_carried_over(run: Path) -> None:
-    forged(run, "data", lambda data: data.update(call="x"))
+def test_material_of_a_missing_call_is_refused_without_a_branch(run: Path) -> None:
+    forge_material(run, "data", lambda data: data.update(call="x"))
     with pytest.raises(TraceMismatch, match="material 'data': depends on a call that the run does not contain"):
-        deep(run)
+        verify_deeply(run)
 
 
 @pytest.mark.parametrize("of", ["run", "branch"])
-def test_material_that_follows_from_other_material_is_derived_again(of: str, run: Path, branch: Path) -> None:
-    forged({"run": run, "branch": branch}[of], "claims", lambda claims: claims["data"].update(meals=[]))
+def test_material_derived_from_material_is_recomputed(of: str, run: Path, branch: Path) -> None:
+    forge_material({"run": run, "branch": branch}[of], "claims", lambda claims: claims["data"].update(meals=[]))
     with pytest.raises(TraceMismatch, match="material 'claims': data is "):
-        deep({"run": run, "branch": branch}[of])
+        verify_deeply({"run": run, "branch": branch}[of])
 
 
-def test_what_a_branch_carried_over_must_give_its_facts(branch: Path) -> None:
-    forged(branch, "data", of_another_name)
+def test_carried_over_material_must_lead_to_the_stored_verdicts(branch: Path) -> None:
+    forge_material(branch, "data", rename_material)
     with pytest.raises(TraceMismatch, match="material 'claims': data is "):
-        deep(branch)
+        verify_deeply(branch)

@@ -1,4 +1,4 @@
-"""Asking again: the stored responses must give the stored verdicts."""
+"""Deep verification: the stored responses must give the stored verdicts."""
 
 from pathlib import Path
 
@@ -14,119 +14,121 @@ from jurygraph.schema import Evidence, Verdict
 from tests.graphs.cast import Told
 from tests.judges.pairwise.comparing import LONGER, TASK, judging_by, longest
 from tests.models.server import serving
-from tests.runs.integrity.test_verification import rewritten
-from tests.runs.made import ASKED, COUNTED, RICH, Counted, lines, score, write_tasks
-from tests.runs.store.test_ledger import changed
-from tests.runs.workflows.test_rescoring import again
+from tests.runs.integrity.test_verification import rewrite_chain
+from tests.runs.made import RECORDING, REQUESTED, RICH, RecordingEvaluator, make_tasks, score, write_tasks
+from tests.runs.store.test_ledger import execute_sql
+from tests.runs.workflows.test_rescoring import rescore_run
 
 
-def deep(folder: Path) -> DeepVerification:
+def verify_deeply(folder: Path) -> DeepVerification:
     return verify_deep(Run.open(folder), lambda count: None)
 
 
-def verdicts(folder: Path) -> int:
+def count_verdicts(folder: Path) -> int:
     return sum(v.about == t.response_id for t in Run.open(folder).traces() for v in t.verdicts)
 
 
-def test_every_verdict_comes_out_the_same(rich: Path) -> None:
-    found = deep(rich)
-    assert found.recomputed == verdicts(rich)
+def test_every_verdict_is_recomputed(rich: Path) -> None:
+    found = verify_deeply(rich)
+    assert found.recomputed == count_verdicts(rich)
     assert found.quotations > 0
     assert found[2:] == (0, 0, 0)
 
 
-def test_a_verdict_that_the_evaluator_does_not_give_is_named(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Counted, "answer", lambda self, inputs: 0.5 if inputs.question.scope != "group" else [0.5] * 3)
+def test_a_changed_verdict_is_named(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        RecordingEvaluator, "answer", lambda self, inputs: 0.5 if inputs.question.scope != "group" else [0.5] * 3
+    )
     with pytest.raises(
         TraceMismatch, match=r"trace 't0/r0', verdict '\w+': score is 0\.\d+ in the run and 0\.5 when recomputed"
     ):
-        deep(rich)
+        verify_deeply(rich)
 
 
-def test_a_quotation_that_does_not_stand_there_is_named(rich: Path) -> None:
+def test_a_misplaced_quotation_is_named(rich: Path) -> None:
     def change(kind: str, key: str, content: dict) -> None:
         for verdict in content.get("verdicts", ()):
             if key == "t2/r1" and "evidence" in verdict:
                 verdict["evidence"][0][:2] = [1, 10]
 
-    rewritten(rich, change)
+    rewrite_chain(rich, change)
     with pytest.raises(TraceMismatch, match=r"trace 't2/r1', .*: its quotation is not at characters 1 to 10"):
-        deep(rich)
+        verify_deeply(rich)
 
 
-def test_what_an_evaluator_asks_a_model_of_its_own_is_not_asked_again(tmp_path: Path) -> None:
-    """An embedder may be gone, or cost money; a check beside it is asked again all the same."""
-    own = {"use": COUNTED, "name": "embedded", "params": {"layer": "model"}}
-    config = {"evaluators": [own, {"use": COUNTED, "name": "tone"}], "reward": {"embedded": 1.0, "tone": 1.0}}
+def test_evaluators_with_their_own_model_are_not_repeated(tmp_path: Path) -> None:
+    """An embedder may be unavailable or cost money; other checks are still repeated."""
+    own = {"use": RECORDING, "name": "embedded", "params": {"layer": "model"}}
+    config = {"evaluators": [own, {"use": RECORDING, "name": "tone"}], "reward": {"embedded": 1.0, "tone": 1.0}}
     response = {"id": "r", "text": "Dear Ann", "data": {"embedded": 0.5, "tone": 0.25}}
     folder = tmp_path / "run"
     score(folder, write_tasks(tmp_path, [{"id": "t", "query": "Write.", "responses": [response]}]), config)
-    ASKED.clear()
-    assert deep(folder) == DeepVerification(recomputed=1, quotations=2, needing_model=1)
-    assert [question for question, *_ in ASKED] == ["tone"]
+    REQUESTED.clear()
+    assert verify_deeply(folder) == DeepVerification(recomputed=1, quotations=2, needing_model=1)
+    assert [question for question, *_ in REQUESTED] == ["tone"]
 
 
 @pytest.mark.parametrize("claim", [{"layer": "human"}, {"call": "x"}, {"version": "other"}, {"sample": 7}])
-def test_what_the_record_claims_saves_no_verdict_from_being_asked_again(rich: Path, claim: dict) -> None:
+def test_a_forged_record_does_not_exempt_a_verdict(rich: Path, claim: dict) -> None:
     def change(kind: str, key: str, content: dict) -> None:
         if key == "t2/r1":
             content["verdicts"][-1] |= {"score": 0.123, **claim}
 
-    rewritten(rich, change)
+    rewrite_chain(rich, change)
     with pytest.raises(TraceMismatch, match=r"trace 't2/r1', verdict"):
-        deep(rich)
+        verify_deeply(rich)
 
 
-def test_a_response_that_was_put_in_the_place_of_another_is_found(rich: Path) -> None:
+def test_an_exchanged_response_is_found(rich: Path) -> None:
     texts = {text.id: text for text in Run.open(rich).ledger.all_texts()}
     record = Run.open(rich).ledger.find("trace", "t2/r1")
     assert record is not None
     text = texts[record.seq * MAX_TEXTS]
     other = text.content + b" "
-    changed(rich / "run.sqlite", "UPDATE texts SET content = ? WHERE id = ?", other, text.id)
+    execute_sql(rich / "run.sqlite", "UPDATE texts SET content = ? WHERE id = ?", other, text.id)
 
     def change(kind: str, key: str, content: dict) -> None:
         if key == "t2/r1":
             content["texts"][0] = commitment(text.salt, other)
 
-    rewritten(rich, change)
+    rewrite_chain(rich, change)
     with pytest.raises(TraceMismatch, match=r"\(group 't2'\): its responses are not those that were judged"):
-        deep(rich)
+        verify_deeply(rich)
 
 
-def test_another_version_of_an_evaluator_cannot_tell(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_version_of_an_evaluator_is_refused(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Told, "version", "2")
     with pytest.raises(InputError, match="the plan was made with evaluator 'late' of version '1'; this jury has 2"):
-        deep(rich)
+        verify_deeply(rich)
 
 
-def test_what_failed_by_our_own_trouble_is_counted_apart(tmp_path: Path) -> None:
-    given = lines()
+def test_infrastructure_failures_are_counted_separately(tmp_path: Path) -> None:
+    given = make_tasks()
     given[1]["responses"][0]["data"]["same"] = "infrastructure"
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
-    found = deep(tmp_path / "run")
+    found = verify_deeply(tmp_path / "run")
     assert found.infrastructure_failures == 2, "the failed one, and the question that it gates"
-    assert found.recomputed + found.infrastructure_failures == verdicts(tmp_path / "run")
+    assert found.recomputed + found.infrastructure_failures == count_verdicts(tmp_path / "run")
 
 
-def test_a_group_with_an_erased_response_is_counted_apart(rich: Path) -> None:
+def test_a_group_with_an_erased_response_is_counted_as_erased(rich: Path) -> None:
     erase(rich, "response", "t1/r0", "")
-    found = deep(rich)
+    found = verify_deeply(rich)
     assert found.erased > 0
-    assert found.recomputed + found.erased == verdicts(rich)
+    assert found.recomputed + found.erased == count_verdicts(rich)
 
 
-def test_a_re_scored_run_asks_for_the_verdicts_that_it_refers_to(rich: Path, tmp_path: Path) -> None:
-    again(rich, tmp_path / "other", "reward.same=2")
-    assert deep(tmp_path / "other") == deep(rich)
+def test_a_rescored_run_verifies_the_verdicts_of_its_base(rich: Path, tmp_path: Path) -> None:
+    rescore_run(rich, tmp_path / "other", "reward.same=2")
+    assert verify_deeply(tmp_path / "other") == verify_deeply(rich)
 
 
 # Quotations of judges that compare responses
 
 
 @pytest.fixture
-def compared(tmp_path: Path) -> Path:
-    """Of each pair the longer one is quoted and preferred, as the first and as the second; the server is gone."""
+def comparison_run(tmp_path: Path) -> Path:
+    """A run in which the longer response of each pair is quoted and preferred, in both orders; the server is gone."""
     given = [
         {
             **TASK.model_dump(include={"id", "query"}),
@@ -140,20 +142,18 @@ def compared(tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_quotations_from_both_of_a_pair_and_from_a_list_are_looked_for(compared: Path) -> None:
-    stored = [v for t in Run.open(compared).traces() for v in t.verdicts if v.about == t.response_id]
+def test_quotations_of_pairs_and_lists_are_checked(comparison_run: Path) -> None:
+    stored = [v for t in Run.open(comparison_run).traces() for v in t.verdicts if v.about == t.response_id]
     sources = [(len(v.responses), e.source) for v in stored for e in v.evidence]
     assert sources.count((2, "response")) == sources.count((2, "opponent")) == 3
     assert sources.count((3, "response")) > 0
-    assert deep(compared) == DeepVerification(recomputed=len(stored), quotations=len(sources))
+    assert verify_deeply(comparison_run) == DeepVerification(recomputed=len(stored), quotations=len(sources))
 
 
 @pytest.mark.parametrize(
     ("key", "kind", "source"), [("c", "pair", "response"), ("a", "pair", "opponent"), ("c", "list", "response")]
 )
-def test_a_quotation_of_a_comparison_that_does_not_stand_there_is_named(
-    compared: Path, key: str, kind: str, source: str
-) -> None:
+def test_a_misplaced_quotation_of_a_comparison_is_named(comparison_run: Path, key: str, kind: str, source: str) -> None:
     moved = []
 
     def change(_: str, record: str, content: dict) -> None:
@@ -165,22 +165,22 @@ def test_a_quotation_of_a_comparison_that_does_not_stand_there_is_named(
                         evidence[:2] = [1, 5]
                         moved.append(evidence)
 
-    rewritten(compared, change)
+    rewrite_chain(comparison_run, change)
     assert moved
     named = rf"trace '{key}', verdict '.*{kind}wise.*': its quotation is not at characters 1 to 5"
     with pytest.raises(TraceMismatch, match=named):
-        deep(compared)
+        verify_deeply(comparison_run)
 
 
-def test_a_quotation_from_an_opponent_without_a_place_need_not_stand_anywhere(tmp_path: Path) -> None:
-    given = lines(tasks=1)
+def test_a_quotation_from_an_opponent_without_a_place_is_not_checked(tmp_path: Path) -> None:
+    given = make_tasks(tasks=1)
     config = {"evaluators": [{"use": "tests.runs.integrity.test_deep_verification:Cites", "name": "cites"}]}
     score(tmp_path / "run", write_tasks(tmp_path, given), config)
-    assert deep(tmp_path / "run").quotations == 0
+    assert verify_deeply(tmp_path / "run").quotations == 0
 
 
 class Cites(Told):
-    """It calls evidence what it is no quotation of the other response."""
+    """An evaluator whose evidence is not a quotation of the other response."""
 
     version = "1"
     scope = "pair"
@@ -194,26 +194,26 @@ SECRET = "sk-canary-0123456789abcdef"
 
 
 @pytest.mark.parametrize(("then", "now"), [(True, False), (False, True), (True, True)])
-def test_a_run_verifies_whichever_secrets_are_known(
+def test_redaction_does_not_depend_on_the_known_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: bool, now: bool
 ) -> None:
-    """What a judge says of a response that holds a secret is redacted where that is known, and its quotations stay."""
+    """Known secrets in the judge's text are redacted; quotations are kept."""
     response = {"id": "r", "text": f"{SECRET} is my key", "data": {"tone": 0.25}}
     folder = tmp_path / "run"
-    known(monkeypatch, then)
+    set_secret(monkeypatch, then)
     score(
         folder,
         write_tasks(tmp_path, [{"id": "t", "query": "Write.", "responses": [response]}]),
-        {"evaluators": [{"use": COUNTED, "name": "tone"}]},
+        {"evaluators": [{"use": RECORDING, "name": "tone"}]},
     )
     (trace,) = Run.open(folder).traces()
     assert ("[redacted]" in trace.verdicts[0].reason) is then
     assert trace.verdicts[0].evidence[0].quote == SECRET[:9]
-    known(monkeypatch, now)
-    assert deep(folder) == DeepVerification(recomputed=1, quotations=1)
+    set_secret(monkeypatch, now)
+    assert verify_deeply(folder) == DeepVerification(recomputed=1, quotations=1)
 
 
-def known(monkeypatch: pytest.MonkeyPatch, whether: bool) -> None:
+def set_secret(monkeypatch: pytest.MonkeyPatch, whether: bool) -> None:
     if whether:
         monkeypatch.setenv("CANARY_API_KEY", SECRET)
     else:
@@ -223,7 +223,9 @@ def known(monkeypatch: pytest.MonkeyPatch, whether: bool) -> None:
 def test_a_reason_that_only_looks_redacted_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     line = {"id": "t", "query": "Write.", "responses": [{"id": "r", "text": "Dear Ann", "data": {"tone": 0.25}}]}
     folder = tmp_path / "run"
-    score(folder, write_tasks(tmp_path, [line]), {"evaluators": [{"use": COUNTED, "name": "tone"}]})
-    monkeypatch.setattr(Counted, "answer", lambda self, inputs: Verdict(score=0.25, reason="another [redacted] reason"))
+    score(folder, write_tasks(tmp_path, [line]), {"evaluators": [{"use": RECORDING, "name": "tone"}]})
+    monkeypatch.setattr(
+        RecordingEvaluator, "answer", lambda self, inputs: Verdict(score=0.25, reason="another [redacted] reason")
+    )
     with pytest.raises(TraceMismatch, match="reason is"):
-        deep(folder)
+        verify_deeply(folder)

@@ -1,4 +1,4 @@
-"""verify.py of a bundle: Python alone finds whatever was changed, and names it."""
+"""verify.py of a bundle finds and names every change with Python only."""
 
 import ast
 import hashlib
@@ -32,8 +32,8 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import canonical_json, digest_of
 from tests.examples import at_most
 from tests.graphs.scenes import Scene, scenes
-from tests.runs.integrity.test_bundle import bundle, rescored
-from tests.runs.made import PLAIN, lines, score, seal, write_tasks
+from tests.runs.integrity.test_bundle import bundle, rescore_run
+from tests.runs.made import PLAIN, make_tasks, score, seal_run, write_tasks
 
 SOURCE = Path(offline_verifier.__file__)
 COVERED = ("records.jsonl", "texts.jsonl", "config.yaml", "traces.jsonl")
@@ -43,7 +43,7 @@ Records = list[dict[str, Any]]
 
 
 class Outcome:
-    """What the verifier said, and its exit code."""
+    """The output and the exit code of the verifier."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], path: Path, *options: str) -> None:
         self.code = 0
@@ -62,84 +62,84 @@ def verify(capsys: pytest.CaptureFixture[str]) -> Verify:
     return lambda path, *options: Outcome(capsys, path, *options)
 
 
-def unpacked(folder: Path, at: Path) -> Path:
-    """The bundle of a run, unpacked."""
+def unpack_bundle(folder: Path, at: Path) -> Path:
+    """Export the bundle of a run and unpack it."""
     with zipfile.ZipFile(bundle(folder, at.with_suffix(".zip"))) as archive:
         archive.extractall(at)
     return at
 
 
-def sealed(folder: Path, key_file: Path) -> Path:
+def export_sealed_bundle(folder: Path, key_file: Path) -> Path:
     form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     key_file.write_bytes(KEY.private_bytes(*form))
-    seal(folder, key_file)
+    seal_run(folder, key_file)
     return folder
 
 
 @pytest.fixture
-def opened(plain: Path, tmp_path: Path) -> Path:
-    return unpacked(plain, tmp_path / "opened")
+def unpacked_bundle(plain: Path, tmp_path: Path) -> Path:
+    return unpack_bundle(plain, tmp_path / "opened")
 
 
 @pytest.fixture
-def opened_sealed(plain: Path, tmp_path: Path) -> Path:
-    return unpacked(sealed(plain, tmp_path / "key"), tmp_path / "opened")
+def unpacked_sealed_bundle(plain: Path, tmp_path: Path) -> Path:
+    return unpack_bundle(export_sealed_bundle(plain, tmp_path / "key"), tmp_path / "opened")
 
 
 @pytest.fixture(params=["plain", "rich", "erased", "rescored", "rescored and erased", "open"])
 def any_run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Every kind of run, as a bundle's folder."""
+    """Every kind of run, as the folder of an unpacked bundle."""
     if request.param == "open":
-        score(tmp_path / "run", write_tasks(tmp_path / "given", lines()), PLAIN, limit=2)
-        return unpacked(tmp_path / "run", tmp_path / "opened")
+        score(tmp_path / "run", write_tasks(tmp_path / "given", make_tasks()), PLAIN, limit=2)
+        return unpack_bundle(tmp_path / "run", tmp_path / "opened")
     folder: Path = request.getfixturevalue("plain" if request.param == "plain" else "rich")
-    made = rescored(folder, tmp_path / "other", "reward.tone=0.7") if "rescored" in request.param else folder
+    made = rescore_run(folder, tmp_path / "other", "reward.tone=0.7") if "rescored" in request.param else folder
     if "erased" in request.param:
         erase(folder, "response", "t1/r0", "asked for")
-    return unpacked(made, tmp_path / "opened")
+    return unpack_bundle(made, tmp_path / "opened")
 
 
-class TestWhatHolds:
-    def test_a_bundle_as_it_was_made(self, any_run: Path, verify: Verify) -> None:
-        said = verify(any_run)
-        assert (said.code, said.err) == (0, "")
-        assert said.out.splitlines()[-2].startswith("not proved: that verdicts lead to the terms")
+class TestIntactBundle:
+    def test_an_unchanged_bundle_passes(self, any_run: Path, verify: Verify) -> None:
+        output = verify(any_run)
+        assert (output.code, output.err) == (0, "")
+        assert output.out.splitlines()[-2].startswith("not proved: that verdicts lead to the terms")
 
-    def test_it_says_what_there_is(self, any_run: Path, verify: Verify, request: pytest.FixtureRequest) -> None:
-        said = verify(any_run).out
+    def test_the_output_lists_the_checks(self, any_run: Path, verify: Verify, request: pytest.FixtureRequest) -> None:
+        output = verify(any_run).out
         records = (any_run / "records.jsonl").read_text().splitlines()
-        assert f"{len(records)} records, " in said
-        assert json.loads(records[-1])["link"] in said
-        assert ("not closed, so more may be missing" in said) == ('"kind":"close"' not in "".join(records[-2:]))
+        assert f"{len(records)} records, " in output
+        assert json.loads(records[-1])["link"] in output
+        assert ("not closed, so more may be missing" in output) == ('"kind":"close"' not in "".join(records[-2:]))
         kept = [(any_run / name) for name in ("records.jsonl", "base/records.jsonl") if (any_run / name).exists()]
         erased = [json.loads(line) for path in kept for line in path.read_text().splitlines() if '"erasure"' in line]
         ids = [one for record in erased for one in json.loads(record["body"])["ids"]]
-        assert f"every text, but for {len(ids)} that were erased" in said
+        assert f"every text, but for {len(ids)} that were erased" in output
 
-    def test_the_zip_file_serves_as_it_is(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
+    def test_the_zip_file_can_be_checked_directly(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
         assert verify(bundle(plain, tmp_path / "bundle.zip")).code == 0
 
-    def test_its_own_copy_needs_nothing_but_python(self, opened_sealed: Path, tmp_path: Path) -> None:
-        shutil.move(opened_sealed, tmp_path / "far away")
+    def test_the_included_copy_needs_only_python(self, unpacked_sealed_bundle: Path, tmp_path: Path) -> None:
+        shutil.move(unpacked_sealed_bundle, tmp_path / "far away")
         command = [sys.executable, "-I", "-S", "verify.py", "--signer", PUBLIC.hex()]
         done = subprocess.run(command, cwd=tmp_path / "far away", capture_output=True, text=True, check=True)
         assert f"the seal, by {PUBLIC.hex()}" in done.stdout
 
-    def test_an_old_python_serves(self, opened_sealed: Path) -> None:
+    def test_an_old_python_can_run_it(self, unpacked_sealed_bundle: Path) -> None:
         environment = {**os.environ, "PYENV_VERSION": "3.8"}
         with suppress(FileNotFoundError):
             if not subprocess.run(["python3.8", "--version"], env=environment, capture_output=True).returncode:
-                subprocess.run(["python3.8", "verify.py"], cwd=opened_sealed, env=environment, check=True)
+                subprocess.run(["python3.8", "verify.py"], cwd=unpacked_sealed_bundle, env=environment, check=True)
                 return
         pytest.skip("there is no Python 3.8 here")
 
 
-class TestTheFileItself:
-    def test_it_is_small_and_python_3_8_can_read_it(self) -> None:
+class TestVerifierFile:
+    def test_it_is_short_and_compatible_with_python_3_8(self) -> None:
         assert len(SOURCE.read_text().splitlines()) <= 360
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
 
-    def test_it_imports_the_standard_library_alone(self) -> None:
+    def test_it_imports_only_the_standard_library(self) -> None:
         found = [
             node for node in ast.walk(ast.parse(SOURCE.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
         ]
@@ -151,37 +151,37 @@ class TestTheFileItself:
         assert named <= sys.stdlib_module_names
 
 
-class TestUse:
-    def test_a_bundle_that_is_not_there_is_a_wrong_command(self, tmp_path: Path, verify: Verify) -> None:
-        said = verify(tmp_path / "nowhere.zip")
-        assert (said.code, "nowhere.zip: does not exist" in said.err) == (2, True)
+class TestCommandLine:
+    def test_a_missing_bundle_is_a_usage_error(self, tmp_path: Path, verify: Verify) -> None:
+        output = verify(tmp_path / "nowhere.zip")
+        assert (output.code, "nowhere.zip: does not exist" in output.err) == (2, True)
 
-    def test_so_is_an_option_that_there_is_none_of(self, opened: Path, verify: Verify) -> None:
-        assert verify(opened, "--quick").code == 2
+    def test_an_unknown_option_is_a_usage_error(self, unpacked_bundle: Path, verify: Verify) -> None:
+        assert verify(unpacked_bundle, "--quick").code == 2
 
     @pytest.mark.parametrize("name", COVERED)
-    def test_a_missing_file_is_named(self, opened: Path, verify: Verify, name: str) -> None:
-        (opened / name).unlink()
-        said = verify(opened)
-        assert said.code == 5
-        assert name in said.err
+    def test_a_missing_file_is_named(self, unpacked_bundle: Path, verify: Verify, name: str) -> None:
+        (unpacked_bundle / name).unlink()
+        output = verify(unpacked_bundle)
+        assert output.code == 5
+        assert name in output.err
 
-    def test_what_is_no_zip_file_differs(self, tmp_path: Path, verify: Verify) -> None:
+    def test_a_file_that_is_no_zip_fails(self, tmp_path: Path, verify: Verify) -> None:
         (tmp_path / "bundle.zip").write_bytes(b"PK no zip")
-        said = verify(tmp_path / "bundle.zip")
-        assert (said.code, said.err[:37]) == (5, "differs: bundle.zip: cannot be read (")
+        output = verify(tmp_path / "bundle.zip")
+        assert (output.code, output.err[:37]) == (5, "differs: bundle.zip: cannot be read (")
 
 
 class TestArchive:
     @pytest.mark.parametrize("change", [lambda whole: whole + b"!", lambda whole: b"!" + whole], ids=["end", "start"])
-    def test_bytes_behind_or_before_it_are_found(
+    def test_bytes_before_or_after_the_archive_are_found(
         self, plain: Path, tmp_path: Path, verify: Verify, change: Callable[[bytes], bytes]
     ) -> None:
         path = bundle(plain, tmp_path / "bundle.zip")
         path.write_bytes(change(path.read_bytes()))
         assert verify(path).err == "differs: bundle.zip: has bytes before the archive or behind it\n"
 
-    def test_so_is_a_comment(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
+    def test_an_archive_comment_is_found(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
         path = bundle(plain, tmp_path / "bundle.zip")
         with zipfile.ZipFile(path, "a") as archive:
             archive.comment = b"hidden in here"
@@ -189,7 +189,7 @@ class TestArchive:
 
     @pytest.mark.parametrize("name", ["more.txt", "base/more.txt", "records.jsonl", "../up.txt", "base/base/seal.json"])
     @pytest.mark.filterwarnings("ignore:Duplicate name")
-    def test_so_is_a_file_that_is_not_of_a_bundle_or_there_twice(
+    def test_foreign_and_repeated_members_are_found(
         self, plain: Path, tmp_path: Path, verify: Verify, name: str
     ) -> None:
         path = bundle(plain, tmp_path / "bundle.zip")
@@ -199,14 +199,14 @@ class TestArchive:
 
 
 @pytest.mark.parametrize("line", [{}, None, 0, [], {"id": 1}])
-def test_a_line_behind_the_texts_is_found(opened: Path, verify: Verify, line: object) -> None:
-    with (opened / "texts.jsonl").open("ab") as file:
+def test_an_extra_line_after_the_texts_is_found(unpacked_bundle: Path, verify: Verify, line: object) -> None:
+    with (unpacked_bundle / "texts.jsonl").open("ab") as file:
         file.write(canonical_json(line) + b"\nhidden in here\n")
-    assert verify(opened).code == 5
+    assert verify(unpacked_bundle).code == 5
 
 
-def spots(line: bytes, step: int) -> Iterator[int]:
-    """Places in a line of JSON that lie in every value of it, in long ones every so many bytes."""
+def changed_positions(line: bytes, step: int) -> Iterator[int]:
+    """Yield positions within every value in a line of JSON; in long values every `step` bytes."""
     for value in json.loads(line).values():
         written = canonical_json(value)
         start = line.index(b":" + written) + 1
@@ -216,76 +216,76 @@ def spots(line: bytes, step: int) -> Iterator[int]:
 def assert_found(verify: Verify, folder: Path, path: Path, at: int) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-    said = verify(folder)
+    output = verify(folder)
     path.write_bytes(whole)
-    assert said.code == 5, (path, at, said.out)
-    assert path.name in said.err, (path, at, said.err)
+    assert output.code == 5, (path, at, output.out)
+    assert path.name in output.err, (path, at, output.err)
 
 
 class TestChangedBytes:
-    def test_in_every_field_of_every_kind_of_record(self, any_run: Path, verify: Verify) -> None:
+    def test_a_changed_record_field_is_found(self, any_run: Path, verify: Verify) -> None:
         for path in sorted(any_run.rglob("records.jsonl")):
             start, seen = 0, set()
             for line in path.read_bytes().splitlines(keepends=True):
                 if json.loads(line)["kind"] not in seen:
                     seen.add(json.loads(line)["kind"])
-                    for at in spots(line, 97):
+                    for at in changed_positions(line, 97):
                         assert_found(verify, any_run, path, start + at)
                 start += len(line)
 
-    def test_in_every_field_of_a_text(self, any_run: Path, verify: Verify) -> None:
+    def test_a_changed_text_field_is_found(self, any_run: Path, verify: Verify) -> None:
         for path in sorted(any_run.rglob("texts.jsonl")):
             start = 0
             for number, line in enumerate(path.read_bytes().splitlines(keepends=True)):
                 if number % 17 == 0:
-                    for at in spots(line, 97):
+                    for at in changed_positions(line, 97):
                         assert_found(verify, any_run, path, start + at)
                 start += len(line)
 
-    def test_in_config_yaml(self, opened: Path, verify: Verify) -> None:
-        for at in range(0, (opened / "config.yaml").stat().st_size, 41):
-            assert_found(verify, opened, opened / "config.yaml", at)
+    def test_a_changed_config_is_found(self, unpacked_bundle: Path, verify: Verify) -> None:
+        for at in range(0, (unpacked_bundle / "config.yaml").stat().st_size, 41):
+            assert_found(verify, unpacked_bundle, unpacked_bundle / "config.yaml", at)
 
-    def test_in_traces_jsonl_wherever_they_mean_something(self, opened: Path, verify: Verify) -> None:
-        path = opened / "traces.jsonl"
+    def test_a_changed_trace_is_found(self, unpacked_bundle: Path, verify: Verify) -> None:
+        path = unpacked_bundle / "traces.jsonl"
         whole = path.read_bytes()
         before = [json.loads(line) for line in whole.splitlines()]
         for at in range(0, len(whole), 211):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-            said = verify(opened)
-            if said.code == 0:  # such as the seventeenth digit of a number
+            output = verify(unpacked_bundle)
+            if output.code == 0:  # such as the seventeenth digit of a number
                 assert [json.loads(line) for line in path.read_bytes().splitlines()] == before
             else:
-                assert re.match("differs: opened: traces.jsonl: line ", said.err)
+                assert re.match("differs: opened: traces.jsonl: line ", output.err)
 
-    def test_in_every_field_of_the_seal(self, opened_sealed: Path, verify: Verify) -> None:
-        line = (opened_sealed / "seal.json").read_bytes()
-        for at in spots(line, 60):
-            assert_found(verify, opened_sealed, opened_sealed / "seal.json", at)
+    def test_a_changed_seal_is_found(self, unpacked_sealed_bundle: Path, verify: Verify) -> None:
+        line = (unpacked_sealed_bundle / "seal.json").read_bytes()
+        for at in changed_positions(line, 60):
+            assert_found(verify, unpacked_sealed_bundle, unpacked_sealed_bundle / "seal.json", at)
 
     @pytest.mark.parametrize("change", [str.upper, lambda signature: f" {signature}"])
-    def test_a_signature_is_written_in_one_way(self, opened_sealed: Path, verify: Verify, change: Any) -> None:
-        path = opened_sealed / "seal.json"
+    def test_a_signature_has_one_notation(self, unpacked_sealed_bundle: Path, verify: Verify, change: Any) -> None:
+        path = unpacked_sealed_bundle / "seal.json"
         content = json.loads(path.read_bytes())
         path.write_bytes(canonical_json({**content, "signature": change(content["signature"])}) + b"\n")
-        assert "is not in the form of a seal" in verify(opened_sealed).err
+        assert "is not in the form of a seal" in verify(unpacked_sealed_bundle).err
 
-    def test_in_the_zip_file(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
+    def test_a_changed_byte_of_the_zip_file_is_found(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
         path = bundle(plain, tmp_path / "bundle.zip")
         whole = path.read_bytes()
         with zipfile.ZipFile(path) as archive:
             before = {name: archive.read(name) for name in COVERED}
         for at in range(0, len(whole), 151):
             path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-            said = verify(path)
-            assert said.code in (0, 5)
-            if said.code == 0:
+            output = verify(path)
+            assert output.code in (0, 5)
+            if output.code == 0:
                 with zipfile.ZipFile(path) as archive:
                     assert {name: archive.read(name) for name in COVERED} == before
 
 
-def forged(folder: Path, change: Callable[[Records], object]) -> None:
-    """Change records as somebody would who can write them all anew: the chain holds again afterwards."""
+def rewrite_records(folder: Path, change: Callable[[Records], object]) -> None:
+    """Change records and recompute the chain, as a forger with write access would."""
     records = [json.loads(line) for line in (folder / "records.jsonl").read_bytes().splitlines()]
     for record in records:
         record["body"] = json.loads(record["body"])
@@ -300,99 +300,101 @@ def forged(folder: Path, change: Callable[[Records], object]) -> None:
     (folder / "records.jsonl").write_bytes(b"".join(written))
 
 
-def of_kind(records: Records, kind: str) -> dict[str, Any]:
-    """The last record of a kind."""
+def last_record(records: Records, kind: str) -> dict[str, Any]:
+    """Return the last record of a kind."""
     return [record for record in records if record["kind"] == kind][-1]
 
 
 def reward(records: Records) -> dict[str, Any]:
-    found: dict[str, Any] = of_kind(records, "trace")["body"]["reward"]
+    found: dict[str, Any] = last_record(records, "trace")["body"]["reward"]
     return found
 
 
-def next_float(records: Records) -> None:
+def change_reward_by_one_ulp(records: Records) -> None:
     reward(records)["value"] = math.nextafter(reward(records)["value"], 9.0)
 
 
-def other_term(records: Records) -> None:
+def change_term(records: Records) -> None:
     reward(records)["terms"][0] = math.nextafter(reward(records)["terms"][0], 9.0) + 0.125
 
 
-def other_weight(records: Records) -> None:
-    of_kind(records, "decision")["body"]["specs"][0]["weight"] += 1.0
+def change_weight(records: Records) -> None:
+    last_record(records, "decision")["body"]["specs"][0]["weight"] += 1.0
 
 
-def added_at_the_end(kind: str, **body: Any) -> Callable[[Records], None]:
+def append_record(kind: str, **body: Any) -> Callable[[Records], None]:
     return lambda records: records.append({"kind": kind, "key": "new", "at": 0, "body": body})
 
 
-def twice(kind: str) -> Callable[[Records], None]:
+def repeat_record(kind: str) -> Callable[[Records], None]:
     def change(records: Records) -> None:
-        records.insert(records.index(of_kind(records, kind)), of_kind(records, kind))
+        records.insert(records.index(last_record(records, kind)), last_record(records, kind))
 
     return change
 
 
 class TestForgedRecords:
-    """The chain holds, and yet they cannot be what jurygraph wrote."""
+    """Forgeries with a valid chain that jurygraph cannot have written."""
 
     @pytest.mark.parametrize(
         ("change", "wrong"),
         [
-            (next_float, "reward is .*; its terms give"),
-            (other_term, "reward is .*; its terms give"),
-            (other_weight, "reward is .*; its terms give"),
+            (change_reward_by_one_ulp, "reward is .*; its terms give"),
+            (change_term, "reward is .*; its terms give"),
+            (change_weight, "reward is .*; its terms give"),
             (lambda r: reward(r).update(status="failed"), "the failed reward is"),
             (lambda r: reward(r).update(value=None), "the ok reward is None"),
             (lambda r: reward(r).update(adjustments=[["clip", 9.0, reward(r)["value"]]]), "the reward before the clip"),
             (lambda r: reward(r)["terms"].pop(), "has not one term for each component"),
             (lambda r: reward(r)["terms"].append([0.5, 0.25]), "has not one term for each component"),
             (lambda r: reward(r)["terms"].__setitem__(0, [0.5, 0.25]), "cannot be read"),
-            (lambda r: of_kind(r, "close")["body"].update(traces=0), "does not state the traces and the head"),
-            (lambda r: of_kind(r, "close")["body"].update(head=""), "does not state the traces and the head"),
-            (lambda r: of_kind(r, "close").update(key="x"), "does not state the traces and the head"),
-            (lambda r: of_kind(r, "group")["body"].update(size=9), "is not of the group before it"),
-            (lambda r: of_kind(r, "group")["body"].update(size=2), "is not of the group before it"),
-            (lambda r: of_kind(r, "run").update(kind="survey"), "is not how a run begins"),
-            (lambda r: of_kind(r, "survey").update(kind="comment"), "is of no kind that there is"),
-            (lambda r: of_kind(r, "task")["body"].update(decision="none"), "cannot be read"),
+            (lambda r: last_record(r, "close")["body"].update(traces=0), "does not state the traces and the head"),
+            (lambda r: last_record(r, "close")["body"].update(head=""), "does not state the traces and the head"),
+            (lambda r: last_record(r, "close").update(key="x"), "does not state the traces and the head"),
+            (lambda r: last_record(r, "group")["body"].update(size=9), "is not of the group before it"),
+            (lambda r: last_record(r, "group")["body"].update(size=2), "is not of the group before it"),
+            (lambda r: last_record(r, "run").update(kind="survey"), "is not how a run begins"),
+            (lambda r: last_record(r, "survey").update(kind="comment"), "is of no kind that there is"),
+            (lambda r: last_record(r, "task")["body"].update(decision="none"), "cannot be read"),
             (lambda r: r.clear(), "texts.jsonl: line 1: no record speaks of it"),
-            (twice("task"), "is after the end, or twice"),
-            (twice("survey"), "is after the end, or twice"),
-            (added_at_the_end("task"), "is after the end, or twice"),
-            (added_at_the_end("erasure", ids=[5 << 20]), "was erased and is there"),
-            (added_at_the_end("erasure", ids=[0]), "was erased and is there"),
-            (lambda r: of_kind(r, "run")["body"].update(base={"run": "x"}), "base: .*texts.jsonl"),
+            (repeat_record("task"), "is after the end, or twice"),
+            (repeat_record("survey"), "is after the end, or twice"),
+            (append_record("task"), "is after the end, or twice"),
+            (append_record("erasure", ids=[5 << 20]), "was erased and is there"),
+            (append_record("erasure", ids=[0]), "was erased and is there"),
+            (lambda r: last_record(r, "run")["body"].update(base={"run": "x"}), "base: .*texts.jsonl"),
         ],
     )
-    def test_they_are_found(self, opened: Path, verify: Verify, change: Any, wrong: str) -> None:
-        forged(opened, change)
-        assert re.search(wrong, verify(opened).err)
+    def test_forged_records_are_found(self, unpacked_bundle: Path, verify: Verify, change: Any, wrong: str) -> None:
+        rewrite_records(unpacked_bundle, change)
+        assert re.search(wrong, verify(unpacked_bundle).err)
 
-    def test_a_run_without_an_end_is_right_as_far_as_it_goes(self, opened: Path, verify: Verify) -> None:
-        forged(opened, lambda records: records.pop())
-        assert "not closed, so more may be missing at the end" in verify(opened).out
+    def test_an_open_run_passes(self, unpacked_bundle: Path, verify: Verify) -> None:
+        rewrite_records(unpacked_bundle, lambda records: records.pop())
+        assert "not closed, so more may be missing at the end" in verify(unpacked_bundle).out
 
-    def test_a_run_of_nothing_is_none(self, opened: Path, verify: Verify) -> None:
+    def test_a_run_without_records_fails(self, unpacked_bundle: Path, verify: Verify) -> None:
         for name in ("records.jsonl", "texts.jsonl", "traces.jsonl"):
-            (opened / name).write_bytes(b"")
-        assert "records.jsonl: ends too early" in verify(opened).err
+            (unpacked_bundle / name).write_bytes(b"")
+        assert "records.jsonl: ends too early" in verify(unpacked_bundle).err
 
-    def test_half_a_group_is_none(self, opened: Path, verify: Verify) -> None:
-        texts = (opened / "texts.jsonl").read_bytes().splitlines(keepends=True)
+    def test_an_incomplete_group_fails(self, unpacked_bundle: Path, verify: Verify) -> None:
+        texts = (unpacked_bundle / "texts.jsonl").read_bytes().splitlines(keepends=True)
         last = json.loads(texts[-1])["id"] >> 20
-        (opened / "texts.jsonl").write_bytes(b"".join(one for one in texts if json.loads(one)["id"] >> 20 < last))
-        forged(opened, lambda records: [records.pop() for _ in range(2)])
-        assert "records.jsonl: ends too early" in verify(opened).err
+        (unpacked_bundle / "texts.jsonl").write_bytes(
+            b"".join(one for one in texts if json.loads(one)["id"] >> 20 < last)
+        )
+        rewrite_records(unpacked_bundle, lambda records: [records.pop() for _ in range(2)])
+        assert "records.jsonl: ends too early" in verify(unpacked_bundle).err
 
-    def test_whatever_was_forged_has_another_head(self, opened: Path, verify: Verify) -> None:
-        head = json.loads((opened / "records.jsonl").read_text().splitlines()[-1])["link"]
-        assert verify(opened, "--expect-head", head.upper()).code == 0
-        forged(opened, lambda records: of_kind(records, "group").update(at=0))
-        (opened / "traces.jsonl").write_bytes(b"".join(chained_again(opened)))
-        assert verify(opened).code == 0
-        said = verify(opened, "--expect-head", head)
-        assert (said.code, f"do not have the head {head}" in said.err) == (5, True)
+    def test_a_forged_run_has_another_head(self, unpacked_bundle: Path, verify: Verify) -> None:
+        head = json.loads((unpacked_bundle / "records.jsonl").read_text().splitlines()[-1])["link"]
+        assert verify(unpacked_bundle, "--expect-head", head.upper()).code == 0
+        rewrite_records(unpacked_bundle, lambda records: last_record(records, "group").update(at=0))
+        (unpacked_bundle / "traces.jsonl").write_bytes(b"".join(recompute_links(unpacked_bundle)))
+        assert verify(unpacked_bundle).code == 0
+        output = verify(unpacked_bundle, "--expect-head", head)
+        assert (output.code, f"do not have the head {head}" in output.err) == (5, True)
 
 
 def with_digest(trace: dict[str, Any]) -> bytes:
@@ -400,19 +402,19 @@ def with_digest(trace: dict[str, Any]) -> bytes:
     return json.dumps(trace).encode() + b"\n"
 
 
-def traces(folder: Path) -> list[dict[str, Any]]:
+def read_traces(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "traces.jsonl").read_bytes().splitlines()]
 
 
-def chained_again(folder: Path) -> Iterator[bytes]:
-    """The traces with the links of a forged chain."""
+def recompute_links(folder: Path) -> Iterator[bytes]:
+    """Yield the traces with the links of a forged chain."""
     records = [json.loads(line) for line in (folder / "records.jsonl").read_bytes().splitlines()]
     previous = {after["key"]: before["link"] for before, after in pairwise(records)}
-    return (with_digest({**trace, "previous": previous[trace["response_id"]]}) for trace in traces(folder))
+    return (with_digest({**trace, "previous": previous[trace["response_id"]]}) for trace in read_traces(folder))
 
 
 class TestForgedTraces:
-    """Every line has its own digest, and yet it does not show what the records say."""
+    """Forged lines with valid digests that do not match the records."""
 
     @pytest.mark.parametrize(
         "change",
@@ -428,11 +430,11 @@ class TestForgedTraces:
             lambda trace: trace["reward"].update(adjustments=[{"name": "clip", "before": 1.0, "after": 0.5}]),
         ],
     )
-    def test_another_reward_is_found(self, opened: Path, verify: Verify, change: Any) -> None:
-        every = traces(opened)
+    def test_a_changed_reward_is_found(self, unpacked_bundle: Path, verify: Verify, change: Any) -> None:
+        every = read_traces(unpacked_bundle)
         change(every[0])
-        (opened / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
-        assert "traces.jsonl: line 1: does not match its record" in verify(opened).err
+        (unpacked_bundle / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
+        assert "traces.jsonl: line 1: does not match its record" in verify(unpacked_bundle).err
 
     @pytest.mark.parametrize(
         "change",
@@ -448,99 +450,103 @@ class TestForgedTraces:
             lambda trace: trace["calls"].append({"id": "made up", "latency": None}),
         ],
     )
-    def test_so_is_another_verdict_or_call(self, opened_sealed: Path, verify: Verify, change: Any) -> None:
-        every = traces(opened_sealed)
+    def test_a_changed_verdict_or_call_is_found(
+        self, unpacked_sealed_bundle: Path, verify: Verify, change: Any
+    ) -> None:
+        every = read_traces(unpacked_sealed_bundle)
         change(every[0])
-        (opened_sealed / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
-        said = verify(opened_sealed, "--signer", PUBLIC.hex())
+        (unpacked_sealed_bundle / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
+        output = verify(unpacked_sealed_bundle, "--signer", PUBLIC.hex())
         wrong = "traces.jsonl: line 1: has verdicts or calls that are not those of its record"
-        assert (said.code, wrong in said.err) == (5, True), said.err
+        assert (output.code, wrong in output.err) == (5, True), output.err
 
-    def test_so_are_lines_that_are_missing_or_there_twice(self, opened: Path, verify: Verify) -> None:
-        first, *others = (opened / "traces.jsonl").read_bytes().splitlines(keepends=True)
-        (opened / "traces.jsonl").write_bytes(b"".join(others))
-        assert "traces.jsonl: 1 traces are missing" in verify(opened).err
-        (opened / "traces.jsonl").write_bytes(b"".join([first, first, *others]))
-        assert "traces.jsonl: line 2: does not match its record" in verify(opened).err
+    def test_missing_and_repeated_lines_are_found(self, unpacked_bundle: Path, verify: Verify) -> None:
+        first, *others = (unpacked_bundle / "traces.jsonl").read_bytes().splitlines(keepends=True)
+        (unpacked_bundle / "traces.jsonl").write_bytes(b"".join(others))
+        assert "traces.jsonl: 1 traces are missing" in verify(unpacked_bundle).err
+        (unpacked_bundle / "traces.jsonl").write_bytes(b"".join([first, first, *others]))
+        assert "traces.jsonl: line 2: does not match its record" in verify(unpacked_bundle).err
 
 
 class TestTexts:
-    def test_a_missing_one_is_found(self, opened: Path, verify: Verify) -> None:
-        kept = (opened / "texts.jsonl").read_bytes().splitlines(keepends=True)
-        (opened / "texts.jsonl").write_bytes(b"".join(kept[:3] + kept[4:]))
-        assert f"text {json.loads(kept[3])['id']} is missing and was not erased" in verify(opened).err
+    def test_a_missing_text_is_found(self, unpacked_bundle: Path, verify: Verify) -> None:
+        kept = (unpacked_bundle / "texts.jsonl").read_bytes().splitlines(keepends=True)
+        (unpacked_bundle / "texts.jsonl").write_bytes(b"".join(kept[:3] + kept[4:]))
+        assert f"text {json.loads(kept[3])['id']} is missing and was not erased" in verify(unpacked_bundle).err
 
-    def test_so_is_one_that_no_record_speaks_of(self, opened: Path, verify: Verify) -> None:
+    def test_a_text_without_a_record_is_found(self, unpacked_bundle: Path, verify: Verify) -> None:
         for number in (7, 10**12):
-            path = opened / "texts.jsonl"
+            path = unpacked_bundle / "texts.jsonl"
             whole = path.read_bytes()
             extra = canonical_json({"id": number, "salt": "", "content": ""}) + b"\n"
             path.write_bytes(extra + whole if number == 7 else whole + extra)
-            assert re.search("texts.jsonl: line [0-9]+: no record speaks of it", verify(opened).err)
+            assert re.search("texts.jsonl: line [0-9]+: no record speaks of it", verify(unpacked_bundle).err)
             path.write_bytes(whole)
 
-    def test_a_line_in_another_form_is_found(self, opened: Path, verify: Verify) -> None:
+    def test_a_line_in_another_notation_is_found(self, unpacked_bundle: Path, verify: Verify) -> None:
         for name in ("texts.jsonl", "records.jsonl"):
-            whole = (opened / name).read_bytes()
-            (opened / name).write_bytes(whole.replace(b'":', b'": ', 1))
-            assert f"{name}: line 1: is not as jurygraph writes it" in verify(opened).err
-            (opened / name).write_bytes(whole)
+            whole = (unpacked_bundle / name).read_bytes()
+            (unpacked_bundle / name).write_bytes(whole.replace(b'":', b'": ', 1))
+            assert f"{name}: line 1: is not as jurygraph writes it" in verify(unpacked_bundle).err
+            (unpacked_bundle / name).write_bytes(whole)
 
 
 class TestBase:
-    def test_it_must_be_the_run_that_is_referred_to(
+    def test_the_base_must_be_the_run_that_is_referred_to(
         self, plain: Path, rich: Path, tmp_path: Path, verify: Verify
     ) -> None:
-        made = unpacked(rescored(plain, tmp_path / "other"), tmp_path / "opened")
+        made = unpack_bundle(rescore_run(plain, tmp_path / "other"), tmp_path / "opened")
         shutil.rmtree(made / "base")
-        shutil.copytree(unpacked(rich, tmp_path / "another"), made / "base")
+        shutil.copytree(unpack_bundle(rich, tmp_path / "another"), made / "base")
         assert "base/ does not hold the run that this one refers to" in verify(made).err
 
-    def test_it_must_be_there(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
-        made = unpacked(rescored(plain, tmp_path / "other"), tmp_path / "opened")
+    def test_the_base_must_be_included(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
+        made = unpack_bundle(rescore_run(plain, tmp_path / "other"), tmp_path / "opened")
         shutil.rmtree(made / "base")
         assert "records.jsonl: line 1: base: texts.jsonl: cannot be read" in verify(made).err
 
 
 class TestSeal:
-    def test_the_signer_must_be_the_one_that_is_known(self, opened_sealed: Path, verify: Verify) -> None:
-        assert verify(opened_sealed, "--signer", PUBLIC.hex().upper()).code == 0
-        assert "seal.json: is by another key" in verify(opened_sealed, "--signer", "0" * 64).err
-        (opened_sealed / "seal.json").unlink()
-        assert "seal.json" in verify(opened_sealed, "--signer", PUBLIC.hex()).err
-        assert verify(opened_sealed).code == 0, "without a signer nobody knows that there was one"
+    def test_the_seal_must_be_by_the_expected_signer(self, unpacked_sealed_bundle: Path, verify: Verify) -> None:
+        assert verify(unpacked_sealed_bundle, "--signer", PUBLIC.hex().upper()).code == 0
+        assert "seal.json: is by another key" in verify(unpacked_sealed_bundle, "--signer", "0" * 64).err
+        (unpacked_sealed_bundle / "seal.json").unlink()
+        assert "seal.json" in verify(unpacked_sealed_bundle, "--signer", PUBLIC.hex()).err
+        assert verify(unpacked_sealed_bundle).code == 0, "without a signer nobody knows that there was one"
 
-    def test_erasures_afterwards_break_neither_seal_nor_head(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
-        head = json.loads((sealed(plain, tmp_path / "key") / "seal.json").read_bytes())["head"]
+    def test_later_erasures_break_neither_seal_nor_head(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
+        head = json.loads((export_sealed_bundle(plain, tmp_path / "key") / "seal.json").read_bytes())["head"]
         erase(plain, "response", "t1/r0", "asked for")
-        made = unpacked(plain, tmp_path / "opened")
+        made = unpack_bundle(plain, tmp_path / "opened")
         assert verify(made, "--expect-head", head).code == 0
 
-    def test_but_where_the_signer_is_known_they_must_be_signed(
+    def test_with_an_expected_signer_later_erasures_must_be_signed(
         self, plain: Path, tmp_path: Path, verify: Verify
     ) -> None:
-        sealed(plain, tmp_path / "key")
+        export_sealed_bundle(plain, tmp_path / "key")
         erase(plain, "response", "t1/r0", "asked for")
-        said = verify(unpacked(plain, tmp_path / "opened"), "--signer", PUBLIC.hex())
-        assert (said.code, "does not cover the last 1 records, which are erasures" in said.err) == (5, True)
-        sealed(plain, tmp_path / "key")
-        assert verify(unpacked(plain, tmp_path / "again"), "--signer", PUBLIC.hex()).code == 0
+        output = verify(unpack_bundle(plain, tmp_path / "opened"), "--signer", PUBLIC.hex())
+        assert (output.code, "does not cover the last 1 records, which are erasures" in output.err) == (5, True)
+        export_sealed_bundle(plain, tmp_path / "key")
+        assert verify(unpack_bundle(plain, tmp_path / "again"), "--signer", PUBLIC.hex()).code == 0
 
-    def test_so_must_those_of_the_run_that_is_referred_to(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
-        other = sealed(rescored(plain, tmp_path / "other"), tmp_path / "key")
-        assert verify(unpacked(other, tmp_path / "first"), "--signer", PUBLIC.hex()).code == 0
+    def test_with_an_expected_signer_erasures_in_the_base_must_be_signed(
+        self, plain: Path, tmp_path: Path, verify: Verify
+    ) -> None:
+        other = export_sealed_bundle(rescore_run(plain, tmp_path / "other"), tmp_path / "key")
+        assert verify(unpack_bundle(other, tmp_path / "first"), "--signer", PUBLIC.hex()).code == 0
         erase(plain, "response", "t1/r0", "asked for")
-        said = verify(unpacked(other, tmp_path / "second"), "--signer", PUBLIC.hex())
-        assert (said.code, "base/seal.json: cannot be read" in said.err) == (5, True)
-        sealed(plain, tmp_path / "key")
-        assert verify(unpacked(other, tmp_path / "third"), "--signer", PUBLIC.hex()).code == 0
+        output = verify(unpack_bundle(other, tmp_path / "second"), "--signer", PUBLIC.hex())
+        assert (output.code, "base/seal.json: cannot be read" in output.err) == (5, True)
+        export_sealed_bundle(plain, tmp_path / "key")
+        assert verify(unpack_bundle(other, tmp_path / "third"), "--signer", PUBLIC.hex()).code == 0
 
-    def test_anything_else_does(self, tmp_path: Path, verify: Verify) -> None:
-        folder, tasks = tmp_path / "run", write_tasks(tmp_path / "given", lines())
+    def test_other_later_records_break_the_seal(self, tmp_path: Path, verify: Verify) -> None:
+        folder, tasks = tmp_path / "run", write_tasks(tmp_path / "given", make_tasks())
         score(folder, tasks, PLAIN, limit=2)
-        early = json.loads((unpacked(folder, tmp_path / "early") / "records.jsonl").read_text().splitlines()[-1])
+        early = json.loads((unpack_bundle(folder, tmp_path / "early") / "records.jsonl").read_text().splitlines()[-1])
         score(folder, tasks, PLAIN)
-        made = unpacked(sealed(folder, tmp_path / "key"), tmp_path / "opened")
+        made = unpack_bundle(export_sealed_bundle(folder, tmp_path / "key"), tmp_path / "opened")
         assert verify(made, "--expect-head", early["link"]).code == 5
         content = {**json.loads((made / "seal.json").read_bytes()), "records": early["seq"], "head": early["link"]}
         del content["signature"]
@@ -552,7 +558,7 @@ class TestSeal:
 class TestArithmetic:
     @settings(max_examples=at_most(80), deadline=None, suppress_health_check=list(HealthCheck))
     @given(scenes())
-    def test_every_reward_that_is_decided_is_what_its_terms_give(self, scene: Scene) -> None:
+    def test_every_reward_follows_from_its_terms(self, scene: Scene) -> None:
         decision = json.loads(scene.plan.decision.model_dump_json())
         for made in scene.rewards().values():
             stored = json.loads(json.dumps(pack_reward(RewardRow.from_reward(made))))
@@ -560,7 +566,7 @@ class TestArithmetic:
             assert (value, status) == (made.value, made.status)
             assert terms == {term.name: term.contribution for term in made.terms}
 
-    def test_the_order_is_that_of_the_names(self) -> None:
+    def test_terms_are_added_in_the_order_of_their_names(self) -> None:
         specs = [{"name": name, "weight": 1.0} for name in ("c", "b", "a")]
         assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1 == 0.6
         assert check_reward({"value": 0.6, "terms": [0.1, 0.2, 0.3]}, specs)[0] == 0.6
@@ -603,23 +609,23 @@ LOW_ORDER = [
 """The eight points of order 1, 2, 4 and 8."""
 
 
-def point_of(key: bytes) -> tuple[int, int]:
+def decode_key(key: bytes) -> tuple[int, int]:
     found = offline_verifier.decode_point(key)
     assert found is not None
     return found
 
 
-def encoded(point: tuple[int, int]) -> bytes:
+def encode_point(point: tuple[int, int]) -> bytes:
     x, y = point
     return (y | (x & 1) << 255).to_bytes(32, "little")
 
 
-def hashed(signature: bytes, key: bytes, message: bytes) -> int:
+def challenge(signature: bytes, key: bytes, message: bytes) -> int:
     return int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little")
 
 
-def accepted(key: bytes, message: bytes, signature: bytes) -> bool:
-    """What `cryptography` says."""
+def is_accepted(key: bytes, message: bytes, signature: bytes) -> bool:
+    """Return whether `cryptography` accepts a signature."""
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
     except InvalidSignature:
@@ -634,7 +640,7 @@ class TestSignatures:
         assert is_valid_signature(*given)
         assert not is_valid_signature(given[0], given[1] + b"!", given[2])
 
-    def test_it_says_what_another_implementation_says(self) -> None:
+    def test_it_agrees_with_another_implementation(self) -> None:
         draw = random.Random(0)
         for _ in range(8):
             key, message = Ed25519PrivateKey.from_private_bytes(draw.randbytes(32)), draw.randbytes(draw.randrange(200))
@@ -642,41 +648,43 @@ class TestSignatures:
             assert is_valid_signature(public, message, bytes(signature))
             signature[draw.randrange(64)] ^= 1 << draw.randrange(8)
             assert not is_valid_signature(public, message, bytes(signature))
-            assert not accepted(public, message, bytes(signature))
+            assert not is_accepted(public, message, bytes(signature))
 
-    def test_no_signature_is_written_in_two_ways(self) -> None:
+    def test_a_signature_with_a_larger_factor_is_refused(self) -> None:
         signature = KEY.sign(b"message")
         factor = int.from_bytes(signature[32:], "little") + ORDER
         again = signature[:32] + factor.to_bytes(32, "little")
         assert is_valid_signature(PUBLIC, b"message", signature)
         assert not is_valid_signature(PUBLIC, b"message", again)
-        assert not accepted(PUBLIC, b"message", again)
+        assert not is_accepted(PUBLIC, b"message", again)
 
     @pytest.mark.parametrize("cut", [0, 32, 63])
-    def test_one_of_another_length_does_not_hold(self, cut: int) -> None:
+    def test_a_signature_of_another_length_is_refused(self, cut: int) -> None:
         signature = KEY.sign(b"message")
         assert not is_valid_signature(PUBLIC, b"message", signature[:cut])
         assert not is_valid_signature(PUBLIC, b"message", signature + bytes(1))
         assert not is_valid_signature(PUBLIC[: cut // 2], b"message", signature)
 
-    def test_a_key_or_a_start_of_low_order_is_none(self) -> None:
-        """Of each key, signatures that hold by the equation alone were made without any secret."""
+    def test_a_key_or_point_of_low_order_is_refused(self) -> None:
+        """For each key, a signature that satisfies the equation can be made without a secret."""
         for key in LOW_ORDER:
             public = offline_verifier.decode_point(key)
             assert public is not None
             forged = (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little")  # R = B, S = 1: right where k A is neutral
             messages = (str(number).encode() for number in range(200))
             lucky = next(
-                one for one in messages if offline_verifier.multiply_point(hashed(forged, key, one), public) == (0, 1)
+                one
+                for one in messages
+                if offline_verifier.multiply_point(challenge(forged, key, one), public) == (0, 1)
             )
             assert not is_valid_signature(key, lucky, forged)
-        assert accepted(LOW_ORDER[0], b"whatever", (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little"))
+        assert is_accepted(LOW_ORDER[0], b"whatever", (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little"))
 
-    def test_a_key_with_a_part_of_low_order_is_none(self) -> None:
-        mixed = offline_verifier.add_points(point_of(PUBLIC), point_of(LOW_ORDER[1]))
+    def test_a_key_with_a_component_of_low_order_is_refused(self) -> None:
+        mixed = offline_verifier.add_points(decode_key(PUBLIC), decode_key(LOW_ORDER[1]))
         signature = KEY.sign(b"message")
-        assert not is_valid_signature(encoded(mixed), b"message", signature)
+        assert not is_valid_signature(encode_point(mixed), b"message", signature)
 
     @pytest.mark.parametrize("y", [2**255 - 19, 2**255 - 1, 2, 1 + 2**255], ids=["p", "more than p", "no point", "-0"])
-    def test_what_encodes_no_point_is_no_key(self, y: int) -> None:
+    def test_a_key_that_encodes_no_point_is_refused(self, y: int) -> None:
         assert not is_valid_signature(y.to_bytes(32, "little"), b"message", KEY.sign(b"message"))

@@ -1,4 +1,4 @@
-"""Rewards again from stored verdicts: together or group by group, the bits are the same."""
+"""Rewards are recomputed from stored verdicts: in batches or group by group, the bits are the same."""
 
 import json
 from contextlib import closing
@@ -9,56 +9,59 @@ import pytest
 
 from jurygraph.decision.decide import is_independent
 from jurygraph.runs.integrity import recomputation
-from jurygraph.runs.integrity.recomputation import Recomputation, read_groups, recompute_statistics
+from jurygraph.runs.integrity.recomputation import recompute_rewards, recompute_statistics
 from jurygraph.runs.integrity.verification import load_run_combiners
+from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
-from tests.runs.made import PLAIN, counted, lines, score, write_tasks
+from jurygraph.runs.workflows.rescoring import rescore
+from tests.runs.made import PLAIN, evaluator_config, make_tasks, score, write_tasks
 
 
-def rewards(run: Run) -> list[str]:
-    again = Recomputation(run, lambda group: run.decision(group.decision), load_run_combiners(run))
-    return [json.dumps(one.reward) for one in again.rewards(read_groups(run))]
+def recompute(run: Run) -> list[str]:
+    combiners = load_run_combiners(run)
+    rewards = recompute_rewards(run, read_groups(run), lambda group: run.decision(group.decision), combiners)
+    return [json.dumps(reward) for _, reward in rewards]
 
 
-def stored(run: Run) -> list[str]:
+def stored_rewards(run: Run) -> list[str]:
     return [json.dumps(record.content["reward"]) for record in run.ledger.records("trace")]
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
-def test_they_are_those_that_were_stored(request: Any, name: str) -> None:
+def test_recomputed_rewards_equal_the_stored_ones(request: Any, name: str) -> None:
     run = Run.open(request.getfixturevalue(name))
-    assert rewards(run) == stored(run)
+    assert recompute(run) == stored_rewards(run)
 
 
-def test_groups_are_decided_together_where_no_reward_looks_at_another(
+def test_groups_are_batched_where_rewards_are_independent(
     plain: Path, rich: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    together = recomputation.compute_rewards_batch
+    decide_batch = recomputation.compute_rewards_batch
 
-    def counting(decision: Any, questions: Any, marks: Any, combiners: Any) -> Any:
+    def count_batches(decision: Any, questions: Any, marks: Any, combiners: Any) -> Any:
         calls.append(len(marks.value))
-        return together(decision, questions, marks, combiners)
+        return decide_batch(decision, questions, marks, combiners)
 
-    monkeypatch.setattr(recomputation, "compute_rewards_batch", counting)
-    rewards(Run.open(plain))
+    monkeypatch.setattr(recomputation, "compute_rewards_batch", count_batches)
+    recompute(Run.open(plain))
     assert sum(calls) > 0
     calls.clear()
-    rewards(Run.open(rich))
+    recompute(Run.open(rich))
     assert calls == []
 
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 4096])
-def test_how_many_are_decided_together_changes_no_bit(plain: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def test_the_batch_size_changes_no_bit(plain: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     monkeypatch.setattr(recomputation, "_BATCH_ROWS", rows)
     run = Run.open(plain)
-    assert rewards(run) == stored(run)
+    assert recompute(run) == stored_rewards(run)
 
 
 @pytest.mark.parametrize("word", ["abstained", "no-model", "response", "infrastructure"])
 @pytest.mark.parametrize("rule", ["conservative", "gear", "strict"])
-def test_what_went_missing_is_filled_as_it_was(tmp_path: Path, word: str, rule: str) -> None:
-    given = lines()
+def test_missing_verdicts_are_filled_as_before(tmp_path: Path, word: str, rule: str) -> None:
+    given = make_tasks()
     for number, line in enumerate(given):
         for response in line["responses"][: number + 1]:
             response["data"]["same"] = word
@@ -66,26 +69,30 @@ def test_what_went_missing_is_filled_as_it_was(tmp_path: Path, word: str, rule: 
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), config)
     run = Run.open(tmp_path / "run")
     assert is_independent(run.decision_of("t0"), run.survey_shape_of("t0").questions)
-    assert rewards(run) == stored(run)
+    assert recompute(run) == stored_rewards(run)
 
 
-def test_tasks_that_are_asked_differently_keep_their_order(tmp_path: Path) -> None:
-    given = lines(tasks=6)
+def test_tasks_with_different_surveys_keep_their_order(tmp_path: Path) -> None:
+    given = make_tasks(tasks=6)
     for line in given[1::2]:
         line["rubric"]["criteria"].append({"id": "last", "text": "It is short.", "weight": 0.5})
-    config = {**PLAIN, "evaluators": [*PLAIN["evaluators"], counted("met", audience="criterion")]}
+    config = {**PLAIN, "evaluators": [*PLAIN["evaluators"], evaluator_config("met", audience="criterion")]}
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), {**config, "reward": {"rubric": 1.0, "tone": 1.0}})
     run = Run.open(tmp_path / "run")
-    assert rewards(run) == stored(run)
+    assert recompute(run) == stored_rewards(run)
 
 
-def test_statistics_come_out_again(rich: Path) -> None:
+def test_recomputed_statistics_equal_the_stored_ones(rich: Path) -> None:
     with closing(Run.open(rich)) as run:
         for group in read_groups(run):
             assert recompute_statistics(group, run.shape(group.survey)) == group.body["statistics"]
 
 
-def test_a_half_of_a_run_can_be_looked_at(plain: Path) -> None:
-    run = Run.open(plain)
-    second = list(run.ledger.records("group"))[1]
-    assert [group.record.key for group in read_groups(run, up_to=second.seq - 1)] == ["t0"]
+def test_a_rescored_run_has_only_the_groups_that_its_base_had(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path, make_tasks())
+    score(tmp_path / "run", tasks, PLAIN, limit=1)
+    with closing(Run.open(tmp_path / "run")) as run:
+        rescore(run, tmp_path / "rescored", run.config, lambda count: None)
+    score(tmp_path / "run", tasks, PLAIN)
+    with closing(Run.open(tmp_path / "rescored")) as rescored:
+        assert [group.record.key for group in read_groups(rescored)] == ["t0"]

@@ -1,4 +1,4 @@
-"""Two runs side by side."""
+"""Comparison of two runs."""
 
 import json
 import math
@@ -33,15 +33,15 @@ def trace(task: str, response: str, value: float | None = 0.5, **fields) -> Trac
     reward = Reward(
         value=value, status=status, partial=value, coverage=1.0, range=None, components={}, terms=(), counts=Counts()
     )
-    stated = {"agent": "alice", "group": "g", "plan_digest": "p", "reward": reward, "verdicts": ()}
-    return Trace(task_id=task, response_id=response, **(stated | fields))
+    defaults = {"agent": "alice", "group": "g", "plan_digest": "p", "reward": reward, "verdicts": ()}
+    return Trace(task_id=task, response_id=response, **(defaults | fields))
 
 
 def run(values: Iterable[float | None], per_task: int = 1, **fields) -> list[Trace]:
     return [trace(f"t{i // per_task:03}", f"r{i:03}", value, **fields) for i, value in enumerate(values)]
 
 
-def compared(pairs: Sequence[tuple[float | None, float | None]], per_task: int = 1, **settings) -> Comparison:
+def compare_rewards(pairs: Sequence[tuple[float | None, float | None]], per_task: int = 1, **settings) -> Comparison:
     return compare(run((a for a, _ in pairs), per_task), run((b for _, b in pairs), per_task), **settings)
 
 
@@ -52,21 +52,21 @@ def verdict(question: str, about: str, score: float | None = None, **fields) -> 
     )
 
 
-def judged(*verdicts: RecordedVerdict, response: str = "r") -> list[Trace]:
+def traces_with_verdicts(*verdicts: RecordedVerdict, response: str = "r") -> list[Trace]:
     return [trace("t", response, verdicts=verdicts)]
 
 
-# Rewards side by side
+# Rewards
 
 
-def test_means_and_their_difference_worked_by_hand():
-    found = compared([(0.25, 0.5), (0.5, 0.5), (0.75, 0.25), (1.0, 0.5)])
+def test_means_and_their_difference_match_a_manual_calculation():
+    found = compare_rewards([(0.25, 0.5), (0.5, 0.5), (0.75, 0.25), (1.0, 0.5)])
     assert (found.n, found.mean_a, found.mean_b) == (4, 0.625, 0.4375)
     assert (found.mean_delta, found.median_delta) == (-0.1875, -0.25)
 
 
-def test_a_failed_reward_is_left_out_and_counted_and_never_zero():
-    found = compared([(0.5, 1.0), (None, 1.0), (0.5, None), (0.5, None), (None, None)])
+def test_a_failed_reward_is_counted_as_failed_and_not_as_zero():
+    found = compare_rewards([(0.5, 1.0), (None, 1.0), (0.5, None), (0.5, None), (None, None)])
     assert (found.paired, found.n, found.mean_a, found.mean_b) == (5, 1, 0.5, 1.0)
     assert (found.failed_a, found.failed_b, found.failed_both) == (1, 2, 1)
 
@@ -80,8 +80,8 @@ def test_a_response_in_one_run_only_is_counted_and_left_out():
 
 @unhurried
 @given(pairs_of_rewards)
-def test_what_became_of_every_response_adds_up(pairs: list[tuple[float | None, float | None]]):
-    found = compared(pairs, resamples=10)
+def test_the_counts_of_responses_add_up(pairs: list[tuple[float | None, float | None]]):
+    found = compare_rewards(pairs, resamples=10)
     assert found.n + found.failed_a + found.failed_b + found.failed_both == found.paired == len(pairs)
     assert sum(agent.n for agent in found.agents) == found.n
 
@@ -98,7 +98,7 @@ def test_the_order_of_the_traces_changes_nothing(pairs: list[tuple[float, float]
 
 @unhurried
 @given(pairs_of_numbers)
-def test_a_run_against_itself_differs_in_nothing(pairs: list[tuple[float, float]]):
+def test_a_run_compared_with_itself_has_no_differences(pairs: list[tuple[float, float]]):
     same = run(a for a, _ in pairs)
     found = compare(same, same, resamples=50)
     assert (found.mean_delta, found.mean_delta_low, found.mean_delta_high, found.median_delta) == (0, 0, 0, 0)
@@ -116,8 +116,8 @@ def test_a_run_against_itself_differs_in_nothing(pairs: list[tuple[float, float]
 
 @unhurried
 @given(pairs_of_numbers)
-def test_the_other_way_round_every_difference_has_the_other_sign(pairs: list[tuple[float, float]]):
-    there, back = compared(pairs, resamples=50), compared([(b, a) for a, b in pairs], resamples=50)
+def test_swapping_the_runs_swaps_every_sign(pairs: list[tuple[float, float]]):
+    there, back = compare_rewards(pairs, resamples=50), compare_rewards([(b, a) for a, b in pairs], resamples=50)
     assert back.mean_delta == -there.mean_delta
     assert back.median_delta == -there.median_delta
     assert (back.passed_a_only, back.passed_b_only) == (there.passed_b_only, there.passed_a_only)
@@ -129,118 +129,118 @@ def test_the_other_way_round_every_difference_has_the_other_sign(pairs: list[tup
 # The interval
 
 
-def test_the_interval_draws_tasks_with_all_their_responses():
-    by_task = compared([(0.0, 1.0)] * 50 + [(0.0, -1.0)] * 50, per_task=50)
+def test_the_interval_resamples_tasks_with_all_their_responses():
+    by_task = compare_rewards([(0.0, 1.0)] * 50 + [(0.0, -1.0)] * 50, per_task=50)
     assert (by_task.mean_delta_low, by_task.mean_delta, by_task.mean_delta_high) == (-1, 0, 1)
-    alone = compared([(0.0, 1.0)] * 50 + [(0.0, -1.0)] * 50)
+    alone = compare_rewards([(0.0, 1.0)] * 50 + [(0.0, -1.0)] * 50)
     assert -0.25 < alone.mean_delta_low < -0.15 < 0.15 < alone.mean_delta_high < 0.25
 
 
-def test_a_task_counts_by_its_responses():
-    """Of two tasks, with differences (1, 1) and (-1), a draw gives 1, -1 or (1 + 1 - 1) / 3."""
+def test_a_task_counts_by_its_number_of_responses():
+    """Two tasks with differences (1, 1) and (-1): a resample has the mean 1, -1 or (1 + 1 - 1) / 3."""
     a, b = run([0.0] * 3, per_task=2), run([1.0, 1.0, -1.0], per_task=2)
     drawn = {compare(a, b, resamples=1, seed=seed).mean_delta_low for seed in range(30)}
     assert drawn == {1.0, -1.0, 1 / 3}
 
 
-def test_with_one_task_the_interval_draws_responses_and_a_note_says_so():
-    found = compared([(0.0, 1.0)] * 50 + [(0.0, -1.0)] * 50, per_task=100)
+def test_with_one_task_the_interval_resamples_responses_and_a_note_says_so():
+    found = compare_rewards([(0.0, 1.0)] * 50 + [(0.0, -1.0)] * 50, per_task=100)
     assert -0.25 < found.mean_delta_low < -0.15 < 0.15 < found.mean_delta_high < 0.25
     assert any("one task" in note for note in found.notes)
 
 
-def test_the_interval_is_that_of_scipys_percentile_bootstrap():
+def test_the_interval_equals_scipys_percentile_bootstrap():
     deltas = np.random.default_rng(7).normal(0.1, 0.3, size=200)
-    found = compared([(0.0, float(delta)) for delta in deltas], resamples=9_999)
+    found = compare_rewards([(0.0, float(delta)) for delta in deltas], resamples=9_999)
     theirs = stats.bootstrap((deltas,), np.mean, method="percentile", rng=1).confidence_interval
     assert (found.mean_delta_low, found.mean_delta_high) == pytest.approx((theirs.low, theirs.high), abs=0.004)
 
 
-def test_a_seed_gives_an_interval_again_and_another_one_another():
+def test_the_seed_determines_the_interval():
     pairs = [(0.0, i / 20) for i in range(20)]
-    assert compared(pairs, seed=3).mean_delta_low == compared(pairs, seed=3).mean_delta_low
-    assert compared(pairs, seed=3).mean_delta_low != compared(pairs, seed=4).mean_delta_low
+    assert compare_rewards(pairs, seed=3).mean_delta_low == compare_rewards(pairs, seed=3).mean_delta_low
+    assert compare_rewards(pairs, seed=3).mean_delta_low != compare_rewards(pairs, seed=4).mean_delta_low
 
 
-def test_many_tasks_are_drawn_in_parts(monkeypatch: pytest.MonkeyPatch):
+def test_many_tasks_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch):
     pairs = [(0.0, i / 20) for i in range(20)]
-    at_once = compared(pairs, resamples=101)
+    at_once = compare_rewards(pairs, resamples=101)
     monkeypatch.setattr("jurygraph.aggregation.bootstrap.DRAWS_PER_BATCH", 40)
-    assert compared(pairs, resamples=101).mean_delta_low == at_once.mean_delta_low
+    assert compare_rewards(pairs, resamples=101).mean_delta_low == at_once.mean_delta_low
 
 
 # Tests and correlations
 
 
-def test_wilcoxon_worked_by_hand():
-    """Six gains, no two alike: of 64 ways to sign the ranks, the two extreme ones."""
-    assert compared([(0.0, i / 10) for i in range(1, 7)]).wilcoxon_p == 2 / 64
+def test_wilcoxon_matches_a_manual_calculation():
+    """Six different gains: two extreme ones of 64 sign combinations."""
+    assert compare_rewards([(0.0, i / 10) for i in range(1, 7)]).wilcoxon_p == 2 / 64
 
 
-def test_wilcoxon_ranks_what_did_not_change_and_then_leaves_it_out():
+def test_wilcoxon_ranks_zeros_and_then_leaves_them_out():
     """Zeros take ranks 1 to 3, the loss has rank 6 of 4 to 7: {}, 4, 5 and 6 are no greater, 4 of 16, twice.
 
     With the zeros left out first, the loss would have rank 3 of 1 to 4: {}, 1, 2, 3 and 1 + 2, 5 of 16, twice.
     """
-    assert compared([(0.0, d) for d in (0.0, 0.0, 0.0, 0.1, 0.2, -0.3, 0.4)]).wilcoxon_p == pytest.approx(0.5)
+    assert compare_rewards([(0.0, d) for d in (0.0, 0.0, 0.0, 0.1, 0.2, -0.3, 0.4)]).wilcoxon_p == pytest.approx(0.5)
 
 
-def test_what_rounding_alone_tells_apart_is_a_tie():
+def test_differences_within_rounding_errors_are_ties():
     assert 0.3 - 0.2 != 0.2 - 0.1
-    uneven = compared([(0.2, 0.3), (0.1, 0.2), (0.5, 0.25)])
-    even = compared([(0.0, 0.1), (0.0, 0.1), (0.5, 0.25)])
+    uneven = compare_rewards([(0.2, 0.3), (0.1, 0.2), (0.5, 0.25)])
+    even = compare_rewards([(0.0, 0.1), (0.0, 0.1), (0.5, 0.25)])
     assert uneven.wilcoxon_p == even.wilcoxon_p
     assert (
-        compared([(0.1 + 0.2, 1.0), (0.3, 2.0), (0.4, 3.0)]).kendall
-        == compared([(0.3, 1.0), (0.3, 2.0), (0.4, 3.0)]).kendall
+        compare_rewards([(0.1 + 0.2, 1.0), (0.3, 2.0), (0.4, 3.0)]).kendall
+        == compare_rewards([(0.3, 1.0), (0.3, 2.0), (0.4, 3.0)]).kendall
     )
 
 
 @unhurried
 @given(st.lists(tenths, min_size=2, max_size=7).filter(any))
-def test_wilcoxon_with_ties_and_zeros_is_scipy_s_permutation_test(deltas: list[float]):
+def test_wilcoxon_with_ties_and_zeros_equals_scipys_permutation_test(deltas: list[float]):
     theirs = stats.wilcoxon(deltas, zero_method="pratt", method=stats.PermutationMethod()).pvalue
-    assert compared([(0.0, delta) for delta in deltas], resamples=1).wilcoxon_p == pytest.approx(theirs)
+    assert compare_rewards([(0.0, delta) for delta in deltas], resamples=1).wilcoxon_p == pytest.approx(theirs)
 
 
 @unhurried
 @given(st.lists(st.integers(1, 99), min_size=1, max_size=50, unique=True), st.integers(0, 2**50 - 1))
-def test_wilcoxon_without_ties_or_zeros_is_scipy_s_exact_test(sizes: list[int], signs: int):
+def test_wilcoxon_without_ties_or_zeros_equals_scipys_exact_test(sizes: list[int], signs: int):
     deltas = [(-1) ** (signs >> i & 1) * size / 100 for i, size in enumerate(sizes)]
     theirs = stats.wilcoxon(deltas, method="exact").pvalue
-    assert compared([(0.0, delta) for delta in deltas], resamples=1).wilcoxon_p == pytest.approx(theirs)
+    assert compare_rewards([(0.0, delta) for delta in deltas], resamples=1).wilcoxon_p == pytest.approx(theirs)
 
 
 @unhurried
 @given(st.lists(tenths, min_size=51, max_size=60).filter(any))
-def test_wilcoxon_of_more_than_fifty_is_scipy_s_normal_one(deltas: list[float]):
+def test_wilcoxon_of_more_than_fifty_equals_scipys_normal_approximation(deltas: list[float]):
     theirs = stats.wilcoxon(deltas, zero_method="pratt").pvalue
-    assert compared([(0.0, delta) for delta in deltas], resamples=1).wilcoxon_p == theirs
+    assert compare_rewards([(0.0, delta) for delta in deltas], resamples=1).wilcoxon_p == theirs
 
 
-def test_mcnemar_worked_by_hand():
-    """One response passes in A only, five in B only: 2 (1 + 6) / 64. Those that agree do not matter."""
-    found = compared([(0.5, 0.4), *[(0.4, 0.5)] * 5, *[(0.9, 0.8)] * 7, *[(0.1, 0.2)] * 3])
+def test_mcnemar_matches_a_manual_calculation():
+    """One response passes in A only, five in B only: 2 (1 + 6) / 64. Agreements do not count."""
+    found = compare_rewards([(0.5, 0.4), *[(0.4, 0.5)] * 5, *[(0.9, 0.8)] * 7, *[(0.1, 0.2)] * 3])
     assert (found.passed_a_only, found.passed_b_only, found.mcnemar_p) == (1, 5, pytest.approx(14 / 64))
 
 
-def test_a_response_passes_with_the_reward_that_is_asked_for():
+def test_a_response_passes_from_the_given_reward_on():
     pairs = [(0.7, 0.8), (0.9, 0.6)]
-    assert [compared(pairs, passing=at).passed_a_only for at in (0.5, 0.6, 0.7, 0.9, 1.0)] == [0, 0, 1, 1, 0]
-    assert compared(pairs, passing=0.7).pass_threshold == 0.7
+    assert [compare_rewards(pairs, passing=at).passed_a_only for at in (0.5, 0.6, 0.7, 0.9, 1.0)] == [0, 0, 1, 1, 0]
+    assert compare_rewards(pairs, passing=0.7).pass_threshold == 0.7
 
 
-def test_rank_correlations_worked_by_hand():
+def test_rank_correlations_match_a_manual_calculation():
     """Two neighbours swapped, twice: rho = 1 - 6 * 4 / (4 * 15), tau = (4 - 2) / 6."""
-    found = compared([(0.1, 0.2), (0.2, 0.1), (0.3, 0.4), (0.4, 0.3)])
+    found = compare_rewards([(0.1, 0.2), (0.2, 0.1), (0.3, 0.4), (0.4, 0.3)])
     assert (found.spearman, found.kendall) == (pytest.approx(0.6), pytest.approx(1 / 3))
 
 
 @unhurried
 @given(pairs_of_numbers)
-def test_rank_correlations_are_those_of_scipy(pairs: list[tuple[float, float]]):
+def test_rank_correlations_equal_scipys(pairs: list[tuple[float, float]]):
     a, b = np.array(pairs).T
-    found = compared(pairs, resamples=10)
+    found = compare_rewards(pairs, resamples=10)
     if np.ptp(a) == 0 or np.ptp(b) == 0:
         assert (found.spearman, found.kendall) == (None, None)
     else:
@@ -248,15 +248,15 @@ def test_rank_correlations_are_those_of_scipy(pairs: list[tuple[float, float]]):
         assert found.kendall == pytest.approx(stats.kendalltau(a, b).statistic)
 
 
-def test_with_one_reward_there_is_a_difference_and_no_interval_or_correlation():
-    found = compared([(0.25, 0.5)])
+def test_one_common_reward_gives_no_interval_and_no_correlation():
+    found = compare_rewards([(0.25, 0.5)])
     assert (found.n, found.mean_delta, found.median_delta, found.wilcoxon_p) == (1, 0.25, 0.25, 1.0)
     assert (found.mean_delta_low, found.mean_delta_high, found.spearman, found.kendall) == (None, None, None, None)
     assert any("no interval" in note for note in found.notes)
 
 
-def test_with_no_reward_in_both_runs_there_is_no_figure_of_rewards():
-    found = compared([(None, 0.5), (0.5, None)])
+def test_without_a_common_reward_there_are_no_reward_statistics():
+    found = compare_rewards([(None, 0.5), (0.5, None)])
     absent = {name for name in ComparisonStatistics.model_fields if getattr(found, name) is None}
     assert absent == {
         "mean_a", "mean_b", "mean_delta", "mean_delta_low", "mean_delta_high", "median_delta", "wilcoxon_p",
@@ -268,7 +268,7 @@ def test_with_no_reward_in_both_runs_there_is_no_figure_of_rewards():
 # By agent
 
 
-def test_every_agent_has_a_row_in_the_order_of_names():
+def test_agents_are_listed_by_name():
     agents = ["bob", None, "alice", "bob", "carol"]
 
     def by_agent(values: Sequence[float | None]) -> list[Trace]:
@@ -285,7 +285,7 @@ def test_every_agent_has_a_row_in_the_order_of_names():
     ]
 
 
-def test_a_response_of_another_agent_in_b_stands_under_that_of_a():
+def test_a_response_with_another_agent_in_b_counts_for_that_of_a():
     found = compare(run([0.5], agent="alice"), run([0.5], agent="bob"))
     assert [row.agent for row in found.agents] == ["alice"]
     assert any("another one in B; A's is shown" in note for note in found.notes)
@@ -294,9 +294,9 @@ def test_a_response_of_another_agent_in_b_stands_under_that_of_a():
 # Verdicts
 
 
-def test_a_flip_is_a_decision_that_is_another_one():
-    a = judged(verdict("q", "r", 0.4), verdict("q", "r", 0.9, sample=1), verdict("q", "r", 0.6, sample=2))
-    b = judged(verdict("q", "r", 0.5), verdict("q", "r", 0.2, sample=1), verdict("q", "r", 1.0, sample=2))
+def test_a_flip_is_a_changed_decision():
+    a = traces_with_verdicts(verdict("q", "r", 0.4), verdict("q", "r", 0.9, sample=1), verdict("q", "r", 0.6, sample=2))
+    b = traces_with_verdicts(verdict("q", "r", 0.5), verdict("q", "r", 0.2, sample=1), verdict("q", "r", 1.0, sample=2))
     found = compare(a, b)
     assert found.flipped_verdicts == (
         Flip("q", "r", ("r",), 0, 0.4, 0.5, True),
@@ -308,14 +308,16 @@ def test_a_flip_is_a_decision_that_is_another_one():
     assert row.largest_delta == pytest.approx(0.7)
 
 
-def test_what_a_judge_decided_itself_comes_before_its_score():
+def test_a_judges_own_decision_takes_precedence_over_its_score():
     met, unmet = verdict("q", "r", 0.4, met=True), verdict("q", "r", 0.6, met=False)
-    assert compare(judged(met), judged(verdict("q", "r", 0.9))).flips == 0
-    assert compare(judged(unmet), judged(verdict("q", "r", 0.1))).flips == 0
-    assert compare(judged(unmet), judged(met)).flipped_verdicts == (Flip("q", "r", ("r",), 0, 0.6, 0.4, True),)
+    assert compare(traces_with_verdicts(met), traces_with_verdicts(verdict("q", "r", 0.9))).flips == 0
+    assert compare(traces_with_verdicts(unmet), traces_with_verdicts(verdict("q", "r", 0.1))).flips == 0
+    assert compare(traces_with_verdicts(unmet), traces_with_verdicts(met)).flipped_verdicts == (
+        Flip("q", "r", ("r",), 0, 0.6, 0.4, True),
+    )
 
 
-def test_a_question_s_mcnemar_test_is_of_its_flips():
+def test_the_mcnemar_test_of_a_question_uses_its_flips():
     names = [f"r{i}" for i in range(8)]
     a = [trace("t", name, verdicts=(verdict("q", name, 1.0 if name == "r0" else 0.0),)) for name in names]
     b = [trace("t", name, verdicts=(verdict("q", name, 1.0 if "r0" < name < "r6" else 0.0),)) for name in names]
@@ -323,46 +325,52 @@ def test_a_question_s_mcnemar_test_is_of_its_flips():
     assert (row.to_unmet, row.to_met, row.mcnemar_p) == (1, 5, pytest.approx(14 / 64))
 
 
-def test_what_is_judged_in_one_run_only_is_counted():
-    a = judged(verdict("both", "r", 1.0), verdict("old", "r", 1.0), verdict("open", "r"), verdict("neither", "r"))
-    b = judged(verdict("both", "r", 1.0), verdict("new", "r", 0.0), verdict("open", "r", 0.0), verdict("neither", "r"))
+def test_verdicts_in_one_run_only_are_counted():
+    a = traces_with_verdicts(
+        verdict("both", "r", 1.0), verdict("old", "r", 1.0), verdict("open", "r"), verdict("neither", "r")
+    )
+    b = traces_with_verdicts(
+        verdict("both", "r", 1.0), verdict("new", "r", 0.0), verdict("open", "r", 0.0), verdict("neither", "r")
+    )
     rows = [(row.question, row.judged_both, row.only_a, row.only_b) for row in compare(a, b).questions]
     assert rows == [("both", 1, 0, 0), ("new", 0, 0, 1), ("old", 0, 1, 0), ("open", 0, 0, 1)]
 
 
-def test_verdicts_on_a_response_that_is_in_one_run_only_do_not_count():
-    gone = judged(verdict("q", "gone", 1.0), verdict("of its own", "gone", 1.0), response="gone")
-    a = judged(verdict("q", "r", 1.0)) + gone
-    (row,) = compare(a, judged(verdict("q", "r", 1.0))).questions
+def test_verdicts_on_unpaired_responses_do_not_count():
+    gone = traces_with_verdicts(verdict("q", "gone", 1.0), verdict("of its own", "gone", 1.0), response="gone")
+    a = traces_with_verdicts(verdict("q", "r", 1.0)) + gone
+    (row,) = compare(a, traces_with_verdicts(verdict("q", "r", 1.0))).questions
     assert (row.judged_both, row.only_a, row.only_b) == (1, 0, 0)
 
 
-def test_the_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once():
+def test_a_verdict_on_an_unordered_pair_counts_once():
     def pair(score: float) -> list[Trace]:
         one = verdict("duel", "r", score, responses=("r", "s"))
-        return judged(one) + judged(one, response="s")
+        return traces_with_verdicts(one) + traces_with_verdicts(one, response="s")
 
     found = compare(pair(1.0), pair(0.0))
     assert (found.judged_both, found.flipped_verdicts) == (1, (Flip("duel", "r", ("r", "s"), 0, 1.0, 0.0, False),))
 
 
-def test_ordered_pairs_are_told_apart_by_whom_they_are_about_and_against():
+def test_ordered_pairs_are_distinguished_by_response_and_opponent():
     def duels(first: float, second: float, third: float) -> list[Trace]:
         mine = verdict("duel", "r", first, responses=("r", "s")), verdict("duel", "r", second, responses=("r", "u"))
-        return judged(*mine) + judged(verdict("duel", "s", third, responses=("s", "r")), response="s")
+        return traces_with_verdicts(*mine) + traces_with_verdicts(
+            verdict("duel", "s", third, responses=("s", "r")), response="s"
+        )
 
     flipped = compare(duels(1.0, 1.0, 1.0), duels(1.0, 0.0, 0.0)).flipped_verdicts
     assert [(flip.response_id, flip.responses) for flip in flipped] == [("r", ("r", "u")), ("s", ("s", "r"))]
 
 
-def test_flips_stand_in_the_order_of_questions_responses_and_samples():
-    def judged_as(score: float) -> list[Trace]:
+def test_flips_are_sorted_by_question_response_and_sample():
+    def scored_as(score: float) -> list[Trace]:
         return [
             trace("t", name, verdicts=tuple(verdict(q, name, score, sample=i) for q in ("z", "a") for i in (1, 0)))
             for name in ("s", "r")
         ]
 
-    found = compare(judged_as(1.0), judged_as(0.0))
+    found = compare(scored_as(1.0), scored_as(0.0))
     assert [(flip.question, flip.response_id, flip.sample) for flip in found.flipped_verdicts] == [
         (q, name, sample) for q in ("a", "z") for name in ("r", "s") for sample in (0, 1)
     ]
@@ -376,7 +384,7 @@ cells = st.dictionaries(
 
 @unhurried
 @given(cells, cells)
-def test_every_verdict_is_matched_with_its_own(a: dict, b: dict):
+def test_every_verdict_is_matched_with_its_counterpart(a: dict, b: dict):
     def traces(cells: dict) -> list[Trace]:
         on = [verdict(q, name, score, sample=i, met=met) for (q, name, i), (score, met) in cells.items()]
         return [trace("t", name, verdicts=tuple(v for v in on if v.about == name)) for name in "rs"]
@@ -396,11 +404,11 @@ def test_every_verdict_is_matched_with_its_own(a: dict, b: dict):
     assert {row.question for row in found.questions} == {key[0] for key in a.keys() | b.keys()}
 
 
-# Single cases and notes
+# Special cases and notes
 
 
 def test_the_largest_changes_come_first_and_ties_by_id():
-    found = compared([(0.5, 0.5), (0.0, 0.5), (1.0, 0.0), (0.5, 0.0), (None, 1.0)])
+    found = compare_rewards([(0.5, 0.5), (0.0, 0.5), (1.0, 0.0), (0.5, 0.0), (None, 1.0)])
     assert [(c.response_id, c.a, c.b, c.delta) for c in found.changes] == [
         ("r002", 1.0, 0.0, -1.0),
         ("r001", 0.0, 0.5, 0.5),
@@ -409,16 +417,16 @@ def test_the_largest_changes_come_first_and_ties_by_id():
 
 
 def test_at_most_twenty_changes_are_listed():
-    found = compared([(0.0, i / 64) for i in range(30)])
+    found = compare_rewards([(0.0, i / 64) for i in range(30)])
     assert [c.response_id for c in found.changes] == [f"r{i:03}" for i in range(29, 9, -1)]
 
 
-def test_of_many_equal_changes_the_first_ids_are_listed():
-    found = compared([(0.0, 0.5 * (-1) ** i) for i in range(100)])
+def test_of_equal_changes_the_first_ids_are_listed():
+    found = compare_rewards([(0.0, 0.5 * (-1) ** i) for i in range(100)])
     assert [c.response_id for c in found.changes] == [f"r{i:03}" for i in range(20)]
 
 
-def test_notes_say_what_else_differs():
+def test_notes_list_other_differences():
     a = [trace("t1", "r1"), trace("t2", "r2"), trace("gone", "r3")]
     b = [trace("t1", "r1", plan_digest="q"), trace("t2", "r2", group="h")]
     assert compare(a, b).notes == (
@@ -428,14 +436,14 @@ def test_notes_say_what_else_differs():
     )
 
 
-def test_a_comparison_is_json_and_comes_back():
-    found = compared([(0.25, 0.5), (0.5, None), (0.75, 0.25)])
+def test_a_comparison_survives_json():
+    found = compare_rewards([(0.25, 0.5), (0.5, None), (0.75, 0.25)])
     stored = json.dumps(found.model_dump(mode="json"), allow_nan=False)
     assert Comparison.model_validate_json(stored) == found
 
 
 def test_a_flip_is_an_object_in_json():
-    found = compare(judged(verdict("q", "r", 1.0)), judged(verdict("q", "r", 0.25)))
+    found = compare(traces_with_verdicts(verdict("q", "r", 1.0)), traces_with_verdicts(verdict("q", "r", 0.25)))
     assert found.model_dump(mode="json")["flipped_verdicts"] == [
         {
             "question": "q",
@@ -449,10 +457,10 @@ def test_a_flip_is_an_object_in_json():
     ]
 
 
-# What is refused
+# Invalid input
 
 
-def test_nothing_in_common_is_refused_with_what_is_there():
+def test_runs_without_a_common_response_are_refused_with_examples():
     with pytest.raises(
         InputError, match=r"no response in common \(A has 'r', B has 's'\); compare two runs of the same"
     ):
@@ -465,20 +473,20 @@ def test_an_empty_run_is_refused(a: list[Trace], b: list[Trace], name: str):
         compare(a, b)
 
 
-def test_a_response_that_stands_twice_is_refused():
+def test_a_repeated_response_is_refused():
     with pytest.raises(InputError, match="response 'r' occurs twice in run B"):
         compare([trace("t", "r")], [trace("t", "r"), trace("t", "r")])
 
 
-def test_the_same_id_under_another_task_is_refused():
+def test_a_response_under_another_task_is_refused():
     with pytest.raises(InputError, match="response 'r' belongs to task 't' in A and to 'u' in B; compare two runs"):
         compare([trace("t", "r")], [trace("u", "r")])
 
 
 @pytest.mark.parametrize("passing", [math.nan, math.inf])
-def test_a_reward_that_nobody_can_pass_with_is_refused(passing: float):
+def test_a_pass_threshold_that_is_not_finite_is_refused(passing: float):
     with pytest.raises(InputError, match=r"name a finite number, such as 0\.5"):
-        compared([(0.5, 0.5)], passing=passing)
+        compare_rewards([(0.5, 0.5)], passing=passing)
 
 
 def test_another_process_gives_the_same_bits():
@@ -493,7 +501,7 @@ def test_another_process_gives_the_same_bits():
     assert len(digests) == 1
 
 
-def test_scipy_is_loaded_by_comparing_alone():
+def test_scipy_is_imported_only_by_comparing():
     code = "import sys, jurygraph, jurygraph.runs.reports.comparison; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
 
@@ -501,16 +509,16 @@ def test_scipy_is_loaded_by_comparing_alone():
 # Large runs
 
 
-def test_of_the_first_run_no_trace_is_held_while_the_second_is_read():
-    held = []
+def test_traces_of_the_first_run_are_freed_before_the_second_is_read():
+    references = []
 
     def first():
         for one in run([0.5, 1.0]):
-            held.append(weakref.ref(one))
+            references.append(weakref.ref(one))
             yield one
 
     def second():
-        assert [one() for one in held] == [None, None]
+        assert [one() for one in references] == [None, None]
         yield from run([0.5, 1.0])
 
     assert compare(first(), second()).paired == 2

@@ -1,4 +1,4 @@
-"""What a dry run says that a model would be asked."""
+"""Estimated requests of a dry run."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ from jurygraph.sources import read_work
 from tests.agents.graph_annotator.annotating import annotating
 from tests.models.judging import judged
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving
-from tests.runs.made import ASKED, PLAIN, counted, write_tasks
+from tests.runs.made import PLAIN, REQUESTED, evaluator_config, write_tasks
 
 NOBODY = "http://127.0.0.1:9/v1"
 TEXTS = ("roses are red", "violets are blue")
@@ -40,17 +40,17 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def config(url: str, *more: Any, when: Any = None, **calls: Any) -> dict[str, Any]:
-    asked: dict[str, Any] = {"use": "criteria"} | ({} if when is None else {"when": when})
+def judge_config(url: str, *more: Any, when: Any = None, **calls: Any) -> dict[str, Any]:
+    requested: dict[str, Any] = {"use": "criteria"} | ({} if when is None else {"when": when})
     weights = {"rubric": 1.0} | {one["name"]: 1.0 for one in more if one.get("use") != "criteria"}
     model = {"model": f"openai-compatible:{url}#tiny", "calls": calls, "reward": weights}
-    return {"evaluators": [asked, *more], **model}
+    return {"evaluators": [requested, *more], **model}
 
 
-def line(name: str, *texts: str, criteria: int = 6, data: Any = None) -> dict[str, Any]:
-    stated = [{"id": f"c{place}", "text": f"It is of the kind {place}.", "weight": 1.0} for place in range(criteria)]
+def make_task(name: str, *texts: str, criteria: int = 6, data: Any = None) -> dict[str, Any]:
+    settings = [{"id": f"c{place}", "text": f"It is of the kind {place}.", "weight": 1.0} for place in range(criteria)]
     given = [{"id": f"{name}/{place}", "text": text, "data": data} for place, text in enumerate(texts)]
-    return {"id": name, "query": f"Write a poem for {name}.", "rubric": {"criteria": stated}, "responses": given}
+    return {"id": name, "query": f"Write a poem for {name}.", "rubric": {"criteria": settings}, "responses": given}
 
 
 async def _forecast(session: ScoringSession) -> Forecast:
@@ -62,8 +62,8 @@ async def _score(session: ScoringSession) -> None:
     await session.score(lambda count: None)
 
 
-def sat(what: Any, folder: Path, tasks: Path, config: Any, branch: Path | None = None, **limits: Any) -> Any:
-    """A sitting at a run, to forecast it or to score it."""
+def in_session(what: Any, folder: Path, tasks: Path, config: Any, branch: Path | None = None, **limits: Any) -> Any:
+    """Open a session and forecast or score it."""
     carried = None if branch is None else Branch(branch)
     with (
         jg.Jury.from_config(config, **limits) as jury,
@@ -74,171 +74,175 @@ def sat(what: Any, folder: Path, tasks: Path, config: Any, branch: Path | None =
 
 
 def forecast(*arguments: Any, **limits: Any) -> CallEstimate:
-    found = sat(_forecast, *arguments, **limits).model
+    found = in_session(_forecast, *arguments, **limits).model
     assert found is not None
     return found
 
 
 def score(*arguments: Any, **limits: Any) -> None:
-    sat(_score, *arguments, **limits)
+    in_session(_score, *arguments, **limits)
 
 
-def calls(estimate: CallEstimate) -> tuple[int, int, int]:
+def call_counts(estimate: CallEstimate) -> tuple[int, int, int]:
     return estimate.low.calls, estimate.expected.calls, estimate.worst.calls
 
 
 class TestCalls:
-    def test_they_are_those_that_scoring_makes(self, tmp_path: Path, server: Server) -> None:
-        tasks = write_tasks(tmp_path, [line("a", *TEXTS), line("b", *TEXTS, criteria=3)])
-        told = forecast(tmp_path / "run", tasks, config(server.url))
+    def test_estimated_calls_equal_those_of_scoring(self, tmp_path: Path, server: Server) -> None:
+        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS), make_task("b", *TEXTS, criteria=3)])
+        estimate = forecast(tmp_path / "run", tasks, judge_config(server.url))
         assert server.count == 0
-        score(tmp_path / "run", tasks, config(server.url))
-        assert calls(told) == (6, 6, 12)
+        score(tmp_path / "run", tasks, judge_config(server.url))
+        assert call_counts(estimate) == (6, 6, 12)
         assert server.count == 6
 
     @pytest.mark.parametrize(("roles", "unknown"), [(True, 0), (False, 1)])
-    def test_of_a_graph_that_is_still_to_be_found_all_is_known_but_pairs_that_hang_on_roles(
+    def test_a_graph_to_be_annotated_is_estimated_except_pairs_that_depend_on_roles(
         self, tmp_path: Path, roles: bool, unknown: int
     ) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:
-            asked = body["response_format"]["json_schema"]["schema"]["properties"]
-            return annotating({}, KINDS)(body, number) if asked.keys() & {"roles", "pairs"} else judged(body)
+            requested = body["response_format"]["json_schema"]["schema"]["properties"]
+            return annotating({}, KINDS)(body, number) if requested.keys() & {"roles", "pairs"} else judged(body)
 
-        stated = line("a", *TEXTS, criteria=3)
-        for criterion in stated["rubric"]["criteria"] if roles else ():
+        settings = make_task("a", *TEXTS, criteria=3)
+        for criterion in settings["rubric"]["criteria"] if roles else ():
             criterion["role"] = KINDS[criterion["id"]]
-        tasks = write_tasks(tmp_path, [stated])
+        tasks = write_tasks(tmp_path, [settings])
         with serving(script) as server:
-            wanted = {**config(server.url), "annotation": {"votes": 3}}
-            told = forecast(tmp_path / "run", tasks, wanted)
+            wanted = {**judge_config(server.url), "annotation": {"votes": 3}}
+            estimate = forecast(tmp_path / "run", tasks, wanted)
             with jg.Jury.from_config(wanted) as jury, read_work(tasks) as work:
                 ((task, group),) = work.pairs()
-                assert len(asyncio.run(jg.Planner(jury).aestimate_requests(task, group))) == told.expected.calls
+                assert len(asyncio.run(jg.Planner(jury).aestimate_requests(task, group))) == estimate.expected.calls
             score(tmp_path / "run", tasks, wanted)
             pairs = 3 * unknown
-            assert told.expected.calls + pairs == server.count == 2 + 3 + unknown
+            assert estimate.expected.calls + pairs == server.count == 2 + 3 + unknown
 
-    def test_no_rewards_are_made_of_what_nobody_answered(
+    def test_a_forecast_computes_no_rewards(
         self, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         decided: list[str] = []
         monkeypatch.setattr("jurygraph.graphs.score.compute_rewards", lambda *_: decided.append("a reward"))
-        tasks = write_tasks(tmp_path, [line("a", *TEXTS)])
-        assert calls(forecast(tmp_path / "run", tasks, config(server.url))) == (4, 4, 8)
+        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
+        assert call_counts(forecast(tmp_path / "run", tasks, judge_config(server.url))) == (4, 4, 8)
         assert not decided
 
-    def test_tokens_are_reckoned_from_what_is_sent(self, tmp_path: Path, server: Server) -> None:
-        tasks = write_tasks(tmp_path, [line("a", "roses: „rot“", criteria=2)])
-        told = forecast(tmp_path / "run", tasks, config(server.url, max_tokens=100))
-        score(tmp_path / "run", tasks, config(server.url, max_tokens=100))
+    def test_tokens_follow_from_the_requests(self, tmp_path: Path, server: Server) -> None:
+        tasks = write_tasks(tmp_path, [make_task("a", "roses: „rot“", criteria=2)])
+        estimate = forecast(tmp_path / "run", tasks, judge_config(server.url, max_tokens=100))
+        score(tmp_path / "run", tasks, judge_config(server.url, max_tokens=100))
         (sent,) = (seen.body for seen in server.requests)
         texts = sum(len(message["content"].encode()) for message in sent["messages"])
         schema = sent["response_format"]["json_schema"]["schema"]
         whole = texts + len(json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode())
-        assert told.low == CallLoad(1, -(-texts // 5), 40)
-        assert told.expected == CallLoad(1, -(-whole // 4), 100)
-        assert told.worst.tokens_out == 200
-        assert told.worst.tokens_in > 2 * whole
+        assert estimate.low == CallLoad(1, -(-texts // 5), 40)
+        assert estimate.expected == CallLoad(1, -(-whole // 4), 100)
+        assert estimate.worst.tokens_out == 200
+        assert estimate.worst.tokens_in > 2 * whole
 
-    def test_equal_requests_are_one(self, tmp_path: Path) -> None:
-        tasks = write_tasks(tmp_path, [line("a", "the same", "the same", criteria=1)])
-        assert calls(forecast(tmp_path / "run", tasks, config(NOBODY))) == (1, 1, 2)
+    def test_equal_requests_count_once(self, tmp_path: Path) -> None:
+        tasks = write_tasks(tmp_path, [make_task("a", "the same", "the same", criteria=1)])
+        assert call_counts(forecast(tmp_path / "run", tasks, judge_config(NOBODY))) == (1, 1, 2)
 
-    def test_equal_requests_of_two_tasks_are_one(self, tmp_path: Path) -> None:
-        one, other = (line(name, "the same", criteria=1) for name in "ab")
+    def test_equal_requests_of_two_tasks_count_once(self, tmp_path: Path) -> None:
+        one, other = (make_task(name, "the same", criteria=1) for name in "ab")
         tasks = write_tasks(tmp_path, [one, {**other, "query": one["query"]}])
-        assert calls(forecast(tmp_path / "run", tasks, config(NOBODY))) == (1, 1, 2)
+        assert call_counts(forecast(tmp_path / "run", tasks, judge_config(NOBODY))) == (1, 1, 2)
 
-    def test_what_the_cache_has_is_not_counted(self, tmp_path: Path, server: Server) -> None:
-        known = line("a", *TEXTS, criteria=1)
-        score(tmp_path / "one", write_tasks(tmp_path, [known]), config(server.url))
-        tasks = write_tasks(tmp_path, [known, line("b", *TEXTS, criteria=1)])
-        assert calls(forecast(tmp_path / "other", tasks, config(server.url))) == (2, 2, 4)
-        assert calls(forecast(tmp_path / "other", tasks, config(server.url, cache=False))) == (4, 4, 8)
+    def test_cached_requests_are_not_counted(self, tmp_path: Path, server: Server) -> None:
+        known = make_task("a", *TEXTS, criteria=1)
+        score(tmp_path / "one", write_tasks(tmp_path, [known]), judge_config(server.url))
+        tasks = write_tasks(tmp_path, [known, make_task("b", *TEXTS, criteria=1)])
+        assert call_counts(forecast(tmp_path / "other", tasks, judge_config(server.url))) == (2, 2, 4)
+        assert call_counts(forecast(tmp_path / "other", tasks, judge_config(server.url, cache=False))) == (4, 4, 8)
 
-    def test_what_a_run_has_that_was_broken_off_is_not_counted(self, tmp_path: Path, server: Server) -> None:
-        tasks = write_tasks(tmp_path, [line(name, *TEXTS, criteria=1) for name in "ab"])
+    def test_calls_of_an_interrupted_run_are_not_counted(self, tmp_path: Path, server: Server) -> None:
+        tasks = write_tasks(tmp_path, [make_task(name, *TEXTS, criteria=1) for name in "ab"])
         with pytest.raises(BudgetExceeded):
-            score(tmp_path / "run", tasks, config(server.url, cache=False, concurrency=1), max_calls=3)
+            score(tmp_path / "run", tasks, judge_config(server.url, cache=False, concurrency=1), max_calls=3)
         assert server.count == 3
         before = (tmp_path / "run" / "run.sqlite").read_bytes()
-        assert calls(forecast(tmp_path / "run", tasks, config(server.url, cache=False))) == (1, 1, 2)
+        assert call_counts(forecast(tmp_path / "run", tasks, judge_config(server.url, cache=False))) == (1, 1, 2)
         assert (tmp_path / "run" / "run.sqlite").read_bytes() == before
-        score(tmp_path / "run", tasks, config(server.url, cache=False))
+        score(tmp_path / "run", tasks, judge_config(server.url, cache=False))
         assert server.count == 4
 
-    def test_of_a_complete_run_nothing_is_left(self, tmp_path: Path, server: Server) -> None:
-        tasks = write_tasks(tmp_path, [line("a", *TEXTS)])
-        score(tmp_path / "run", tasks, config(server.url))
-        assert calls(forecast(tmp_path / "run", tasks, config(server.url))) == (0, 0, 0)
+    def test_a_complete_run_needs_no_calls(self, tmp_path: Path, server: Server) -> None:
+        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
+        score(tmp_path / "run", tasks, judge_config(server.url))
+        assert call_counts(forecast(tmp_path / "run", tasks, judge_config(server.url))) == (0, 0, 0)
 
-    def test_what_a_branch_carries_over_is_not_counted(self, tmp_path: Path, server: Server) -> None:
-        once = config(server.url, cache=False)
-        score(tmp_path / "old", write_tasks(tmp_path, [line("a", *TEXTS, criteria=1)]), once)
-        tasks = write_tasks(tmp_path, [line("a", TEXTS[0], "another", criteria=1)])
-        assert calls(forecast(tmp_path / "new", tasks, once, tmp_path / "old")) == (1, 1, 2)
+    def test_carried_over_verdicts_are_not_counted(self, tmp_path: Path, server: Server) -> None:
+        once = judge_config(server.url, cache=False)
+        score(tmp_path / "old", write_tasks(tmp_path, [make_task("a", *TEXTS, criteria=1)]), once)
+        tasks = write_tasks(tmp_path, [make_task("a", TEXTS[0], "another", criteria=1)])
+        assert call_counts(forecast(tmp_path / "new", tasks, once, tmp_path / "old")) == (1, 1, 2)
 
-    def test_a_limit_of_the_run_hides_none(self, tmp_path: Path) -> None:
-        tasks = write_tasks(tmp_path, [line("a", *TEXTS)])
-        priced = config(NOBODY, prices={"tiny": {"input": 1.0, "output": 1.0}}, deadline=1e-9)
-        assert calls(forecast(tmp_path / "run", tasks, priced, max_calls=0, max_cost=0.0)) == (4, 4, 8)
+    def test_a_call_limit_does_not_hide_requests(self, tmp_path: Path) -> None:
+        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
+        priced = judge_config(NOBODY, prices={"tiny": {"input": 1.0, "output": 1.0}}, deadline=1e-9)
+        assert call_counts(forecast(tmp_path / "run", tasks, priced, max_calls=0, max_cost=0.0)) == (4, 4, 8)
 
 
 GATED = {"rubric": {"gated": "zero"}}
 
 
 class TestScreening:
-    def test_by_a_rule_is_done(self, tmp_path: Path) -> None:
-        screened = config(NOBODY, counted("same"), when={"question": "same", "threshold": 0.5}) | GATED
-        lines = [line(name, "a text", criteria=1, data={"same": value}) for name, value in (("a", 0.9), ("b", 0.1))]
-        told = forecast(tmp_path / "run", write_tasks(tmp_path, lines), screened)
-        assert calls(told) == (1, 1, 2)
+    def test_screening_by_a_rule_is_evaluated(self, tmp_path: Path) -> None:
+        screened = judge_config(NOBODY, evaluator_config("same"), when={"question": "same", "threshold": 0.5}) | GATED
+        lines = [
+            make_task(name, "a text", criteria=1, data={"same": value}) for name, value in (("a", 0.9), ("b", 0.1))
+        ]
+        estimate = forecast(tmp_path / "run", write_tasks(tmp_path, lines), screened)
+        assert call_counts(estimate) == (1, 1, 2)
 
-    def test_by_a_model_is_taken_to_pass(self, tmp_path: Path) -> None:
+    def test_screening_by_a_model_is_assumed_to_pass(self, tmp_path: Path) -> None:
         when = {"question": "criteria@c0", "threshold": 1.0}
-        both = config(NOBODY, {"use": "criteria", "name": "again", "samples": 2, "when": when}) | GATED
-        tasks = write_tasks(tmp_path, [line("a", "a text", criteria=1)])
-        assert calls(forecast(tmp_path / "run", tasks, both)) == (2, 2, 4)
+        both = judge_config(NOBODY, {"use": "criteria", "name": "again", "samples": 2, "when": when}) | GATED
+        tasks = write_tasks(tmp_path, [make_task("a", "a text", criteria=1)])
+        assert call_counts(forecast(tmp_path / "run", tasks, both)) == (2, 2, 4)
 
 
 class TestCost:
-    def test_it_follows_from_tokens_and_price(self, tmp_path: Path) -> None:
-        tasks = write_tasks(tmp_path, [line("a", *TEXTS)])
-        told = forecast(tmp_path / "run", tasks, config(NOBODY, prices={"tiny": {"input": 2.0, "output": 8.0}}))
-        for load in (told.low, told.expected, told.worst):
+    def test_the_cost_follows_from_tokens_and_price(self, tmp_path: Path) -> None:
+        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
+        estimate = forecast(
+            tmp_path / "run", tasks, judge_config(NOBODY, prices={"tiny": {"input": 2.0, "output": 8.0}})
+        )
+        for load in (estimate.low, estimate.expected, estimate.worst):
             assert load.cost == pytest.approx((2 * load.tokens_in + 8 * load.tokens_out) / 1e6)
 
-    def test_it_is_none_where_the_price_is_not_known(self, tmp_path: Path) -> None:
-        told = forecast(tmp_path / "run", write_tasks(tmp_path, [line("a", *TEXTS)]), config(NOBODY))
-        assert (told.low.cost, told.expected.cost, told.worst.cost) == (None, None, None)
+    def test_the_cost_is_none_for_an_unknown_price(self, tmp_path: Path) -> None:
+        estimate = forecast(tmp_path / "run", write_tasks(tmp_path, [make_task("a", *TEXTS)]), judge_config(NOBODY))
+        assert (estimate.low.cost, estimate.expected.cost, estimate.worst.cost) == (None, None, None)
 
-    def test_the_worst_is_never_passed_though_every_reply_is_repaired(self, tmp_path: Path) -> None:
+    def test_repaired_replies_stay_within_the_worst_case(self, tmp_path: Path) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:
             return judged(body) if len(body["messages"]) > 2 else said("no " * 1000)
 
         prices = {"tiny": {"input": 1e6, "output": 0.0}}
-        tasks = write_tasks(tmp_path, [line("a", *TEXTS)])
+        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
         with serving(script) as server:
-            told = forecast(tmp_path / "run", tasks, config(server.url, prices=prices, max_tokens=3000))
-            score(tmp_path / "run", tasks, config(server.url, prices=prices, max_tokens=3000))
+            estimate = forecast(tmp_path / "run", tasks, judge_config(server.url, prices=prices, max_tokens=3000))
+            score(tmp_path / "run", tasks, judge_config(server.url, prices=prices, max_tokens=3000))
             sent = [seen.body for seen in server.requests]
-        assert len(sent) == told.worst.calls == 8
+        assert len(sent) == estimate.worst.calls == 8
         read = sum(len(message["content"].encode()) + 16 for body in sent for message in body["messages"])
-        assert told.worst.tokens_in > read > told.expected.tokens_in
-        assert told.worst.cost is not None
-        assert told.worst.cost > told.worst.calls * (TOKENS_IN + TOKENS_OUT)
+        assert estimate.worst.tokens_in > read > estimate.expected.tokens_in
+        assert estimate.worst.cost is not None
+        assert estimate.worst.cost > estimate.worst.calls * (TOKENS_IN + TOKENS_OUT)
 
 
-def test_without_a_model_nobody_is_asked_and_nothing_is_reckoned(tmp_path: Path) -> None:
-    ASKED.clear()
-    tasks = write_tasks(tmp_path, [line("a", *TEXTS, data={"same": 1.0, "tone": 1.0})])
-    assert sat(_forecast, tmp_path / "run", tasks, PLAIN).model is None
-    assert ASKED == []
+def test_without_a_model_there_is_no_estimate(tmp_path: Path) -> None:
+    REQUESTED.clear()
+    tasks = write_tasks(tmp_path, [make_task("a", *TEXTS, data={"same": 1.0, "tone": 1.0})])
+    assert in_session(_forecast, tmp_path / "run", tasks, PLAIN).model is None
+    assert REQUESTED == []
 
 
-def test_nothing_is_written(tmp_path: Path) -> None:
-    tasks = write_tasks(tmp_path, [line("a", *TEXTS)])
-    forecast(tmp_path / "run", tasks, config(NOBODY, cache=False))
+def test_a_forecast_writes_nothing(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
+    forecast(tmp_path / "run", tasks, judge_config(NOBODY, cache=False))
     assert [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
 
 
@@ -255,18 +259,18 @@ REQUESTS = st.builds(
 
 
 @given(st.lists(REQUESTS, max_size=4), st.integers(1, 5000))
-def test_low_is_at_most_expected_and_that_at_most_the_worst(requests: list[Request], usual: int) -> None:
+def test_low_is_at_most_expected_and_expected_at_most_worst(requests: list[Request], usual: int) -> None:
     price = Price(input=3.0, output=7.0)
     backend: Backend = OpenAICompatible(NOBODY, "tiny")
     estimator = Estimator(Gateway(backend, Limiter(1), RequestLimits(max_tokens=usual), price=price))
     estimator.add(requests)
-    told = estimator.estimate()
-    for less, more in ((told.low, told.expected), (told.expected, told.worst)):
+    estimate = estimator.estimate()
+    for less, more in ((estimate.low, estimate.expected), (estimate.expected, estimate.worst)):
         assert less.calls <= more.calls
         assert less.tokens_in <= more.tokens_in
         assert less.tokens_out <= more.tokens_out
         assert (less.cost or 0.0) <= (more.cost or 0.0)
     once = {request.digest: request for request in requests}.values()
-    assert told.expected.calls == len(once)
+    assert estimate.expected.calls == len(once)
     texts = [(sum(len(m.content.encode()) for m in one.messages), len(one.messages)) for one in once]
-    assert (told.worst.cost or 0.0) >= sum(max_cost(price, size, number, 1) or 0.0 for size, number in texts)
+    assert (estimate.worst.cost or 0.0) >= sum(max_cost(price, size, number, 1) or 0.0 for size, number in texts)

@@ -1,4 +1,4 @@
-"""What a run came to."""
+"""The summary of a run."""
 
 from typing import Any
 
@@ -22,9 +22,9 @@ def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Re
 
 
 def trace(task: str, response: str, value: float | None, *verdicts: RecordedVerdict, **fields: Any) -> Trace:
-    stated = {"reward": reward(value, "ok" if value is not None else "failed"), "agent": "alice"} | fields
+    defaults = {"reward": reward(value, "ok" if value is not None else "failed"), "agent": "alice"} | fields
     return Trace.model_validate(
-        {"task_id": task, "response_id": response, "group": "g", "plan_digest": "p", "verdicts": verdicts, **stated}
+        {"task_id": task, "response_id": response, "group": "g", "plan_digest": "p", "verdicts": verdicts, **defaults}
     )
 
 
@@ -32,11 +32,11 @@ def verdict(about: str, **fields: Any) -> RecordedVerdict:
     return RecordedVerdict.model_validate({"question": "tone", "about": about, "responses": (about,), **fields})
 
 
-def failed(about: str, cause: Any, status: str = "failed") -> RecordedVerdict:
+def failed_verdict(about: str, cause: Any, status: str = "failed") -> RecordedVerdict:
     return verdict(about, status=status, failure=Failure(cause=cause, kind="Timeout"))
 
 
-def test_it_means_over_numbers_and_counts_everything() -> None:
+def test_means_leave_out_failures_and_counts_include_them() -> None:
     summary = Summary()
     for one in (
         trace("t", "a", 1.0, verdict("a", score=0.5)),
@@ -48,7 +48,7 @@ def test_it_means_over_numbers_and_counts_everything() -> None:
             verdict("b", status="abstained"),
             reward=reward(0.5, "degraded", 0.9),
         ),
-        trace("t", "c", None, failed("c", "infrastructure"), failed("c", "response"), agent="bob"),
+        trace("t", "c", None, failed_verdict("c", "infrastructure"), failed_verdict("c", "response"), agent="bob"),
         trace("u", "d", 0.0, verdict("d", status="not_applicable", gated_by="x"), agent=None),
     ):
         summary.add(one)
@@ -61,8 +61,8 @@ def test_it_means_over_numbers_and_counts_everything() -> None:
     assert (summary.infrastructure_failures, summary.error_rate) == (1, 1 / 6)
 
 
-def test_a_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once() -> None:
-    timeout = failed("a", "infrastructure").model_copy(update={"responses": ("a", "b")})
+def test_a_verdict_on_an_unordered_pair_counts_once() -> None:
+    timeout = failed_verdict("a", "infrastructure").model_copy(update={"responses": ("a", "b")})
     summary = Summary()
     for name in "ab":
         summary.add(trace("t", name, 0.5, timeout, verdict(name, score=0.5)))
@@ -70,24 +70,34 @@ def test_a_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once() -
     assert summary.error_rate == 1 / 3
 
 
-def test_an_abstention_is_no_failure_even_where_a_cause_is_given() -> None:
+def test_an_abstention_with_a_cause_is_no_failure() -> None:
     summary = Summary()
-    summary.add(trace("t", "a", 0.5, failed("a", "infrastructure", status="abstained")))
+    summary.add(trace("t", "a", 0.5, failed_verdict("a", "infrastructure", status="abstained")))
     assert summary.infrastructure_failures == 0
 
 
-def test_the_ways_in_which_verdicts_failed_are_told_by_how_often() -> None:
-    def wrong(about: str, cause: Any, kind: str, message: str) -> RecordedVerdict:
+def test_failures_are_listed_by_frequency() -> None:
+    def verdict_with_failure(about: str, cause: Any, kind: str, message: str) -> RecordedVerdict:
         return verdict(about, status="failed", failure=Failure(cause=cause, kind=kind, message=message))
 
     summary = Summary()
-    summary.add(trace("t", "a", None, wrong("a", "infrastructure", "timeout", "5 s"), verdict("a", status="abstained")))
-    summary.add(trace("t", "b", None, *[wrong("b", "response", "truncated", f"{n}") for n in range(2)]))
+    summary.add(
+        trace(
+            "t",
+            "a",
+            None,
+            verdict_with_failure("a", "infrastructure", "timeout", "5 s"),
+            verdict("a", status="abstained"),
+        )
+    )
+    summary.add(trace("t", "b", None, *[verdict_with_failure("b", "response", "truncated", f"{n}") for n in range(2)]))
     assert summary.to_json()["failures"] == [
         {"cause": "response", "kind": "truncated", "message": "0", "verdicts": 2},
         {"cause": "infrastructure", "kind": "timeout", "message": "5 s", "verdicts": 1},
     ]
-    summary.add(trace("t", "c", None, *[wrong("c", "infrastructure", "timeout", "6 s") for _ in range(2)]))
+    summary.add(
+        trace("t", "c", None, *[verdict_with_failure("c", "infrastructure", "timeout", "6 s") for _ in range(2)])
+    )
     assert [(row.kind, row.verdicts, row.message) for row in summary.failures] == [
         ("timeout", 3, "5 s"),
         ("truncated", 2, "0"),

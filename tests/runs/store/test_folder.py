@@ -1,4 +1,4 @@
-"""What is written into the folder of a run."""
+"""Files in the folder of a run."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.runs.store.test_lock import FULL
 
 
-def test_a_file_that_cannot_be_written_whole_is_named_and_not_there(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_named_and_absent(tmp_path: Path) -> None:
     write = "from pathlib import Path; from jurygraph.runs.store.drafts import write_atomically\ntry:\n"
     write += "    write_atomically(Path(sys.argv[1]), b'text')\nexcept OSError as error:\n    print(error.filename)"
     words = [sys.executable, "-B", "-c", f"{FULL}{write}", tmp_path / "seal.json"]

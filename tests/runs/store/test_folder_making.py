@@ -1,4 +1,4 @@
-"""The folder of a run is made, named and refused in words that say what to type."""
+"""The folder of a run: creation, names and refusals."""
 
 import hashlib
 import os
@@ -32,16 +32,16 @@ from jurygraph.sources import parse_config
 @pytest.mark.parametrize(
     ("folder", "word"), [("run", "run"), ("my run", "'my run'"), ("-run", "./-run"), ("a/-run", "a/-run")]
 )
-def test_a_folder_is_named_as_it_is_typed(folder: str, word: str) -> None:
+def test_a_folder_is_quoted_for_the_shell(folder: str, word: str) -> None:
     assert shell_quote(Path(folder)) == word
 
 
-class TestRequired:
+class TestRequireRun:
     def test_a_folder_with_a_ledger_is_a_run(self, tmp_path: Path) -> None:
         (tmp_path / LEDGER).touch()
         require_run(tmp_path)
 
-    def test_anything_else_is_none(self, tmp_path: Path) -> None:
+    def test_other_folders_are_refused(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         for folder, state in (
             (tmp_path, "contains no run"),
@@ -52,8 +52,8 @@ class TestRequired:
                 require_run(folder)
 
 
-class TestMade:
-    def test_what_was_missing_is_told_the_innermost_first_and_taken_away_again(self, tmp_path: Path) -> None:
+class TestCreateFolder:
+    def test_created_folders_are_returned_and_removed_again(self, tmp_path: Path) -> None:
         folder = tmp_path / "a" / "b"
         made = create_folder(folder)
         assert made == [folder, tmp_path / "a"]
@@ -62,14 +62,14 @@ class TestMade:
         remove_folder(folder, made)
         assert list(tmp_path.iterdir()) == []
 
-    def test_a_folder_that_was_there_stays_and_so_does_its_seal(self, tmp_path: Path) -> None:
+    def test_an_existing_folder_and_its_seal_are_kept(self, tmp_path: Path) -> None:
         assert create_folder(tmp_path) == []
         for name in (LEDGER, SEAL):
             (tmp_path / name).touch()
         remove_folder(tmp_path, [])
         assert [one.name for one in tmp_path.iterdir()] == [SEAL]
 
-    def test_answers_of_an_unfinished_planning_stay_with_their_folder(self, tmp_path: Path) -> None:
+    def test_the_calls_of_an_unfinished_planning_are_kept(self, tmp_path: Path) -> None:
         folder = tmp_path / "run"
         made = create_folder(folder)
         for name in (LEDGER, PLANNING, f"{PLANNING}-wal"):
@@ -79,14 +79,14 @@ class TestMade:
         with pytest.raises(InputError, match="contains no run yet: planning was interrupted; run `jurygraph score`"):
             require_run(folder)
 
-    def test_discarding_the_planning_removes_its_database_and_what_lies_beside_it(self, tmp_path: Path) -> None:
+    def test_discarding_the_planning_removes_its_database_and_logs(self, tmp_path: Path) -> None:
         for name in (LEDGER, *(PLANNING + suffix for suffix in ("", "-wal", "-shm", "-journal"))):
             (tmp_path / name).touch()
         discard_planning(tmp_path)
         discard_planning(tmp_path)
         assert [one.name for one in tmp_path.iterdir()] == [LEDGER]
 
-    def test_a_folder_is_for_its_owner_alone(self, tmp_path: Path) -> None:
+    def test_a_folder_is_accessible_to_its_owner_only(self, tmp_path: Path) -> None:
         before = os.umask(0)
         try:
             create_folder(tmp_path / "run")
@@ -94,13 +94,13 @@ class TestMade:
             os.umask(before)
         assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
 
-    def test_where_none_can_be_made_it_says_so(self, tmp_path: Path) -> None:
+    def test_a_folder_that_cannot_be_created_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         wrong = r"cannot be made \(Not a directory\); name a folder that you may write to with --out"
         with pytest.raises(InputError, match=wrong):
             create_folder(tmp_path / "file" / "run")
 
-    def test_no_run_is_made_among_other_things(self, tmp_path: Path) -> None:
+    def test_a_folder_with_other_files_is_refused(self, tmp_path: Path) -> None:
         refuse_foreign(tmp_path)
         refuse_foreign(tmp_path / "not there")
         (tmp_path / "letter.txt").touch()
@@ -109,25 +109,25 @@ class TestMade:
         with pytest.raises(InputError, match=r"letter\.txt: is a file; name a folder with --out"):
             refuse_foreign(tmp_path / "letter.txt")
 
-    def test_a_run_that_was_not_finished_may_be_made_again(self, tmp_path: Path) -> None:
+    def test_leftovers_of_an_unfinished_run_are_accepted(self, tmp_path: Path) -> None:
         (tmp_path / CONFIG).write_bytes(config_text(parse_config({"evaluators": ["criteria"]})))
         for name in (LOCK, f"{LEDGER}-wal", f"{LEDGER}-shm"):
             (tmp_path / name).touch()
         refuse_foreign(tmp_path)
 
-    def test_a_config_of_somebody_else_is_not_overwritten(self, tmp_path: Path) -> None:
+    def test_a_foreign_config_is_not_overwritten(self, tmp_path: Path) -> None:
         (tmp_path / CONFIG).write_text("mine: true")
         with pytest.raises(InputError, match="is neither a run nor empty"):
             refuse_foreign(tmp_path)
 
-    def test_no_ledger_is_made_beside_the_log_of_another(self, tmp_path: Path) -> None:
+    def test_the_log_of_a_missing_ledger_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / f"{LEDGER}-wal").write_bytes(b"records")
         wrong = rf"{LEDGER}-wal: is the log of a {LEDGER} that is not there; restore {LEDGER} next to it"
         with pytest.raises(InputError, match=wrong):
             refuse_foreign(tmp_path)
 
     @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "not a regular file")])
-    def test_a_file_of_a_run_is_a_file(self, tmp_path: Path, kind: str, what: str) -> None:
+    def test_links_and_folders_in_place_of_files_are_refused(self, tmp_path: Path, kind: str, what: str) -> None:
         refuse_links(tmp_path)
         (tmp_path / LEDGER).touch()
         refuse_links(tmp_path)
@@ -137,12 +137,12 @@ class TestMade:
             refuse_links(tmp_path)
 
 
-def test_another_folder_is_named_as_seen_from_the_run(tmp_path: Path) -> None:
+def test_another_folder_is_relative_to_the_run(tmp_path: Path) -> None:
     assert relative_folder(tmp_path / "a", tmp_path / "b" / "c") == "../b/c"
     assert relative_folder(tmp_path / "a", None) is None
 
 
-def test_the_copy_of_a_config_is_yaml_with_a_warning_on_top() -> None:
+def test_the_copy_of_a_config_is_yaml_with_a_warning() -> None:
     config = parse_config({"evaluators": ["criteria"], "failure": {"min_coverage": 0.5}})
     text = config_text(config)
     assert text.startswith(b"# Every setting of this run, defaults included.")

@@ -1,4 +1,4 @@
-"""The first record of a run: what it was made from, and how that differs from what is here now."""
+"""The first record of a run, and its differences from the current inputs."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +11,7 @@ from jurygraph.runs.store.chain import MAX_TEXTS, Draft
 from jurygraph.runs.store.header import (
     Extent,
     Header,
+    ModelIdentity,
     Origin,
     changes,
     differences,
@@ -20,7 +21,6 @@ from jurygraph.runs.store.header import (
     model_settings,
     read_header,
 )
-from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import EvaluatorRecord
@@ -31,16 +31,16 @@ FILES = {name: FileDigest(name=f"{name}.jsonl", sha256=name[0] * 64) for name in
 
 
 def header(config: Mapping[str, Any] | None = None, **fields: Any) -> Header:
-    stated = {"evaluators": ["criteria"], "model": "openai-compatible:http://here.example#m", **(config or {})}
+    settings = {"evaluators": ["criteria"], "model": "openai-compatible:http://here.example#m", **(config or {})}
     seats = {"criteria": EvaluatorRecord(version="1", audience="criterion")}
-    return Header(**{"config": parse_config(stated), "evaluators": seats, "model": MODEL, **FILES, **fields})
+    return Header(**{"config": parse_config(settings), "evaluators": seats, "model": MODEL, **FILES, **fields})
 
 
-def branched(run: str, folder: str) -> Origin:
+def origin_of(run: str, folder: str) -> Origin:
     return Origin(run=run, folder=folder, records=1, head="00")
 
 
-def test_what_is_the_same_differs_in_nothing() -> None:
+def test_equal_headers_have_no_differences() -> None:
     assert list(differences(header(), header())) == []
 
 
@@ -70,7 +70,7 @@ TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
             "additional input of evaluator criteria, such as a history, differs from that of the run",
         ),
         (
-            {"branch": branched("r1", "../first")},
+            {"branch": origin_of("r1", "../first")},
             "the run was branched from no other, and this one would be branched from ../first",
         ),
     ],
@@ -79,15 +79,15 @@ def test_each_difference_is_a_sentence(fields: dict[str, Any], sentence: str) ->
     assert list(differences(header(), header(**fields))) == [sentence]
 
 
-def test_the_other_way_round_it_is_the_other_way_round() -> None:
-    there = header(branch=branched("r1", "../first"))
+def test_swapped_headers_give_swapped_sentences() -> None:
+    there = header(branch=origin_of("r1", "../first"))
     assert list(differences(there, header())) == [
         "the run was branched from ../first, and this one would be branched from no other"
     ]
-    assert list(differences(there, header(branch=branched("r1", "moved")))) == []
+    assert list(differences(there, header(branch=origin_of("r1", "moved")))) == []
 
 
-def test_a_setting_that_a_reward_hangs_on_is_a_difference_and_one_of_the_calls_alone_is_none() -> None:
+def test_only_settings_that_affect_verdicts_or_rewards_are_differences() -> None:
     here = {"calls": {"timeout": 7, "concurrency": 3, "attempts": 9, "cache": False, "deadline": 9}}
     assert list(differences(header(), header(here))) == []
     prices = {"calls": {"prices": {"tiny": {"input": 1.0, "output": 2.0}}}}
@@ -97,14 +97,14 @@ def test_a_setting_that_a_reward_hangs_on_is_a_difference_and_one_of_the_calls_a
     ]
 
 
-def test_a_model_is_compared_only_where_it_is_asked_the_same_and_known_in_both() -> None:
+def test_models_are_compared_only_if_both_are_known_and_the_settings_equal() -> None:
     other = MODEL.model_copy(update={"endpoint": "http://two.example"})
     assert list(differences(header(model=None), header(model=other))) == []
     (only,) = differences(header(), header({"calls": {"max_tokens": 77}}, model=other))
     assert only.startswith("config calls.max_tokens is ")
 
 
-def test_a_combiner_that_only_one_of_them_uses_is_no_difference() -> None:
+def test_a_combiner_used_by_one_run_only_is_no_difference() -> None:
     there = header(combiners={"mean": "1", "gear": "1"})
     assert list(differences(there, header(combiners={"mean": "1", "flat": "1"}))) == []
     assert list(differences(there, header(combiners={"mean": "2"}))) == [
@@ -112,12 +112,12 @@ def test_a_combiner_that_only_one_of_them_uses_is_no_difference() -> None:
     ]
 
 
-def test_a_sum_that_was_erased_agrees_with_any_file() -> None:
+def test_an_erased_digest_agrees_with_any_file() -> None:
     erased = header(tasks=FileDigest(name="tasks.jsonl", sha256=ERASED))
     assert list(differences(erased, header(tasks=TASKS))) == []
 
 
-def test_a_difference_in_a_list_is_named_with_its_place() -> None:
+def test_a_difference_in_a_list_is_named_with_its_index() -> None:
     safe, unsafe = (
         header({"evaluators": ["criteria"], "safety": {"gates": ["empty-response", gate]}})
         for gate in ("punctuation-only", "bare-opener")
@@ -126,12 +126,12 @@ def test_a_difference_in_a_list_is_named_with_its_place() -> None:
     assert list(differences(safe, unsafe)) == [sentence]
 
 
-def test_gates_do_not_change_what_a_model_is_asked() -> None:
+def test_gates_do_not_change_requests() -> None:
     assert model_settings(header({"safety": {"gates": []}}).config) == model_settings(header().config)
     assert sorted(model_settings(header().config)) == ["calls", "model", "safety"]
 
 
-def test_a_model_is_asked_alike_by_the_same_settings_of_the_same_model() -> None:
+def test_the_same_settings_and_model_give_the_same_requests() -> None:
     other = MODEL.model_copy(update={"endpoint": "http://two.example"})
     assert has_same_requests(header(), header().config, MODEL)
     assert has_same_requests(header(), header().config, None)
@@ -140,7 +140,7 @@ def test_a_model_is_asked_alike_by_the_same_settings_of_the_same_model() -> None
 
 
 class TestChanges:
-    def test_are_the_innermost_places_that_differ(self) -> None:
+    def test_changes_are_the_innermost_differing_places(self) -> None:
         there = {"a": {"b": 1, "same": 0}, "list": [1, {"c": 2}], "gone": 1}
         here = {"a": {"b": 2, "same": 0}, "list": [1, {"c": 3}], "new": None}
         assert [(path, format_value(one), format_value(other)) for path, one, other in changes(there, here)] == [
@@ -150,33 +150,33 @@ class TestChanges:
             ("new", "none", "null"),
         ]
 
-    def test_lists_of_other_lengths_differ_as_a_whole(self) -> None:
+    def test_lists_of_different_lengths_differ_as_a_whole(self) -> None:
         assert list(changes({"x": [1, 2]}, {"x": [1]})) == [("x", [1, 2], [1])]
         assert list(changes([1], {"x": 1})) == [("", [1], {"x": 1})]
 
-    def test_a_long_value_is_shortened_and_letters_stay_letters(self) -> None:
+    def test_a_long_value_is_shortened_and_not_escaped(self) -> None:
         assert format_value("ä") == '"ä"'
         assert format_value("x" * 200) == f'"{"x" * 98}…'
 
 
 class TestRecord:
-    def stored(self, path: Path, written: Header) -> Ledger:
+    def store_header(self, path: Path, written: Header) -> Ledger:
         ledger = Ledger.create(path / "run.sqlite")
         ledger.append(header_draft(written, "run-1"))
         ledger.commit()
         return ledger
 
-    def test_comes_back_and_keeps_the_sums_of_its_files_apart(self, tmp_path: Path) -> None:
-        written = header(extent=Extent.of((2, 5)), edges=TASKS)
-        ledger = self.stored(tmp_path, written)
+    def test_a_header_survives_storage_with_its_digests_as_a_text(self, tmp_path: Path) -> None:
+        written = header(extent=Extent(tasks=2, responses=5), edges=TASKS)
+        ledger = self.store_header(tmp_path, written)
         assert read_header(ledger) == written
         (record,) = ledger.records()
         assert (record.kind, record.key) == ("run", "run-1")
         assert "t" * 64 not in record.body
         assert (read_header(ledger).extent.tasks, read_header(ledger).extent.responses) == (2, 5)
 
-    def test_sums_that_were_erased_say_so(self, tmp_path: Path) -> None:
-        ledger = self.stored(tmp_path, header())
+    def test_erased_digests_are_marked(self, tmp_path: Path) -> None:
+        ledger = self.store_header(tmp_path, header())
         ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
         ledger.erase([MAX_TEXTS])
         ledger.commit()
@@ -185,8 +185,8 @@ class TestRecord:
         assert (found.tasks.sha256, found.responses.sha256) == (ERASED, ERASED)
         assert (found.tasks.name, found.profiles) == ("tasks.jsonl", None)
 
-    def test_a_run_that_has_a_base_keeps_no_sums(self, tmp_path: Path) -> None:
-        ledger = self.stored(tmp_path, header(base=branched("r0", "../base")))
+    def test_a_run_with_a_base_stores_no_digests(self, tmp_path: Path) -> None:
+        ledger = self.store_header(tmp_path, header(base=origin_of("r0", "../base")))
         assert list(ledger.stored_texts(1, 1)) == []
         assert read_header(ledger).tasks.sha256 == ERASED
 
@@ -198,7 +198,7 @@ class TestRecord:
             ({"tasks": {"name": "x"}, "evaluators": {}, "config": {"x": 1}}, "ValidationError"),
         ],
     )
-    def test_a_first_record_that_is_none_is_refused(self, tmp_path: Path, body: dict[str, Any], kind: str) -> None:
+    def test_an_invalid_first_record_is_refused(self, tmp_path: Path, body: dict[str, Any], kind: str) -> None:
         ledger = Ledger.create(tmp_path / "run.sqlite")
         ledger.append(Draft("run", "run-1", body))
         ledger.commit()

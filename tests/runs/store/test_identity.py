@@ -1,9 +1,8 @@
-"""Which model a run asked: another one behind the same name is found, and to verify the run none is needed."""
+"""The identity of a run's model: another model behind the same name is found, and verification needs no model."""
 
 import asyncio
 import json
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,104 +15,102 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Request
-from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
+from jurygraph.runs.integrity.deep_verification import DeepVerification, OfflineBackend, verify_deep
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MAX_TEXTS, Draft
-from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend, model_of
-from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.workflows import session
+from jurygraph.runs.store.header import ModelIdentity
+from jurygraph.runs.workflows.branch import model_of
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
-from tests.runs.made import checked, lines, score, write_tasks
-from tests.runs.test_calls import CALLS_EACH, plain, sit
-from tests.runs.test_calls import lines as with_rubrics
-from tests.runs.workflows.test_rescoring import again
+from tests.runs.made import make_tasks, score, verify_run, write_tasks
+from tests.runs.test_calls import CALLS_EACH, judge_config, sit, tasks_with_rubrics
+from tests.runs.workflows.test_rescoring import rescore_run
 
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
-    return write_tasks(tmp_path, with_rubrics(2))
+    return write_tasks(tmp_path, tasks_with_rubrics(2))
 
 
-def told(folder: Path) -> ModelIdentity | None:
+def stored_identity(folder: Path) -> ModelIdentity | None:
     with closing(Run.open(folder)) as run:
         return run.header.model
 
 
-def deep(folder: Path) -> DeepVerification:
+def verify_deeply(folder: Path) -> DeepVerification:
     with closing(Run.open(folder)) as run:
         return verify_deep(run, lambda count: None)
 
 
-def quoted(folder: Path) -> int:
-    """How many quotations stand in a run."""
+def count_quotations(folder: Path) -> int:
+    """Return the number of quotations in a run."""
     with closing(Run.open(folder)) as run:
         return sum(len(verdict.evidence) for trace in run.traces() for verdict in trace.verdicts)
 
 
-def local(path: Path, **calls: Any) -> dict[str, Any]:
+def gguf_config(path: Path, **calls: Any) -> dict[str, Any]:
     return {"model": f"gguf:{path}", "evaluators": ["criteria"], "calls": {"max_tokens": 8, **calls}}
 
 
-class TestTold:
-    def test_the_header_names_the_model_as_requests_do(self, server: Server, tasks: Path, tmp_path: Path) -> None:
-        sit(tmp_path / "run", tasks, plain(server))
+class TestHeader:
+    def test_the_header_identifies_the_model_as_requests_do(self, server: Server, tasks: Path, tmp_path: Path) -> None:
+        sit(tmp_path / "run", tasks, judge_config(server))
         expected = {"provider": "openai-compatible", "endpoint": server.url, "model": "tiny", "form": "native"}
-        found = told(tmp_path / "run")
+        found = stored_identity(tmp_path / "run")
         assert found is not None
         assert found.model_dump() == {**expected, "top_logprobs": 20}
-        checked(tmp_path / "run")
+        verify_run(tmp_path / "run")
 
-    def test_the_requests_of_a_run_tell_the_same(self, server: Server, tasks: Path, tmp_path: Path) -> None:
-        for name, more in (("native", {}), ("instructed", {"form": "instructed"})):
-            sit(tmp_path / name, tasks, plain(server, **more))
-            with closing(Run.open(tmp_path / name)) as run:
-                assert ModelIdentity.from_ledger(run.ledger) == run.header.model
-
-    def test_a_recording_goes_by_the_name_of_what_was_recorded(
+    def test_a_recording_has_the_identity_of_the_recorded_model(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        sit(tmp_path / "run", tasks, plain(server, record=str(tmp_path / "calls.jsonl")))
+        sit(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl")))
         sit(tmp_path / "again", tasks, {"model": f"replay:{tmp_path / 'calls.jsonl'}", "evaluators": ["criteria"]})
-        assert told(tmp_path / "again") == told(tmp_path / "run")
+        assert stored_identity(tmp_path / "again") == stored_identity(tmp_path / "run")
 
-    def test_who_asks_no_model_says_nothing_of_one(self, tmp_path: Path) -> None:
-        score(tmp_path / "run", write_tasks(tmp_path, lines(1)))
+    def test_without_a_model_the_header_has_no_identity(self, tmp_path: Path) -> None:
+        score(tmp_path / "run", write_tasks(tmp_path, make_tasks(1)))
         with closing(Run.open(tmp_path / "run")) as run:
             assert "model" not in json.loads(run.ledger.record_at(1).body)
 
     @pytest.mark.parametrize("top", [None, 0, 5])
-    def test_who_stands_in_for_a_model_goes_by_its_name(self, top: int | None) -> None:
+    def test_the_offline_backend_has_the_identity_of_the_model(self, top: int | None) -> None:
         identity = ModelIdentity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=top)
         assert ModelIdentity.of(OfflineBackend(identity)) == identity
 
 
-class TestReplaced:
-    """The config says what it said, and leads to another model."""
+class TestReplacedModel:
+    """The config is the same, and the model behind it another one."""
 
     @pytest.fixture
-    def begun(self, tasks: Path, tmp_path: Path) -> dict[str, Any]:
-        """A run of a GGUF file that has been replaced since; the settings with which it was begun."""
-        settings = local(write_tiny(tmp_path / "judge.gguf"))
+    def replaced_model(self, tasks: Path, tmp_path: Path) -> dict[str, Any]:
+        """Score a run with a GGUF file that is replaced afterwards; return the settings of the run."""
+        settings = gguf_config(write_tiny(tmp_path / "judge.gguf"))
         sit(tmp_path / "run", tasks, settings)
         write_tiny(tmp_path / "judge.gguf", CHAT + " ")
         return settings
 
-    def test_a_resume_is_refused_and_both_are_named(self, begun: dict[str, Any], tasks: Path, tmp_path: Path) -> None:
+    def test_resuming_is_refused_and_both_models_are_named(
+        self, replaced_model: dict[str, Any], tasks: Path, tmp_path: Path
+    ) -> None:
         before = (tmp_path / "run" / "run.sqlite").read_bytes()
-        there = told(tmp_path / "run")
+        there = stored_identity(tmp_path / "run")
         assert there is not None
         with pytest.raises(InputError) as caught:
-            sit(tmp_path / "run", tasks, begun)
+            sit(tmp_path / "run", tasks, replaced_model)
         said = str(caught.value)
-        assert f'the model behind {begun["model"]} has the endpoint "{there.endpoint}" in the run and "sha256:' in said
+        assert (
+            f'the model behind {replaced_model["model"]} has the endpoint "{there.endpoint}" in the run and "sha256:'
+            in said
+        )
         assert said.endswith("use another --out, or --branch to request only what changed")
         assert (tmp_path / "run" / "run.sqlite").read_bytes() == before
 
-    def test_a_branch_asks_the_new_one_everything(self, begun: dict[str, Any], tasks: Path, tmp_path: Path) -> None:
-        sit(tmp_path / "new", tasks, begun, branch=tmp_path / "run")
-        old, new = told(tmp_path / "run"), told(tmp_path / "new")
+    def test_a_branch_requests_everything_from_the_new_model(
+        self, replaced_model: dict[str, Any], tasks: Path, tmp_path: Path
+    ) -> None:
+        sit(tmp_path / "new", tasks, replaced_model, branch=tmp_path / "run")
+        old, new = stored_identity(tmp_path / "run"), stored_identity(tmp_path / "new")
         assert old != new
         with closing(Run.open(tmp_path / "new")) as run:
             assert new is not None
@@ -121,65 +118,42 @@ class TestReplaced:
             assert {call.endpoint for call in calls} == {new.endpoint}
             assert len(calls) == 2 * 2 * CALLS_EACH
 
-    def test_the_run_verifies_all_the_same(self, begun: dict[str, Any], tmp_path: Path) -> None:
-        found = deep(tmp_path / "run")
+    def test_the_run_still_verifies(self, replaced_model: dict[str, Any], tmp_path: Path) -> None:
+        found = verify_deeply(tmp_path / "run")
         assert found.recomputed > 0
         assert found[2:] == (0, 0, 0)
 
-    def test_where_the_config_says_so_itself_the_model_is_not_named_as_well(
+    def test_a_difference_in_the_config_is_not_reported_twice(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        sit(tmp_path / "run", tasks, plain(server, record=str(tmp_path / "calls.jsonl")))
-        instructed = plain(server, form="instructed")
-        replayed = {**plain(server), "model": f"replay:{tmp_path / 'calls.jsonl'}"}
+        sit(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl")))
+        instructed = judge_config(server, form="instructed")
+        replayed = {**judge_config(server), "model": f"replay:{tmp_path / 'calls.jsonl'}"}
         for settings in (instructed, replayed):
             with pytest.raises(InputError, match=r": config (calls\.form|model) is") as caught:
                 sit(tmp_path / "run", tasks, settings)
             assert "the model behind" not in str(caught.value)
 
-    def test_a_run_that_does_not_tell_is_gone_on_with(
-        self, begun: dict[str, Any], tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(session, "model_of", lambda jury: None)
-        sit(tmp_path / "old", tasks, begun, limit=1)
-        monkeypatch.undo()
-        monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-        write_tiny(tmp_path / "judge.gguf")
-        sit(tmp_path / "old", tasks, begun)
-        assert told(tmp_path / "old") is None
-        assert checked(tmp_path / "old").closed
-
 
 class TestVerifiedWithoutAModel:
-    @pytest.fixture(params=["told", "not told"])
-    def scored(self, request: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-        """Scores, and says in the run which model it was, or not, as runs did before."""
-        if request.param == "not told":
-            monkeypatch.setattr(session, "model_of", lambda jury: None)
-        return sit
+    def assert_recomputed(self, folder: Path, verdicts: int) -> None:
+        assert verify_deeply(folder) == DeepVerification(recomputed=verdicts, quotations=count_quotations(folder))
 
-    def same(self, folder: Path, verdicts: int) -> None:
-        assert deep(folder) == DeepVerification(recomputed=verdicts, quotations=quoted(folder))
-
-    def test_the_file_of_a_local_model_may_be_gone(
-        self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
-    ) -> None:
+    def test_the_file_of_a_local_model_may_be_gone(self, tasks: Path, tmp_path: Path) -> None:
         model = write_tiny(tmp_path / "judge.gguf")
-        scored(tmp_path / "run", tasks, local(model))
+        sit(tmp_path / "run", tasks, gguf_config(model))
         model.unlink()
-        self.same(tmp_path / "run", 2 * 2 * 5)
+        self.assert_recomputed(tmp_path / "run", 2 * 2 * 5)
 
-    def test_a_recording_may_be_gone(
-        self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
-    ) -> None:
+    def test_a_recording_may_be_gone(self, server: Server, tasks: Path, tmp_path: Path) -> None:
         recording = tmp_path / "calls.jsonl"
-        sit(tmp_path / "first", tasks, plain(server, form="instructed", record=str(recording)))
-        scored(tmp_path / "run", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
+        sit(tmp_path / "first", tasks, judge_config(server, form="instructed", record=str(recording)))
+        sit(tmp_path / "run", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
         recording.unlink()
-        self.same(tmp_path / "run", 2 * 2 * 5)
+        self.assert_recomputed(tmp_path / "run", 2 * 2 * 5)
 
-    def test_a_chat_model_of_ones_own_need_not_be_importable(
-        self, scored: Callable[..., Any], tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_a_custom_chat_model_need_not_be_importable(
+        self, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         one = {"reason": "so it is", "quotes": [], "met": False, "probability": 0.25}
         replies = [json.dumps({f"criterion_{place}": one for place in range(1, n + 1)}) for n in (4, 1)] * 4
@@ -187,120 +161,86 @@ class TestVerifiedWithoutAModel:
         (tmp_path / "own_chat.py").write_text(f"{source}judge = FakeListChatModel(responses={replies!r})\n")
         monkeypatch.syspath_prepend(tmp_path)
         settings = {"model": "langchain:own_chat.judge", "evaluators": ["criteria"], "calls": {"concurrency": 1}}
-        scored(tmp_path / "run", tasks, settings)
+        sit(tmp_path / "run", tasks, settings)
         (tmp_path / "own_chat.py").unlink()
         monkeypatch.delitem(sys.modules, "own_chat")
         with pytest.raises(jg.ConfigError):
             jg.Jury.from_config(settings)
-        assert deep(tmp_path / "run").recomputed == 2 * 2 * 5
+        assert verify_deeply(tmp_path / "run").recomputed == 2 * 2 * 5
 
-    def test_a_run_of_which_nothing_was_answered(self, scored: Callable[..., Any], tasks: Path, tmp_path: Path) -> None:
+    def test_a_run_without_any_reply_verifies(self, tasks: Path, tmp_path: Path) -> None:
         with serving(lambda body, number: status(401)) as server:
-            scored(tmp_path / "run", tasks, plain(server))
-        assert deep(tmp_path / "run") == DeepVerification(needing_model=2 * 2 * 5)
+            sit(tmp_path / "run", tasks, judge_config(server))
+        assert verify_deeply(tmp_path / "run") == DeepVerification(needing_model=2 * 2 * 5)
 
-    def test_a_call_whose_repair_came_to_nothing_is_our_own_trouble(
-        self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
-    ) -> None:
+    def test_a_failed_repair_counts_as_infrastructure_failure(self, tasks: Path, tmp_path: Path) -> None:
         with serving(lambda body, number: status(400) if len(body["messages"]) > 2 else said("no JSON")) as server:
-            scored(tmp_path / "run", tasks, plain(server))
-        assert deep(tmp_path / "run") == DeepVerification(infrastructure_failures=2 * 2 * 5)
+            sit(tmp_path / "run", tasks, judge_config(server))
+        assert verify_deeply(tmp_path / "run") == DeepVerification(infrastructure_failures=2 * 2 * 5)
 
-    def test_a_reply_that_says_another_thing_is_found(
-        self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_a_changed_reply_is_found(
+        self, server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        scored(tmp_path / "run", tasks, plain(server))
+        sit(tmp_path / "run", tasks, judge_config(server))
         monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
         with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"):
-            deep(tmp_path / "run")
+            verify_deeply(tmp_path / "run")
 
-    def test_a_re_scored_run_whose_calls_were_erased(
-        self, scored: Callable[..., Any], server: Server, tmp_path: Path
-    ) -> None:
-        twins = with_rubrics(2, 1)
+    def test_a_rescored_run_with_erased_calls_verifies(self, server: Server, tmp_path: Path) -> None:
+        twins = tasks_with_rubrics(2, 1)
         for task in twins:
             task["query"], task["responses"][0]["text"] = "Write a letter.", "Dear Anna"
-        scored(tmp_path / "run", write_tasks(tmp_path, twins), plain(server))
+        sit(tmp_path / "run", write_tasks(tmp_path, twins), judge_config(server))
         erase(tmp_path / "run", "response", "t0/r0", "")
-        again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
-        assert deep(tmp_path / "other") == deep(tmp_path / "run")
-        assert deep(tmp_path / "run")._replace(quotations=0) == DeepVerification(needing_model=5, erased=5)
+        rescore_run(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
+        assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run")
+        assert verify_deeply(tmp_path / "run")._replace(quotations=0) == DeepVerification(needing_model=5, erased=5)
 
-    def test_a_re_scored_branch_whose_calls_are_in_another_run(
-        self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
+    def test_a_rescored_branch_with_calls_in_another_run_verifies(
+        self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        scored(tmp_path / "old", tasks, plain(server))
-        scored(tmp_path / "run", tasks, plain(server), branch=tmp_path / "old")
-        again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
-        found = DeepVerification(needing_model=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
-        assert deep(tmp_path / "other") == deep(tmp_path / "run") == found
+        sit(tmp_path / "old", tasks, judge_config(server))
+        sit(tmp_path / "run", tasks, judge_config(server), branch=tmp_path / "old")
+        rescore_run(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
+        found = DeepVerification(needing_model=2 * 2 * 5, quotations=count_quotations(tmp_path / "run"))
+        assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run") == found
         assert found.quotations > 0
 
 
-class TestRequests:
-    """What the requests in a ledger tell of the model that they were for."""
+class TestModelIdentity:
+    """The identity of a model, and the backend that replaces it."""
 
     @pytest.mark.parametrize(("logprobs", "top"), [(True, 5), (False, None)])
-    def test_are_named_by_the_model_and_what_it_can_do(self, logprobs: bool, top: int | None) -> None:
+    def test_the_identity_has_model_and_capabilities(self, logprobs: bool, top: int | None) -> None:
         able = Capabilities("native", logprobs=logprobs, top_logprobs=5)
         backend = SimpleNamespace(provider="p", endpoint="http://e", model="m", capabilities=able)
         expected = ModelIdentity(provider="p", endpoint="http://e", model="m", form="native", top_logprobs=top)
         assert ModelIdentity.of(backend) == expected  # type: ignore[arg-type]
 
-    def test_the_model_of_a_jury_is_that_of_its_gateway_if_it_has_one(self) -> None:
+    def test_the_identity_of_a_jurys_model_is_that_of_its_gateway(self) -> None:
         backend = SimpleNamespace(provider="p", endpoint=None, model="m", capabilities=Capabilities("text"))
         with_model: Any = SimpleNamespace(gateway=SimpleNamespace(backend=backend))
         without: Any = SimpleNamespace(gateway=None)
         assert model_of(with_model) == ModelIdentity(provider="p", model="m")
         assert model_of(without) is None
 
-    def told(self, path: Path, *requests: Request, erased: int | None = None) -> ModelIdentity | None:
-        ledger = Ledger.create(path / "run.sqlite")
-        for number, request in enumerate(requests):
-            ledger.append(Draft("call", str(number), {}, [request.model_dump_json().encode()]))
-        if erased is not None:
-            ledger.append(Draft("erasure", "", {"ids": [(erased + 1) * MAX_TEXTS]}))
-            ledger.erase([(erased + 1) * MAX_TEXTS])
-        return ModelIdentity.from_ledger(ledger)
-
-    def request(self, model: str = "m", **fields: Any) -> Request:
+    def make_request(self, model: str = "m", **fields: Any) -> Request:
         messages = ({"role": "user", "content": "?"},)
         return Request.model_validate(
             {"provider": "p", "endpoint": "e", "model": model, "messages": messages, **fields}
         )
 
-    def test_none_tells_nothing(self, tmp_path: Path) -> None:
-        assert self.told(tmp_path) is None
-
-    def test_the_first_names_the_model(self, tmp_path: Path) -> None:
-        found = self.told(tmp_path, self.request("one"), self.request("other", endpoint=None))
-        assert found == ModelIdentity(provider="p", endpoint="e", model="one", form="text", top_logprobs=None)
-
-    def test_one_with_a_schema_tells_the_form_and_one_that_asks_for_them_how_many_tokens_there_are(
-        self, tmp_path: Path
-    ) -> None:
-        asked = self.request(answer={}, form="native", parameters={"logprobs": True, "top_logprobs": 5})
-        plain = self.request(form="text", parameters={"top_logprobs": 9})
-        found = self.told(tmp_path, plain, asked, plain)
-        assert found is not None
-        assert (found.form, found.top_logprobs) == ("native", 5)
-
-    def test_one_that_was_erased_tells_nothing(self, tmp_path: Path) -> None:
-        found = self.told(tmp_path, self.request("one"), self.request("two"), erased=0)
-        assert found is not None
-        assert found.model == "two"
-
-    def test_the_stand_in_can_do_what_the_model_could_and_answers_nothing(self) -> None:
+    def test_the_offline_backend_has_the_capabilities_and_answers_nothing(self) -> None:
         identity = ModelIdentity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=5)
         absent = OfflineBackend(identity)
         able = absent.capabilities
         assert (able.form, able.logprobs, able.top_logprobs) == ("grammar", True, 5)
         assert not OfflineBackend(identity.model_copy(update={"top_logprobs": None})).capabilities.logprobs
         with pytest.raises(Fault, match="the run contains no reply to this request") as caught:
-            asyncio.run(absent.complete(self.request(), 1.0))
+            asyncio.run(absent.complete(self.make_request(), 1.0))
         assert caught.value.kind == "unrecorded"
 
-    def test_a_model_that_gives_no_log_probabilities_gives_no_other_tokens(self) -> None:
+    def test_without_log_probabilities_there_are_no_alternative_tokens(self) -> None:
         able = SimpleNamespace(form="text", logprobs=False, top_logprobs=20)
         backend: Any = SimpleNamespace(provider="p", endpoint=None, model="m", capabilities=able)
         assert ModelIdentity.of(backend).top_logprobs is None

@@ -1,4 +1,4 @@
-"""Ed25519 keys in the files in which people keep them, and one sentence for every file that holds none."""
+"""Ed25519 keys in the usual files, and messages for files without a key."""
 
 import os
 from pathlib import Path
@@ -20,15 +20,15 @@ LOCKED = serialization.BestAvailableEncryption(b"a passphrase")
 OTHER = ec.generate_private_key(ec.SECP256R1())
 
 
-def file(folder: Path, content: bytes) -> Path:
+def write_key(folder: Path, content: bytes) -> Path:
     path = folder / "key"
     path.write_bytes(content)
     return path
 
 
 @pytest.mark.parametrize("form", [OPEN, PKCS8], ids=["openssh", "pem"])
-def test_a_private_key_is_read_and_tells_its_public_one(tmp_path: Path, form: serialization.PrivateFormat) -> None:
-    path = file(tmp_path, KEY.private_bytes(PEM, form, NONE))
+def test_a_private_key_is_read_with_its_public_key(tmp_path: Path, form: serialization.PrivateFormat) -> None:
+    path = write_key(tmp_path, KEY.private_bytes(PEM, form, NONE))
     assert load_private_key(path).private_bytes_raw() == bytes(range(32))
     assert load_public_key(path) == PUBLIC
 
@@ -42,8 +42,8 @@ def test_a_private_key_is_read_and_tells_its_public_one(tmp_path: Path, form: se
     ],
     ids=["openssh", "pem", "hexadecimal"],
 )
-def test_a_public_key_is_read_in_each_of_its_forms(tmp_path: Path, content: bytes) -> None:
-    assert load_public_key(file(tmp_path, content)) == PUBLIC
+def test_a_public_key_is_read_in_every_form(tmp_path: Path, content: bytes) -> None:
+    assert load_public_key(write_key(tmp_path, content)) == PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -55,9 +55,9 @@ def test_a_public_key_is_read_in_each_of_its_forms(tmp_path: Path, content: byte
     ],
     ids=["encrypted", "none", "another kind"],
 )
-def test_what_is_no_private_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
+def test_a_file_without_a_private_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
     with pytest.raises(InputError, match=f"key: {wrong}"):
-        load_private_key(file(tmp_path, content))
+        load_private_key(write_key(tmp_path, content))
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_what_is_no_private_key_is_refused(tmp_path: Path, content: bytes, wrong
         ),
     ],
 )
-def test_what_is_no_public_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
+def test_a_file_without_a_public_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
     with pytest.raises(InputError, match=f"key: {wrong}"):
-        load_public_key(file(tmp_path, content))
+        load_public_key(write_key(tmp_path, content))
 
 
 @pytest.mark.parametrize("read", [load_private_key, load_public_key])

@@ -1,4 +1,4 @@
-"""The ledger: records chained to one another, texts beside the chain, durable once committed."""
+"""The ledger: chained records with texts outside the chain, durable once committed."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.sqlite"
 
 
-def filled(path: Path, records: int = 3) -> Ledger:
+def make_ledger(path: Path, records: int = 3) -> Ledger:
     ledger = Ledger.create(path)
     for number in range(records):
         ledger.append(Draft("trace", f"r{number}", {"value": number}, [f"text {number}".encode(), b"second"]))
@@ -28,23 +28,23 @@ def filled(path: Path, records: int = 3) -> Ledger:
     return ledger
 
 
-def changed(path: Path, statement: str, *values: object) -> None:
+def execute_sql(path: Path, statement: str, *values: object) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(statement, values)
     connection.close()
 
 
 class TestChain:
-    def test_a_link_is_the_hash_of_the_link_before_and_of_the_whole_record(self, path: Path) -> None:
-        ledger = filled(path, 2)
+    def test_a_link_hashes_the_previous_link_and_the_whole_record(self, path: Path) -> None:
+        ledger = make_ledger(path, 2)
         first, second = ledger.records()
         header = canonical_json([2, "trace", "r1", second.at])
         assert second.link == hashlib.sha256(first.link + header + b"\n" + second.body.encode()).digest()
         assert first.link == link_of(FIRST_LINK, *first[:5])
         assert (ledger.count, ledger.head) == (2, second.link)
 
-    def test_a_body_commits_to_its_texts_without_telling_them(self, path: Path) -> None:
-        ledger = filled(path, 1)
+    def test_a_body_commits_to_its_texts_without_revealing_them(self, path: Path) -> None:
+        ledger = make_ledger(path, 1)
         (record,) = ledger.records()
         texts = list(ledger.stored_texts(1, 1))
         assert [text.id for text in texts] == [MAX_TEXTS, MAX_TEXTS + 1]
@@ -52,21 +52,21 @@ class TestChain:
         assert hashlib.sha256(b"text 0").hexdigest() not in record.body
 
     def test_equal_texts_have_different_commitments(self, path: Path) -> None:
-        one, other = (record.content["texts"][1] for record in filled(path, 2).records())
+        one, other = (record.content["texts"][1] for record in make_ledger(path, 2).records())
         assert one != other
 
     @pytest.mark.parametrize(
         ("column", "value"), [("kind", "group"), ("key", "r9"), ("at", 5), ("body", "{}"), ("link", b"x" * 32)]
     )
-    def test_a_changed_record_does_not_follow_the_one_before_it(self, path: Path, column: str, value: object) -> None:
-        filled(path).close()
-        changed(path, f"UPDATE records SET {column} = ? WHERE seq = 2", value)
+    def test_a_changed_record_breaks_the_chain(self, path: Path, column: str, value: object) -> None:
+        make_ledger(path).close()
+        execute_sql(path, f"UPDATE records SET {column} = ? WHERE seq = 2", value)
         with pytest.raises(TraceMismatch, match="record 2 "):
             list(Ledger.open(path).verified_records(1, 3))
 
     def test_a_missing_record_is_named(self, path: Path) -> None:
-        filled(path).close()
-        changed(path, "DELETE FROM records WHERE seq = 2")
+        make_ledger(path).close()
+        execute_sql(path, "DELETE FROM records WHERE seq = 2")
         with pytest.raises(TraceMismatch, match="record 2 is missing"):
             list(Ledger.open(path).verified_records(1, 3))
         with pytest.raises(TraceMismatch, match="record 4 is missing"):
@@ -74,30 +74,30 @@ class TestChain:
 
 
 class TestTransactions:
-    def test_what_is_not_committed_is_gone(self, path: Path) -> None:
-        ledger = filled(path)
+    def test_uncommitted_records_are_discarded(self, path: Path) -> None:
+        ledger = make_ledger(path)
         ledger.append(Draft("trace", "late", {}))
         ledger.close()
         assert Ledger.open(path).count == 3
 
-    def test_rolling_back_takes_the_count_and_the_head_back(self, path: Path) -> None:
-        ledger = filled(path)
+    def test_a_rollback_restores_count_and_head(self, path: Path) -> None:
+        ledger = make_ledger(path)
         before = ledger.count, ledger.head
         ledger.append(Draft("trace", "late", {}, [b"text"]))
         ledger.rollback()
         assert (ledger.count, ledger.head) == before
         assert ledger.append(Draft("trace", "next", {}, [b"text"])) == 4
 
-    def test_one_who_reads_is_not_held_up_by_one_who_writes(self, path: Path) -> None:
-        writer = filled(path)
+    def test_a_writer_does_not_block_a_reader(self, path: Path) -> None:
+        writer = make_ledger(path)
         reader = Ledger.open(path)
         writer.append(Draft("trace", "late", {}))
         assert [record.key for record in reader.records()] == ["r0", "r1", "r2"]
         writer.commit()
         assert reader.count == 3, "a reader sees the run as it was when it was opened"
 
-    def test_the_file_is_made_ready_once_and_not_for_every_transaction(self, path: Path) -> None:
-        ledger = filled(path)
+    def test_the_file_is_prepared_for_writing_once(self, path: Path) -> None:
+        ledger = make_ledger(path)
         statements: list[str] = []
         ledger._connection.set_trace_callback(statements.append)
         ledger.append(Draft("trace", "another", {}))
@@ -105,21 +105,21 @@ class TestTransactions:
         assert any(one.startswith("INSERT INTO records") for one in statements)
         assert not any(one.startswith("PRAGMA") for one in statements)
 
-    def test_a_number_that_json_cannot_hold_is_refused(self, path: Path) -> None:
+    def test_a_number_that_json_cannot_represent_is_refused(self, path: Path) -> None:
         with pytest.raises(ValueError, match="JSON"):
             Ledger.create(path).append(Draft("trace", "r", {"value": float("nan")}))
 
 
-class TestLooking:
+class TestSearch:
     def test_records_come_in_order_by_kind_and_range(self, path: Path) -> None:
-        ledger = filled(path, 1200)
+        ledger = make_ledger(path, 1200)
         ledger.append(Draft("close", "", {}))
         assert [record.seq for record in ledger.records()] == list(range(1, 1202))
         assert [record.seq for record in ledger.records("close")] == [1201]
         assert [record.seq for record in ledger.records("trace", after=1195, up_to=1198)] == [1196, 1197, 1198]
 
-    def test_the_last_of_a_key_is_found(self, path: Path) -> None:
-        ledger = filled(path)
+    def test_the_last_record_with_a_key_is_found(self, path: Path) -> None:
+        ledger = make_ledger(path)
         ledger.append(Draft("erasure", "r1", {"number": 1}))
         ledger.append(Draft("erasure", "r1", {"number": 2}))
         found = ledger.find("erasure", "r1")
@@ -129,18 +129,18 @@ class TestLooking:
         assert (ledger.find_repeated_key("erasure"), ledger.find_repeated_key("trace")) == ("r1", None)
 
     def test_the_first_texts_of_a_kind_are_those_of_its_records(self, path: Path) -> None:
-        ledger = filled(path)
+        ledger = make_ledger(path)
         ledger.append(Draft("plan", "p", {}, [b"another"]), Draft("trace", "none", {}))
         ledger.commit()
         assert [text.content for text in ledger.first_texts("trace")] == [b"text 0", b"text 1", b"text 2"]
         assert [text.content for text in ledger.first_texts("plan")] == [b"another"]
 
-    def test_texts_are_found_by_what_they_hold(self, path: Path) -> None:
-        assert [text.id for text in filled(path).texts_containing(b"ext 1")] == [2 * MAX_TEXTS]
+    def test_texts_are_found_by_their_content(self, path: Path) -> None:
+        assert [text.id for text in make_ledger(path).texts_containing(b"ext 1")] == [2 * MAX_TEXTS]
 
 
-class TestErasing:
-    def test_what_is_erased_lies_nowhere_in_the_folder(self, path: Path) -> None:
+class TestErasure:
+    def test_an_erased_text_is_nowhere_in_the_folder(self, path: Path) -> None:
         ledger = Ledger.create(path)
         secret = b"a word that nobody may read again"
         ledger.append(Draft("trace", "r", {}, [secret, secret * 500]))
@@ -148,21 +148,21 @@ class TestErasing:
         ledger.erase([MAX_TEXTS, MAX_TEXTS + 1])
         ledger.commit()
         ledger.compact()
-        held = b"".join(file.read_bytes() for file in path.parent.iterdir())
-        assert secret not in held
+        file_contents = b"".join(file.read_bytes() for file in path.parent.iterdir())
+        assert secret not in file_contents
         assert list(ledger.stored_texts(1, 1)) == []
 
 
 class TestFile:
     def test_a_ledger_of_a_newer_version_is_refused(self, path: Path) -> None:
-        filled(path).close()
-        changed(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        make_ledger(path).close()
+        execute_sql(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
         with pytest.raises(InputError, match=r"newer jurygraph \(schema version 3; .* upgrade jurygraph"):
             Ledger.open(path)
 
-    def test_a_version_that_nobody_wrote_is_damage(self, path: Path) -> None:
-        filled(path).close()
-        changed(path, "PRAGMA user_version = 0")
+    def test_an_unknown_schema_version_is_damage(self, path: Path) -> None:
+        make_ledger(path).close()
+        execute_sql(path, "PRAGMA user_version = 0")
         with pytest.raises(TraceMismatch, match="schema version 0"):
             Ledger.open(path)
 
@@ -172,21 +172,21 @@ class TestFile:
         with pytest.raises(TraceMismatch, match=r"run\.sqlite"):
             Ledger.open(path)
 
-    def test_a_sound_file_has_no_faults(self, path: Path) -> None:
-        assert list(filled(path).find_faults()) == []
+    def test_an_intact_file_has_no_faults(self, path: Path) -> None:
+        assert list(make_ledger(path).find_faults()) == []
 
-    def test_a_table_that_is_not_ours_is_a_fault(self, path: Path) -> None:
-        filled(path).close()
-        changed(path, "CREATE TRIGGER spy AFTER INSERT ON records BEGIN DELETE FROM texts; END")
+    def test_a_foreign_table_is_a_fault(self, path: Path) -> None:
+        make_ledger(path).close()
+        execute_sql(path, "CREATE TRIGGER spy AFTER INSERT ON records BEGIN DELETE FROM texts; END")
         assert list(Ledger.open(path).find_faults()) == ["table or index 'spy' is not as jurygraph made it"]
 
     def test_a_dropped_index_is_a_fault(self, path: Path) -> None:
-        filled(path).close()
-        changed(path, "DROP INDEX records_by_key")
+        make_ledger(path).close()
+        execute_sql(path, "DROP INDEX records_by_key")
         assert "records_by_key" in next(Ledger.open(path).find_faults())
 
-    def test_an_index_that_lacks_a_record_is_a_fault_in_words_of_sqlite(self, path: Path) -> None:
-        filled(path).close()
+    def test_an_incomplete_index_is_reported_as_by_sqlite(self, path: Path) -> None:
+        make_ledger(path).close()
         found = "SELECT * FROM sqlite_schema WHERE name = 'records_by_key'"
         with sqlite3.connect(path) as connection:
             (index,) = connection.execute(found)
@@ -195,7 +195,7 @@ class TestFile:
         with sqlite3.connect(path) as connection:
             connection.executescript(hide)
         connection.close()
-        changed(path, "UPDATE records SET key = 'r9' WHERE seq = 2")
+        execute_sql(path, "UPDATE records SET key = 'r9' WHERE seq = 2")
         with sqlite3.connect(path) as connection:
             connection.execute("PRAGMA writable_schema = ON")
             connection.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", index)
@@ -203,17 +203,17 @@ class TestFile:
         faults = list(Ledger.open(path).find_faults())
         assert faults == ["row 2 missing from index records_by_key"]
 
-    def test_a_full_disk_is_said_plainly_and_nothing_is_half_written(self, path: Path) -> None:
-        ledger = filled(path)
-        ledger._connection.execute("PRAGMA max_page_count = 10")  # SQLite's own stand-in for a full disk
+    def test_a_full_disk_is_reported_and_nothing_is_half_written(self, path: Path) -> None:
+        ledger = make_ledger(path)
+        ledger._connection.execute("PRAGMA max_page_count = 10")  # SQLite's own simulation of a full disk
         with pytest.raises(InputError, match="the disk is full; free some space"):
             ledger.append(Draft("trace", "big", {}, [b"x" * 100_000]))
         ledger.rollback()
         assert ledger.count == 3
         assert json.loads(ledger.record_at(3).body)["value"] == 2
 
-    def test_what_a_killed_process_left_half_done_is_taken_back_for_a_reader(self, path: Path) -> None:
-        filled(path, 400).close()
+    def test_the_open_transaction_of_a_killed_process_is_rolled_back_for_a_reader(self, path: Path) -> None:
+        make_ledger(path, 400).close()
         script = (
             "import os, signal, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
             "c.execute('PRAGMA journal_mode = DELETE'); c.execute('PRAGMA cache_size = 1'); c.execute('BEGIN')\n"
@@ -227,6 +227,6 @@ class TestFile:
         assert len(list(Ledger.open(path).verified_records(1, 400))) == 400
 
     def test_a_trigger_cannot_hide_behind_the_name_of_a_table(self, path: Path) -> None:
-        filled(path).close()
-        changed(path, "CREATE TRIGGER texts AFTER INSERT ON records BEGIN DELETE FROM texts; END")
+        make_ledger(path).close()
+        execute_sql(path, "CREATE TRIGGER texts AFTER INSERT ON records BEGIN DELETE FROM texts; END")
         assert "'texts' is not as jurygraph made it" in next(Ledger.open(path).find_faults())

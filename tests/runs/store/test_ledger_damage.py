@@ -1,4 +1,4 @@
-"""What has been taken out of a ledger, or put into it, is found where it is looked for."""
+"""Removed and added content of a ledger is found when it is read."""
 
 import sqlite3
 import time
@@ -10,7 +10,7 @@ import pytest
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.chain import MAX_TEXTS, Draft
 from jurygraph.runs.store.ledger import SCHEMA_VERSION, TABLES, Ledger, _translate_errors
-from tests.runs.store.test_ledger import changed, filled
+from tests.runs.store.test_ledger import execute_sql, make_ledger
 
 
 @pytest.fixture
@@ -18,14 +18,14 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.sqlite"
 
 
-def commitments(ledger: Ledger) -> dict[int, list[str]]:
+def read_commitments(ledger: Ledger) -> dict[int, list[str]]:
     return {record.seq: record.content["texts"] for record in ledger.records("trace")}
 
 
 class TestTexts:
-    def test_come_by_record_and_place(self, path: Path) -> None:
-        ledger = filled(path, 2)
-        assert ledger.texts(commitments(ledger)) == {
+    def test_texts_are_returned_by_record_and_place(self, path: Path) -> None:
+        ledger = make_ledger(path, 2)
+        assert ledger.texts(read_commitments(ledger)) == {
             1: {0: b"text 0", 1: b"second"},
             2: {0: b"text 1", 1: b"second"},
         }
@@ -37,70 +37,70 @@ class TestTexts:
         ]
         assert [text.content for text in ledger.stored_texts(2, 2)] == [b"text 1", b"second"]
 
-    def test_one_that_was_erased_is_absent_and_the_others_are_there(self, path: Path) -> None:
-        ledger = filled(path, 2)
+    def test_an_erased_text_is_left_out(self, path: Path) -> None:
+        ledger = make_ledger(path, 2)
         ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS + 1]}), Draft("erasure", "", {"ids": [2 * MAX_TEXTS]}))
         ledger.erase([MAX_TEXTS + 1, 2 * MAX_TEXTS])
-        assert ledger.texts(commitments(ledger)) == {1: {0: b"text 0"}, 2: {1: b"second"}}
+        assert ledger.texts(read_commitments(ledger)) == {1: {0: b"text 0"}, 2: {1: b"second"}}
 
-    def test_one_that_is_missing_although_nothing_says_so_is_named(self, path: Path) -> None:
-        ledger = filled(path, 2)
+    def test_a_text_missing_without_an_erasure_is_named(self, path: Path) -> None:
+        ledger = make_ledger(path, 2)
         ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
         ledger.commit()
-        changed(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS + 1)
+        execute_sql(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS + 1)
         named = rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing without an erasure"
         with pytest.raises(TraceMismatch, match=named):
-            ledger.texts(commitments(ledger))
+            ledger.texts(read_commitments(ledger))
 
     @pytest.mark.parametrize("column", ["salt", "content"])
-    def test_one_that_was_changed_is_named(self, path: Path, column: str) -> None:
-        ledger = filled(path, 2)
-        changed(path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MAX_TEXTS)
+    def test_a_changed_text_is_named(self, path: Path, column: str) -> None:
+        ledger = make_ledger(path, 2)
+        execute_sql(path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MAX_TEXTS)
         named = rf"text {2 * MAX_TEXTS} of record 2 \(trace 'r1'\): differs from what was written"
         with pytest.raises(TraceMismatch, match=named):
-            ledger.texts(commitments(ledger))
+            ledger.texts(read_commitments(ledger))
 
 
-def test_records_that_are_appended_together_keep_all_their_texts(path: Path) -> None:
+def test_records_appended_together_keep_all_their_texts(path: Path) -> None:
     ledger = Ledger.create(path)
     drafts = [Draft("trace", f"r{number}", {}, [f"text {number}".encode()]) for number in range(3)]
     assert ledger.append(*drafts) == 3
-    assert ledger.texts(commitments(ledger)) == {number + 1: {0: f"text {number}".encode()} for number in range(3)}
+    assert ledger.texts(read_commitments(ledger)) == {number + 1: {0: f"text {number}".encode()} for number in range(3)}
 
 
-def test_a_record_says_when_it_was_appended_in_milliseconds(path: Path) -> None:
+def test_a_record_has_its_time_in_milliseconds(path: Path) -> None:
     before = time.time_ns() // 1_000_000
-    ledger = filled(path, 1)
+    ledger = make_ledger(path, 1)
     assert before <= ledger.record_at(1).at <= time.time_ns() // 1_000_000
 
 
-class TestChained:
-    def test_goes_as_far_as_it_is_asked_to(self, path: Path) -> None:
-        ledger = filled(path, 4)
+class TestVerifiedRecords:
+    def test_verified_records_end_at_the_given_record(self, path: Path) -> None:
+        ledger = make_ledger(path, 4)
         assert [one.seq for one in ledger.verified_records(2, 3)] == [2, 3]
         assert [one.seq for one in ledger.verified_records(1, 1)] == [1]
 
 
-class TestRequired:
+class TestRequire:
     def test_a_record_is_found_by_its_kind_and_key(self, path: Path) -> None:
-        ledger = filled(path)
+        ledger = make_ledger(path)
         assert [ledger.require("trace", f"r{number}").seq for number in range(3)] == [1, 2, 3]
         assert ledger.record_at(2) == ledger.require("trace", "r1")
         assert (ledger.count_records("trace"), ledger.count_records("erasure")) == (3, 0)
         assert sorted(ledger.keys("trace")) == ["r0", "r1", "r2"]
 
     @pytest.mark.parametrize("key", ["r9", "\ud800"])
-    def test_one_that_is_not_there_is_lost(self, path: Path, key: str) -> None:
-        ledger = filled(path)
+    def test_a_missing_record_is_reported_as_lost(self, path: Path, key: str) -> None:
+        ledger = make_ledger(path)
         assert ledger.find("trace", key) is None
         with pytest.raises(TraceMismatch, match=r"has no trace .*; records of it are lost"):
             ledger.require("trace", key)
         with pytest.raises(TraceMismatch, match="record 9 is missing"):
             ledger.record_at(9)
 
-    def test_one_whose_predecessor_is_missing_is_refused(self, path: Path) -> None:
-        filled(path).close()
-        changed(path, "DELETE FROM records WHERE seq = 1")
+    def test_a_record_without_predecessor_is_refused(self, path: Path) -> None:
+        make_ledger(path).close()
+        execute_sql(path, "DELETE FROM records WHERE seq = 1")
         ledger = Ledger.open(path)
         assert ledger is not None
         assert ledger.require("trace", "r2").seq == 3
@@ -108,17 +108,17 @@ class TestRequired:
             ledger.require("trace", "r1")
 
     @pytest.mark.parametrize("key", ["r0", "r1"])
-    def test_one_that_does_not_follow_the_one_before_it_is_refused(self, path: Path, key: str) -> None:
-        filled(path).close()
-        changed(path, "UPDATE records SET body = '{}' WHERE key = ?", key)
+    def test_a_record_that_does_not_follow_its_predecessor_is_refused(self, path: Path, key: str) -> None:
+        make_ledger(path).close()
+        execute_sql(path, "UPDATE records SET body = '{}' WHERE key = ?", key)
         ledger = Ledger.open(path)
         assert ledger is not None
         named = rf"record \d \(trace '{key}'\): differs from what was written, or does not follow the one before it"
         with pytest.raises(TraceMismatch, match=named):
             ledger.require("trace", key)
 
-    def test_what_was_appended_after_the_ledger_was_opened_is_not_seen_before_a_snapshot(self, path: Path) -> None:
-        writer, reader = filled(path), Ledger.open(path)
+    def test_later_records_are_visible_only_in_a_snapshot(self, path: Path) -> None:
+        writer, reader = make_ledger(path), Ledger.open(path)
         assert reader is not None
         writer.append(Draft("trace", "late", {}))
         writer.commit()
@@ -131,28 +131,28 @@ class TestRequired:
             assert [one.key for one in reader.records(after=3)] == ["late"]
 
 
-class TestMaking:
-    def test_a_ledger_that_is_there_is_opened(self, path: Path) -> None:
-        filled(path).close()
+class TestCreate:
+    def test_an_existing_ledger_is_opened(self, path: Path) -> None:
+        make_ledger(path).close()
         assert Ledger.create(path).count == 3
         with sqlite3.connect(path) as connection:
             assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         connection.close()
 
-    def test_one_that_was_about_to_be_made_has_no_ledger_yet(self, path: Path) -> None:
+    def test_an_unfinished_ledger_is_none(self, path: Path) -> None:
         path.touch()
         assert Ledger.open(path) is None
         Ledger.create(path).close()
         assert Ledger.open(path) is None
 
-    def test_texts_without_a_record_are_what_is_left_of_one(self, path: Path) -> None:
-        filled(path).close()
-        changed(path, "DELETE FROM records")
+    def test_texts_without_a_record_are_refused(self, path: Path) -> None:
+        make_ledger(path).close()
+        execute_sql(path, "DELETE FROM records")
         with pytest.raises(TraceMismatch, match="has texts and no record; records have been taken out"):
             Ledger.open(path)
 
-    def test_it_is_one_plain_file_once_it_is_settled(self, path: Path) -> None:
-        ledger = filled(path)
+    def test_a_closed_ledger_is_one_plain_file(self, path: Path) -> None:
+        ledger = make_ledger(path)
         assert path.with_name("run.sqlite-wal").exists()
         ledger.append(Draft("trace", "late", {}))
         ledger.close_as_plain_file()
@@ -162,16 +162,16 @@ class TestMaking:
         assert again is not None
         assert again.count == 3
 
-    def test_it_is_written_durably(self, path: Path) -> None:
-        ledger = filled(path)
-        asked = ("journal_mode", "synchronous", "secure_delete", "wal_autocheckpoint")
-        found = [ledger._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in asked]
+    def test_writes_are_durable(self, path: Path) -> None:
+        ledger = make_ledger(path)
+        requests = ("journal_mode", "synchronous", "secure_delete", "wal_autocheckpoint")
+        found = [ledger._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in requests]
         assert found == ["wal", 2, 1, 4000]
 
 
 class TestOtherPrograms:
-    def test_one_who_reads_keeps_it_from_being_had_alone(self, path: Path) -> None:
-        filled(path).close_as_plain_file()
+    def test_a_reader_prevents_exclusive_access(self, path: Path) -> None:
+        make_ledger(path).close_as_plain_file()
         mine, other = Ledger.open(path, write=True), sqlite3.connect(path)
         assert mine is not None
         mine._connection.execute("PRAGMA busy_timeout = 10")
@@ -182,8 +182,8 @@ class TestOtherPrograms:
             mine.require_alone()
         other.close()
 
-    def test_one_who_reads_keeps_what_was_erased_in_the_file(self, path: Path) -> None:
-        ledger = filled(path)
+    def test_a_reader_prevents_compaction(self, path: Path) -> None:
+        ledger = make_ledger(path)
         ledger._connection.execute("PRAGMA busy_timeout = 10")
         other = sqlite3.connect(path)
         other.execute("BEGIN")
@@ -195,8 +195,8 @@ class TestOtherPrograms:
         other.close()
         ledger.compact()
 
-    def test_one_who_reads_does_not_keep_it_from_being_settled(self, path: Path) -> None:
-        ledger, other = filled(path), sqlite3.connect(path)
+    def test_a_reader_does_not_prevent_closing(self, path: Path) -> None:
+        ledger, other = make_ledger(path), sqlite3.connect(path)
         ledger._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN")
         other.execute("SELECT * FROM records").fetchone()
@@ -204,8 +204,8 @@ class TestOtherPrograms:
         assert other.execute("SELECT count(*) FROM records").fetchone() == (3,)
         other.close()
 
-    def test_one_who_writes_holds_it(self, path: Path) -> None:
-        ledger, other = filled(path), sqlite3.connect(path, isolation_level=None)
+    def test_a_writer_locks_the_ledger(self, path: Path) -> None:
+        ledger, other = make_ledger(path), sqlite3.connect(path, isolation_level=None)
         ledger._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(InputError, match=r"run\.sqlite: is locked by another program .*; end it and try again"):
@@ -214,17 +214,17 @@ class TestOtherPrograms:
 
 
 class TestFaults:
-    def test_a_record_outside_the_chain_is_one(self, path: Path) -> None:
-        filled(path).close()
-        changed(path, "UPDATE records SET seq = -4 WHERE seq = 2")
+    def test_a_record_outside_the_chain_is_a_fault(self, path: Path) -> None:
+        make_ledger(path).close()
+        execute_sql(path, "UPDATE records SET seq = -4 WHERE seq = 2")
         ledger = Ledger.open(path)
         assert ledger is not None
         assert list(ledger.find_faults()) == ["record -4 is not part of the chain"]
 
     @pytest.mark.parametrize("name", TABLES)
-    def test_a_table_that_is_made_otherwise_is_one(self, path: Path, name: str) -> None:
-        filled(path).close()
-        changed(path, "PRAGMA writable_schema = ON")
+    def test_a_changed_table_is_a_fault(self, path: Path, name: str) -> None:
+        make_ledger(path).close()
+        execute_sql(path, "PRAGMA writable_schema = ON")
         with sqlite3.connect(path) as connection:
             connection.execute("PRAGMA writable_schema = ON")
             connection.execute("UPDATE sqlite_schema SET sql = sql || ' ' WHERE name = ?", (name,))
@@ -235,7 +235,7 @@ class TestFaults:
 
 
 class TestErrors:
-    """What SQLite says, as one sentence that says what to do."""
+    """SQLite's errors are translated into messages with a hint."""
 
     @pytest.mark.parametrize(
         ("code", "free", "kind", "wrong"),
@@ -252,7 +252,7 @@ class TestErrors:
             (None, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
         ],
     )
-    def test_an_error_of_an_operation(
+    def test_sqlite_errors_are_translated(
         self,
         path: Path,
         monkeypatch: pytest.MonkeyPatch,
@@ -261,15 +261,15 @@ class TestErrors:
         kind: type[Exception],
         wrong: str,
     ) -> None:
-        asked: list[object] = []
+        requests: list[object] = []
         usage = SimpleNamespace(free=free)
-        monkeypatch.setattr("shutil.disk_usage", lambda folder: (asked.append(folder), usage)[1])
+        monkeypatch.setattr("shutil.disk_usage", lambda folder: (requests.append(folder), usage)[1])
         error = sqlite3.OperationalError("so it is")
         if code is not None:
             error.sqlite_errorcode = code  # type: ignore[misc]
         with pytest.raises(kind, match=wrong), _translate_errors(path):
             raise error
-        assert asked in ([], [path.parent])
+        assert requests in ([], [path.parent])
 
     def test_a_file_that_is_no_database_is_damaged(self, path: Path) -> None:
         with (

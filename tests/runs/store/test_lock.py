@@ -1,4 +1,4 @@
-"""One writer at a time, and the second is told who it is."""
+"""One writer at a time; a second one is refused, and the holder is named."""
 
 import errno
 import os
@@ -14,22 +14,22 @@ from jurygraph.errors import InputError
 from jurygraph.runs.store.lock import acquire, release
 
 
-def test_the_second_is_told_who_holds_it_and_since_when(tmp_path: Path) -> None:
-    held = acquire(tmp_path / "run.lock")
+def test_a_second_writer_is_refused_and_the_holder_named(tmp_path: Path) -> None:
+    lock_file = acquire(tmp_path / "run.lock")
     holder = f"process {os.getpid()} on {socket.gethostname()} since "
-    said = rf"{re.escape(f'{tmp_path}: is being written by {holder}')}\d"
-    with pytest.raises(InputError, match=said):
+    message = rf"{re.escape(f'{tmp_path}: is being written by {holder}')}\d"
+    with pytest.raises(InputError, match=message):
         acquire(tmp_path / "run.lock")
-    release(held)
+    release(lock_file)
     release(acquire(tmp_path / "run.lock"))
 
 
-def test_a_lock_that_is_let_go_names_nobody(tmp_path: Path) -> None:
+def test_a_released_lock_names_no_holder(tmp_path: Path) -> None:
     release(acquire(tmp_path / "run.lock"))
     assert (tmp_path / "run.lock").read_text() == ""
 
 
-def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     script = "import sys, os, signal; from pathlib import Path; from jurygraph.runs.store.lock import acquire\n"
     script += "held = acquire(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "run.lock")], check=False)
@@ -37,16 +37,16 @@ def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
     release(acquire(tmp_path / "run.lock"))
 
 
-def test_a_lock_whose_holder_has_not_signed_yet_names_another_process(tmp_path: Path) -> None:
-    held = acquire(tmp_path / "run.lock")
-    held.truncate(0)
+def test_a_lock_without_a_holder_names_another_process(tmp_path: Path) -> None:
+    lock_file = acquire(tmp_path / "run.lock")
+    lock_file.truncate(0)
     with pytest.raises(InputError, match="is being written by another process"):
         acquire(tmp_path / "run.lock")
-    release(held)
+    release(lock_file)
 
 
 @pytest.mark.parametrize("kind", ["symlink", "dangling", "hard link", "file", "folder", "pipe"])
-def test_what_is_no_lock_of_ours_is_refused_and_stays_as_it_is(tmp_path: Path, kind: str) -> None:
+def test_a_foreign_file_is_refused_and_unchanged(tmp_path: Path, kind: str) -> None:
     mine, lock = tmp_path / "mine", tmp_path / "run.lock"
     if kind != "dangling":
         mine.write_text("my thesis")
@@ -65,7 +65,7 @@ def test_what_is_no_lock_of_ours_is_refused_and_stays_as_it_is(tmp_path: Path, k
     assert kind != "file" or lock.read_text() == "my notes"
 
 
-def test_a_folder_that_cannot_be_written_or_locked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_write_access_or_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = tmp_path / "missing"
     wrong = f"{missing}: cannot be written (No such file or directory); name a folder that you may write to with --out"
     with pytest.raises(InputError, match=f"^{re.escape(wrong)}$"):
@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be_written_or_locked_is_named(tmp_path: Path, monk
         acquire(tmp_path / "run.lock")
 
 
-def test_a_lock_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_lock_is_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         release(acquire(tmp_path / "run.lock"))
@@ -90,7 +90,7 @@ def test_a_lock_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 FULL = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-"""As on a full disk, no file can grow."""
+"""A limit under which no file can grow, as on a full disk."""
 
 
 def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A log or journal beside a ledger is its own, or is named before SQLite takes anything from it."""
+"""A log or journal of another ledger is refused before SQLite reads it."""
 
 import logging
 import shutil
@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import TraceMismatch
+from jurygraph.runs.store import ledger as ledger_module
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger, check_log_files
 
 
-def write(path: Path, *values: int) -> Ledger:
-    """A ledger that is still open, so that its last records are in its log."""
+def append_values(path: Path, *values: int) -> Ledger:
+    """Append values to a ledger and leave it open, so that its last records are in its log."""
     ledger = Ledger.create(path) if not path.exists() else Ledger.open(path, write=True)
     assert ledger is not None
     for value in values:
@@ -23,7 +24,7 @@ def write(path: Path, *values: int) -> Ledger:
     return ledger
 
 
-def log_of(path: Path) -> Path:
+def log_path(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
@@ -31,53 +32,53 @@ def log_of(path: Path) -> Path:
 def finished(tmp_path: Path) -> Path:
     path = tmp_path / "finished" / "run.sqlite"
     path.parent.mkdir()
-    write(path, 1, 2, 3).close_as_plain_file()
-    assert not log_of(path).exists()
+    append_values(path, 1, 2, 3).close_as_plain_file()
+    assert not log_path(path).exists()
     return path
 
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
-    """A copy of a ledger and its log as a killed writer leaves them."""
+    """Copy a ledger and its log as a killed writer leaves them."""
     path, copy = tmp_path / "killed" / "run.sqlite", tmp_path / "copy" / "run.sqlite"
     path.parent.mkdir()
     copy.parent.mkdir()
-    write(path, 7).close_as_plain_file()
-    ledger = write(path, 8, 9)
+    append_values(path, 7).close_as_plain_file()
+    ledger = append_values(path, 8, 9)
     shutil.copy(path, copy)
-    shutil.copy(log_of(path), log_of(copy))
+    shutil.copy(log_path(path), log_path(copy))
     ledger.close()
     return copy
 
 
 @pytest.mark.parametrize("for_writing", [False, True])
-def test_the_log_of_another_run_is_named_and_the_ledger_stays_as_it_is(
+def test_the_log_of_another_run_is_refused_and_the_ledger_unchanged(
     finished: Path, killed: Path, for_writing: bool
 ) -> None:
-    shutil.copy(log_of(killed), log_of(finished))
+    shutil.copy(log_path(killed), log_path(finished))
     before = finished.read_bytes()
     with pytest.raises(TraceMismatch) as refused:
         Ledger.open(finished, write=for_writing)
-    assert str(refused.value).startswith(f"{log_of(finished)}: is not the log of the run.sqlite next to it")
+    assert str(refused.value).startswith(f"{log_path(finished)}: is not the log of the run.sqlite next to it")
     assert finished.read_bytes() == before
-    log_of(finished).unlink()
+    log_path(finished).unlink()
     ledger = Ledger.open(finished, write=for_writing)
     assert ledger is not None
     assert ledger.count == 3
     ledger.close()
 
 
-def test_an_earlier_log_of_the_same_run_is_named(killed: Path, tmp_path: Path) -> None:
+def test_an_earlier_log_of_the_same_run_is_refused(killed: Path, tmp_path: Path) -> None:
     earlier = tmp_path / "earlier"
-    shutil.copy(log_of(killed), earlier)
-    write(killed, 10, 11).close_as_plain_file()
-    shutil.copy(earlier, log_of(killed))
+    shutil.copy(log_path(killed), earlier)
+    append_values(killed, 10, 11).close_as_plain_file()
+    shutil.copy(earlier, log_path(killed))
     with pytest.raises(TraceMismatch, match="is not the log of the run"):
         Ledger.open(killed)
 
 
 @pytest.mark.parametrize("for_writing", [False, True])
-def test_a_killed_ledger_with_its_own_log_is_whole(
+def test_a_ledger_of_a_killed_process_with_its_log_is_complete(
     killed: Path, for_writing: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger = Ledger.open(killed, write=for_writing)
@@ -87,8 +88,8 @@ def test_a_killed_ledger_with_its_own_log_is_whole(
     assert caplog.text == ""
 
 
-def test_a_ledger_that_was_copied_without_its_log_is_named(killed: Path, caplog: pytest.LogCaptureFixture) -> None:
-    log_of(killed).unlink()
+def test_a_ledger_copied_without_its_log_gives_a_warning(killed: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log_path(killed).unlink()
     with caplog.at_level(logging.WARNING):
         ledger = Ledger.open(killed)
     assert ledger is not None
@@ -105,28 +106,26 @@ def test_a_finished_ledger_needs_no_log(finished: Path, caplog: pytest.LogCaptur
 
 
 def write_journal(path: Path, pages: int) -> None:
-    """Write the head of a journal that takes a database of 4096 bytes a page back to so many pages."""
+    """Write the head of a journal that restores a database with pages of 4096 bytes to this number of pages."""
     head = bytes.fromhex("d9d505f920a163d7") + bytes(8)
     journal = path.with_name(f"{path.name}-journal")
     journal.write_bytes((head + pages.to_bytes(4) + (512).to_bytes(4) + (4096).to_bytes(4)).ljust(512, b"\0"))
 
 
 @pytest.mark.parametrize(("pages", "is_its_own"), [(0, True), (1, False), (2, True), (400, False)])
-def test_a_database_without_records_may_have_been_begun_by_its_journal(
-    tmp_path: Path, pages: int, is_its_own: bool
-) -> None:
-    """The first transaction of a ledger begins with no page at all; any other leaves the number of pages."""
+def test_a_journal_may_create_the_first_pages_only(tmp_path: Path, pages: int, is_its_own: bool) -> None:
+    """The first transaction of a ledger begins with no pages; later ones keep the number of pages."""
     path = tmp_path / "run.sqlite"
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE records (seq)")  # two pages
     write_journal(path, pages)
     with nullcontext() if is_its_own else pytest.raises(TraceMismatch, match="is not the journal of the run"):
-        check_log_files(path, lambda file, mode: sqlite3.connect(f"{file.as_uri()}?mode={mode}", uri=True))
+        check_log_files(path)
 
 
 @pytest.mark.parametrize("pages", [0, 3, 400])
-def test_the_journal_of_another_run_is_named(finished: Path, pages: int) -> None:
-    """Rolled back, it would cut the ledger to as many pages as the other one had."""
+def test_the_journal_of_another_run_is_refused(finished: Path, pages: int) -> None:
+    """A rollback would cut the ledger to the number of pages of the other one."""
     write_journal(finished, pages)
     before = finished.read_bytes()
     with pytest.raises(TraceMismatch, match="is not the journal of the run"):
@@ -143,8 +142,8 @@ def test_the_journal_of_another_run_is_named(finished: Path, pages: int) -> None
         (None, TraceMismatch),
     ],
 )
-def test_a_log_that_cannot_be_read_is_another_one_only_if_its_content_is_wrong(
-    killed: Path, code: int | None, raised: type[Exception]
+def test_a_read_error_of_the_log_is_not_a_mismatch(
+    killed: Path, monkeypatch: pytest.MonkeyPatch, code: int | None, raised: type[Exception]
 ) -> None:
     class Fails(sqlite3.Connection):
         def execute(self, *given: object) -> sqlite3.Cursor:
@@ -153,9 +152,10 @@ def test_a_log_that_cannot_be_read_is_another_one_only_if_its_content_is_wrong(
                 error.sqlite_errorcode = code
             raise error
 
-    def connected(path: Path, mode: str) -> sqlite3.Connection:
+    def connect(path: Path, mode: str) -> sqlite3.Connection:
         address = f"{path.as_uri()}?mode={mode}"
         return sqlite3.connect(address, uri=True, factory=Fails if mode == "ro" else sqlite3.Connection)
 
+    monkeypatch.setattr(ledger_module, "_connect", connect)
     with pytest.raises(raised):
-        check_log_files(killed, connected)
+        check_log_files(killed)

@@ -1,4 +1,4 @@
-"""Nouns as records: everything comes back, bit for bit, and no text stands in a body."""
+"""Packed records: everything survives bit for bit, and no text is in a body."""
 
 import json
 from typing import Any
@@ -53,14 +53,14 @@ def through_json(value: Any) -> Any:
 
 class TestReward:
     @given(scenes())
-    def test_comes_back_bit_for_bit(self, scene: Scene) -> None:
+    def test_a_reward_survives_bit_for_bit(self, scene: Scene) -> None:
         decision = scene.plan.decision
         for reward in scene.rewards().values():
             packed = through_json(pack_reward(RewardRow.from_reward(reward)))
             assert unpack_reward(packed, decision).model_dump_json() == reward.model_dump_json()
 
     @given(scenes(judged=True, plain=True))
-    def test_names_and_weights_are_the_decisions(self, scene: Scene) -> None:
+    def test_names_and_weights_come_from_the_decision(self, scene: Scene) -> None:
         for reward in scene.rewards().values():
             assert not set(json.dumps(pack_reward(RewardRow.from_reward(reward))).split('"')) & {
                 "weight",
@@ -129,19 +129,19 @@ def trace(*found: RecordedVerdict, **fields: Any) -> Trace:
 RESPONSE = Response(id="r", text="text")
 
 
-def packed(given_trace: Trace, response: Response = RESPONSE) -> tuple[dict[str, Any], Texts]:
-    body, texts = pack_trace(given_trace, response, SHAPE, {}, 1)
+def pack(given_trace: Trace, response: Response = RESPONSE) -> tuple[dict[str, Any], Texts]:
+    body, texts = pack_trace(given_trace, response, SHAPE, {}, 1, {})
     return through_json(body), texts
 
 
 class TestVerdict:
     @given(verdicts())
-    def test_comes_back_as_it_was(self, verdict: RecordedVerdict) -> None:
-        body, texts = packed(trace(verdict))
-        again = unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts)))
+    def test_a_verdict_survives(self, verdict: RecordedVerdict) -> None:
+        body, texts = pack(trace(verdict))
+        again = unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts)), ())
         assert again.model_dump_json() == verdict.model_dump_json()
 
-    def test_nothing_that_was_written_stands_in_the_body(self) -> None:
+    def test_the_body_contains_no_written_text(self) -> None:
         verdict = RecordedVerdict(
             **STAMP,
             about="r",
@@ -154,11 +154,11 @@ class TestVerdict:
         )
         material = Material(name="m", response="r", data={"found": SECRET}, evidence=(Evidence(quote=SECRET),))
         response = Response(id="r", text=SECRET, data=[SECRET])
-        body, texts = packed(trace(verdict, material=(material,), labels={"note": SECRET}), response)
+        body, texts = pack(trace(verdict, material=(material,), labels={"note": SECRET}), response)
         assert SECRET not in json.dumps(body)
         assert sum(SECRET in text.decode() for text in texts) == 4
 
-    def test_an_erased_one_keeps_its_numbers_and_says_so(self) -> None:
+    def test_an_erased_verdict_keeps_its_numbers(self) -> None:
         verdict = RecordedVerdict(
             **STAMP,
             about="r",
@@ -167,8 +167,8 @@ class TestVerdict:
             reason=SECRET,
             evidence=(Evidence(quote=SECRET, start=3, end=9),),
         )
-        body, _ = packed(trace(verdict))
-        again = unpack_verdict(body["verdicts"][0], "r", SHAPE, {})
+        body, _ = pack(trace(verdict))
+        again = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}, ())
         assert (again.score, again.reason, again.evidence[0].quote, again.evidence[0].start) == (
             0.25,
             ERASED,
@@ -176,9 +176,9 @@ class TestVerdict:
             3,
         )
 
-    def test_the_message_of_a_failure_is_found_without_the_rest_and_an_erased_one_says_so(self) -> None:
+    def test_the_message_of_a_failure_can_be_read_alone(self) -> None:
         failure = Failure(cause="response", kind="k", message=SECRET)
-        body, texts = packed(
+        body, texts = pack(
             trace(RecordedVerdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure))
         )
         (stored,) = body["verdicts"]
@@ -186,39 +186,39 @@ class TestVerdict:
         assert unpack_message(stored, {}) == ERASED
         reason = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.5, reason="a reason")
         for verdict in (reason, RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.5)):
-            body, texts = packed(trace(verdict))
+            body, texts = pack(trace(verdict))
             assert unpack_message(body["verdicts"][0], dict(enumerate(texts))) == ""
 
 
 class TestTrace:
-    def test_labels_data_material_and_calls_come_back(self) -> None:
+    def test_labels_data_material_and_calls_survive(self) -> None:
         material = Material(name="m", response="r", data=[1, {"a": None}])
         call = Call(id="c", provider="p", model="m", latency=0.5)
         response = Response(id="r", text="text", data={"x": [1.5]})
-        body, texts = packed(trace(material=(material,), calls=(call,), labels={"gold": 1}, agent="a"), response)
+        body, texts = pack(trace(material=(material,), calls=(call,), labels={"gold": 1}, agent="a"), response)
         places = dict(enumerate(texts))
         assert unpack_about(body, places) == {"labels": {"gold": 1}, "data": {"x": [1.5]}}
         assert unpack_material(body["material"][0], "r", places) == material
         assert (body["agent"], places[body["response"]]) == ("a", b"text")
         assert Call.model_validate(body["calls"][0]) == call
 
-    def test_labels_and_data_come_back_without_each_other(self) -> None:
+    def test_labels_and_data_survive_without_each_other(self) -> None:
         data = Response(id="r", text="text", data={"x": 1})
         for labels, response in (({"gold": 1}, RESPONSE), ({}, data), ({}, RESPONSE)):
-            body, texts = packed(trace(labels=labels), response)
+            body, texts = pack(trace(labels=labels), response)
             assert unpack_about(body, dict(enumerate(texts))) == {"labels": labels, "data": response.data}
             assert ("about" in body) == bool(labels or response.data)
 
-    def test_what_was_written_is_stored_as_compact_json_in_its_own_letters(self) -> None:
-        _, texts = packed(trace(labels={"größe": [1, 2]}))
+    def test_texts_are_stored_as_compact_unescaped_json(self) -> None:
+        _, texts = pack(trace(labels={"größe": [1, 2]}))
         assert texts[1] == '{"labels":{"größe":[1,2]},"data":null}'.encode()
 
-    def test_what_a_trace_does_not_have_is_not_stored(self) -> None:
-        body, texts = packed(trace())
+    def test_absent_fields_are_not_stored(self) -> None:
+        body, texts = pack(trace())
         assert (sorted(body), list(texts)) == (["group", "response", "reward", "verdicts"], [b"text"])
 
-    def test_erased_material_is_known_by_its_name(self) -> None:
-        body, _ = packed(trace(material=(Material(name="m", response="r", data=SECRET),)))
+    def test_erased_material_keeps_its_name(self) -> None:
+        body, _ = pack(trace(material=(Material(name="m", response="r", data=SECRET),)))
         again = unpack_material(body["material"][0], "r", {})
         assert (again.name, again.response, again.status, again.data) == ("m", "r", "failed", None)
         assert again.failure is not None
@@ -227,18 +227,18 @@ class TestTrace:
 
 class TestShape:
     @given(scenes())
-    def test_a_survey_comes_back_from_its_shape_and_views(self, scene: Scene) -> None:
+    def test_a_survey_survives_as_shape_and_views(self, scene: Scene) -> None:
         survey = scene.plan.survey
-        shape = Shape.from_body(through_json(Shape.of(survey).body))
+        shape = Shape.model_validate(through_json(Shape.of(survey).model_dump()))
         assert shape.digest == Shape.of(survey).digest
         assert shape.survey(list(survey.views.values())) == survey
 
-    def test_tasks_that_are_asked_the_same_share_a_shape(self) -> None:
+    def test_tasks_with_the_same_questions_share_a_shape(self) -> None:
         other = TaskView(id="u", query="another one")
         question = QUESTION.model_copy(update={"view": other.digest})
         survey = Survey(views={other.digest: other}, questions=(question,), waves=SHAPE.waves)
         assert Shape.of(survey).digest == SHAPE.digest
-        assert "another" not in json.dumps(Shape.of(survey).body)
+        assert "another" not in json.dumps(Shape.of(survey).model_dump())
 
 
 class TestVerdictsOnAWholeGroup:
@@ -247,7 +247,7 @@ class TestVerdictsOnAWholeGroup:
     def traces(self) -> list[Trace]:
         return [trace(RecordedVerdict(**STAMP, about="r", responses=self.GROUP, score=0.5)) for _ in self.GROUP]
 
-    def test_share_the_list_of_its_responses(self) -> None:
+    def test_verdicts_on_a_group_share_the_list_of_responses(self) -> None:
         shared = shared_lists(self.traces())
         body, _ = pack_trace(self.traces()[0], RESPONSE, SHAPE, {}, 1, shared)
         stored = through_json({"verdicts": body["verdicts"], "shown": list(shared)})
@@ -260,14 +260,14 @@ class TestVerdictsOnAWholeGroup:
         assert first.responses is second.responses
         assert list(responses_shown(stored["verdicts"][0], lists)) == list(self.GROUP)
 
-    def test_name_two_responses_or_fewer_themselves(self) -> None:
+    def test_lists_of_two_responses_are_stored_inline(self) -> None:
         pair = RecordedVerdict(**STAMP, about="r", responses=("r", "s"), score=0.5)
         assert shared_lists([trace(pair)]) == {}
         assert read_shared_lists({"group": "stores none"}) == []
-        (stored,) = packed(trace(pair))[0]["verdicts"]
+        (stored,) = pack(trace(pair))[0]["verdicts"]
         assert stored["responses"] == ["r", "s"]
         assert responses_shown(stored, []) == ["r", "s"]
 
-    def test_in_a_list_that_is_not_stored_are_refused(self) -> None:
+    def test_a_missing_list_is_refused(self) -> None:
         with pytest.raises(IndexError):
             unpack_verdict({"question": 0, "score": 0.5, "responses": 0}, "r", SHAPE, {}, [])

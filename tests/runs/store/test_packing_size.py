@@ -1,4 +1,4 @@
-"""What is stored of a survey, a task and a reward: all of it, and nothing that follows from the rest."""
+"""Surveys, tasks and rewards are stored completely and without redundancy."""
 
 import json
 from typing import Any
@@ -20,31 +20,31 @@ from jurygraph.runs.store.packing import (
 from jurygraph.schema import Evidence, Failure, RecordedVerdict, Response
 from jurygraph.schema.verdict import ExampleUse, Shrinkage
 from tests.graphs.cast import criterion, decided, planned, task, told
-from tests.runs.store.test_packing import SHAPE, STAMP, packed, through_json, trace
+from tests.runs.store.test_packing import SHAPE, STAMP, pack, through_json, trace
 
 
 def survey(**config: Any) -> Any:
-    asked = {"evaluators": [told("tone", layer="model", needs=["half"])], "derivers": ["tests.graphs.cast:Half"]}
-    asked["derivers"].append("tests.graphs.cast:Measure")
-    return planned({**asked, **config}, task(criterion("x"))).survey
+    defaults = {"evaluators": [told("tone", layer="model", needs=["half"])], "derivers": ["tests.graphs.cast:Half"]}
+    defaults["derivers"].append("tests.graphs.cast:Measure")
+    return planned({**defaults, **config}, task(criterion("x"))).survey
 
 
-def test_gates_and_derivations_come_back_with_a_survey() -> None:
+def test_gates_and_derivations_of_a_survey_survive() -> None:
     made = survey(safety={"gates": ["empty-response"]})
     assert made.gates == ("empty-response",)
     assert [one.gives for one in made.derivations] == ["half", "measure"]
     shape = Shape.of(made)
-    again = Shape.from_body(through_json(shape.body))
+    again = Shape.model_validate(through_json(shape.model_dump()))
     assert again.survey(list(made.views.values())) == made
     assert again.digest == shape.digest
 
 
-def test_a_survey_without_gates_is_stored_without_the_word() -> None:
-    assert "gates" not in Shape.of(survey(safety={"gates": []})).body
-    assert Shape.from_body(SHAPE.body).gates == ()
+def test_a_survey_without_gates_stores_none() -> None:
+    assert "gates" not in Shape.of(survey(safety={"gates": []})).model_dump()
+    assert Shape.model_validate(SHAPE.model_dump()).gates == ()
 
 
-def test_a_task_is_stored_once_with_what_its_views_differ_in() -> None:
+def test_views_store_only_their_differences_from_the_task() -> None:
     about = task(criterion("x"), query="What is right?", reference="this")
     plan = planned({"evaluators": [told("met", audience="criterion"), told("tone")], "reward": {"rubric": 1.0}}, about)
     text = task_text(about, plan)
@@ -55,14 +55,14 @@ def test_a_task_is_stored_once_with_what_its_views_differ_in() -> None:
     assert content["plan"] == plan.digest
 
 
-def test_a_rubric_that_was_annotated_comes_back_beside_its_task() -> None:
+def test_an_annotated_rubric_survives_with_its_task() -> None:
     about = task(criterion("x"), criterion("y"), edges=[("x", "y", "weak")])
     plan = planned({"evaluators": [told("met", audience="criterion")]}, about)
     annotated = plan.model_copy(update={"rubric": about.rubric})
     assert read_planning_results(json.loads(task_text(about, annotated))) == {"rubric": about.rubric}
 
 
-def test_of_a_reward_that_is_what_it_is_only_value_counts_and_terms_are_stored() -> None:
+def test_a_regular_reward_stores_value_counts_and_terms_only() -> None:
     plan = planned({"evaluators": [told("tone")]}, task())
     (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
     body = pack_reward(RewardRow.from_reward(reward))
@@ -83,7 +83,7 @@ def test_of_a_reward_that_is_what_it_is_only_value_counts_and_terms_are_stored()
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else " ".join(sorted(value)),
 )
-def test_what_differs_is_stored_too(changed: dict[str, Any], kept: set[str]) -> None:
+def test_irregular_fields_of_a_reward_are_stored(changed: dict[str, Any], kept: set[str]) -> None:
     plan = planned({"evaluators": [told("tone")]}, task())
     (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
     other = reward.model_copy(update=changed)
@@ -92,46 +92,46 @@ def test_what_differs_is_stored_too(changed: dict[str, Any], kept: set[str]) -> 
     assert unpack_reward(through_json(body), plan.decision).model_dump_json() == other.model_dump_json()
 
 
-def test_of_a_verdict_only_what_its_question_does_not_say_is_stored() -> None:
+def test_a_verdict_stores_only_what_its_question_does_not_imply() -> None:
     plain = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25)
-    body, _ = packed(trace(plain))
+    body, _ = pack(trace(plain))
     assert body["verdicts"] == [{"question": 0, "score": 0.25}]
     elsewhere = plain.model_copy(update={"responses": ("r", "s"), "sample": 1})
-    body, _ = packed(trace(elsewhere))
+    body, _ = pack(trace(elsewhere))
     assert body["verdicts"] == [{"question": 0, "score": 0.25, "responses": ["r", "s"], "sample": 1}]
 
 
-def test_a_verdict_about_another_response_is_stored_with_that_one() -> None:
+def test_a_verdict_about_another_response_stores_its_id() -> None:
     mine, other = (RecordedVerdict(**STAMP, about=name, responses=("r", "s"), score=0.25) for name in "rs")
-    body, _ = packed(trace(mine, other))
+    body, _ = pack(trace(mine, other))
     assert len(body["verdicts"]) == 1
 
 
-def test_a_trace_says_nothing_of_what_it_has_not() -> None:
-    body, texts = pack_trace(trace(), Response(id="r", text="text"), SHAPE, {"value": 1.0}, 4)
+def test_a_trace_does_not_store_absent_fields() -> None:
+    body, texts = pack_trace(trace(), Response(id="r", text="text"), SHAPE, {"value": 1.0}, 4, {})
     assert body == {"group": 4, "reward": {"value": 1.0}, "response": 0, "verdicts": []}
     assert texts == [b"text"]
 
 
-def test_the_place_of_evidence_is_stored_where_it_has_one() -> None:
+def test_the_place_of_evidence_is_stored_if_known() -> None:
     evidence = [Evidence(quote="q", start=3, end=9, verified=True), Evidence(quote="q", of="$.a")]
-    body, _ = packed(trace(RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25, evidence=tuple(evidence))))
+    body, _ = pack(trace(RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25, evidence=tuple(evidence))))
     assert body["verdicts"][0]["evidence"] == [[3, 9, "response", True], [None, None, "response", False, "$.a"]]
 
 
-def test_a_failure_that_said_nothing_says_nothing_again_and_an_erased_one_says_so() -> None:
+def test_an_empty_failure_message_survives_and_an_erased_one_is_marked() -> None:
     failure = Failure(cause="response", kind="k")
     verdict = RecordedVerdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because")
-    body, texts = packed(trace(verdict))
-    assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts))) == verdict
-    erased = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}).failure
+    body, texts = pack(trace(verdict))
+    assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts)), ()) == verdict
+    erased = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}, ()).failure
     assert erased is not None
     assert erased.message == ERASED
 
 
-def test_the_examples_of_a_verdict_and_how_far_it_was_drawn_to_another_come_back() -> None:
+def test_examples_and_shrinkage_of_a_verdict_survive() -> None:
     use = ExampleUse(item="i", reviewer="ann", score=4.0, fingerprint="f", dropped="it is the same")
     shrinkage = Shrinkage(weight=0.25, toward=0.5, call="c", examples=(use,))
     verdict = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25, examples=(use,), shrinkage=shrinkage)
-    body, texts = packed(trace(verdict))
-    assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts))) == verdict
+    body, texts = pack(trace(verdict))
+    assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts)), ()) == verdict

@@ -1,4 +1,4 @@
-"""What is erased lies nowhere in the folder, and the run still verifies."""
+"""An erased text is nowhere in the folder, and the run still verifies."""
 
 import gzip
 import hashlib
@@ -14,49 +14,49 @@ from jurygraph.runs.export import export_csv, export_jsonl
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.workflows.erasure import erase
-from tests.runs.made import RICH, checked, contents, lines, score, write_tasks
+from tests.runs.made import RICH, make_tasks, score, trace_contents, verify_run, write_tasks
 
 SECRET = "my own words, which\nI take back: «naïve» 'quoted' \"twice\" \\ and 日本"
 
 
-def held(folder: Path) -> bytes:
+def read_folder(folder: Path) -> bytes:
     return b"\0".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-def traces_of(text: str) -> list[bytes]:
-    """The text as bytes, in the forms in which JSON has it, and plain hashes of it."""
+def traces_containing(text: str) -> list[bytes]:
+    """Assert that neither a text, in plain or JSON form, nor its hashes are in a folder."""
     plain, ascii_ = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
     digest = hashlib.sha256(text.encode())
     return [text.encode(), plain.encode(), ascii_.encode(), digest.digest(), digest.hexdigest().encode()]
 
 
 def assert_gone(folder: Path, text: str) -> None:
-    content = held(folder)
-    for form in traces_of(text):
+    content = read_folder(folder)
+    for form in traces_containing(text):
         assert form not in content, form
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A run in which one response's words are quoted by verdicts on it, on others and in material, and copied."""
-    given = lines()
+    given = make_tasks()
     given[1]["responses"][0]["text"] = SECRET
     given[2]["responses"][2]["text"] = f"I repeat: {SECRET}!"
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
     return tmp_path / "run"
 
 
-def test_a_response_is_gone_from_the_folder_and_the_run_verifies(run: Path) -> None:
-    assert SECRET.encode() in held(run), "it was there"
+def test_an_erased_response_is_gone_from_the_folder_and_the_run_verifies(run: Path) -> None:
+    assert SECRET.encode() in read_folder(run), "it was there"
     before = [trace.reward for trace in Run.open(run).traces()]
     done = erase(run, "response", "t1/r0", "asked for by its author")
     assert_gone(run, SECRET)
-    found = checked(run)
+    found = verify_run(run)
     assert found.erased == done.erased + done.erased_in_others
     assert [trace.reward for trace in Run.open(run).traces()] == before
 
 
-def test_what_others_wrote_stays(run: Path) -> None:
+def test_other_texts_are_kept(run: Path) -> None:
     before = {trace.response_id: trace for trace in Run.open(run).traces()}
     erase(run, "response", "t1/r0", "")
     after = {trace.response_id: trace for trace in Run.open(run).traces()}
@@ -67,15 +67,15 @@ def test_what_others_wrote_stays(run: Path) -> None:
         assert reasons["same"] == {v.question: v.reason for v in before[name].verdicts}["same"]
 
 
-def test_of_a_copy_what_was_said_and_hashed_goes_too(run: Path) -> None:
+def test_verdicts_and_digests_of_a_copy_are_erased(run: Path) -> None:
     group = Run.open(run).find_trace("t2/r2").group
     erase(run, "response", "t1/r0", "")
     copy = Run.open(run).find_trace("t2/r2")
     assert {verdict.reason for verdict in copy.verdicts if verdict.score is not None} <= {ERASED, ""}
-    assert group.encode() not in held(run)
+    assert group.encode() not in read_folder(run)
 
 
-def test_what_was_erased_says_so(run: Path) -> None:
+def test_erased_fields_are_marked(run: Path) -> None:
     erase(run, "response", "t1/r0", "")
     trace = Run.open(run).find_trace("t1/r0")
     assert {verdict.reason for verdict in trace.verdicts if verdict.score is not None} <= {ERASED, ""}
@@ -84,25 +84,25 @@ def test_what_was_erased_says_so(run: Path) -> None:
     assert scored.response is None
 
 
-def test_a_copy_of_it_in_another_response_is_erased_too(run: Path) -> None:
+def test_a_copy_in_another_response_is_erased(run: Path) -> None:
     assert erase(run, "response", "t1/r0", "").erased_in_others > 0
     there = {one.trace.response_id: one.response for one in Run.open(run).scored_responses()}
     assert there["t2/r2"] is None
     assert there["t2/r1"] is not None
 
 
-def test_a_task_is_gone_with_all_that_was_written_to_it(run: Path) -> None:
+def test_an_erased_task_is_gone_with_its_responses(run: Path) -> None:
     texts = [one.response.text for one in Run.open(run).group_of("t3") if one.response]
     erase(run, "task", "t3", "")
     for text in (*texts, "The reference of task 3.", "How would one say the number 3, and to whom?"):
         assert_gone(run, text)
-    checked(run)
+    verify_run(run)
     with pytest.raises(InputError, match="the texts of task 't3' were erased, its plan with them"):
         Run.open(run).plan_of("t3")
     assert Run.open(run).find_trace("t3/r0").plan_digest == ERASED
 
 
-def test_the_record_of_the_erasure_says_what_and_why_and_holds_no_text(run: Path) -> None:
+def test_the_record_of_an_erasure_has_reason_and_ids_and_no_text(run: Path) -> None:
     erase(run, "response", "t1/r0", "asked for by its author")
     record = Run.open(run).ledger.find("erasure", "t1/r0")
     assert record is not None
@@ -112,7 +112,7 @@ def test_the_record_of_the_erasure_says_what_and_why_and_holds_no_text(run: Path
     }
 
 
-def test_exports_that_hold_it_are_removed_and_others_stay(run: Path) -> None:
+def test_exports_of_the_run_are_removed_and_others_kept(run: Path) -> None:
     with closing(Run.open(run)) as opened:
         (run / "all.jsonl").write_bytes(b"".join(export_jsonl(opened)))
         (run / "packed.jsonl.gz").write_bytes(gzip.compress((run / "all.jsonl").read_bytes()))
@@ -123,7 +123,7 @@ def test_exports_that_hold_it_are_removed_and_others_stay(run: Path) -> None:
     assert_gone(run, SECRET)
 
 
-def test_other_files_that_hold_it_are_named_and_stay(run: Path) -> None:
+def test_other_files_that_contain_it_are_named_and_kept(run: Path) -> None:
     others = {
         "notes.txt": b"a note: ",
         "broken.gz": b"\x1f\x8b",
@@ -138,38 +138,38 @@ def test_other_files_that_hold_it_are_named_and_stay(run: Path) -> None:
     assert all(path.exists() for path in done.files)
 
 
-def test_what_the_scored_files_hash_to_is_erased_with_it(run: Path, tmp_path: Path) -> None:
+def test_the_digests_of_the_scored_files_are_erased(run: Path, tmp_path: Path) -> None:
     tasks = tmp_path / "given" / "tasks.jsonl"
     digest = hashlib.sha256(tasks.read_bytes()).hexdigest().encode()
-    assert digest in held(run)
+    assert digest in read_folder(run)
     erase(run, "response", "t1/r0", "")
-    assert digest not in held(run)
+    assert digest not in read_folder(run)
     assert Run.open(run).header.tasks.sha256 == ERASED
 
 
-def test_a_run_can_be_gone_on_with_after_an_erasure(tmp_path: Path) -> None:
-    tasks = write_tasks(tmp_path / "given", lines())
+def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path / "given", make_tasks())
     score(tmp_path / "run", tasks, RICH, limit=2)
     erase(tmp_path / "run", "response", "t1/r0", "")
     score(tmp_path / "run", tasks, RICH)
-    assert checked(tmp_path / "run").traces == 12
-    other = lines()
+    assert verify_run(tmp_path / "run").traces == 12
+    other = make_tasks()
     other[3]["query"] = "Another?"
     with pytest.raises(InputError, match="task 't3', field query"):
         score(tmp_path / "run", write_tasks(tmp_path / "other", other), RICH)
 
 
-def test_it_is_refused_while_another_program_reads_the_run(run: Path) -> None:
+def test_an_erasure_is_refused_while_the_run_is_read(run: Path) -> None:
     refused = pytest.raises(InputError, match=r"another program reads the run just now; end it")
     with closing(Run.open(run)) as reader, reader.ledger.snapshot(), refused:
         erase(run, "response", "t1/r0", "")
-    assert SECRET.encode() in held(run)
+    assert SECRET.encode() in read_folder(run)
     erase(run, "response", "t1/r0", "")
     assert_gone(run, SECRET)
 
 
-def test_a_task_that_holds_the_words_is_named_and_kept(tmp_path: Path) -> None:
-    given = lines()
+def test_a_task_that_contains_the_text_is_named_and_kept(tmp_path: Path) -> None:
+    given = make_tasks()
     given[0]["reference"] = given[1]["responses"][0]["text"] = SECRET
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
     assert erase(tmp_path / "run", "response", "t1/r0", "").tasks == ["t0"]
@@ -178,8 +178,8 @@ def test_a_task_that_holds_the_words_is_named_and_kept(tmp_path: Path) -> None:
     assert_gone(tmp_path / "run", SECRET)
 
 
-def test_a_short_text_is_not_looked_for_in_others(tmp_path: Path) -> None:
-    given = lines()
+def test_a_short_text_is_not_searched_in_others(tmp_path: Path) -> None:
+    given = make_tasks()
     for line in given:
         line["responses"][0]["text"] = "42"
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
@@ -189,25 +189,25 @@ def test_a_short_text_is_not_looked_for_in_others(tmp_path: Path) -> None:
 def test_erasing_twice_changes_nothing_more(run: Path) -> None:
     erase(run, "response", "t1/r0", "")
     assert erase(run, "response", "t1/r0", "").erased == 0
-    checked(run)
+    verify_run(run)
 
 
 @pytest.mark.parametrize(
-    ("what", "name", "said"),
+    ("what", "name", "message"),
     [("response", "t1/r9", r"there is no response 't1/r9'; did you mean t1/r"), ("task", "x", "there is no task 'x'")],
 )
-def test_what_is_not_there_is_refused(run: Path, what: Any, name: str, said: str) -> None:
-    before = contents(run)
-    with pytest.raises(InputError, match=said):
+def test_unknown_ids_are_refused(run: Path, what: Any, name: str, message: str) -> None:
+    before = trace_contents(run)
+    with pytest.raises(InputError, match=message):
         erase(run, what, name, "")
-    assert contents(run) == before
+    assert trace_contents(run) == before
 
 
-def test_a_re_scored_run_says_where_the_texts_lie(run: Path, tmp_path: Path) -> None:
-    from tests.runs.workflows.test_rescoring import again
+def test_a_rescored_run_names_the_run_with_the_texts(run: Path, tmp_path: Path) -> None:
+    from tests.runs.workflows.test_rescoring import rescore_run
 
-    again(run, tmp_path / "other")
+    rescore_run(run, tmp_path / "other")
     with pytest.raises(InputError, match=r"contains no texts; erase 't1/r0' in .*run$"):
         erase(tmp_path / "other", "response", "t1/r0", "")
     erase(run, "response", "t1/r0", "")
-    checked(tmp_path / "other")
+    verify_run(tmp_path / "other")

@@ -1,4 +1,4 @@
-"""What lies in a run's folder beside its own files is searched in bounded memory, or named."""
+"""Other files in a run's folder are searched in bounded memory, or named."""
 
 import gzip
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.runs.workflows.folder_search import MAX_SEARCHED_BYTES, Fragments, search_file
-from tests.runs.made import PLAIN, lines, score, write_tasks
+from tests.runs.made import PLAIN, make_tasks, score, write_tasks
 
 TEXT = "My own words, which\nI take back: «naïve» and 'quoted'."
 FRAGMENTS = Fragments([TEXT])
@@ -30,14 +30,14 @@ finally:
 """
 
 
-def bomb(mebibytes: int) -> bytes:
-    """A small gzip file of many line feeds, whose checksum is wrong: nobody should come as far as that."""
+def gzip_bomb(mebibytes: int) -> bytes:
+    """Return a small gzip file of many line feeds with a wrong checksum, which should never be reached."""
     packing = zlib.compressobj(9, wbits=-15)
     block = packing.compress(b"\n" * (1 << 20)) + packing.flush(zlib.Z_FULL_FLUSH)
     return b"\x1f\x8b\x08" + bytes(7) + block * mebibytes + packing.flush() + bytes(8)
 
 
-def zipped(path: Path, **members: bytes) -> Path:
+def write_zip(path: Path, **members: bytes) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
             archive.writestr(name, content)
@@ -58,19 +58,22 @@ def zipped(path: Path, **members: bytes) -> Path:
     ],
     ids=["text", "within", "other", "packed", "other packed", "not packed", "binary", "empty"],
 )
-def test_text_is_searched_also_where_it_is_packed(tmp_path: Path, content: bytes, holds: bool) -> None:
+def test_packed_text_is_searched(tmp_path: Path, content: bytes, holds: bool) -> None:
     (tmp_path / "file").write_bytes(content)
     assert search_file(tmp_path / "file", FRAGMENTS) == (holds, None)
 
 
-def test_a_text_across_two_pieces_is_found(tmp_path: Path) -> None:
+def test_a_text_across_two_chunks_is_found(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x" * ((1 << 18) - 20) + TEXT.encode())
     assert search_file(tmp_path / "file", FRAGMENTS) == (True, None)
 
 
 def test_every_member_of_a_zip_file_is_searched(tmp_path: Path) -> None:
-    assert search_file(zipped(tmp_path / "a.zip", one=b"no", two=TEXT.encode(), three=b"no"), FRAGMENTS) == (True, None)
-    assert search_file(zipped(tmp_path / "b.zip", one=b"no", two=b"nor here"), FRAGMENTS) == (False, None)
+    assert search_file(write_zip(tmp_path / "a.zip", one=b"no", two=TEXT.encode(), three=b"no"), FRAGMENTS) == (
+        True,
+        None,
+    )
+    assert search_file(write_zip(tmp_path / "b.zip", one=b"no", two=b"nor here"), FRAGMENTS) == (False, None)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +90,7 @@ def test_every_member_of_a_zip_file_is_searched(tmp_path: Path) -> None:
     ],
     ids=["UTF-16", "PNG", "Parquet", "packed twice", "cut", "no gzip", "no directory", "many members"],
 )
-def test_what_cannot_be_searched_is_said_not_to_be(tmp_path: Path, content: bytes, why: str) -> None:
+def test_unsearchable_files_are_reported(tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "file").write_bytes(content)
     holds, reason = search_file(tmp_path / "file", Fragments(["words that are in none of these files"]))
     assert not holds
@@ -95,12 +98,12 @@ def test_what_cannot_be_searched_is_said_not_to_be(tmp_path: Path, content: byte
     assert why in reason
 
 
-def test_a_member_that_is_no_text_makes_the_archive_unsearchable_wherever_it_lies(tmp_path: Path) -> None:
-    path = zipped(tmp_path / "a.zip", one=b"text", two=TEXT.encode("utf-16"), three=b"text")
+def test_an_archive_with_a_binary_member_is_unsearchable(tmp_path: Path) -> None:
+    path = write_zip(tmp_path / "a.zip", one=b"text", two=TEXT.encode("utf-16"), three=b"text")
     assert search_file(path, FRAGMENTS) == (False, "is not UTF-8 text, so it cannot be searched")
 
 
-def test_no_more_than_a_stated_size_is_searched(tmp_path: Path) -> None:
+def test_the_searched_size_is_limited(tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as file:
         file.truncate(MAX_SEARCHED_BYTES + 1)
     holds, why = search_file(tmp_path / "large", FRAGMENTS)
@@ -108,27 +111,27 @@ def test_no_more_than_a_stated_size_is_searched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["gzip", "zip"])
-def test_a_file_that_unpacks_to_very_much_takes_little_memory_and_blocks_no_erasure(tmp_path: Path, how: str) -> None:
-    given = lines()
+def test_an_archive_bomb_takes_little_memory_and_blocks_no_erasure(tmp_path: Path, how: str) -> None:
+    given = make_tasks()
     given[1]["responses"][0]["text"] = TEXT
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), PLAIN)
-    packed = bomb(mebibytes=500)
-    (tmp_path / "run" / "bomb").write_bytes(packed if how == "gzip" else as_zip(packed, size=500 << 20))
+    packed = gzip_bomb(mebibytes=500)
+    (tmp_path / "run" / "bomb").write_bytes(packed if how == "gzip" else zip_header(packed, size=500 << 20))
     ended = subprocess.run(
         [sys.executable, "-c", ERASE, str(tmp_path / "run"), "--response", "t1/r0"],
         capture_output=True,
         text=True,
         env={**os.environ, "JURYGRAPH_CACHE": str(tmp_path / "cache")},
     )
-    said, most_memory = ended.stdout.splitlines()
-    assert (ended.returncode, said) == (1, "erased 8 texts, and 0 others that contained it")
+    message, most_memory = ended.stdout.splitlines()
+    assert (ended.returncode, message) == (1, "erased 8 texts, and 0 others that contained it")
     assert "bomb: contains more than 64 MiB; the rest was not searched" in ended.stderr
     assert TEXT.encode() not in (tmp_path / "run" / "run.sqlite").read_bytes()
     assert int(most_memory) < MOST_MEMORY
 
 
-def as_zip(packed: bytes, size: int) -> bytes:
-    """A zip file around the deflated content of a gzip file, of which the size need not be right."""
+def zip_header(packed: bytes, size: int) -> bytes:
+    """Return a zip file with the deflated content of a gzip file and any declared size."""
     deflated, name = packed[10:-8], b"inside"
     crc = struct.unpack("<I", packed[-8:-4])[0]
     common = struct.pack("<HHHHHIIIHH", 20, 0, 8, 0, 0, crc, len(deflated), size, len(name), 0)

@@ -1,4 +1,4 @@
-"""A text, and every long quotation of it, is found in the forms in which files hold it; what is common is not."""
+"""A text and its long quotations are found in all forms; common fragments are ignored."""
 
 import json
 import random
@@ -23,7 +23,7 @@ def as_json(text: str, times: int = 1, ascii_only: bool = True) -> bytes:
 
 
 @given(words, st.binary(max_size=50))
-def test_a_text_is_found_whole_in_every_form(text: str, before: bytes) -> None:
+def test_a_text_is_found_in_every_form(text: str, before: bytes) -> None:
     fragments = Fragments([text])
     forms = [text.encode(), *(as_json(text, times, plain) for times in (1, 2) for plain in (False, True))]
     assert all(fragments.is_found_in(before + form) for form in forms)
@@ -45,24 +45,24 @@ def test_other_texts_are_not_found(other: str) -> None:
     assert not Fragments([TEXT]).is_found_in(other.encode())
 
 
-def test_what_others_wrote_as_well_is_not_looked_for() -> None:
+def test_fragments_of_other_texts_are_discarded() -> None:
     fragments = Fragments(["Dear Sir or Madam, thank you very much for it.", TEXT])
     fragments.discard_fragments_in([b"Dear Sir or Madam, thank you very much for it. It arrived."])
     assert not fragments.is_found_in(b"Dear Sir or Madam, thank you very much for it.")
     assert fragments.is_found_in(TEXT.encode())
 
 
-def test_a_short_text_is_not_looked_for_and_nothing_is_found_without_fragments() -> None:
+def test_short_texts_give_no_fragments() -> None:
     fragments = Fragments(["forty-two", "x" * (MIN_SEARCHED_LENGTH - 1)])
     assert not fragments
     assert not fragments.is_found_in(b"forty-two" + b"x" * 40)
 
 
-def test_a_text_that_hardly_varies_is_found_all_the_same() -> None:
+def test_a_repetitive_text_is_found() -> None:
     assert Fragments(["ab" * 40]).is_found_in(b"ab" * 40)
 
 
-def test_a_fragment_is_found_across_the_blocks_of_a_large_content() -> None:
+def test_a_fragment_across_blocks_is_found() -> None:
     draw = random.Random(0)
     for place in (0, (1 << 18) - 10, (1 << 18) - 30, 600_000):
         content = bytearray(draw.randbytes(700_000))
@@ -70,5 +70,5 @@ def test_a_fragment_is_found_across_the_blocks_of_a_large_content() -> None:
         assert Fragments([TEXT]).is_found_in(bytes(content))
 
 
-def test_a_text_with_a_lone_surrogate_is_no_crash() -> None:
+def test_a_lone_surrogate_is_accepted() -> None:
     assert Fragments(["\ud800 and so on, for a good while"]).is_found_in(b"and so on, for a good while") is False

@@ -1,4 +1,4 @@
-"""The inputs of a verdict: where none of them changed, another plan may carry the verdict over."""
+"""Digests of the inputs of a verdict: with equal digests, another plan can carry the verdict over."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ class OtherVersions(Versions):
     version = "2"
 
 
-def config(*derivers: str, **changes: dict[str, Any]) -> dict[str, Any]:
-    """Plain, screened, pair and sampled questions, and some that rest on material; `changes` to a use by its name."""
+def config_with(*derivers: str, **changes: dict[str, Any]) -> dict[str, Any]:
+    """Return a config with plain, screened, pair and sampled questions, and some that need material."""
     own = {name: f"tests.graphs.cast:{name}" for name in ("Measure", "Half", "Versions")}
     own |= {name.removeprefix("Other"): f"{__name__}:{name}" for name in derivers}
     uses = [
@@ -41,29 +41,29 @@ def config(*derivers: str, **changes: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def people(wish: str) -> Task:
+def task_with_wish(wish: str) -> Task:
     constraint = Constraint(id="wish", text=wish, kind="soft")
     return task(stakeholders=[Stakeholder(id="ann"), Stakeholder(id="bob", constraints=(constraint,))])
 
 
-def based(settings: dict[str, Any], about: Task | None = None) -> InputDigests:
-    return input_digests(planned(settings, about or people("tea")).survey)
+def digests_of(settings: dict[str, Any], about: Task | None = None) -> InputDigests:
+    return input_digests(planned(settings, about or task_with_wish("tea")).survey)
 
 
-def changed(one: InputDigests, other: InputDigests) -> tuple[set[str], set[str]]:
-    """The questions and the material whose basis is not the same."""
+def changed_digests(one: InputDigests, other: InputDigests) -> tuple[set[str], set[str]]:
+    """Return the questions and the material whose digests differ."""
     return tuple(  # type: ignore[return-value]
         {name for name in old if old[name] != new[name]}
         for old, new in ((one.questions, other.questions), (one.material, other.material))
     )
 
 
-BEFORE = config()
+BEFORE = config_with()
 
 
-def test_a_plan_made_again_has_the_same_basis() -> None:
-    assert based(BEFORE) == based(BEFORE)
-    assert set(based(BEFORE).material) == {"measure", "half", "versions"}
+def test_a_repeated_plan_has_the_same_digests() -> None:
+    assert digests_of(BEFORE) == digests_of(BEFORE)
+    assert set(digests_of(BEFORE).material) == {"measure", "half", "versions"}
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_a_plan_made_again_has_the_same_basis() -> None:
         ("OtherVersions", {"same"}, {"versions"}),
     ],
 )
-def test_another_deriver_changes_only_what_is_downstream(deriver: str, questions: set[str], material: set[str]) -> None:
-    assert changed(based(BEFORE), based(config(deriver))) == (questions, material)
+def test_another_deriver_changes_only_dependent_digests(deriver: str, questions: set[str], material: set[str]) -> None:
+    assert changed_digests(digests_of(BEFORE), digests_of(config_with(deriver))) == (questions, material)
 
 
 @pytest.mark.parametrize(
@@ -87,36 +87,42 @@ def test_another_deriver_changes_only_what_is_downstream(deriver: str, questions
         {"same": {"when": {"question": "plain", "threshold": 0.1}, "samples": 2}},
     ],
 )
-def test_whether_and_how_often_it_is_asked_changes_no_basis(change: dict[str, Any]) -> None:
-    assert changed(based(BEFORE), based(config(**change))) == (set(), set())
+def test_conditions_and_samples_change_no_digest(change: dict[str, Any]) -> None:
+    assert changed_digests(digests_of(BEFORE), digests_of(config_with(**change))) == (set(), set())
 
 
-def test_with_whom_a_pair_is_asked_changes_no_basis() -> None:
-    survey = planned(BEFORE, people("tea")).survey
+def test_the_choice_of_pairs_changes_no_digest() -> None:
+    survey = planned(BEFORE, task_with_wish("tea")).survey
     turned = tuple(q.model_copy(update={"pairs": "unordered"}) for q in survey.questions)
     assert input_digests(survey.model_copy(update={"questions": turned})) == input_digests(survey)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"version": "2"}, {"params": {"limit": 3}}, {"layer": "fact"}])
-def test_other_changes_of_a_question_change_its_basis(change: dict[str, Any]) -> None:
-    survey = planned(BEFORE, people("tea")).survey
+def test_other_changes_of_a_question_change_its_digest(change: dict[str, Any]) -> None:
+    survey = planned(BEFORE, task_with_wish("tea")).survey
     other = tuple(q.model_copy(update=change) if q.id == "plain" else q for q in survey.questions)
-    assert changed(input_digests(survey), input_digests(survey.model_copy(update={"questions": other}))) == (
+    assert changed_digests(input_digests(survey), input_digests(survey.model_copy(update={"questions": other}))) == (
         {"plain"},
         set(),
     )
 
 
 def test_another_constraint_of_bob_changes_only_questions_about_bob() -> None:
-    assert changed(based(BEFORE, people("tea")), based(BEFORE, people("coffee"))) == ({"kind@bob"}, set())
+    assert changed_digests(digests_of(BEFORE, task_with_wish("tea")), digests_of(BEFORE, task_with_wish("coffee"))) == (
+        {"kind@bob"},
+        set(),
+    )
 
 
-def test_another_query_changes_the_basis_of_everything() -> None:
-    one, other = based(BEFORE), based(BEFORE, people("tea").model_copy(update={"query": "What is left?"}))
-    assert changed(one, other) == (set(one.questions), set(one.material))
+def test_another_query_changes_every_digest() -> None:
+    one, other = (
+        digests_of(BEFORE),
+        digests_of(BEFORE, task_with_wish("tea").model_copy(update={"query": "What is left?"})),
+    )
+    assert changed_digests(one, other) == (set(one.questions), set(one.material))
 
 
-def test_how_much_a_criterion_counts_changes_no_basis() -> None:
+def test_the_weight_of_a_criterion_changes_no_digest() -> None:
     met = {"evaluators": [told("met", audience="criterion")]}
     light, heavy = (input_digests(planned(met, task(criterion("x", weight))).survey) for weight in (1.0, 7.0))
     assert light == heavy

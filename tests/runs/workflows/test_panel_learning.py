@@ -1,4 +1,4 @@
-"""A second pass over a run: its judges are learned from its verdicts, and nobody is asked."""
+"""Learning the judges of a run from its verdicts, without requests."""
 
 import json
 import random
@@ -43,7 +43,7 @@ TASKS, PAIR = 140, 2
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of four judges, one of whom says the opposite of what it sees."""
+    """A project with four judges, one of whom gives the opposite of its observation."""
     folder = tmp_path_factory.mktemp("learning")
     (folder / "judges_to_learn.py").write_text(JUDGES, encoding="utf-8")
     (folder / "jury.yaml").write_text(CONFIG.format(module="judges_to_learn"), encoding="utf-8")
@@ -70,14 +70,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def rewards(run: Path) -> dict[str, dict]:  # type: ignore[type-arg]
+def read_rewards(run: Path) -> dict[str, dict]:  # type: ignore[type-arg]
     lines = called("export", run, "--to", "jsonl").out.splitlines()
     return {one["response_id"]: one for one in map(json.loads, lines)}
 
 
 @pytest.mark.slow
 def test_the_rewards_are_the_posterior_means_of_a_fit_of_all_verdicts(project: Path) -> None:
-    before, after = rewards(project / "run"), rewards(project / "learned")
+    before, after = read_rewards(project / "run"), read_rewards(project / "learned")
     votes = [
         (name, verdict["evaluator"].rpartition(".")[2], int(2 * verdict["score"]))
         for name, trace in before.items()
@@ -90,8 +90,8 @@ def test_the_rewards_are_the_posterior_means_of_a_fit_of_all_verdicts(project: P
     assert any(changed)
 
 
-def test_the_posterior_stands_in_the_trace(project: Path) -> None:
-    for trace in rewards(project / "learned").values():
+def test_the_posterior_is_in_the_trace(project: Path) -> None:
+    for trace in read_rewards(project / "learned").values():
         figures = trace["reward"]["diagnostics"]["panel"]
         shares = [figures[f"p({level})"] for level in ("0", "0.5", "1")]
         assert sum(shares) == pytest.approx(1.0)
@@ -99,10 +99,10 @@ def test_the_posterior_stands_in_the_trace(project: Path) -> None:
         assert figures["ambiguity"] == pytest.approx(1 - max(shares))
 
 
-def test_the_liar_is_found_out(project: Path) -> None:
-    told = json.loads((project / "told.json").read_text(encoding="utf-8"))["learned"]["panel"]
-    assert told["responses"] == TASKS * PAIR
-    assert told["judges"]["liar"]["accuracy"] < 0.5 < told["judges"]["third"]["accuracy"]
+def test_an_unreliable_judge_is_found(project: Path) -> None:
+    output = json.loads((project / "told.json").read_text(encoding="utf-8"))["learned"]["panel"]
+    assert output["responses"] == TASKS * PAIR
+    assert output["judges"]["liar"]["accuracy"] < 0.5 < output["judges"]["third"]["accuracy"]
 
 
 def test_the_new_run_is_verified(project: Path) -> None:
@@ -110,24 +110,24 @@ def test_the_new_run_is_verified(project: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_later_plan_uses_the_artifact_to_the_bit(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_later_plan_uses_the_artifact_bit_for_bit(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     monkeypatch.syspath_prepend(project)
     config = CONFIG.format(module="judges_to_learn").replace("0.5, 1]", "0.5, 1], confusions: panel.json")
     (project / "later.yaml").write_text(config, encoding="utf-8")
     ended = called("score", "tasks.jsonl", "--config", "later.yaml", "--out", "later")
     assert ended.code == 0, ended.err
-    learned, later = rewards(project / "learned"), rewards(project / "later")
+    learned, later = read_rewards(project / "learned"), read_rewards(project / "later")
     assert {k: one["reward"]["value"] for k, one in learned.items()} == {
         k: one["reward"]["value"] for k, one in later.items()
     }
     digest = json.loads((project / "panel.json").read_text(encoding="utf-8"))["digest"]
     with Jury.from_config(project / "later.yaml") as jury:
-        stated = jury.config.components["panel"].params["confusions"]
-    assert isinstance(stated, dict)
-    told = json.loads((project / "told.json").read_text(encoding="utf-8"))
-    assert told["learned"]["panel"]["confusions"] == digest
-    np.testing.assert_allclose(sum(stated["prior"]), 1.0)  # type: ignore[arg-type]
+        settings = jury.config.components["panel"].params["confusions"]
+    assert isinstance(settings, dict)
+    output = json.loads((project / "told.json").read_text(encoding="utf-8"))
+    assert output["learned"]["panel"]["confusions"] == digest
+    np.testing.assert_allclose(sum(settings["prior"]), 1.0)  # type: ignore[arg-type]
 
 
 def test_a_changed_artifact_is_refused(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_a_changed_artifact_is_refused(project: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.slow
-def test_two_judges_are_left_to_their_majority_and_that_is_said(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_judges_fall_back_to_the_majority_with_a_warning(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     two = "{combiner: consensus, inputs: {first: judges_to_learn.first, liar: judges_to_learn.liar}}"
     ended = called(
@@ -161,7 +161,7 @@ def test_two_judges_are_left_to_their_majority_and_that_is_said(project: Path, m
     assert "panel: 2 annotators are not identifiable" in ended.err
     assert "is used, and no artifact is written" in ended.err
     assert not (project / "two.json").exists()
-    values = {one["reward"]["value"] for one in rewards(project / "two").values()}
+    values = {one["reward"]["value"] for one in read_rewards(project / "two").values()}
     assert values <= {0.0, 0.5, 1.0}
 
 
@@ -172,7 +172,7 @@ def test_two_judges_are_left_to_their_majority_and_that_is_said(project: Path, m
         (["--artifact", "x.json"], "--artifact: stores the confusions of one component; name one with --learn"),
     ],
 )
-def test_what_cannot_be_learned_is_refused(project: Path, arguments: list[str], wrong: str) -> None:
+def test_impossible_learning_is_refused(project: Path, arguments: list[str], wrong: str) -> None:
     ended = called("rescore", project / "run", "--out", project / "never", *arguments)
     assert ended.code == 2
     assert wrong in ended.err

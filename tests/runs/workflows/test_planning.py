@@ -1,4 +1,4 @@
-"""What a model answers while tasks are planned is durable before it is used, without a cache too."""
+"""Replies during planning are durable before they are used, also without a cache."""
 
 import asyncio
 import json
@@ -17,20 +17,20 @@ from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
 from tests.agents.parser import parsing
 from tests.models.server import Answer, Server, serving, slow
-from tests.runs.made import checked, contents, write_tasks
+from tests.runs.made import trace_contents, verify_run, write_tasks
 from tests.runs.test_profiles import (
     READS,
     TENSIONS,
-    deep,
-    kept,
-    lines,
+    make_profile_tasks,
+    profile_config,
     run,
-    scoring,
+    score_profiles,
     server,
-    settings,
-    sit,
+    start_scoring,
+    stored_keys,
     tasks,
-    wait,
+    verify_deeply,
+    wait_until,
 )
 
 __all__ = ["run", "server", "tasks"]  # fixtures
@@ -39,8 +39,8 @@ TASKS = 3
 UNCACHED = {"cache": False, "concurrency": 1}
 
 
-def answers(folder: Path) -> list[str]:
-    """The files in which answers are kept while a run is planned."""
+def planning_calls(folder: Path) -> list[str]:
+    """Return the names of the files that hold the calls of planning."""
     return sorted(path.name for path in folder.glob("planning.sqlite*"))
 
 
@@ -48,7 +48,7 @@ def answers(folder: Path) -> list[str]:
     "sign",
     [pytest.param(signal.SIGKILL, id="killed"), pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.slow)],
 )
-def test_stopped_while_profiles_are_read_it_asks_nothing_again(
+def test_an_interrupted_planning_repeats_no_request(
     tmp_path: Path, tasks: Path, run: Path, server: Server, sign: signal.Signals
 ) -> None:
     read = parsing(tensions=TENSIONS)
@@ -58,56 +58,56 @@ def test_stopped_while_profiles_are_read_it_asks_nothing_again(
 
     is_held = True
     with serving(script) as own:
-        uncached = settings(own, calls={**UNCACHED, "timeout": 120.0})
+        uncached = profile_config(own, calls={**UNCACHED, "timeout": 120.0})
         (tmp_path / "jury.yaml").write_text(json.dumps(uncached))
         (tmp_path / "stopped").mkdir()
         (tmp_path / "stopped" / "jury.yaml").write_text(json.dumps(uncached))
-        stopped = write_tasks(tmp_path / "stopped", lines())
-        with scoring(tmp_path / "stopped", stopped) as process:
-            wait(lambda: own.count == 6)
+        stopped = write_tasks(tmp_path / "stopped", make_profile_tasks())
+        with start_scoring(tmp_path / "stopped", stopped) as process:
+            wait_until(lambda: own.count == 6)
             process.send_signal(sign)
-            _, said = process.communicate()
+            _, message = process.communicate()
         if sign == signal.SIGINT:
             assert process.returncode == 130
-            assert b"nothing was written except 5 replies of the model; run the same command again to continue" in said
+            assert (
+                b"nothing was written except 5 replies of the model; run the same command again to continue" in message
+            )
         is_held = False
-        sit(tmp_path / "stopped" / "run", stopped, uncached)
+        score_profiles(tmp_path / "stopped" / "run", stopped, uncached)
         assert own.count == TASKS * READS + 1, "but for the one that was under way"
-    assert answers(tmp_path / "stopped" / "run") == []
-    assert checked(tmp_path / "stopped" / "run").closed
-    assert kept(tmp_path / "stopped" / "run")
-    assert len(contents(tmp_path / "stopped" / "run")) == len(contents(run))
-    deep(tmp_path / "stopped" / "run")
+    assert planning_calls(tmp_path / "stopped" / "run") == []
+    assert verify_run(tmp_path / "stopped" / "run").closed
+    assert stored_keys(tmp_path / "stopped" / "run")
+    assert len(trace_contents(tmp_path / "stopped" / "run")) == len(trace_contents(run))
+    verify_deeply(tmp_path / "stopped" / "run")
 
 
-def test_a_limit_that_is_reached_while_it_plans_leaves_the_answers_for_the_next_time(
-    server: Server, tasks: Path, tmp_path: Path
-) -> None:
-    uncached = settings(server, calls=UNCACHED)
+def test_a_limit_reached_while_planning_keeps_the_replies(server: Server, tasks: Path, tmp_path: Path) -> None:
+    uncached = profile_config(server, calls=UNCACHED)
     for sitting in (1, 2):
         with pytest.raises(
             BudgetExceeded, match=r"the limit of 4 calls is reached.*: it continues with the stored replies"
         ):
-            sit(tmp_path / "run", tasks, uncached, max_calls=4)
+            score_profiles(tmp_path / "run", tasks, uncached, max_calls=4)
         assert server.count == 4 * sitting
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["planning.sqlite"]
-    sit(tmp_path / "run", tasks, uncached, max_calls=1)
+    score_profiles(tmp_path / "run", tasks, uncached, max_calls=1)
     assert server.count == TASKS * READS
-    assert checked(tmp_path / "run").closed
-    assert answers(tmp_path / "run") == []
+    assert verify_run(tmp_path / "run").closed
+    assert planning_calls(tmp_path / "run") == []
 
 
-def test_a_run_that_has_no_plans_yet_says_how_to_go_on(server: Server, tasks: Path, tmp_path: Path) -> None:
+def test_an_interrupted_planning_explains_how_to_continue(server: Server, tasks: Path, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded):
-        sit(tmp_path / "run", tasks, settings(server, calls=UNCACHED), max_calls=4)
+        score_profiles(tmp_path / "run", tasks, profile_config(server, calls=UNCACHED), max_calls=4)
     with pytest.raises(InputError, match="planning was interrupted; run `jurygraph score` again"):
         Run.open(tmp_path / "run")
 
 
-def test_a_dry_run_does_not_count_what_was_answered_already(server: Server, tasks: Path, tmp_path: Path) -> None:
-    uncached = settings(server, calls=UNCACHED)
+def test_a_dry_run_does_not_count_stored_replies(server: Server, tasks: Path, tmp_path: Path) -> None:
+    uncached = profile_config(server, calls=UNCACHED)
     with pytest.raises(BudgetExceeded):
-        sit(tmp_path / "run", tasks, uncached, max_calls=READS)
+        score_profiles(tmp_path / "run", tasks, uncached, max_calls=READS)
 
     async def expected(folder: Path) -> int:
         jury = Jury.from_config(uncached)
@@ -119,22 +119,20 @@ def test_a_dry_run_does_not_count_what_was_answered_already(server: Server, task
     assert asyncio.run(expected(tmp_path / "run")) < asyncio.run(expected(tmp_path / "other"))
 
 
-def test_answers_to_another_config_are_left_out_of_the_run(server: Server, tasks: Path, tmp_path: Path) -> None:
+def test_replies_to_another_config_are_not_copied(server: Server, tasks: Path, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceeded):
-        sit(tmp_path / "run", tasks, settings(server, calls=UNCACHED), max_calls=4)
-    sit(tmp_path / "run", tasks, settings(server, calls={**UNCACHED, "parameters": {"seed": 1}}))
+        score_profiles(tmp_path / "run", tasks, profile_config(server, calls=UNCACHED), max_calls=4)
+    score_profiles(tmp_path / "run", tasks, profile_config(server, calls={**UNCACHED, "parameters": {"seed": 1}}))
     assert server.count == 4 + TASKS * READS
-    assert len(kept(tmp_path / "run")) == TASKS * READS
-    assert answers(tmp_path / "run") == []
+    assert len(stored_keys(tmp_path / "run")) == TASKS * READS
+    assert planning_calls(tmp_path / "run") == []
 
 
-def test_what_is_erased_lies_in_no_answers_of_a_planning_that_was_stopped(
-    server: Server, tasks: Path, tmp_path: Path
-) -> None:
-    uncached = settings(server, calls=UNCACHED)
-    sit(tmp_path / "run", tasks, uncached, limit=2)
+def test_an_erasure_removes_stored_planning_calls(server: Server, tasks: Path, tmp_path: Path) -> None:
+    uncached = profile_config(server, calls=UNCACHED)
+    score_profiles(tmp_path / "run", tasks, uncached, limit=2)
     with pytest.raises(BudgetExceeded):
-        sit(tmp_path / "run", tasks, uncached, max_calls=1)
-    assert answers(tmp_path / "run") == ["planning.sqlite"]
+        score_profiles(tmp_path / "run", tasks, uncached, max_calls=1)
+    assert planning_calls(tmp_path / "run") == ["planning.sqlite"]
     erase(tmp_path / "run", "task", "t0", "")
-    assert answers(tmp_path / "run") == []
+    assert planning_calls(tmp_path / "run") == []

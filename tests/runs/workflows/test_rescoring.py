@@ -1,4 +1,4 @@
-"""The same verdicts under other settings: nothing is asked, and unchanged settings give the same bits."""
+"""Re-scoring: the same verdicts under other settings, without requests; unchanged settings give the same bits."""
 
 import os
 import sqlite3
@@ -16,27 +16,27 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import RescoringResult, apply_settings, rescore
 from jurygraph.sources import read_tasks
-from tests.runs.made import ASKED, checked, contents
+from tests.runs.made import REQUESTED, trace_contents, verify_run
 
 
-def again(folder: Path, other: Path, *settings: str) -> RescoringResult:
-    ASKED.clear()
+def rescore_run(folder: Path, other: Path, *settings: str) -> RescoringResult:
+    REQUESTED.clear()
     with closing(Run.open(folder)) as run:
         return rescore(run, other, apply_settings(run.config, settings), lambda count: None)
 
 
-def rewards(folder: Path) -> list[str]:
+def read_rewards(folder: Path) -> list[str]:
     return [trace.reward.model_dump_json() for trace in Run.open(folder).traces()]
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
 def test_unchanged_settings_give_the_same_bits(request: Any, tmp_path: Path, name: str) -> None:
     folder = request.getfixturevalue(name)
-    result = again(folder, tmp_path / "other")
-    assert rewards(tmp_path / "other") == rewards(folder)
-    assert contents(tmp_path / "other") == contents(folder)
+    result = rescore_run(folder, tmp_path / "other")
+    assert read_rewards(tmp_path / "other") == read_rewards(folder)
+    assert trace_contents(tmp_path / "other") == trace_contents(folder)
     assert (result.responses, result.changed, result.mean_before) == (12, 0, result.mean_after)
-    assert ASKED == []
+    assert REQUESTED == []
 
 
 @pytest.mark.parametrize(
@@ -48,22 +48,22 @@ def test_unchanged_settings_give_the_same_bits(request: Any, tmp_path: Path, nam
         ("rich", ["gates=[{kind: format, component: place, below: 0.5}]", "scale=2"]),
     ],
 )
-def test_other_settings_give_what_scoring_under_them_would(
+def test_rescoring_equals_scoring_with_the_same_settings(
     request: Any, tmp_path: Path, tasks: Path, name: str, settings: list[str]
 ) -> None:
-    again(request.getfixturevalue(name), tmp_path / "other", *settings)
-    assert ASKED == []
+    rescore_run(request.getfixturevalue(name), tmp_path / "other", *settings)
+    assert REQUESTED == []
     config = apply_settings(Run.open(request.getfixturevalue(name)).config, settings)
     with jg.Jury.from_config(config) as jury:
         given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
-    assert contents(tmp_path / "other") == [trace.model_dump_json() for trace in given]
-    checked(tmp_path / "other")
+    assert trace_contents(tmp_path / "other") == [trace.model_dump_json() for trace in given]
+    verify_run(tmp_path / "other")
 
 
-def test_a_re_scored_run_can_be_re_scored_and_refers_to_the_first(plain: Path, tmp_path: Path) -> None:
-    again(plain, tmp_path / "second", "reward.same=2")
-    result = again(tmp_path / "second", tmp_path / "third", "reward.same=0.5")
-    assert rewards(tmp_path / "third") == rewards(plain)
+def test_a_rescored_run_can_be_rescored_and_refers_to_the_first(plain: Path, tmp_path: Path) -> None:
+    rescore_run(plain, tmp_path / "second", "reward.same=2")
+    result = rescore_run(tmp_path / "second", tmp_path / "third", "reward.same=0.5")
+    assert read_rewards(tmp_path / "third") == read_rewards(plain)
     assert result.mean_before != result.mean_after
     base = Run.open(tmp_path / "third").header.base
     assert base is not None
@@ -71,17 +71,17 @@ def test_a_re_scored_run_can_be_re_scored_and_refers_to_the_first(plain: Path, t
 
 
 @pytest.mark.parametrize("kind", ["task", "trace"])
-def test_a_run_that_was_changed_is_not_re_scored(plain: Path, tmp_path: Path, kind: str) -> None:
-    again(plain, tmp_path / "second", "reward.same=2")
+def test_a_changed_run_is_not_rescored(plain: Path, tmp_path: Path, kind: str) -> None:
+    rescore_run(plain, tmp_path / "second", "reward.same=2")
     with closing(sqlite3.connect(tmp_path / "second" / "run.sqlite")) as ledger, ledger:
         ledger.execute("UPDATE records SET at = at + 1 WHERE kind = ?", (kind,))
     with pytest.raises(TraceMismatch, match="differs from what was written"):
-        again(tmp_path / "second", tmp_path / "third")
+        rescore_run(tmp_path / "second", tmp_path / "third")
     assert not (tmp_path / "third").exists()
 
 
-def test_it_holds_no_verdict_and_no_text_of_its_own(plain: Path, tmp_path: Path) -> None:
-    again(plain, tmp_path / "other")
+def test_a_rescored_run_has_no_verdicts_and_texts_of_its_own(plain: Path, tmp_path: Path) -> None:
+    rescore_run(plain, tmp_path / "other")
     ledger = Run.open(tmp_path / "other").ledger
     assert list(ledger.all_texts()) == []
     assert {record.kind for record in ledger.records()} == {"run", "decision", "task", "trace", "close"}
@@ -89,7 +89,7 @@ def test_it_holds_no_verdict_and_no_text_of_its_own(plain: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("setting", "error", "said"),
+    ("setting", "error", "message"),
     [
         ("rubrik.kappa=2", ConfigError, r"config, key rubrik: unknown; did you mean rubric\?"),
         ("reward.tne=1", ConfigError, "reward.tne: there is no component 'tne'; did you mean 'tone'"),
@@ -107,36 +107,36 @@ def test_it_holds_no_verdict_and_no_text_of_its_own(plain: Path, tmp_path: Path)
     ],
 )
 def test_a_wrong_setting_is_refused_and_nothing_written(
-    plain: Path, tmp_path: Path, setting: str, error: type, said: str
+    plain: Path, tmp_path: Path, setting: str, error: type, message: str
 ) -> None:
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(error, match=said):
-        again(plain, tmp_path / "other", setting)
+    with pytest.raises(error, match=message):
+        rescore_run(plain, tmp_path / "other", setting)
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_it_writes_over_nothing(plain: Path, tmp_path: Path) -> None:
+def test_an_existing_run_is_not_overwritten(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "a").write_text("dear")
-    for folder, said in ((plain, "contains a run already"), (tmp_path / "letters", "is neither a run nor empty")):
-        with pytest.raises(InputError, match=said):
-            again(plain, folder)
-    checked(plain)
+    for folder, message in ((plain, "contains a run already"), (tmp_path / "letters", "is neither a run nor empty")):
+        with pytest.raises(InputError, match=message):
+            rescore_run(plain, folder)
+    verify_run(plain)
 
 
-def test_a_task_whose_texts_were_erased_keeps_its_decision_and_takes_no_other(rich: Path, tmp_path: Path) -> None:
+def test_an_erased_task_keeps_its_decision_and_refuses_another(rich: Path, tmp_path: Path) -> None:
     erase(rich, "task", "t1", "")
-    again(rich, tmp_path / "same")
-    assert rewards(tmp_path / "same") == rewards(rich)
+    rescore_run(rich, tmp_path / "same")
+    assert read_rewards(tmp_path / "same") == read_rewards(rich)
     with pytest.raises(InputError, match="the texts of task 't1' were erased, so its weights cannot be computed again"):
-        again(rich, tmp_path / "other", "rubric.kappa=3")
+        rescore_run(rich, tmp_path / "other", "rubric.kappa=3")
     assert not (tmp_path / "other").exists()
 
 
 WIDE = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX2 FMA3"
 
 
-def test_the_same_bits_with_the_wide_instructions_switched_off(rich: Path, tmp_path: Path) -> None:
+def test_rescoring_gives_the_same_bits_without_wide_cpu_instructions(rich: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from jurygraph.runs.run import Run\n"
         "from jurygraph.runs.workflows.rescoring import rescore, apply_settings\n"
@@ -147,4 +147,4 @@ def test_the_same_bits_with_the_wide_instructions_switched_off(rich: Path, tmp_p
         environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": features}
         command = [sys.executable, "-W", "ignore", "-c", script, str(rich), str(tmp_path / name), "rubric.kappa=1.7"]
         subprocess.run(command, check=True, env=environment, cwd=Path(__file__).parents[3])
-    assert rewards(tmp_path / "with") == rewards(tmp_path / "without")
+    assert read_rewards(tmp_path / "with") == read_rewards(tmp_path / "without")

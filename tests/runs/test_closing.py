@@ -1,4 +1,4 @@
-"""The end of a run."""
+"""Closing a run."""
 
 from contextlib import closing
 from pathlib import Path
@@ -7,25 +7,25 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError
-from jurygraph.runs.close_record import close_run
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.writable_run import close_run
 from jurygraph.sources import read_work
-from tests.runs.made import PLAIN, checked, score
-from tests.runs.store.test_ledger import changed
+from tests.runs.made import PLAIN, score, verify_run
+from tests.runs.store.test_ledger import execute_sql
 
 
-def test_a_complete_run_is_closed_with_its_count_and_the_head_before_it(plain: Path) -> None:
+def test_a_complete_run_is_closed_with_its_count_and_previous_head(plain: Path) -> None:
     ledger = Run.open(plain).ledger
     record = ledger.find("close", "")
     assert record is not None
     assert record.content == {"traces": 12, "head": ledger.record_at(record.seq - 1).link.hex()}
 
 
-def test_an_open_run_can_be_ended_early(tmp_path: Path, tasks: Path) -> None:
+def test_an_open_run_can_be_closed_early(tmp_path: Path, tasks: Path) -> None:
     score(tmp_path / "run", tasks, limit=2)
     closed = close_run(tmp_path / "run")
-    assert (closed.traces, closed.head) == (6, checked(tmp_path / "run").head)
+    assert (closed.traces, closed.head) == (6, verify_run(tmp_path / "run").head)
     with pytest.raises(
         InputError, match=r"was closed when 2 of 4 tasks were scored; score into another --out, with --branch"
     ):
@@ -33,8 +33,8 @@ def test_an_open_run_can_be_ended_early(tmp_path: Path, tasks: Path) -> None:
     assert score(tmp_path / "run", tasks, limit=2).is_finished
 
 
-def test_a_run_stopped_before_its_end_was_recorded_is_closed_by_the_same_command(plain: Path, tasks: Path) -> None:
-    changed(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'close'")
+def test_a_complete_but_open_run_is_closed_by_scoring_again(plain: Path, tasks: Path) -> None:
+    execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'close'")
     with (
         jg.Jury.from_config(PLAIN) as jury,
         read_work(tasks) as work,
@@ -42,7 +42,7 @@ def test_a_run_stopped_before_its_end_was_recorded_is_closed_by_the_same_command
     ):
         assert session.is_finished
         session.close_if_complete()
-    assert checked(plain).closed
+    assert verify_run(plain).closed
 
 
 def test_closing_again_changes_nothing(plain: Path) -> None:
@@ -51,6 +51,6 @@ def test_closing_again_changes_nothing(plain: Path) -> None:
     assert (plain / "run.sqlite").read_bytes() == before
 
 
-def test_what_is_no_run_cannot_be_closed(tmp_path: Path) -> None:
+def test_a_folder_without_a_run_cannot_be_closed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         close_run(tmp_path / "none")
