@@ -10,7 +10,7 @@ from langgraph.types import Command
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.profile import read_profiles
-from jurygraph.decision.recipe import build_decision, build_specs
+from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ModelError
 from jurygraph.graphs import annotate
@@ -89,10 +89,12 @@ async def _question(state: PrepareState, runtime: Runtime[RunContext]) -> Update
 
 
 async def _recipe(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    context, weighed = runtime.context, (state["weights"], state["difficulty"])
+    context = runtime.context
     task = with_rubric_graph(state["task"], _require_complete_graph(state["task"], state["rubric"]))
-    specs = build_specs(task, state["survey"], context.config, context.evaluator_records, context.combiners, *weighed)
-    return {"decision": build_decision(context.config, specs, context.combiners)}
+    weighed = (state["weights"], state["difficulty"])
+    records = context.evaluator_records
+    decision = build_decision(task, state["survey"], context.config, records, context.combiners, *weighed)
+    return {"decision": decision}
 
 
 def _require_complete_graph(task: Task, rubric: Rubric | None) -> Rubric | None:

@@ -13,9 +13,9 @@ import numpy as np
 from pydantic_core import from_json
 
 from jurygraph.decision.combiner import Combiner
-from jurygraph.decision.decide import ScoreArrays, compute_rewards, compute_rewards_batch, is_independent
+from jurygraph.decision.decide import compute_rewards, compute_rewards_batch, is_independent
 from jurygraph.decision.group_result import RewardRow
-from jurygraph.decision.table import MET_THRESHOLD, OK, ok_outcome, outcome_of
+from jurygraph.decision.table import MET_THRESHOLD, OK, ScoreArrays, ok_outcome, outcome_of
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.tracing import group_statistics
 from jurygraph.runs.run import Run
