@@ -8,7 +8,7 @@ R   = Σ w_i û_i (DecompR Eq. 2), or another rule of welfare over the same û_i
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
@@ -93,14 +93,22 @@ class _Rubric(Combiner):
                 "positive weight"
             )
         names = list(inputs)
-        edges = _edges(params.get("edges", ())) if self.uses_edges else []
+        try:
+            given = [Edge.model_validate(edge) for edge in params.get("edges", ())] if self.uses_edges else []
+        except ValidationError as error:
+            problem = first_validation_error(error)
+            raise PlanError(f"edges: {problem}; an edge has a parent, a child and a kind") from error
+        edges = sorted(given, key=lambda edge: (edge.parent, edge.child))  # their order in a file has no effect
         parents, children, _ = gear.edges(names, [(edge.parent, edge.child, edge.kind) for edge in edges])
         try:
             gear.compile(len(names), parents, children, names)
         except GraphCycleError as error:
             error.args = (f"{error}; leave out one of these edges",)
             raise
-        retention = [_retention(edge, params.get("kappa", 1.0)) for edge in edges]
+        retention = []
+        for edge in edges:  # an edge's own retention replaces the base of its kind
+            base: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
+            retention.append(float(gear.retention([edge.kind], params.get("kappa", 1.0), base)[0]))
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
@@ -211,21 +219,6 @@ class HardTransitive(_Hard):
 @lru_cache(maxsize=256)
 def _graph(n: int, parents: tuple[int, ...], children: tuple[int, ...]) -> gear.Graph:
     return gear.compile(n, parents, children)
-
-
-def _edges(raw_edges: Iterable[Any]) -> list[Edge]:
-    """Return the validated edges sorted by their ends, so that their order in a file has no effect."""
-    try:
-        edges = [Edge.model_validate(edge) for edge in raw_edges]
-    except ValidationError as error:
-        raise PlanError(f"edges: {first_validation_error(error)}; an edge has a parent, a child and a kind") from error
-    return sorted(edges, key=lambda edge: (edge.parent, edge.child))
-
-
-def _retention(edge: Edge, kappa: float) -> float:
-    """λ = base^κ (GEAR Eq. 17, our reading); an edge's own retention replaces the base of its kind."""
-    overrides: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
-    return float(gear.retention([edge.kind], kappa, overrides)[0])
 
 
 def signed_weights(matrices: Mapping[str, ScoreMatrix]) -> Floats:

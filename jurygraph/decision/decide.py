@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, as_plan_error, compute_component
-from jurygraph.decision.fusion import FusedRewards, Interval, coverage, fuse, fuse_bounds, require_finite
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, as_plan_error
+from jurygraph.decision.fusion import Interval, coverage, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
 from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.table import (
@@ -116,15 +116,10 @@ def pause_garbage_collection() -> Iterator[None]:
 def _build_table(questions: Sequence[Question], scores: ScoreArrays) -> Table:
     columns, end = {}, 0
     for question in questions:
-        samples = np.s_[:, end : end + question.samples]
-        end += question.samples
-        columns[question.id] = ScoreArrays(
-            scores.value[samples], scores.met[samples], scores.outcome[samples], scores.confidence[samples]
-        )
-    if scores.outcome.shape[1] != end:
-        raise PlanError(
-            f"expected {end} scores per response, one for each sample of a question, got {scores.outcome.shape[1]}"
-        )
+        start, end = end, end + question.samples
+        columns[question.id] = ScoreArrays._make(array[:, start:end] for array in scores)
+    if (width := scores.outcome.shape[1]) != end:
+        raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
     return Table(len(scores.outcome), columns)
 
 
@@ -134,9 +129,8 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
     dropped = dropped_questions(decision, table)
     counted = table.with_outcome(dropped, ABSENT) if dropped else table
     components = _components(decision, counted, combiners, "counted")
-    present = {name: component.present for name, component in components.items()}
     if _is_complete(decision, table):
-        fused = _fuse(decision, components)
+        fused = fuse(decision, components)
         full_coverage, none_failed = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
         return GroupResult(
             components, fused, components, fused, fused.value, fused.value, full_coverage, none_failed, dropped
@@ -151,10 +145,9 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
         for name, component in _components(decision, counted, combiners, "partial").items()
     }
     spans = _spans(decision, counted, combiners, components, missing)
-    fused = _fuse(decision, components, spans)
-    least, most = ({name: span[end] for name, span in spans.items()} for end in (0, 1))
+    fused = fuse(decision, components, spans)
     is_open = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
-    bounds = fuse_bounds(decision, least, most, present)
+    bounds = fuse_bounds(decision, spans, {name: component.present for name, component in components.items()})
     low, high = (require_finite("a bound of the reward", np.where(is_open, bound, fused.value)) for bound in bounds)
     requested = table.with_outcome(dropped, ABSTAINED) if dropped else table
     shares = {spec.name: _judged_share(spec, requested) for spec in decision.specs}
@@ -162,20 +155,13 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
         components=_without_unjudged_diagnostics(decision, counted, components),
         fused=fused,
         partial=partial,
-        partial_fused=_fuse(decision, partial),
+        partial_fused=fuse(decision, partial),
         low=low,
         high=high,
         coverage=coverage(shares, {spec.name: spec.weight for spec in decision.specs}),
         failed_by_rule=_is_failed_by_rule(decision, table if decision.rule == "strict" else counted),
         dropped=dropped,
     )
-
-
-def _fuse(
-    decision: Decision, components: Mapping[str, Component], spans: Mapping[str, Interval] | None = None
-) -> FusedRewards:
-    values = {name: component.value for name, component in components.items()}
-    return fuse(decision, values, {name: component.present for name, component in components.items()}, spans)
 
 
 def _is_complete(decision: Decision, table: Table) -> bool:
@@ -200,11 +186,18 @@ def _is_selective(spec_input: ComponentInput) -> bool:
 
 
 def _components(decision: Decision, table: Table, combiners: Combiners, scenario: Scenario) -> dict[str, Component]:
-    """Return each component with the counts of discarded verdicts. Raises PlanError for a value that is not finite."""
+    """Return each component with the counts of discarded verdicts.
+
+    Raises PlanError naming the combiner if it raises, or does not return one finite number for each response.
+    """
     components = {}
     for spec in decision.specs:
-        cells = _cells(spec, table, decision.rule, scenario)
-        component = compute_component(spec.combiner, combiners[spec.combiner], cells, spec.params)
+        with as_plan_error(f"combiner {spec.combiner!r}"):
+            component = combiners[spec.combiner].combine(_cells(spec, table, decision.rule, scenario), spec.params)
+            arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
+            if any(array.shape != (table.rows,) for array in arrays):
+                problem = "every array of a component has one number for each response"
+                raise PlanError(f"combiner {spec.combiner!r} failed: {problem}")
         counts = [table.count_discarded(item) for item in spec.inputs.values() if _is_selective(item)]
         if counts:
             sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
@@ -227,11 +220,11 @@ def _without_unjudged_diagnostics(
     cleaned = {}
     for spec in decision.specs:
         share, _ = _judged_share(spec, table)
-        component = components[spec.name]
         diagnostics = {
-            n: v if n in _DISCARD_COUNTS else np.where(share > 0.0, v, np.nan) for n, v in component.diagnostics.items()
+            name: values if name in _DISCARD_COUNTS else np.where(share > 0.0, values, np.nan)
+            for name, values in components[spec.name].diagnostics.items()
         }
-        cleaned[spec.name] = replace(component, diagnostics=diagnostics)
+        cleaned[spec.name] = replace(components[spec.name], diagnostics=diagnostics)
     return cleaned
 
 
@@ -325,19 +318,11 @@ def redecide(
     combiners: Mapping[str, Combiner],
     find_tensions: TensionFinder,
 ) -> Decision:
-    """Return the decision that `prepare` would make for a task and its survey under this config.
+    """Return the decision that `prepare` would make for a planned task and its survey under this config.
 
-    Args:
-        task: the task as planned, with the constraints and tensions read from its profiles and its graph
-            (`with_planning_results`).
-        survey: the survey of its plan.
-        config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
-        records: the record of every evaluator of the config, by name.
-        combiners: the combiners of the config, by name (`load_combiners`).
-        find_tensions: the rule that finds tensions between constraints (`agents.checks.tensions`).
-
-    Raises:
-        PlanError: the recipe does not fit the task.
+    `task` includes the constraints and tensions read from its profiles and its graph (`with_planning_results`);
+    `config` has passed `check_recipe`; `records` and `combiners` are the config's, by name; `find_tensions` is as for
+    `weigh_stakeholders`. Raises PlanError if the recipe does not fit the task.
     """
     audiences = [record.audience for record in records.values()]
     weights, difficulty = weigh_stakeholders(task, config.weights, audiences, find_tensions)

@@ -8,6 +8,7 @@ import numpy as np
 from jurygraph import aggregation
 from jurygraph.aggregation import fusion
 from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Component
 from jurygraph.errors import PlanError
 from jurygraph.schema import Decision, FormatGate, RepetitionControl, RewardGate
 
@@ -25,19 +26,16 @@ class FusedRewards:
 
 
 def fuse(
-    decision: Decision,
-    values: Mapping[str, Floats],
-    present: Mapping[str, Bools],
-    spans: Mapping[str, Interval] | None = None,
+    decision: Decision, components: Mapping[str, Component], spans: Mapping[str, Interval] | None = None
 ) -> FusedRewards:
     """Return R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
 
-    `values` and `present` are [R] by component; a component that is not present contributes 0 and opens no gate.
-    `spans` are the least and greatest possible values of components that were not completely judged: a gate that could
-    be open or shut then takes the state with the lower reward. PlanError names the step at which a reward overflows.
+    A component contributes 0 and opens no gate where it is not present. `spans` are the least and greatest possible
+    values of components that were not completely judged: a gate that could be open or shut then takes the state with
+    the lower reward. PlanError names the step at which a reward overflows.
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
-    effective = {name: np.where(present[name], value, 0.0) for name, value in values.items()}
+    effective = {name: np.where(component.present, component.value, 0.0) for name, component in components.items()}
     reward = require_finite("the weighted sum of the components", fusion.collaborative(effective, weights))
     changes: list[Change] = []
 
@@ -49,7 +47,7 @@ def fuse(
         measures = (effective[gate.component], *(spans or {}).get(gate.component, ()))
         gated = [_apply_gate(gate, reward, effective, weights, _clip(measure, 0.0, 1.0)) for measure in measures]
         least, _ = _hull(*gated)
-        reward = advance(f"{gate.kind} gate", np.where(present[gate.component], least, reward))
+        reward = advance(f"{gate.kind} gate", np.where(components[gate.component].present, least, reward))
     if decision.scale != 1.0:
         reward = advance("scale", reward * decision.scale)
     if decision.clip is not None:
@@ -81,18 +79,18 @@ def _clip(reward: Floats, low: float, high: float) -> Floats:
     return np.minimum(np.maximum(reward, low), high) + 0.0
 
 
-def fuse_bounds(
-    decision: Decision, low: Mapping[str, Floats], high: Mapping[str, Floats], present: Mapping[str, Bools]
-) -> tuple[Floats, Floats]:
+def fuse_bounds(decision: Decision, spans: Mapping[str, Interval], present: Mapping[str, Bools]) -> Interval:
     """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
     weights = {spec.name: spec.weight for spec in decision.specs}
-    least = {name: np.where(present[name], low[name] if w >= 0 else high[name], 0.0) for name, w in weights.items()}
-    most = {name: np.where(present[name], high[name] if w >= 0 else low[name], 0.0) for name, w in weights.items()}
+    least, most = (
+        {name: np.where(present[name], spans[name][end if w >= 0 else 1 - end], 0.0) for name, w in weights.items()}
+        for end in (0, 1)
+    )
     floor, ceiling = (np.asarray(fusion.collaborative(each, weights)) for each in (least, most))
     for gate in decision.gates:
         name = gate.component
-        span = (_clip(low[name], 0.0, 1.0), _clip(high[name], 0.0, 1.0))
-        gated = _bounds_after_gate(gate, (floor, ceiling), span, (least, most), weights)
+        low, high = (_clip(bound, 0.0, 1.0) for bound in spans[name])
+        gated = _bounds_after_gate(gate, (floor, ceiling), (low, high), (least, most), weights)
         floor, ceiling = np.where(present[name], gated[0], floor), np.where(present[name], gated[1], ceiling)
     floor, ceiling = floor * decision.scale, ceiling * decision.scale
     if decision.clip is not None:

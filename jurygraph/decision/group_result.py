@@ -53,20 +53,13 @@ class RewardRow(NamedTuple):
     @classmethod
     def from_reward(cls, reward: Reward) -> "RewardRow":
         """Return a reward's row."""
-        return cls(
-            value=reward.value,
-            status=reward.status,
-            partial=reward.partial,
-            coverage=reward.coverage,
-            range=reward.range,
-            components=list(reward.components.values()),
-            terms=[term.value for term in reward.terms],
-            counts=reward.counts,
-            parts=reward.parts,
-            diagnostics=reward.diagnostics,
-            adjustments=[(step.name, step.before, step.after) for step in reward.adjustments],
-            notes=reward.notes,
-        )
+        fields = {
+            **vars(reward),
+            "components": list(reward.components.values()),
+            "terms": [term.value for term in reward.terms],
+            "adjustments": [(step.name, step.before, step.after) for step in reward.adjustments],
+        }
+        return cls(**{name: fields[name] for name in cls._fields})
 
     def to_reward(self, decision: Decision) -> Reward:
         """Return the reward, under its decision."""

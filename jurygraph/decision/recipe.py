@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -129,26 +130,22 @@ def build_decision(
     return decision if fixed else decision.model_copy(update={"weights_fixed": False})
 
 
+@dataclass
 class _SpecBuilder:
     """Builds the specs of one task."""
 
-    def __init__(
-        self,
-        task: Task,
-        survey: Survey,
-        config: Config,
-        records: Mapping[str, EvaluatorRecord],
-        combiners: Mapping[str, Combiner],
-    ) -> None:
-        self.task = task
-        self.config = config
-        self.records = records
-        self.combiners = combiners
-        self.by_id = {question.id: question for question in survey.questions}
-        self.weight = component_weights(config, component_names(config, records))
+    task: Task
+    survey: Survey
+    config: Config
+    records: Mapping[str, EvaluatorRecord]
+    combiners: Mapping[str, Combiner]
+
+    def __post_init__(self) -> None:
+        self.by_id = {question.id: question for question in self.survey.questions}
+        self.weight = component_weights(self.config, component_names(self.config, self.records))
         self.questions: dict[str, dict[str | None, list[Question]]] = {}
-        for question in survey.questions:
-            member = survey.views[question.view].member
+        for question in self.survey.questions:
+            member = self.survey.views[question.view].member
             self.questions.setdefault(question.evaluator, {}).setdefault(member, []).append(question)
 
     def build_all(self, weights: Mapping[str, float], difficulty: Mapping[str, Any]) -> tuple[ComponentSpec, ...]:

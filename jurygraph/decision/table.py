@@ -6,8 +6,8 @@ variant. `score_matrix` turns an input of a spec into `ScoreMatrix` for a combin
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,7 @@ Scenario = Literal["counted", "low", "high", "partial"]
 """How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreArrays:
+class ScoreArrays(NamedTuple):
     """Verdicts as arrays [R,K]: a row for each response; columns of one question, or of all in their order.
 
     `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of this module, ABSENT
@@ -98,7 +97,7 @@ class Table:
         columns = dict(self.columns)
         for name in questions:
             changed = np.where(columns[name].outcome == ABSENT, ABSENT, outcome).astype(np.int8)
-            columns[name] = replace(columns[name], outcome=changed)
+            columns[name] = columns[name]._replace(outcome=changed)
         return Table(self.rows, columns)
 
     def judged_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
@@ -153,7 +152,7 @@ def _build_columns(
 def _discard_unsure(columns: ScoreArrays, confident: float) -> ScoreArrays:
     """Return the columns with verdicts below the confidence as abstentions; verdicts of gates are never discarded."""
     is_unsure = (columns.outcome == OK) & (columns.confidence < confident)
-    return replace(columns, outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
+    return columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
 
 
 def _reduce_to_majority(columns: ScoreArrays) -> ScoreArrays:

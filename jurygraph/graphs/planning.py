@@ -197,17 +197,14 @@ def _dependencies(derivations: Sequence[Derivation], questions: Sequence[Questio
     for node, required in dependencies.items():
         for source in required:
             if source not in dependencies:
-                raise PlanError(_unknown_source(node, source, dependencies))
+                kind, _, name = source.partition(":")
+                same_kind = [each.partition(":")[2] for each in dependencies if each.startswith(f"{kind}:")]
+                suggestion = nearest_name(name, same_kind)
+                problem = f"waits for question {name!r}, which no evaluator asks"
+                hint = "there are " + ", ".join(same_kind)
+                if kind == "material":
+                    problem = f"needs material {name!r}, which no deriver gives"
+                    hint = "list one that does under `derivers`"
+                hint = f"did you mean {suggestion!r}?" if suggestion else hint
+                raise PlanError(f"{node.partition(':')[2]!r} {problem}; {hint}")
     return dependencies
-
-
-def _unknown_source(node: str, source: str, nodes: Iterable[str]) -> str:
-    kind, _, name = source.partition(":")
-    same_kind = [node_name.partition(":")[2] for node_name in nodes if node_name.startswith(f"{kind}:")]
-    suggestion = nearest_name(name, same_kind)
-    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-    if kind == "material":
-        problem = f"needs material {name!r}, which no deriver gives{hint or '; list one that does under `derivers`'}"
-    else:
-        problem = f"waits for question {name!r}, which no evaluator asks{hint or '; there are ' + ', '.join(same_kind)}"
-    return f"{node.partition(':')[2]!r} {problem}"

@@ -112,34 +112,27 @@ def next_work(
     known_results: KnownResults = NO_KNOWN_RESULTS,
 ) -> tuple[WaveWork, int]:
     """Return the work of the first wave from `wave` on that has any, and the number of the wave after it."""
-    collector = _WorkCollector(survey, responses, material, verdicts, known_results)
+    by_name: dict[str, dict[str, Material]] = defaultdict(dict)
+    for item in material:
+        by_name[item.response][item.name] = item
+    collector = _WorkCollector(survey, responses, verdicts, known_results, by_name)
     while wave < len(survey.waves) and not collector.work.branches:
         collector.add(wave)
         wave += 1
     return collector.work, wave
 
 
+@dataclass(slots=True)
 class _WorkCollector:
-    """Collects work; later waves see what earlier ones settled."""
+    """Collects work; later waves see what earlier ones settled. `material` is by response id and name."""
 
-    def __init__(
-        self,
-        survey: Survey,
-        responses: Sequence[Response],
-        material: Sequence[Material],
-        verdicts: Sequence[RecordedVerdict],
-        known_results: KnownResults,
-    ) -> None:
-        self.survey = survey
-        self.responses = responses
-        self.known_results = known_results
-        self.work = WaveWork()
-        self.material: dict[str, dict[str, Material]] = defaultdict(dict)
-        for item in material:
-            self.material[item.response][item.name] = item
-        self.verdicts = verdicts
-        self.gated: dict[tuple[str, str, str | None], GateResult | None] = {}
-        self.mirrored = {q.id for q in survey.questions if q.scope == "pair" and q.pairs == "unordered"}
+    survey: Survey
+    responses: Sequence[Response]
+    verdicts: Sequence[RecordedVerdict]
+    known_results: KnownResults
+    material: dict[str, dict[str, Material]]
+    work: WaveWork = field(default_factory=WaveWork)
+    gated: dict[tuple[str, str, str | None], GateResult | None] = field(default_factory=dict)
 
     def add(self, wave: int) -> None:
         """Add the work of one wave."""
@@ -282,13 +275,15 @@ class _WorkCollector:
 
         A verdict on an unordered pair is mirrored for the second response.
         """
+        is_mirrored = any(
+            q.scope == "pair" and q.pairs == "unordered" for q in self.survey.questions if q.id == question
+        )
         for verdict in (*self.verdicts, *self.work.settled_verdicts):
-            if verdict.question == question:
-                if verdict.about == response.id:
-                    yield verdict
-                elif question in self.mirrored and response.id in verdict.responses:
-                    score = None if verdict.score is None else 1.0 - verdict.score
-                    yield verdict.model_copy(update={"score": score, "native": None})
+            if verdict.question == question and verdict.about == response.id:
+                yield verdict
+            elif verdict.question == question and is_mirrored and response.id in verdict.responses:
+                score = None if verdict.score is None else 1.0 - verdict.score
+                yield verdict.model_copy(update={"score": score, "native": None})
 
     def _missing_material(self, response: Response, needs: Iterable[str]) -> Failure | None:
         for name in needs:

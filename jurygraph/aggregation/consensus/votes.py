@@ -126,14 +126,10 @@ def code_column(name: str, values: ArrayLike) -> tuple[Ints, Sequence[Key]]:
     return _encode_values(name, _column(name, values))
 
 
-def _is_missing(label: NDArray[Any]) -> Bools:
-    if label.dtype.kind == "f":
-        return np.asarray(np.isnan(label))
-    if label.dtype.kind in "US":
-        return np.asarray(label == np.zeros((), dtype=label.dtype))
-    if label.dtype.kind != "O":
-        return np.zeros(len(label), dtype=np.bool_)
-    return np.array([x is None or x == "" or x != x for x in label], dtype=np.bool_)  # NaN is not itself
+def _is_missing(values: NDArray[Any]) -> Bools:
+    return np.array(
+        [x is None or x in ("", b"") or x != x for x in values.tolist()], dtype=np.bool_
+    )  # NaN is not itself
 
 
 def _encode_values(name: str, values: NDArray[Any]) -> tuple[Ints, Sequence[Key]]:
