@@ -46,13 +46,12 @@ def _array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic
         raise error(f"{name} is not an array of numbers: {cause}") from cause
 
 
-def _first_index(invalid: Bools) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.argwhere(invalid)[0])
-
-
-def _entry(name: str, index: tuple[int, ...]) -> str:
-    """Return the name of one entry as an index expression: `p[3, 2]`."""
-    return f"{name}[{', '.join(map(str, index))}]" if index else name
+def _refuse_first(name: str, a: NDArray[np.generic], invalid: Bools, problem: str, error: ErrorType) -> None:
+    """Raise an error that names the first invalid entry as an index expression, such as `p[3, 2]`."""
+    if invalid.any():
+        index = tuple(int(i) for i in np.argwhere(invalid)[0])
+        entry = f"{name}[{', '.join(map(str, index))}]" if index else name
+        raise error(f"{entry} is {a[index]}{problem}")
 
 
 def as_floats(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
@@ -66,19 +65,14 @@ def as_floats(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Flo
 def as_finite(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
     """Return numbers, none of which is NaN or infinite."""
     a = as_floats(name, values, error)
-    is_finite = np.isfinite(a)
-    if not is_finite.all():
-        index = _first_index(~is_finite)
-        raise error(f"{_entry(name, index)} is {a[index]}: a finite number is needed")
+    _refuse_first(name, a, ~np.isfinite(a), ": a finite number is needed", error)
     return a
 
 
 def as_nonnegative(name: str, values: ArrayLike) -> Floats:
     """Return finite numbers of at least 0."""
     a = as_finite(name, values)
-    if (a < 0).any():
-        index = _first_index(a < 0)
-        raise PlanError(f"{_entry(name, index)} is {a[index]}: at least 0 is needed")
+    _refuse_first(name, a, a < 0, ": at least 0 is needed", PlanError)
     return a
 
 
@@ -87,8 +81,7 @@ def as_unit_interval(name: str, values: ArrayLike, error: ErrorType = PlanError)
     a = as_floats(name, values, error)
     # Two reductions need no temporary array. NaN propagates through both, so it fails the comparison.
     if a.size and not (a.min() >= 0.0 and a.max() <= 1.0):
-        index = _first_index(~((a >= 0.0) & (a <= 1.0)))
-        raise error(f"{_entry(name, index)} is {a[index]}: a number in [0, 1] is needed")
+        _refuse_first(name, a, ~((a >= 0.0) & (a <= 1.0)), ": a number in [0, 1] is needed", error)
     return a
 
 
@@ -114,9 +107,7 @@ def as_indices(name: str, values: ArrayLike, n: int, error: ErrorType = PlanErro
         raise error(f"{name} has shape {a.shape} and holds {a.dtype}: a list of integers is needed")
     positions = np.asarray(a, dtype=np.intp)
     outside = (positions < 0) | (positions >= n)
-    if outside.any():
-        index = _first_index(outside)
-        raise error(f"{_entry(name, index)} is {a[index]}, but the criteria are numbered 0 to {n - 1}")
+    _refuse_first(name, a, outside, f", but the criteria are numbered 0 to {n - 1}", error)
     return positions
 
 

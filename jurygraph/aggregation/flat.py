@@ -37,8 +37,9 @@ def reward(p: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> n
     return normalised_utility("p", p, weights, live)
 
 
+@np.errstate(over="ignore")
 def normalised_utility(
-    name: str, scores: ArrayLike, weights: ArrayLike, applicable: ArrayLike | None = None
+    name: str, scores: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None
 ) -> np.float64 | Floats:
     """Return Σ w s / Σ_{w>0} w over the live criteria; `name` is the caller's name for the scores in error messages."""
     w = as_finite("weights", weights, GraphError)
@@ -46,27 +47,18 @@ def normalised_utility(
     s = as_floats(name, scores, GraphError)
     check_vector_or_matrix(name, s, w.size, GraphError)
     gains = np.maximum(w, 0.0)
-    if applicable is not None:
-        mask = as_booleans("live", applicable, GraphError)
+    if live is not None:
+        mask = as_booleans("live", live, GraphError)
         check_shape("live", mask, w.shape, s.shape, error=GraphError)
         # Scores of criteria that are not live are not read, so NaN is allowed there.
         s, gains = np.where(mask, s, 0.0), np.where(mask, gains, 0.0)
-    return _quotient(as_unit_interval(name, s, GraphError) * w, gains)
-
-
-def _quotient(earned: Floats, gains: Floats) -> np.float64 | Floats:
-    with np.errstate(over="ignore"):
-        reward: np.float64 | Floats = total(earned) / _check_denominator(total(gains))
-    if not np.isfinite(reward).all():
-        raise GraphError("the weights differ too much in size: the reward is not a finite number")
-    return reward
-
-
-def _check_denominator(denominator: np.float64 | Floats) -> np.float64 | Floats:
-    """Return Σ_{w>0} w; refuse a sum of 0 or infinity."""
+    earned, denominator = as_unit_interval(name, s, GraphError) * w, total(gains)
     if np.equal(denominator, 0.0).any():
         where = f"is live for response {int(np.argmin(denominator))}" if np.ndim(denominator) else "is there"
         raise GraphError(f"no criterion with a positive weight {where}: the reward has no denominator")
     if np.isinf(denominator).any():
         raise GraphError("the positive weights sum to infinity")
-    return denominator
+    reward: np.float64 | Floats = total(earned) / denominator
+    if not np.isfinite(reward).all():
+        raise GraphError("the weights differ too much in size: the reward is not a finite number")
+    return reward

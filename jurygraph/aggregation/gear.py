@@ -9,16 +9,29 @@ missing λ or a cycle could each become false credit, so each raises a `GraphErr
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from math import isfinite
 from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._rubric_graph import Graph, compile_graph
-from jurygraph.aggregation.arrays import Floats, Ints, as_floats
+from jurygraph.aggregation.arrays import (
+    Bools,
+    Floats,
+    Ints,
+    as_booleans,
+    as_floats,
+    as_indices,
+    as_probability,
+    as_unit_interval,
+    check_shape,
+    check_vector_or_matrix,
+)
 from jurygraph.aggregation.flat import normalised_utility
-from jurygraph.errors import GraphError
+from jurygraph.errors import GraphCycleError, GraphError
 
 __all__ = [
     "BASE_RETENTION",
@@ -34,8 +47,9 @@ __all__ = [
 
 BASE_RETENTION: Mapping[str, float] = MappingProxyType({"weak": 0.6, "strong": 0.2, "activation": 0.0})
 """λ of each kind of edge at κ = 1 (GEAR, Table 5)."""
-
-compile = compile_graph  # noqa: A001 - read as `gear.compile`; the builtin is not used here
+ROWS_AT_ONCE = 2048  # keeps the work array in the cache, and small enough for malloc to reuse its memory
+MAX_CRITERIA = 20
+STATES_PER_BATCH = 1 << 22  # 32 MiB of float64
 
 
 def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float] | None = None) -> Floats:
@@ -55,13 +69,14 @@ def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float
     if not (isfinite(kappa) and kappa >= 0.0):
         raise GraphError(f"kappa is {kappa}: a finite number of at least 0 is needed")
     table = {**BASE_RETENTION, **(base or {})}
-    _refuse_unknown_kinds(table)
+    if isinstance(kinds, str):
+        raise GraphError(f"kinds is the string {kinds!r}: one kind for each edge is needed")
+    for kind in (*table, *kinds):
+        if kind not in BASE_RETENTION:
+            raise GraphError(f"{kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
     for kind, factor in table.items():
         if not 0.0 <= factor <= 1.0:
             raise GraphError(f"base[{kind!r}] is {factor}: a number in [0, 1] is needed")
-    if isinstance(kinds, str):
-        raise GraphError(f"kinds is the string {kinds!r}: one kind for each edge is needed")
-    _refuse_unknown_kinds(kinds)
     return np.array([float(table[kind]) ** kappa for kind in kinds])
 
 
@@ -70,7 +85,7 @@ def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[In
 
     Args:
         ids: ids of the criteria [C], each once; an index is a position in this list.
-        triples: (parent's id, child's id, kind) [E].
+        edges: (parent's id, child's id, kind) [E].
 
     Returns:
         parents [E], children [E] and kinds [E], in the order of `edges`, for `compile` and `retention`.
@@ -84,7 +99,16 @@ def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[In
         raise GraphError(f"criterion {next(i for i in ids if list(ids).count(i) > 1)} is there twice")
     kind_of_edge: dict[tuple[str, str], str] = {}
     for parent, child, kind in edges:
-        _refuse_edge(parent, child, kind, index_of, kind_of_edge)
+        shown = f"edge {parent} -> {child} ({kind})"
+        for end in (parent, child):
+            if end not in index_of:
+                raise GraphError(f"{shown}: there is no criterion {end}")
+        if kind not in BASE_RETENTION:
+            raise GraphError(f"{shown}: {kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
+        if parent == child:
+            raise GraphError(f"{shown}: it leads from a criterion to itself")
+        if (parent, child) in kind_of_edge:
+            raise GraphError(f"{shown}: these two have an edge already ({kind_of_edge[parent, child]})")
         kind_of_edge[parent, child] = kind
     parents = np.array([index_of[parent] for parent, _ in kind_of_edge], dtype=np.intp)
     children = np.array([index_of[child] for _, child in kind_of_edge], dtype=np.intp)
@@ -111,7 +135,7 @@ def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: 
         GraphError: a score or λ that is NaN or out of range, a missing λ, an index out of range, a self-edge, two edges
             between the same two criteria, or shapes that do not fit.
     """
-    return compile_graph(_count_criteria(p), parents, children).marginals(p, retention)
+    return compile(_count_criteria(p), parents, children).marginals(p, retention)
 
 
 def exact_marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
@@ -120,7 +144,7 @@ def exact_marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, reten
     Arguments, result and errors are those of `marginals`. Each response has 2^C states: use it for checks, not for
     training.
     """
-    return compile_graph(_count_criteria(p), parents, children).exact_marginals(p, retention)
+    return compile(_count_criteria(p), parents, children).exact_marginals(p, retention)
 
 
 def hard(
@@ -131,20 +155,26 @@ def hard(
     met: ArrayLike | None = None,
     threshold: float = 0.5,
 ) -> Floats:
-    """Return p where every parent holds, else 0: deterministic gating, GEAR's baseline. See `Graph.hard`.
+    """Return p where the gate is open and 0 where it is shut: deterministic gating (GEAR's baseline "Hard").
+
+    A criterion's gate is open when every parent's own decision holds (`local`, the paper's baseline) and, if
+    `transitive` (what λ = 0 gives), every parent's gate is open as well. The two differ from depth 2 on.
 
     Args:
         p: local event scores in [0, 1], [C] or [R, C].
         parents: parent of each edge, [E].
         children: child of each edge, [E].
-        mode: "local" uses each parent's own decision, "transitive" its gate, too.
-        met: the judge's own decisions, booleans of p's shape; without them p >= threshold.
-        threshold: in [0, 1].
+        mode: "local" or "transitive".
+        met: the judge's own decisions, booleans of p's shape; without them a decision holds when p >= threshold.
+        threshold: in [0, 1]; not used with `met`.
+
+    Returns:
+        The gated scores, of p's shape.
 
     Raises:
         GraphError: as for `marginals`, or an unknown mode.
     """
-    return compile_graph(_count_criteria(p), parents, children).hard_gating(p, mode, met, threshold)
+    return compile(_count_criteria(p), parents, children).hard_gating(p, mode, met, threshold)
 
 
 def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
@@ -171,22 +201,212 @@ def _count_criteria(p: ArrayLike) -> int:
     return int(scores.shape[-1])
 
 
-def _refuse_unknown_kinds(kinds: Iterable[str]) -> None:
-    for kind in kinds:
-        if kind not in BASE_RETENTION:
-            raise GraphError(f"{kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
+@dataclass(frozen=True, eq=False, slots=True)
+class Graph:
+    """An acyclic rubric graph, compiled once and used for many responses; create one with `gear.compile`.
+
+    Attributes:
+        n: number of criteria C.
+        parents: parent of each edge [E], edges sorted by child, then parent (read-only).
+        children: child of each edge [E], in the same order (read-only).
+        order: the criteria in topological order, the smallest index first.
+
+    `retention` always has the order of the edges passed to `compile`, not of the sorted ones. The factors of a child's
+    parents are multiplied in ascending order of index, so that the order of the edges changes no bit.
+    """
+
+    n: int
+    parents: Ints
+    children: Ints
+    order: tuple[int, ...]
+    # (criterion, ((parent, edge as passed to `compile`), ...)) in topological order
+    _incoming: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = field(repr=False)
+
+    def marginals(
+        self, p: ArrayLike, retention: ArrayLike, judged: ArrayLike | None = None, positive: ArrayLike | None = None
+    ) -> Floats:
+        """Return q of `gear.marginals` (Eq. 12) for this graph, where parents may be unjudged.
+
+        Args:
+            p: as for `gear.marginals`.
+            retention: λ in [0, 1], one for each edge in the order passed to `compile`, [E].
+            judged: booleans [C] or [R, C]. The factor of a parent without a verdict is λ for a positive child (as if
+                unsupported) and 1 for a negative one (as if supported), so that over this edge a missing verdict never
+                helps a response. For the criterion itself, the caller fills in p.
+            positive: booleans [C], true where the weight is at least 0; required with `judged`, and only then.
+
+        Raises:
+            GraphError: values out of range or NaN, shapes that do not fit, or only one of `judged` and `positive`.
+        """
+        scores = self._check_scores(p)
+        factors = self._check_factors(retention)
+        known, credit = self._unjudged_parents(scores, judged, positive)
+        rows = np.atleast_2d(scores)
+        q = np.empty(rows.shape)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            block = slice(start, start + ROWS_AT_ONCE)
+            q[block] = self._propagate(rows[block], factors, known if known is None else known[block], credit)
+        return q.reshape(scores.shape)
+
+    def exact_marginals(self, p: ArrayLike, retention: ArrayLike) -> Floats:
+        """Return P(z_i = 1) by enumerating the joint distribution: `gear.exact_marginals` (Eqs. 9, 10) for this graph.
+
+        It has 2^C states, so at most 20 criteria are possible; more raise `GraphError`.
+        """
+        if self.n > MAX_CRITERIA:
+            raise GraphError(f"{self.n} criteria have too many states to enumerate: {MAX_CRITERIA} at most")
+        scores = self._check_scores(p)
+        factors = self._check_factors(retention)
+        rows = np.atleast_2d(scores)
+        q = np.empty(rows.shape)
+        at_once = max(1, STATES_PER_BATCH >> self.n)
+        for start in range(0, len(rows), at_once):
+            q[start : start + at_once] = self._enumerate_rows(rows[start : start + at_once], factors)
+        return q.reshape(scores.shape)
+
+    def hard_gating(
+        self, p: ArrayLike, mode: str = "local", met: ArrayLike | None = None, threshold: float = 0.5
+    ) -> Floats:
+        """Return the gated scores of `gear.hard` for this graph; arguments and errors as there."""
+        if mode not in ("local", "transitive"):
+            raise GraphError(f"mode is {mode!r}: local or transitive is needed")
+        scores = self._check_scores(p)
+        if met is None:
+            holds = scores >= as_probability("threshold", threshold, GraphError)
+        else:
+            holds = as_booleans("met", met, GraphError)
+            check_shape("met", holds, scores.shape, error=GraphError)
+        gate = np.ones(scores.shape, dtype=np.bool_)
+        for child, incoming in self._incoming:
+            for parent, _ in incoming:
+                gate[..., child] &= holds[..., parent]
+                if mode == "transitive":
+                    gate[..., child] &= gate[..., parent]
+        return np.where(gate, scores, 0.0)
+
+    def _propagate(self, p: Floats, factors: list[float], known: Bools | None, credit: list[float]) -> Floats:
+        q = np.array(p.T, order="C")  # one contiguous row a criterion
+        factor = np.empty(q.shape[1])
+        for child, incoming in self._incoming:
+            for parent, edge in incoming:
+                parent_score = q[parent] if known is None else np.where(known[:, parent], q[parent], credit[child])
+                # λ + (1 - λ) q: exactly 1 at λ = 1, exactly q at λ = 0
+                np.multiply(parent_score, 1.0 - factors[edge], out=factor)
+                np.add(factor, factors[edge], out=factor)
+                np.multiply(q[child], factor, out=q[child])
+        return q.T
+
+    def _enumerate_rows(self, p: Floats, factors: list[float]) -> Floats:
+        """Return P(z_i = 1) under Π_i P(z_i | z_parents), [R, C].
+
+        The joint distribution grows by one criterion at a time, in topological order: criteria that come later sum to
+        1 and are left out.
+        """
+        q = np.empty(p.shape)
+        joint = np.ones((len(p), 1))
+        bit: dict[int, int] = {}
+        for criterion, incoming in self._incoming:
+            support = np.ones(joint.shape[1])
+            states = np.arange(joint.shape[1])
+            for parent, edge in incoming:
+                support *= np.where(states >> bit[parent] & 1, 1.0, factors[edge])
+            holds = joint * (p[:, criterion, None] * support)
+            q[:, criterion] = holds.sum(axis=1)
+            bit[criterion] = len(bit)
+            joint = np.concatenate((joint - holds, holds), axis=1)
+        return q
+
+    def _check_scores(self, p: ArrayLike) -> Floats:
+        scores = as_unit_interval("p", p, GraphError)
+        check_vector_or_matrix("p", scores, self.n, GraphError)
+        return scores
+
+    def _check_factors(self, retention: ArrayLike) -> list[float]:
+        factors = as_unit_interval("retention", retention, GraphError)
+        if factors.shape != self.parents.shape:
+            raise GraphError(
+                f"retention has shape {factors.shape} for {self.parents.size} edges: every edge needs its own factor"
+            )
+        return [float(factor) for factor in factors]
+
+    def _unjudged_parents(
+        self, scores: Floats, judged: ArrayLike | None, positive: ArrayLike | None
+    ) -> tuple[Bools | None, list[float]]:
+        """Return which parents were judged, [R, C], and the value that an unjudged parent takes for each child, [C]."""
+        if judged is None and positive is None:
+            return None, []
+        if judged is None or positive is None:
+            raise GraphError("judged and positive belong together: give both or neither")
+        known, signs = as_booleans("judged", judged, GraphError), as_booleans("positive", positive, GraphError)
+        check_shape("judged", known, (self.n,), scores.shape, error=GraphError)
+        check_shape("positive", signs, (self.n,), error=GraphError)
+        return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(signs, 0.0, 1.0).tolist()
 
 
-def _refuse_edge(
-    parent: str, child: str, kind: str, index_of: Mapping[str, int], kind_of_edge: Mapping[tuple[str, str], str]
-) -> None:
-    shown = f"edge {parent} -> {child} ({kind})"
-    for end in (parent, child):
-        if end not in index_of:
-            raise GraphError(f"{shown}: there is no criterion {end}")
-    if kind not in BASE_RETENTION:
-        raise GraphError(f"{shown}: {kind!r} is not a kind of edge: {', '.join(BASE_RETENTION)} are")
-    if parent == child:
-        raise GraphError(f"{shown}: it leads from a criterion to itself")
-    if (parent, child) in kind_of_edge:
-        raise GraphError(f"{shown}: these two have an edge already ({kind_of_edge[parent, child]})")
+def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used here
+    n: int, parents: ArrayLike, children: ArrayLike, names: Sequence[str] | None = None
+) -> Graph:
+    """Check the edges of a rubric graph and order them.
+
+    Args:
+        n: number of criteria C.
+        parents: parent of each edge, indices in 0..n-1, [E].
+        children: child of each edge, [E].
+        names: ids of the criteria [C], for error messages.
+
+    Raises:
+        GraphCycleError: the edges form a cycle; its `cycle` names one in the order of the edges.
+        GraphError: no criterion, an index out of range, a self-edge, two edges between the same two criteria, or
+            lengths that differ.
+    """
+    if n < 1:
+        raise GraphError(f"a rubric graph of {n} criteria has nothing to aggregate")
+    heads, tails = as_indices("parents", parents, n, GraphError), as_indices("children", children, n, GraphError)
+    if heads.size != tails.size:
+        raise GraphError(f"{heads.size} parents but {tails.size} children: an edge has one of each")
+    if names is not None and len(names) != n:
+        raise GraphError(f"{len(names)} names for {n} criteria")
+    pairs = list(zip(heads.tolist(), tails.tolist(), strict=True))
+    _check_edges(pairs, names or list(map(str, range(n))))
+    order = _topological_order(n, pairs, names)
+    canonical = sorted(range(len(pairs)), key=lambda edge: (pairs[edge][1], pairs[edge][0]))
+    incoming: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    for edge in canonical:
+        parent, child = pairs[edge]
+        incoming[child].append((parent, edge))
+    ends = np.stack((heads, tails))[:, canonical]
+    ends.setflags(write=False)
+    return Graph(n, ends[0], ends[1], order, tuple((i, tuple(incoming[i])) for i in order))
+
+
+def _check_edges(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> None:
+    """Refuse an edge from a criterion to itself, and a second edge between the same two criteria, of any kind."""
+    seen: dict[tuple[int, int], int] = {}
+    for index, (parent, child) in enumerate(pairs):
+        if parent == child:
+            raise GraphError(f"edge {index} leads from criterion {names[parent]} to itself")
+        first = seen.setdefault((parent, child), index)
+        if first != index:
+            pair = f"{names[parent]} -> {names[child]}"
+            raise GraphError(f"edges {first} and {index} are both {pair}: a pair has one edge at most")
+
+
+def _topological_order(n: int, pairs: Sequence[tuple[int, int]], names: Sequence[str] | None) -> tuple[int, ...]:
+    """Return the topological order, smallest index first, independent of the order of edges."""
+    sorter: TopologicalSorter[int] = TopologicalSorter(dict.fromkeys(range(n), ()))
+    for parent, child in sorted(pairs):
+        sorter.add(child, parent)
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        nodes = error.args[1][1:]
+        start = nodes.index(min(nodes))
+        raise GraphCycleError([*nodes[start:], *nodes[: start + 1]], names=list(names) if names else None) from None
+    ready: list[int] = []
+    order: list[int] = []
+    while sorter.is_active():
+        for node in sorter.get_ready():
+            heappush(ready, node)
+        order.append(heappop(ready))
+        sorter.done(order[-1])
+    return tuple(order)

@@ -97,22 +97,6 @@ class Combiner(ABC):
         return self.combine(low, params).value, self.combine(high, params).value
 
 
-def compute_component(
-    name: str, combiner: Combiner, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
-) -> Component:
-    """Return the component that a combiner computes from the matrices.
-
-    Raises PlanError naming the combiner if it raises, or does not return one number for each response.
-    """
-    with as_plan_error(f"combiner {name!r}"):
-        component = combiner.combine(matrices, params)
-        responses = next(iter(matrices.values())).value.shape[:1]
-        arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
-        if any(array.shape != responses for array in arrays):
-            raise PlanError(f"combiner {name!r} failed: every array of a component has one number for each response")
-    return component
-
-
 @contextmanager
 def as_plan_error(owner: str) -> Iterator[None]:
     """Re-raise an exception from user code as a PlanError that names its owner."""

@@ -8,7 +8,7 @@ R   = Σ w_i û_i (DecompR Eq. 2), or another rule of welfare over the same û_i
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
@@ -35,6 +35,19 @@ def _parts(matrices: Mapping[str, ScoreMatrix], values: Floats) -> dict[str, Flo
     return {name: values[:, i] for i, name in enumerate(matrices)}
 
 
+def _input_weights(matrices: Mapping[str, ScoreMatrix], has_value: Bools) -> Floats:
+    """Return the weight of every input where it applies, else 0, [R,I]."""
+    return np.where(has_value, np.array([cells.input_weight for cells in matrices.values()]), 0.0)
+
+
+def _product(values: Floats) -> Floats:
+    """Return the product over the columns, left to right, [R]."""
+    product = values[:, 0]
+    for column in range(1, values.shape[1]):
+        product = product * values[:, column]
+    return product
+
+
 class Mean(Combiner):
     """Mean of the inputs that apply, weighted by their total weights."""
 
@@ -42,7 +55,7 @@ class Mean(Combiner):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         values, has_value = input_means(matrices)
-        size = np.where(has_value, np.array([cells_of_input.input_weight for cells_of_input in matrices.values()]), 0.0)
+        size = _input_weights(matrices, has_value)
         total = aggregation.total(size)
         present: Bools = np.greater(total, 0.0)
         parts = _parts(matrices, values) if len(matrices) > 1 else {}
@@ -61,10 +74,7 @@ class Product(Combiner):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         values, has_value = input_means(matrices)
-        product = values[:, 0]
-        for column in range(1, values.shape[1]):
-            product = product * values[:, column]
-        return Component(product, np.asarray(has_value.all(axis=1)), _parts(matrices, values))
+        return Component(_product(values), np.asarray(has_value.all(axis=1)), _parts(matrices, values))
 
 
 class _Rubric(Combiner):
@@ -83,14 +93,22 @@ class _Rubric(Combiner):
                 "positive weight"
             )
         names = list(inputs)
-        edges = _edges(params.get("edges", ())) if self.uses_edges else []
+        try:
+            given = [Edge.model_validate(edge) for edge in params.get("edges", ())] if self.uses_edges else []
+        except ValidationError as error:
+            problem = first_validation_error(error)
+            raise PlanError(f"edges: {problem}; an edge has a parent, a child and a kind") from error
+        edges = sorted(given, key=lambda edge: (edge.parent, edge.child))  # their order in a file has no effect
         parents, children, _ = gear.edges(names, [(edge.parent, edge.child, edge.kind) for edge in edges])
         try:
             gear.compile(len(names), parents, children, names)
         except GraphCycleError as error:
             error.args = (f"{error}; leave out one of these edges",)
             raise
-        retention = [_retention(edge, params.get("kappa", 1.0)) for edge in edges]
+        retention = []
+        for edge in edges:  # an edge's own retention replaces the base of its kind
+            base: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
+            retention.append(float(gear.retention([edge.kind], params.get("kappa", 1.0), base)[0]))
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
@@ -203,29 +221,10 @@ def _graph(n: int, parents: tuple[int, ...], children: tuple[int, ...]) -> gear.
     return gear.compile(n, parents, children)
 
 
-def _edges(raw_edges: Iterable[Any]) -> list[Edge]:
-    """Return the validated edges sorted by their ends, so that their order in a file has no effect."""
-    try:
-        edges = [Edge.model_validate(edge) for edge in raw_edges]
-    except ValidationError as error:
-        raise PlanError(f"edges: {first_validation_error(error)}; an edge has a parent, a child and a kind") from error
-    return sorted(edges, key=lambda edge: (edge.parent, edge.child))
-
-
-def _retention(edge: Edge, kappa: float) -> float:
-    """λ = base^κ (GEAR Eq. 17, our reading); an edge's own retention replaces the base of its kind."""
-    overrides: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
-    return float(gear.retention([edge.kind], kappa, overrides)[0])
-
-
 def signed_weights(matrices: Mapping[str, ScoreMatrix]) -> Floats:
     """Return the signed weights of the criteria, [C]."""
-    return np.array(
-        [
-            criterion.input_weight if criterion.weight[0] > 0 else -criterion.input_weight
-            for criterion in matrices.values()
-        ]
-    )
+    criteria = matrices.values()
+    return np.array([each.input_weight if each.weight[0] > 0 else -each.input_weight for each in criteria])
 
 
 def judged_criteria(matrices: Mapping[str, ScoreMatrix]) -> Bools:
@@ -279,20 +278,15 @@ class _Welfare(Combiner):
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        columns = [
-            _utility(stakeholder_cells, params.get("hard", {}).get(name, ()), params.get("cap"))
-            for name, stakeholder_cells in matrices.items()
-        ]
-        utility = np.stack([value for value, _ in columns], axis=1)
-        has_utility = np.stack([present_rows for _, present_rows in columns], axis=1)
-        weight = np.where(
-            has_utility, np.array([stakeholder_cells.input_weight for stakeholder_cells in matrices.values()]), 0.0
-        )
+        hard, cap = params.get("hard", {}), params.get("cap")
+        columns = [_utility(cells, list(hard.get(name, ())), cap) for name, cells in matrices.items()]
+        utility, has_utility = (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
+        weight = _input_weights(matrices, has_utility)
         present = np.asarray(has_utility.any(axis=1))
         scale = np.where(has_utility.all(axis=1) | ~present, 1.0, aggregation.total(weight))
         value = self._welfare(weight / scale[:, None], utility, has_utility, params)
-        parts = {name: utility[:, place] for place, name in enumerate(matrices)}
-        return Component(value, present, parts, _group_diagnostics(utility, matrices, params.get("soft", {})))
+        diagnostics = _group_diagnostics(utility, matrices, params.get("soft", {}))
+        return Component(value, present, _parts(matrices, utility), diagnostics)
 
     @abstractmethod
     def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
@@ -329,26 +323,25 @@ class Nash(_Welfare):
     name = "nash"
 
     def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
-        counted = np.where(has_utility, utility, 1.0)
-        product = counted[:, 0]
-        for column in range(1, counted.shape[1]):
-            product = product * counted[:, column]
-        return product
+        return _product(np.where(has_utility, utility, 1.0))
 
 
-def _utility(cells: ScoreMatrix, hard: Sequence[int], cap: float | None) -> tuple[Floats, Bools]:
+def _utility(cells: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[Floats, Bools]:
     """Return û_i [R] and a mask of the rows that have one."""
     utility, has_utility = cells.mean()
-    if not len(hard) or cap is None:
+    if not hard or cap is None:
         return utility, has_utility
-    places = list(hard)
-    weight_of_applicable = np.where(cells.applicable[:, places], 1.0, 0.0)
-    applicable = np.asarray(aggregation.total(weight_of_applicable))
-    mean_hard = aggregation.total(weight_of_applicable * cells.value[:, places]) / np.where(
-        applicable > 0, applicable, 1.0
-    )
-    violated = (cells.applicable[:, places] & ~cells.met[:, places]).any(axis=1)
+    applicable = cells.applicable[:, hard]
+    mean_hard = _share(applicable, cells.value[:, hard])
+    violated = (applicable & ~cells.met[:, hard]).any(axis=1)
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
+
+
+def _share(applicable: Bools, value: Floats | Bools) -> Floats:
+    """Return the unweighted mean over the applicable columns, [R]; 0 without any."""
+    size = np.where(applicable, 1.0, 0.0)
+    count = np.asarray(aggregation.total(size))
+    return aggregation.total(size * value) / np.where(count > 0, count, 1.0)
 
 
 def _group_diagnostics(
@@ -362,18 +355,9 @@ def _group_diagnostics(
         "gini": stakeholders.gini(utility),
         "jain": stakeholders.jain(utility),
     }
-    soft_columns = [(matrices[name], list(columns)) for name, columns in soft.items() if len(columns)]
-    if soft_columns:
-        met = np.concatenate(
-            [
-                np.where(stakeholder.met[:, places] & stakeholder.applicable[:, places], 1.0, 0.0)
-                for stakeholder, places in soft_columns
-            ],
-            axis=1,
-        )
-        weight_of_applicable = np.concatenate(
-            [np.where(stakeholder.applicable[:, places], 1.0, 0.0) for stakeholder, places in soft_columns], axis=1
-        )
-        applicable = np.asarray(aggregation.total(weight_of_applicable))
-        diagnostics["preferences addressed"] = aggregation.total(met) / np.where(applicable > 0, applicable, 1.0)
+    columns = [(matrices[name], list(places)) for name, places in soft.items() if len(places)]
+    if columns:
+        applicable = np.concatenate([cells.applicable[:, places] for cells, places in columns], axis=1)
+        met = np.concatenate([cells.met[:, places] for cells, places in columns], axis=1)
+        diagnostics["preferences addressed"] = _share(applicable, met)
     return {name: np.asarray(values) for name, values in diagnostics.items()}

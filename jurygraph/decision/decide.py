@@ -7,7 +7,7 @@ machine, for any order of unordered inputs, and for any split of the group where
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, as_plan_error, compute_component
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, as_plan_error
 from jurygraph.decision.fusion import Interval, coverage, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
-from jurygraph.decision.recipe import build_decision, build_specs
+from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
@@ -27,8 +27,8 @@ from jurygraph.decision.table import (
     JUDGED,
     NO_MODEL,
     NOT_APPLICABLE,
-    Columns,
     Scenario,
+    ScoreArrays,
     Table,
     build_table,
     dropped_questions,
@@ -55,22 +55,6 @@ from jurygraph.schema.safety import GROUP_OF_ONE
 from jurygraph.schema.trace import group_verdicts_by_response
 
 Combiners = Mapping[str, Combiner]
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreArrays:
-    """Verdicts as arrays [R, K]: a row for each response, a column for each sample of each question, in question order.
-
-    Each cell is encoded as by `table.score_entry`; ABSENT where no verdict was requested.
-
-    `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of `table`;
-    `confidence` the judge's confidence, 1 where there is none.
-    """
-
-    value: Floats
-    met: Bools
-    outcome: NDArray[np.int8]
-    confidence: Floats
 
 
 def compute_rewards(
@@ -133,14 +117,9 @@ def _build_table(questions: Sequence[Question], scores: ScoreArrays) -> Table:
     columns, end = {}, 0
     for question in questions:
         start, end = end, end + question.samples
-        samples = np.s_[:, start:end]
-        columns[question.id] = Columns(
-            scores.value[samples], scores.met[samples], scores.outcome[samples], scores.confidence[samples]
-        )
-    if scores.outcome.shape[1] != end:
-        raise PlanError(
-            f"expected {end} scores per response, one for each sample of a question, got {scores.outcome.shape[1]}"
-        )
+        columns[question.id] = ScoreArrays._make(array[:, start:end] for array in scores)
+    if (width := scores.outcome.shape[1]) != end:
+        raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
     return Table(len(scores.outcome), columns)
 
 
@@ -150,26 +129,39 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
     dropped = dropped_questions(decision, table)
     counted = table.with_outcome(dropped, ABSENT) if dropped else table
     components = _components(decision, counted, combiners, "counted")
-    present = {name: component.present for name, component in components.items()}
     if _is_complete(decision, table):
-        fused = fuse(decision, _values(components), present)
+        fused = fuse(decision, components)
         full_coverage, none_failed = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
         return GroupResult(
             components, fused, components, fused, fused.value, fused.value, full_coverage, none_failed, dropped
         )
-    missing = _has_missing(decision, counted)
-    partial = _merge_partial(components, _components(decision, counted, combiners, "partial"), missing)
-    partial_fused = fuse(decision, _values(partial), {name: component.present for name, component in partial.items()})
+    missing: Bools = np.any([is_unjudged(outcome).any(axis=1) for outcome in _outcomes(decision, counted)], axis=0)
+    partial = {  # a response that lacks no verdict has the counted value
+        name: replace(
+            component,
+            value=np.where(missing, component.value, components[name].value),
+            present=np.where(missing, component.present, components[name].present),
+        )
+        for name, component in _components(decision, counted, combiners, "partial").items()
+    }
     spans = _spans(decision, counted, combiners, components, missing)
-    fused = fuse(decision, _values(components), present, spans)
-    least, most = ({name: span[end] for name, span in spans.items()} for end in (0, 1))
+    fused = fuse(decision, components, spans)
     is_open = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
-    bounds = fuse_bounds(decision, least, most, present)
+    bounds = fuse_bounds(decision, spans, {name: component.present for name, component in components.items()})
     low, high = (require_finite("a bound of the reward", np.where(is_open, bound, fused.value)) for bound in bounds)
-    coverage = _coverage(decision, table.with_outcome(dropped, ABSTAINED) if dropped else table)
-    is_failed = _is_failed_by_rule(decision, table if decision.rule == "strict" else counted)
-    components = _clean_diagnostics(decision, counted, components)
-    return GroupResult(components, fused, partial, partial_fused, low, high, coverage, is_failed, dropped)
+    requested = table.with_outcome(dropped, ABSTAINED) if dropped else table
+    shares = {spec.name: _judged_share(spec, requested) for spec in decision.specs}
+    return GroupResult(
+        components=_without_unjudged_diagnostics(decision, counted, components),
+        fused=fused,
+        partial=partial,
+        partial_fused=fuse(decision, partial),
+        low=low,
+        high=high,
+        coverage=coverage(shares, {spec.name: spec.weight for spec in decision.specs}),
+        failed_by_rule=_is_failed_by_rule(decision, table if decision.rule == "strict" else counted),
+        dropped=dropped,
+    )
 
 
 def _is_complete(decision: Decision, table: Table) -> bool:
@@ -178,13 +170,6 @@ def _is_complete(decision: Decision, table: Table) -> bool:
         bool((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
         for outcome in _outcomes(decision, table)
         for has_judgement in [is_judged(outcome)]
-    )
-
-
-def _has_missing(decision: Decision, table: Table) -> Bools:
-    """Return where a requested verdict was not judged, [R]."""
-    return np.asarray(
-        np.stack([is_unjudged(outcome).any(axis=1) for outcome in _outcomes(decision, table)]).any(axis=0)
     )
 
 
@@ -200,61 +185,51 @@ def _is_selective(spec_input: ComponentInput) -> bool:
     return spec_input.confident > 0.0 or spec_input.reduce == "majority"
 
 
-def _values(components: Mapping[str, Component]) -> dict[str, Floats]:
-    return {name: component.value for name, component in components.items()}
-
-
 def _components(decision: Decision, table: Table, combiners: Combiners, scenario: Scenario) -> dict[str, Component]:
+    """Return each component with the counts of discarded verdicts.
+
+    Raises PlanError naming the combiner if it raises, or does not return one finite number for each response.
+    """
     components = {}
     for spec in decision.specs:
-        cells = _cells(spec, table, decision.rule, scenario)
-        component = compute_component(spec.combiner, combiners[spec.combiner], cells, spec.params)
-        selective = [spec_input for spec_input in spec.inputs.values() if _is_selective(spec_input)]
-        components[spec.name] = (
-            replace(component, diagnostics={**component.diagnostics, **_count_discarded(table, selective)})
-            if selective
-            else component
-        )
-    values = [array for component in components.values() for array in (component.value, *component.parts.values())]
-    diagnostics = [array for component in components.values() for array in component.diagnostics.values()]
-    if not np.isfinite(values).all() or np.isinf(diagnostics).any():
-        _refuse_nonfinite(decision, components)
-    return components
-
-
-def _clean_diagnostics(decision: Decision, table: Table, components: Mapping[str, Component]) -> dict[str, Component]:
-    """Remove a component's diagnostics for responses without a judged verdict, except counts of discarded verdicts."""
-    cleaned = {}
-    for spec in decision.specs:
-        share, _ = _judged_share(spec, table)
-        component = components[spec.name]
-        diagnostics = {
-            n: v if n in _DISCARD_COUNTS else np.where(share > 0.0, v, np.nan) for n, v in component.diagnostics.items()
-        }
-        cleaned[spec.name] = replace(component, diagnostics=diagnostics)
-    return cleaned
-
-
-_DISCARD_COUNTS = ("discarded", "without a majority")
-
-
-def _count_discarded(table: Table, inputs: Sequence[ComponentInput]) -> dict[str, Floats]:
-    """Return the number of discarded verdicts, and of questions without a majority, [R] each."""
-    counts = [table.count_discarded(spec_input) for spec_input in inputs]
-    sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
-    return dict(zip(_DISCARD_COUNTS, sums, strict=True))
-
-
-def _refuse_nonfinite(decision: Decision, components: Mapping[str, Component]) -> None:
-    """Raise PlanError naming the first component that is not finite where it applies."""
-    for spec in decision.specs:
-        component = components[spec.name]
+        with as_plan_error(f"combiner {spec.combiner!r}"):
+            component = combiners[spec.combiner].combine(_cells(spec, table, decision.rule, scenario), spec.params)
+            arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
+            if any(array.shape != (table.rows,) for array in arrays):
+                problem = "every array of a component has one number for each response"
+                raise PlanError(f"combiner {spec.combiner!r} failed: {problem}")
+        counts = [table.count_discarded(item) for item in spec.inputs.values() if _is_selective(item)]
+        if counts:
+            sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
+            discarded = dict(zip(_DISCARD_COUNTS, sums, strict=True))
+            component = replace(component, diagnostics={**component.diagnostics, **discarded})
         values = [np.where(component.present, component.value, 0.0), *component.parts.values()]
         if not np.isfinite(values).all() or np.isinf([*component.diagnostics.values()]).any():
             raise PlanError(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
             )
+        components[spec.name] = component
+    return components
+
+
+def _without_unjudged_diagnostics(
+    decision: Decision, table: Table, components: Mapping[str, Component]
+) -> dict[str, Component]:
+    """Remove a component's diagnostics for responses without a judged verdict, except counts of discarded verdicts."""
+    cleaned = {}
+    for spec in decision.specs:
+        share, _ = _judged_share(spec, table)
+        diagnostics = {
+            name: values if name in _DISCARD_COUNTS else np.where(share > 0.0, values, np.nan)
+            for name, values in components[spec.name].diagnostics.items()
+        }
+        cleaned[spec.name] = replace(components[spec.name], diagnostics=diagnostics)
+    return cleaned
+
+
+_DISCARD_COUNTS = ("discarded", "without a majority")
+"""The number of discarded verdicts, and of questions without a majority."""
 
 
 def _cells(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
@@ -281,26 +256,6 @@ def _spans(
     return spans
 
 
-def _merge_partial(
-    counted: Mapping[str, Component], partial: Mapping[str, Component], missing: Bools
-) -> dict[str, Component]:
-    """Return the partial components, with the counted value for a response that lacks no verdict."""
-    return {
-        name: replace(
-            component,
-            value=np.where(missing, component.value, counted[name].value),
-            present=np.where(missing, component.present, counted[name].present),
-        )
-        for name, component in partial.items()
-    }
-
-
-def _coverage(decision: Decision, table: Table) -> Floats:
-    """Return the judged share of the absolute weight, [R]: by component, input weight and weight of cells."""
-    shares = {spec.name: _judged_share(spec, table) for spec in decision.specs}
-    return coverage(shares, {spec.name: spec.weight for spec in decision.specs})
-
-
 def _judged_share(spec: ComponentSpec, table: Table) -> tuple[Floats, Bools]:
     weights, shares = [], []
     for spec_input in spec.inputs.values():
@@ -320,21 +275,17 @@ def _is_failed_by_rule(decision: Decision, table: Table) -> Bools:
     including verdicts that do not count or that were dropped for the group.
     """
     is_failed = np.zeros(table.rows, dtype=np.bool_)
+    if decision.rule == "gear":
+        return is_failed
     if decision.rule == "strict":  # includes failures that a majority of samples hides
         for columns in table.columns.values():
             is_failed |= np.isin(columns.outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]).any(axis=1)
     for spec in decision.specs if decision.rule == "strict" else decision.counting_specs:
         for spec_input in spec.inputs.values():
             outcome, weights = table.outcomes(spec_input)
-            is_failed |= _is_fatal(decision.rule, outcome, weights * spec.direction < 0).any(axis=1)
+            is_fatal = (weights * spec.direction < 0) & np.isin(outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
+            is_failed |= is_fatal.any(axis=1)
     return is_failed
-
-
-def _is_fatal(rule: str, outcome: NDArray[np.int8], is_penalty: Bools) -> Bools:
-    if rule == "gear":
-        return np.zeros_like(outcome, dtype=np.bool_)
-    is_fatal: Bools = is_penalty & np.isin(outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
-    return is_fatal
 
 
 def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
@@ -367,20 +318,12 @@ def redecide(
     combiners: Mapping[str, Combiner],
     find_tensions: TensionFinder,
 ) -> Decision:
-    """Return the decision that `prepare` would make for a task and its survey under this config.
+    """Return the decision that `prepare` would make for a planned task and its survey under this config.
 
-    Args:
-        task: the task as planned, with the constraints and tensions read from its profiles and its graph
-            (`with_planning_results`).
-        survey: the survey of its plan.
-        config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
-        records: the record of every evaluator of the config, by name.
-        combiners: the combiners of the config, by name (`load_combiners`).
-        find_tensions: the rule that finds tensions between constraints (`agents.checks.tensions`).
-
-    Raises:
-        PlanError: the recipe does not fit the task.
+    `task` includes the constraints and tensions read from its profiles and its graph (`with_planning_results`);
+    `config` has passed `check_recipe`; `records` and `combiners` are the config's, by name; `find_tensions` is as for
+    `weigh_stakeholders`. Raises PlanError if the recipe does not fit the task.
     """
     audiences = [record.audience for record in records.values()]
     weights, difficulty = weigh_stakeholders(task, config.weights, audiences, find_tensions)
-    return build_decision(config, build_specs(task, survey, config, records, combiners, weights, difficulty), combiners)
+    return build_decision(task, survey, config, records, combiners, weights, difficulty)

@@ -1,6 +1,6 @@
 """Fusion of components into one reward: signed weights, then gates, scale and clip, with the effect of each step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,8 +8,9 @@ import numpy as np
 from jurygraph import aggregation
 from jurygraph.aggregation import fusion
 from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiner import Component
 from jurygraph.errors import PlanError
-from jurygraph.schema import Decision, FormatGate, PrecisionShaping, RepetitionControl, RewardGate
+from jurygraph.schema import Decision, FormatGate, RepetitionControl, RewardGate
 
 Interval = tuple[Floats, Floats]
 Change = tuple[str, Floats, Floats]
@@ -25,26 +26,45 @@ class FusedRewards:
 
 
 def fuse(
-    decision: Decision,
-    values: Mapping[str, Floats],
-    present: Mapping[str, Bools],
-    spans: Mapping[str, Interval] | None = None,
+    decision: Decision, components: Mapping[str, Component], spans: Mapping[str, Interval] | None = None
 ) -> FusedRewards:
     """Return R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
 
-    `values` and `present` are [R] by component; a component that is not present contributes 0 and opens no gate.
-    `spans` are the least and greatest possible values of components that were not completely judged: a gate that could
-    be open or shut then takes the state with the lower reward. PlanError names the step at which a reward overflows.
+    A component contributes 0 and opens no gate where it is not present. `spans` are the least and greatest possible
+    values of components that were not completely judged: a gate that could be open or shut then takes the state with
+    the lower reward. PlanError names the step at which a reward overflows.
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
-    effective = {name: np.where(present[name], value, 0.0) for name, value in values.items()}
+    effective = {name: np.where(component.present, component.value, 0.0) for name, component in components.items()}
     reward = require_finite("the weighted sum of the components", fusion.collaborative(effective, weights))
     changes: list[Change] = []
-    for name, step in _steps(decision, effective, present, weights, spans or {}):
-        after = require_finite(f"the reward after the {name}", step(reward))
-        changes.append((name, reward, after))
-        reward = after
+
+    def advance(name: str, after: Floats) -> Floats:
+        changes.append((name, reward, require_finite(f"the reward after the {name}", after)))
+        return after
+
+    for gate in decision.gates:
+        measures = (effective[gate.component], *(spans or {}).get(gate.component, ()))
+        gated = [_apply_gate(gate, reward, effective, weights, _clip(measure, 0.0, 1.0)) for measure in measures]
+        least, _ = _hull(*gated)
+        reward = advance(f"{gate.kind} gate", np.where(components[gate.component].present, least, reward))
+    if decision.scale != 1.0:
+        reward = advance("scale", reward * decision.scale)
+    if decision.clip is not None:
+        reward = advance("clip", _clip(reward, *decision.clip))
     return FusedRewards(reward, tuple(changes))
+
+
+def _apply_gate(
+    gate: RewardGate, reward: Floats, values: Mapping[str, Floats], weights: Mapping[str, float], measure: Floats
+) -> Floats:
+    """Return the reward after a gate, if the gate's component has the value `measure`."""
+    if isinstance(gate, FormatGate):
+        return np.asarray(fusion.format_gate(reward, measure, gate.below))
+    if isinstance(gate, RepetitionControl):
+        return np.asarray(fusion.repetition_control(reward, measure, gate.above))
+    shaped = fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below)
+    return np.asarray(shaped)
 
 
 def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
@@ -54,74 +74,23 @@ def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
     return np.asarray(reward)
 
 
-def _steps(
-    decision: Decision,
-    values: Mapping[str, Floats],
-    present: Mapping[str, Bools],
-    weights: Mapping[str, float],
-    spans: Mapping[str, Interval],
-) -> list[tuple[str, Callable[[Floats], Floats]]]:
-    steps: list[tuple[str, Callable[[Floats], Floats]]] = []
-    for gate in decision.gates:
-        measures = (values[gate.component], *spans.get(gate.component, ()))
-        steps.append((f"{gate.kind} gate", _make_gate(gate, values, measures, present[gate.component], weights)))
-    if decision.scale != 1.0:
-        steps.append(("scale", lambda reward: reward * decision.scale))
-    if decision.clip is not None:
-        low, high = decision.clip
-        steps.append(("clip", lambda reward: _clip(reward, low, high)))
-    return steps
-
-
-def _make_gate(
-    gate: RewardGate,
-    values: Mapping[str, Floats],
-    measures: Sequence[Floats],
-    present: Bools,
-    weights: Mapping[str, float],
-) -> Callable[[Floats], Floats]:
-    """Return the gate as a function of the reward: its lowest result over the possible values of its component.
-
-    Rows to which its component does not apply are unchanged.
-    """
-
-    def after(reward: Floats, measure: Floats) -> Floats:
-        if isinstance(gate, FormatGate):
-            return np.asarray(fusion.format_gate(reward, measure, gate.below))
-        if isinstance(gate, RepetitionControl):
-            return np.asarray(fusion.repetition_control(reward, measure, gate.above))
-        shaped = fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below)
-        return np.asarray(shaped)
-
-    def apply(reward: Floats) -> Floats:
-        least, _ = _hull(*(after(reward, _clip_to_unit(measure)) for measure in measures))
-        return np.where(present, least, reward)
-
-    return apply
-
-
-def _clip_to_unit(value: Floats) -> Floats:
-    """Return a component as a gate uses it: clipped to [0, 1]."""
-    return np.minimum(np.maximum(value, 0.0), 1.0)
-
-
 def _clip(reward: Floats, low: float, high: float) -> Floats:
     """Return the reward in [low, high]; + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU."""
     return np.minimum(np.maximum(reward, low), high) + 0.0
 
 
-def fuse_bounds(
-    decision: Decision, low: Mapping[str, Floats], high: Mapping[str, Floats], present: Mapping[str, Bools]
-) -> tuple[Floats, Floats]:
+def fuse_bounds(decision: Decision, spans: Mapping[str, Interval], present: Mapping[str, Bools]) -> Interval:
     """Return the least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
     weights = {spec.name: spec.weight for spec in decision.specs}
-    least = {name: np.where(present[name], low[name] if w >= 0 else high[name], 0.0) for name, w in weights.items()}
-    most = {name: np.where(present[name], high[name] if w >= 0 else low[name], 0.0) for name, w in weights.items()}
+    least, most = (
+        {name: np.where(present[name], spans[name][end if w >= 0 else 1 - end], 0.0) for name, w in weights.items()}
+        for end in (0, 1)
+    )
     floor, ceiling = (np.asarray(fusion.collaborative(each, weights)) for each in (least, most))
     for gate in decision.gates:
         name = gate.component
-        span = (_clip_to_unit(low[name]), _clip_to_unit(high[name]))
-        gated = _bounds_after_gate(gate, (floor, ceiling), span, (least, most), weights)
+        low, high = (_clip(bound, 0.0, 1.0) for bound in spans[name])
+        gated = _bounds_after_gate(gate, (floor, ceiling), (low, high), (least, most), weights)
         floor, ceiling = np.where(present[name], gated[0], floor), np.where(present[name], gated[1], ceiling)
     floor, ceiling = floor * decision.scale, ceiling * decision.scale
     if decision.clip is not None:
@@ -139,31 +108,15 @@ def _bounds_after_gate(
     """Return the bounds after a gate whose component can have any value in `span`."""
     if isinstance(gate, RepetitionControl):
         factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
-        products = [bound * factor for bound in bounds for factor in factors]
-        return _hull(*products)
-    if isinstance(gate, FormatGate):
-        shut: Interval = (np.zeros_like(bounds[0]), np.zeros_like(bounds[1]))
-    else:
-        shut = _shaping_bounds(gate, components, weights)
+        return _hull(*(bound * factor for bound in bounds for factor in factors))
+    zero = np.zeros_like(bounds[0])
+    shut = [_apply_gate(gate, zero, each, weights, zero) for each in components]  # each gate is shut at a measure of 0
     surely_shut, surely_open = span[1] < gate.below, span[0] >= gate.below
-    enclosing = _hull(*bounds, *shut)
-    return (
-        np.where(surely_shut, shut[0], np.where(surely_open, bounds[0], enclosing[0])),
-        np.where(surely_shut, shut[1], np.where(surely_open, bounds[1], enclosing[1])),
-    )
-
-
-def _shaping_bounds(
-    gate: PrecisionShaping,
-    components: tuple[Mapping[str, Floats], Mapping[str, Floats]],
-    weights: Mapping[str, float],
-) -> Interval:
-    zero_accuracy = np.zeros_like(next(iter(components[0].values())))
     least, most = (
-        fusion.precision_shaping(each, weights, zero_accuracy, gate.auxiliary, gate.fraction, 1.0)
-        for each in components
+        np.where(surely_shut, when_shut, np.where(surely_open, when_open, either))
+        for when_shut, when_open, either in zip(shut, bounds, _hull(*bounds, *shut), strict=True)
     )
-    return np.asarray(least), np.asarray(most)
+    return least, most
 
 
 def _hull(*arrays: Floats) -> Interval:

@@ -9,7 +9,7 @@ import numpy as np
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import Component
 from jurygraph.decision.fusion import FusedRewards
-from jurygraph.schema import ComponentSpec, Counts, Decision, Reward
+from jurygraph.schema import Counts, Decision, Reward
 
 ROUNDING = 1e-9
 
@@ -53,20 +53,13 @@ class RewardRow(NamedTuple):
     @classmethod
     def from_reward(cls, reward: Reward) -> "RewardRow":
         """Return a reward's row."""
-        return cls(
-            value=reward.value,
-            status=reward.status,
-            partial=reward.partial,
-            coverage=reward.coverage,
-            range=reward.range,
-            components=list(reward.components.values()),
-            terms=[term.value for term in reward.terms],
-            counts=reward.counts,
-            parts=reward.parts,
-            diagnostics=reward.diagnostics,
-            adjustments=[(step.name, step.before, step.after) for step in reward.adjustments],
-            notes=reward.notes,
-        )
+        fields = {
+            **vars(reward),
+            "components": list(reward.components.values()),
+            "terms": [term.value for term in reward.terms],
+            "adjustments": [(step.name, step.before, step.after) for step in reward.adjustments],
+        }
+        return cls(**{name: fields[name] for name in cls._fields})
 
     def to_reward(self, decision: Decision) -> Reward:
         """Return the reward, under its decision."""
@@ -75,16 +68,19 @@ class RewardRow(NamedTuple):
             {
                 **self._asdict(),
                 "components": dict(zip([spec.name for spec in decision.specs], self.components, strict=True)),
-                "terms": [_term(spec, value) for spec, value in zip(decision.specs, self.terms, strict=True)],
+                "terms": [
+                    {
+                        "name": spec.name,
+                        "weight": spec.weight,
+                        "value": value,
+                        "contribution": None if value is None else spec.weight * value,
+                    }
+                    for spec, value in zip(decision.specs, self.terms, strict=True)
+                ],
                 "adjustments": [{"name": name, "before": b, "after": a} for name, b, a in self.adjustments],
                 "weights_fixed": decision.weights_fixed,
             }
         )
-
-
-def _term(spec: ComponentSpec, value: float | None) -> dict[str, Any]:
-    contribution = None if value is None else spec.weight * value
-    return {"name": spec.name, "weight": spec.weight, "value": value, "contribution": contribution}
 
 
 def reward_rows(
@@ -110,8 +106,8 @@ def reward_rows(
         "components": _component_rows(decision, judged.partial),
         "terms": _component_rows(decision, judged.components),
         "counts": counts,
-        "parts": _named_numbers({name: component.parts for name, component in judged.components.items()}, rows),
-        "diagnostics": _diagnostics(judged.components, rows),
+        "parts": _named_rows({name: component.parts for name, component in judged.components.items()}, rows),
+        "diagnostics": _named_rows({name: c.diagnostics for name, c in judged.components.items()}, rows),
         "adjustments": _adjustments(judged.fused, rows),
         "notes": (() if word == "ok" else _notes(decision, judged.dropped, *reasons) for word, *reasons in why),
     }
@@ -126,11 +122,9 @@ def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]
 def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
     """Return the values as a list, with None where there is none."""
     numbers = np.asarray(values, dtype=np.float64).tolist()
-    return (
-        numbers
-        if is_present.all()
-        else [value if is_shown else None for value, is_shown in zip(numbers, is_present.tolist(), strict=True)]
-    )
+    if is_present.all():
+        return numbers  # type: ignore[no-any-return]
+    return [value if is_shown else None for value, is_shown in zip(numbers, is_present.tolist(), strict=True)]
 
 
 def _is_below(coverage: Floats, required: float) -> Bools:
@@ -144,20 +138,15 @@ def _component_rows(decision: Decision, components: Mapping[str, Component]) -> 
     return zip(*(_to_numbers(component.value, component.present) for component in ordered), strict=True)
 
 
-def _named_numbers(components: Mapping[str, Mapping[str, Floats]], rows: int) -> Iterable[dict[str, Any]]:
-    """Return each row's named numbers, of the components that have some."""
+def _named_rows(components: Mapping[str, Mapping[str, Floats]], rows: int) -> Iterable[dict[str, Any]]:
+    """Return each row's named numbers by component, without NaN, which marks a value that is not available."""
     columns = {
         name: _transpose({key: np.asarray(value, dtype=np.float64).tolist() for key, value in numbers.items()})
         for name, numbers in components.items()
         if numbers
     }
-    return _transpose(columns) if columns else [{}] * rows
-
-
-def _diagnostics(components: Mapping[str, Component], rows: int) -> Iterable[dict[str, Any]]:
-    """Return each row's diagnostics of the components, without NaN, which marks a value that is not available."""
-    named = _named_numbers({name: component.diagnostics for name, component in components.items()}, rows)
-    if not any(np.isnan(value).any() for component in components.values() for value in component.diagnostics.values()):
+    named = _transpose(columns) if columns else [{}] * rows
+    if not any(np.isnan(value).any() for numbers in components.values() for value in numbers.values()):
         return named
     cleaned = ({n: {k: v for k, v in numbers.items() if v == v} for n, numbers in row.items()} for row in named)
     return ({name: numbers for name, numbers in row.items() if numbers} for row in cleaned)
@@ -176,10 +165,9 @@ def _notes(
     """Return why a reward is degraded or failed."""
     notes = []
     if is_failed:
-        rule = (
-            "a failure" if decision.rule == "strict" else "a penalty that was not judged, by no fault of the response,"
-        )
-        notes.append(f"under the {decision.rule} rule {rule} fails the reward")
+        penalty = "a penalty that was not judged, by no fault of the response,"
+        cause = "a failure" if decision.rule == "strict" else penalty
+        notes.append(f"under the {decision.rule} rule {cause} fails the reward")
     if coverage == 0.0:
         notes.append("nothing that counts was judged")
     elif coverage < decision.min_coverage - ROUNDING:

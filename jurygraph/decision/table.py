@@ -6,8 +6,8 @@ variant. `score_matrix` turns an input of a spec into `ScoreMatrix` for a combin
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,26 +32,25 @@ Scenario = Literal["counted", "low", "high", "partial"]
 """How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """One question's verdicts as arrays, [R,K] each.
+class ScoreArrays(NamedTuple):
+    """Verdicts as arrays [R,K]: a row for each response; columns of one question, or of all in their order.
 
-    `value` is the score, `met` the judges' own decisions, `outcome` a code of this module, and `sure` the judges'
-    confidence, 1 where there is none.
+    `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of this module, ABSENT
+    where no verdict was requested; `confidence` the judge's confidence, 1 where there is none.
     """
 
     value: Floats
     met: Bools
     outcome: NDArray[np.int8]
-    sure: Floats
+    confidence: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Verdicts as arrays; the rows are the responses, of a group in canonical order."""
+    """Verdicts as arrays by question; the rows are the responses, of a group in canonical order."""
 
     rows: int
-    columns: Mapping[str, Columns]
+    columns: Mapping[str, ScoreArrays]
 
     def score_matrix(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
         """Return one input of a spec as cells, filled.
@@ -59,21 +58,17 @@ class Table:
         `direction` is -1 where a larger component means a lower reward.
         """
         pieces = [
-            _fill_cells(self.effective_columns(name, spec_input), weight, spec_input, rule, direction, scenario)
+            _fill_cells(self.effective_columns(name, spec_input), weight * direction < 0, spec_input, rule, scenario)
             for name, weight in zip(spec_input.questions, spec_input.weights, strict=True)
         ]
-        if len(pieces) == 1:
-            return pieces[0]
-        return ScoreMatrix(
-            value=np.concatenate([p.value for p in pieces], axis=1),
-            met=np.concatenate([p.met for p in pieces], axis=1),
-            judged=np.concatenate([p.judged for p in pieces], axis=1),
-            applicable=np.concatenate([p.applicable for p in pieces], axis=1),
-            weight=np.concatenate([p.weight for p in pieces]),
-            input_weight=spec_input.input_weight,
-        )
+        weights = [np.full(piece[0].shape[1], weight) for piece, weight in zip(pieces, spec_input.weights, strict=True)]
+        filled: Sequence[Any] = pieces[0]
+        if len(pieces) > 1:
+            filled = [np.concatenate(arrays, axis=1) for arrays in zip(*pieces, strict=True)]
+        value, met, judged, applicable = filled
+        return ScoreMatrix(value, met, judged, applicable, np.concatenate(weights), spec_input.input_weight)
 
-    def effective_columns(self, name: str, spec_input: ComponentInput) -> Columns:
+    def effective_columns(self, name: str, spec_input: ComponentInput) -> ScoreArrays:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority; a failure among the votes counts as
@@ -82,32 +77,27 @@ class Table:
         columns = self.columns[name]
         if spec_input.confident > 0.0:
             columns = _discard_unsure(columns, spec_input.confident)
-        return (
-            _reduce_to_majority(columns) if spec_input.reduce == "majority" and columns.value.shape[1] > 1 else columns
-        )
+        needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
+        return _reduce_to_majority(columns) if needs_majority else columns
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded, undecided = [], []
         for name in spec_input.questions:
             columns, effective = self.columns[name], self.effective_columns(name, spec_input)
-            is_discarded = is_judged(columns.outcome) & (columns.sure < spec_input.confident)
+            is_discarded = is_judged(columns.outcome) & (columns.confidence < spec_input.confident)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
-            has_verdicts = is_judged(columns.outcome).any(axis=1)
+            is_undecided = is_judged(columns.outcome).any(axis=1) & is_unjudged(effective.outcome).any(axis=1)
             needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
-            undecided.append(
-                np.where(has_verdicts & is_unjudged(effective.outcome).any(axis=1) & needs_majority, 1.0, 0.0)
-            )
+            undecided.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
         return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
 
     def with_outcome(self, questions: Iterable[str], outcome: int) -> "Table":
         """Return the table with every requested cell of these questions set to one outcome."""
         columns = dict(self.columns)
         for name in questions:
-            previous = columns[name]
-            columns[name] = replace(
-                previous, outcome=np.where(previous.outcome == ABSENT, ABSENT, outcome).astype(np.int8)
-            )
+            changed = np.where(columns[name].outcome == ABSENT, ABSENT, outcome).astype(np.int8)
+            columns[name] = columns[name]._replace(outcome=changed)
         return Table(self.rows, columns)
 
     def judged_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
@@ -119,10 +109,8 @@ class Table:
             judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
             requested_count = judged_count + aggregation.total(np.where(is_unjudged(outcome), 1.0, 0.0))
             if spec_input.reduce is not None:
-                judged_count, requested_count = (
-                    judged_count / np.maximum(requested_count, 1.0),
-                    np.minimum(requested_count, 1.0),
-                )
+                judged_count = judged_count / np.maximum(requested_count, 1.0)
+                requested_count = np.minimum(requested_count, 1.0)
             judged_weights.append(abs(weight) * judged_count)
             requested.append(abs(weight) * requested_count)
         return np.asarray(aggregation.total(judged_weights, axis=0)), np.asarray(aggregation.total(requested, axis=0))
@@ -146,50 +134,46 @@ def build_table(questions: Sequence[Question], responses: Sequence[str], verdict
 
 def _build_columns(
     question: Question, row: Mapping[str, int], verdicts: Sequence[RecordedVerdict], variants: Variants
-) -> Columns:
+) -> ScoreArrays:
     placed = _assign_cells(question, row, verdicts, variants)
     width = 1 + max((column for _, column in placed), default=0)
     value = np.zeros((len(row), width))
     met = np.zeros((len(row), width), dtype=np.bool_)
     outcome = np.zeros((len(row), width), dtype=np.int8)
-    sure = np.ones((len(row), width))
-    for cell, (verdict, mirrored) in placed.items():
-        value[cell], met[cell], outcome[cell] = _encode_mirrored(verdict) if mirrored else score_entry(verdict)
-        sure[cell] = 1.0 if verdict.confidence is None else verdict.confidence
-    return Columns(value, met, outcome, sure)
+    confidence = np.ones((len(row), width))
+    for cell, (verdict, is_mirrored) in placed.items():
+        value[cell], met[cell], outcome[cell] = score_entry(verdict)
+        if is_mirrored and verdict.score is not None:
+            value[cell], met[cell], outcome[cell] = 1.0 - verdict.score, 1.0 - verdict.score >= MET_THRESHOLD, OK
+        confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
+    return ScoreArrays(value, met, outcome, confidence)
 
 
-def _discard_unsure(columns: Columns, confident: float) -> Columns:
+def _discard_unsure(columns: ScoreArrays, confident: float) -> ScoreArrays:
     """Return the columns with verdicts below the confidence as abstentions; verdicts of gates are never discarded."""
-    is_unsure = (columns.outcome == OK) & (columns.sure < confident)
-    return replace(columns, outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
+    is_unsure = (columns.outcome == OK) & (columns.confidence < confident)
+    return columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
 
 
-def _reduce_to_majority(columns: Columns) -> Columns:
-    """Return the value that more than half of the requested votes have, as one column."""
+def _reduce_to_majority(columns: ScoreArrays) -> ScoreArrays:
+    """Return the value that more than half of the requested votes have, as one column.
+
+    Where no vote was requested, the outcome is NOT_APPLICABLE after staged screening, and ABSENT without any verdict.
+    """
     has_verdict = is_judged(columns.outcome)
     is_requested = has_verdict | is_unjudged(columns.outcome)
     majority = strict_majority(columns.value, has_verdict, is_requested)
-    agreed = aggregation.total(
-        np.where(has_verdict & (columns.value == majority.value[:, None]) & columns.met, 1.0, 0.0)
-    )
-    votes = aggregation.total(np.where(has_verdict & (columns.value == majority.value[:, None]), 1.0, 0.0))
+    agrees = has_verdict & (columns.value == majority.value[:, None])
+    votes = aggregation.total(np.where(agrees, 1.0, 0.0))
+    votes_met = aggregation.total(np.where(agrees & columns.met, 1.0, 0.0))
     is_stopped = (columns.outcome == STOPPED).any(axis=1)
-    worst = np.where(is_unjudged(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
-    outcome = np.where(
-        majority.decided,
-        np.where(is_stopped, STOPPED, OK),
-        np.where(is_requested.any(axis=1), worst, _unrequested_outcome(columns)),
-    )
-    met = majority.decided & (np.asarray(agreed) * 2 >= votes)
-    sure = np.ones((len(outcome), 1))
-    return Columns(majority.value[:, None], met[:, None], outcome.astype(np.int8)[:, None], sure)
-
-
-def _unrequested_outcome(columns: Columns) -> NDArray[np.int8]:
-    """Return why no vote was requested, [R]: staged screening (NOT_APPLICABLE), or nothing to judge (ABSENT)."""
     is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
-    return np.where(is_left_out, NOT_APPLICABLE, ABSENT).astype(np.int8)
+    worst = np.where(is_unjudged(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
+    unrequested = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
+    undecided = np.where(is_requested.any(axis=1), worst, unrequested)
+    outcome = np.where(majority.decided, np.where(is_stopped, STOPPED, OK), undecided).astype(np.int8)
+    met = majority.decided & (np.asarray(votes_met) * 2 >= votes)
+    return ScoreArrays(majority.value[:, None], met[:, None], outcome[:, None], np.ones((len(outcome), 1)))
 
 
 def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
@@ -202,14 +186,6 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     met = verdict.score >= MET_THRESHOLD if verdict.met is None else verdict.met
     score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
     return score, met, ok_outcome(verdict.gated_by)
-
-
-def _encode_mirrored(verdict: RecordedVerdict) -> tuple[float, bool, int]:
-    """Return a verdict on an unordered pair as numbers, for the second response."""
-    if verdict.score is None:
-        return score_entry(verdict)
-    score = 1.0 - verdict.score
-    return score, score >= MET_THRESHOLD, OK
 
 
 def ok_outcome(gated_by: str | None) -> int:
@@ -267,30 +243,26 @@ def outcome_of(status: Status, cause: Cause | None) -> int:
 
 
 def _fill_cells(
-    columns: Columns, weight: float, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario
-) -> ScoreMatrix:
-    """Return one question's cells in a scenario, folded into one column if the input requires it."""
+    columns: ScoreArrays, is_penalty: bool, spec_input: ComponentInput, rule: str, scenario: Scenario
+) -> tuple[Floats, Bools, Bools, Bools]:
+    """Return one question's values, own decisions, and masks of judged and of applicable cells, [R,K] each.
+
+    They are folded into one column if the input requires it. Under the rule, an unjudged cell is 0, and 1 for a penalty
+    unless the rule is `gear`.
+    """
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
     is_live = columns.outcome != ABSENT if spec_input.gated == "zero" else applies
     is_stopped = columns.outcome == STOPPED
     is_settled = ~applies | is_judged(columns.outcome)
     if scenario == "partial":
         is_live = is_live & is_settled
-    is_penalty = weight * direction < 0
-    fill = _fill_value(rule, scenario, is_penalty)
-    value = np.where(is_settled, np.where(is_stopped, float(is_penalty), columns.value), fill)
-    met = np.where(is_settled, np.where(is_stopped, is_penalty, columns.met), fill >= MET_THRESHOLD)
+    is_one = is_penalty and rule != "gear" if scenario == "counted" else scenario == "high"
+    value = np.where(is_settled, np.where(is_stopped, float(is_penalty), columns.value), float(is_one))
+    met = np.where(is_settled, np.where(is_stopped, is_penalty, columns.met), is_one)
     is_decided = is_settled & ~is_stopped  # a stopped response supports no gain and reduces no penalty
     if spec_input.reduce is not None and value.shape[1] > 1:
-        value, met, is_decided, is_live = _fold_columns(value, met, is_decided, is_live, spec_input.reduce)
-    return ScoreMatrix(value, met, is_decided, is_live, np.full(value.shape[1], weight), spec_input.input_weight)
-
-
-def _fill_value(rule: str, scenario: Scenario, is_penalty: bool) -> float:
-    """Return the value of an unjudged cell: under `gear` 0 for both kinds, else 0 for a gain and 1 for a penalty."""
-    if scenario == "counted":
-        return 1.0 if is_penalty and rule != "gear" else 0.0
-    return 1.0 if scenario == "high" else 0.0
+        return _fold_columns(value, met, is_decided, is_live, spec_input.reduce)
+    return value, met, is_decided, is_live
 
 
 def _fold_columns(

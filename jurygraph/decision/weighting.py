@@ -1,6 +1,7 @@
 """Compute the stakeholder weights of DecompR from the task alone."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -40,8 +41,15 @@ def weigh_stakeholders(
     names = [s.id for s in people]
     if config.method == "uniform":
         return dict.fromkeys(names, 1.0 / len(names)), {}
+    terms: dict[str, Any] = {}
     if config.method == "fixed":
-        weights, terms = _fixed_weights(task, names, config)
+        if missing := [name for name in names if name not in config.fixed]:
+            raise PlanError(
+                f"task {task.id!r}: weights.fixed names no weight for stakeholder {missing[0]!r}; add one, or set "
+                "weights.method to uniform or calibrated"
+            )
+        total = float(aggregation.total([config.fixed[name] for name in names]))
+        weights = {name: config.fixed[name] / total for name in names}
     else:
         weights, terms = _calibrated_weights(task, people, config, find_tensions)
     for name in (name for name, weight in weights.items() if weight == 0.0):
@@ -50,17 +58,6 @@ def weigh_stakeholders(
             "set a higher weights.temperature, or weights.fixed that lie closer together"
         )
     return weights, terms
-
-
-def _fixed_weights(task: Task, names: Sequence[str], config: WeightsConfig) -> tuple[dict[str, float], dict[str, Any]]:
-    missing = [name for name in names if name not in config.fixed]
-    if missing:
-        raise PlanError(
-            f"task {task.id!r}: weights.fixed names no weight for stakeholder {missing[0]!r}; add one, or set "
-            "weights.method to uniform or calibrated"
-        )
-    total = float(aggregation.total([config.fixed[name] for name in names]))
-    return {name: config.fixed[name] / total for name in names}, {}
 
 
 def _calibrated_weights(
@@ -74,9 +71,14 @@ def _calibrated_weights(
                 "name a model to read it; under weights.method uniform or fixed the difficulty is not needed, but "
                 "a model has to judge the profile"
             )
-    hard, soft = ([_restrictiveness(person, kind) for person in people] for kind in ("hard", "soft"))
-    pair_tensions = _pair_tensions(task, people, find_tensions)
-    conflict = [_conflict(pair_tensions, person.id) for person in people]
+    # α(c) of each stakeholder's constraints of a kind, in the order of their ids
+    hard, soft = (
+        [[c.restrictiveness for c in sort_by_id(person.constraints) if c.kind == kind] for person in people]
+        for kind in ("hard", "soft")
+    )
+    tensions = _tensions_by_partner(task, people, find_tensions)
+    # s_i: the strengths of a stakeholder's tensions, summed in the order of the partners
+    conflict = [float(aggregation.total([t["strength"] for t in tensions[person.id].values()])) for person in people]
     d = aggregation.stakeholders.difficulty(hard, soft, conflict, config.gamma, config.beta)
     w = aggregation.stakeholders.weights(d, config.temperature)
     terms = {
@@ -85,64 +87,35 @@ def _calibrated_weights(
             "soft": float(aggregation.total(soft[i])),
             "conflict": conflict[i],
             "difficulty": float(d[i]),
-            **_tension_terms(pair_tensions, person.id),
+            **({"tensions": tensions[person.id]} if tensions[person.id] else {}),
         }
         for i, person in enumerate(people)
     }
     return {person.id: float(w[i]) for i, person in enumerate(people)}, terms
 
 
-def _restrictiveness(person: Stakeholder, kind: str) -> list[float]:
-    """Return α(c) of the constraints of one kind, in the order of their ids."""
-    return [c.restrictiveness for c in sort_by_id(person.constraints) if c.kind == kind]
+def _tensions_by_partner(
+    task: Task, people: Sequence[Stakeholder], find_tensions: TensionFinder
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return each stakeholder's tensions by partner: the strength, and the reasons that are known.
 
-
-class _PairTension(NamedTuple):
-    """The tension between two stakeholders, in the order of their ids: its strength and the reasons for it."""
-
-    between: tuple[str, str]
-    strength: float
-    why: tuple[str, ...] = ()
-
-
-def _pair_tensions(task: Task, people: Sequence[Stakeholder], find_tensions: TensionFinder) -> list[_PairTension]:
-    """Return each pair's tension: as declared or read from profiles, else computed from the constraints' checks."""
-    declared: dict[tuple[str, str], list[Tension]] = {}
+    They are those that are declared or read from profiles, else those computed from the constraints' checks.
+    """
+    declared: dict[tuple[str, str], list[Tension]] = defaultdict(list)
     for tension in task.tensions:
         first_id, second_id = sorted(tension.between)
-        declared.setdefault((first_id, second_id), []).append(tension)
-    pair_tensions = []
-    for first_person, second_person in combinations(people, 2):
-        pair = first_person.id, second_person.id
-        if pair in declared:
-            strength = float(aggregation.total(sorted(tension.strength for tension in declared[pair])))
-            pair_tensions.append(_PairTension(pair, strength, tuple(_reasons(declared[pair]))))
-        elif found := find_tensions(first_person, second_person):
-            why = tuple(f"{tension.first} and {tension.second}: {tension.why}" for tension in found)
-            strength = float(aggregation.total([tension.strength for tension in found]))
-            pair_tensions.append(_PairTension(pair, strength, why))
-    return pair_tensions
-
-
-def _reasons(declared: Iterable[Tension]) -> Iterator[str]:
-    """Yield the reasons of tensions that were read from profiles, sorted."""
-    yield from sorted(tension.reason for tension in declared if isinstance(tension, ReadTension) and tension.reason)
-
-
-def _conflict(pair_tensions: Sequence[_PairTension], member: str) -> float:
-    """Return s_i: the strengths of the stakeholder's tensions, summed in the order of their partners."""
-    strengths = [tension.strength for tension in pair_tensions if member in tension.between]
-    return float(aggregation.total(strengths)) if strengths else 0.0
-
-
-def _tension_terms(pair_tensions: Sequence[_PairTension], member: str) -> dict[str, Any]:
-    """Return the tensions that add up to s_i by partner: the strength, and the reasons that are known."""
-    by_partner = {
-        next(name for name in tension.between if name != member): {
-            "strength": tension.strength,
-            "why": list(tension.why),
-        }
-        for tension in pair_tensions
-        if member in tension.between
-    }
-    return {"tensions": by_partner} if by_partner else {}
+        declared[first_id, second_id].append(tension)
+    by_partner: dict[str, dict[str, dict[str, Any]]] = {person.id: {} for person in people}
+    for first, second in combinations(people, 2):
+        own = declared.get((first.id, second.id), [])
+        strengths = sorted(tension.strength for tension in own)
+        why = sorted(tension.reason for tension in own if isinstance(tension, ReadTension) and tension.reason)
+        if not own:
+            found = find_tensions(first, second)
+            strengths = [tension.strength for tension in found]
+            why = [f"{tension.first} and {tension.second}: {tension.why}" for tension in found]
+        if strengths:
+            total = float(aggregation.total(strengths))
+            by_partner[first.id][second.id] = {"strength": total, "why": why}
+            by_partner[second.id][first.id] = {"strength": total, "why": list(why)}
+    return by_partner

@@ -20,27 +20,28 @@ from jurygraph.agents.graph_annotator.graph import (
     rejected_edges,
     unanswered_pairs,
 )
-from jurygraph.agents.graph_annotator.known_graph import KnownGraph, known_graph
+from jurygraph.agents.graph_annotator.known_graph import known_graph
 from jurygraph.agents.graph_annotator.validation import CheckedRoles, candidate_pairs
 from jurygraph.agents.graph_annotator.voting import project
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
-from jurygraph.schema import Annotation, AnnotationConfig, Rubric, Task
+from jurygraph.schema import Annotation, AnnotationConfig, Rubric
 
 AnnotateGraph = CompiledStateGraph[AnnotateState, RunContext, AnnotateInput, AnnotateOutput]
 Update = dict[str, Any]
 
 
 async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
-    rubric = _rubric(state)
-    known = _read_known_graph(state["task"], rubric, state.get("reviewed"))
+    task, rubric = state["task"], _rubric(state)
+    try:
+        known = known_graph(task, rubric, state.get("reviewed"))
+    except GraphCycleError as error:
+        error.args = (f"task {task.id!r}: {error}; leave out one of these edges",)
+        raise
     unknown = [criterion.id for criterion in rubric.criteria if criterion.id not in known.roles]
     assigned = await _annotator(state, runtime.context).roles(unknown) if unknown else CheckedRoles()
-    return {
-        "known_graph": known,
-        "assigned_roles": assigned,
-        "roles": dict(sorted({**known.roles, **assigned.roles}.items())),
-    }
+    roles = dict(sorted({**known.roles, **assigned.roles}.items()))
+    return {"known_graph": known, "assigned_roles": assigned, "roles": roles}
 
 
 async def _candidates(state: AnnotateState) -> Update:
@@ -51,7 +52,7 @@ async def _candidates(state: AnnotateState) -> Update:
 async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     if not state["requested_pairs"]:
         return {"batches": [], "source": None}
-    annotator, config = _annotator(state, runtime.context), _annotation_config(runtime.context)
+    annotator, config = _annotator(state, runtime.context), _settings(runtime.context)
     batches = await annotator.edges(state["requested_pairs"], state["roles"], config.batch, config.votes)
     return {"batches": batches, "source": annotator.source}
 
@@ -72,8 +73,12 @@ async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update
     projected = project(
         [*state["proposed"], *known.annotated_edges, *known.projected_out_edges], known.hand_written_edges
     )
+    if known.record is None or state["requested_pairs"] or assigned.roles or assigned.unassigned:
+        domain = load_domain(_settings(runtime.context).domain).name
+    else:  # nothing new was requested
+        domain = known.record.domain
     record = Annotation(
-        domain=_prompt_domain(state, runtime.context),
+        domain=domain,
         candidates=state["candidates"],
         roles=assigned.roles,
         unassigned=assigned.unassigned,
@@ -84,22 +89,6 @@ async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update
     return {"rubric": freeze_graph(state["task"], rubric, known, state["requested_pairs"], projected.kept, record)}
 
 
-def _read_known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None) -> KnownGraph:
-    try:
-        return known_graph(task, rubric, reviewed)
-    except GraphCycleError as error:
-        error.args = (f"task {task.id!r}: {error}; leave out one of these edges",)
-        raise
-
-
-def _prompt_domain(state: AnnotateState, context: RunContext) -> str:
-    """Return the domain in the annotator's latest prompt: the recorded one where nothing new was requested."""
-    record, assigned = state["known_graph"].record, state["assigned_roles"]
-    if record is not None and not (state["requested_pairs"] or assigned.roles or assigned.unassigned):
-        return record.domain
-    return load_domain(_annotation_config(context).domain).name
-
-
 def _rubric(state: AnnotateState) -> Rubric:
     rubric = state["task"].rubric
     if rubric is None:
@@ -107,7 +96,7 @@ def _rubric(state: AnnotateState) -> Rubric:
     return rubric
 
 
-def _annotation_config(context: RunContext) -> AnnotationConfig:
+def _settings(context: RunContext) -> AnnotationConfig:
     return context.config.annotation or AnnotationConfig()
 
 
@@ -115,9 +104,7 @@ def _annotator(state: AnnotateState, context: RunContext) -> Annotator:
     if context.judge_client is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
-    return Annotator(
-        state["task"], _rubric(state), load_domain(_annotation_config(context).domain), context.judge_client
-    )
+    return Annotator(state["task"], _rubric(state), load_domain(_settings(context).domain), context.judge_client)
 
 
 @cache
@@ -126,15 +113,14 @@ def build() -> AnnotateGraph:
     graph = StateGraph(
         AnnotateState, context_schema=RunContext, input_schema=AnnotateInput, output_schema=AnnotateOutput
     )
-    graph.add_node("roles", _roles)
-    graph.add_node("candidates", _candidates)
-    graph.add_node("edges", _edges)
-    graph.add_node("validate", _validate)
-    graph.add_node("project", _project)
+    steps: dict[str, Any] = {
+        "roles": _roles,
+        "candidates": _candidates,
+        "edges": _edges,
+        "validate": _validate,
+        "project": _project,
+    }
+    graph.add_sequence(list(steps.items()))
     graph.add_edge(START, "roles")
-    graph.add_edge("roles", "candidates")
-    graph.add_edge("candidates", "edges")
-    graph.add_edge("edges", "validate")
-    graph.add_edge("validate", "project")
     graph.add_edge("project", END)
     return graph.compile(name="annotate")

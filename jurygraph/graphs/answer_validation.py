@@ -52,31 +52,25 @@ def validate_answer(
 ) -> list[RecordedVerdict]:
     """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped."""
     stamp = make_stamp(evaluator_task.question, view)
-    shown = tuple(r.id for r in evaluator_task.responses)
+    about, shown = evaluator_task.about, tuple(r.id for r in evaluator_task.responses)
     texts = [response.text for response in evaluator_task.responses]
-    verdicts = _catch_errors(lambda: [_parse_item(item, redactor) for item in _split_answer(answer, evaluator_task)])
-    if isinstance(verdicts, BaseException):
-        verdicts = [_failed_verdict(verdicts, redactor)] * len(evaluator_task.about)
+
+    def to_verdict(item: Any, text: str) -> Verdict:
+        verdict = _parse_verdict(item)
+        evidence = _verify_quotes(verdict.evidence, text)
+        return _redact(verdict.model_copy(update={"evidence": evidence}) if evidence else verdict, texts, redactor)
+
+    def to_valid_verdict(item: Any, text: str) -> Verdict:
+        verdict = item if isinstance(item, BaseException) else _catch_errors(lambda: to_verdict(item, text))
+        return verdict if isinstance(verdict, Verdict) else _failed_verdict(verdict, redactor)
+
+    items = _catch_errors(lambda: _split_answer(answer, evaluator_task))
+    if isinstance(items, BaseException):
+        items = [items] * len(about)
     return [
-        stamp(
-            _redact_verdict(_with_verified_evidence(verdict, response.text), texts, redactor),
-            about,
-            shown,
-            evaluator_task.sample,
-        )
-        for verdict, about, response in zip(verdicts, evaluator_task.about, evaluator_task.responses, strict=False)
+        stamp(to_valid_verdict(item, text), name, shown, evaluator_task.sample)
+        for item, name, text in zip(items, about, texts, strict=False)
     ]
-
-
-def _redact_verdict(verdict: Verdict, shown: Sequence[str], redactor: Redactor) -> Verdict:
-    clean = _catch_errors(lambda: _redact(verdict, shown, redactor))
-    return clean if isinstance(clean, Verdict) else _failed_verdict(clean, redactor)
-
-
-def _with_verified_evidence(verdict: Verdict, text: str) -> Verdict:
-    if not verdict.evidence:
-        return verdict
-    return verdict.model_copy(update={"evidence": _verify_quotes(verdict.evidence, text)})
 
 
 def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
@@ -109,29 +103,24 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
 
 
 def _error_message(error: BaseException, redactor: Redactor) -> str:
-    text = _describe_validation_error(error) if isinstance(error, ValidationError) else str(error)
+    text = str(error)
+    if isinstance(error, ValidationError):
+        first, text = error.errors(include_url=False)[0], first_validation_error(error)
+        is_own_field = error.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS
+        if is_own_field and first["type"] == "extra_forbidden":
+            text = f"{first['loc'][0]}: jurygraph sets it when it records the verdict; leave it out"
     clean = redactor.redact_text(text[:_MAX_MESSAGE_READ]).encode("utf-8", "backslashreplace").decode("utf-8")
     return clean[:MAX_MESSAGE_LENGTH]
 
 
-def _describe_validation_error(error: ValidationError) -> str:
-    """Return the first error in one line, with a remedy if an author set a field of a verdict that jurygraph sets."""
-    first = error.errors(include_url=False)[0]
-    if error.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS and first["type"] == "extra_forbidden":
-        return f"{first['loc'][0]}: jurygraph sets it when it records the verdict; leave it out"
-    return first_validation_error(error)
-
-
 def _user_code_location(error: BaseException) -> str:
     """Return the innermost line of user code of an exception, without its folder; empty if there is none."""
-    frames = (frame for frame in extract_tb(error.__traceback__) if not _is_installed(frame.filename))
-    locations = [f" ({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})" for frame in frames]
-    return locations[-1] if locations else ""
-
-
-def _is_installed(filename: str) -> bool:
-    """Return whether a file belongs to this package, Python or a library, by its path."""
-    return filename.startswith(_INSTALLED_PATHS) or "site-packages" in filename or not Path(filename).is_absolute()
+    for frame in reversed(extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        is_installed = frame.filename.startswith(_INSTALLED_PATHS) or "site-packages" in frame.filename
+        if file.is_absolute() and not is_installed:
+            return f" ({file.name}, line {frame.lineno}, in {frame.name})"
+    return ""
 
 
 def _catch_errors(read: Callable[[], Any]) -> Any:
@@ -142,11 +131,6 @@ def _catch_errors(read: Callable[[], Any]) -> Any:
         raise
     except BaseException as error:  # noqa: BLE001 - the boundary
         return error
-
-
-def _parse_item(answer: Any, redactor: Redactor) -> Verdict:
-    verdict = answer if isinstance(answer, BaseException) else _catch_errors(lambda: _parse_verdict(answer))
-    return verdict if isinstance(verdict, Verdict) else _failed_verdict(verdict, redactor)
 
 
 def _failed_verdict(error: BaseException, redactor: Redactor) -> Verdict:
@@ -243,24 +227,15 @@ def _verify_quotes(evidence: Sequence[Evidence], text: str) -> tuple[Evidence, .
     """
     checked, searched = [], 0
     for item in evidence:
-        if item.source != "response":
-            checked.append(item)
-        elif item.start is not None and item.end is not None:
-            checked.append(item.model_copy(update={"verified": text[item.start : item.end] == item.quote}))
-        else:
+        update: dict[str, Any] = {}
+        if item.source == "response" and item.start is not None and item.end is not None:
+            update = {"verified": text[item.start : item.end] == item.quote}
+        elif item.source == "response":
             searched += 1
-            checked.append(_locate_quote(item, text) if searched <= MAX_QUOTES_SEARCHED else _mark_unverified(item))
+            is_searched = searched <= MAX_QUOTES_SEARCHED and len(item.quote) <= LONGEST_SEARCHED
+            found = read_text(text).find(item.quote) if is_searched else None
+            update = {"verified": found is not None}
+            if found is not None:
+                update |= {"quote": found.text, "start": found.start, "end": found.end}
+        checked.append(item.model_copy(update=update))
     return tuple(checked)
-
-
-def _mark_unverified(evidence: Evidence) -> Evidence:
-    return evidence.model_copy(update={"verified": False})
-
-
-def _locate_quote(evidence: Evidence, text: str) -> Evidence:
-    """Return evidence without offsets with the quote and offsets of the place where it was found."""
-    found = read_text(text).find(evidence.quote) if len(evidence.quote) <= LONGEST_SEARCHED else None
-    if found is None:
-        return _mark_unverified(evidence)
-    location = {"quote": found.text, "start": found.start, "end": found.end}
-    return evidence.model_copy(update={"verified": True, **location})

@@ -7,6 +7,7 @@ LangSmith unless the config enables that. (A thread that user code starts has a 
 import asyncio
 import contextvars
 import inspect
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -73,15 +74,14 @@ async def answer_evaluator_tasks(
     evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
 ) -> list[RecordedVerdict]:
     """Return the verdicts on all evaluator tasks, stamped, in their order."""
-    tasks_by_evaluator: dict[str, list[EvaluatorTask]] = {}
+    tasks_by_evaluator: dict[str, list[EvaluatorTask]] = defaultdict(list)
     for evaluator_task in evaluator_tasks:
-        tasks_by_evaluator.setdefault(evaluator_task.question.evaluator, []).append(evaluator_task)
-    batches = [(context.evaluators[name], tasks) for name, tasks in tasks_by_evaluator.items()]
+        tasks_by_evaluator[evaluator_task.question.evaluator].append(evaluator_task)
 
     async def answer_all() -> list[list[Any]]:
-        if len(batches) == 1:  # the most common case; a single evaluator needs no task of its own
-            return [await _answer_evaluator(*batches[0], survey, context)]
-        return await asyncio.gather(*(_answer_evaluator(*batch, survey, context) for batch in batches))
+        answering = [_answer_evaluator(name, tasks, survey, context) for name, tasks in tasks_by_evaluator.items()]
+        # the most common case: a single evaluator needs no task of its own
+        return [await answering[0]] if len(answering) == 1 else await asyncio.gather(*answering)
 
     answers_by_evaluator = await run_isolated(answer_all, context.config.langsmith)
 
@@ -94,31 +94,20 @@ async def answer_evaluator_tasks(
             for verdict in validate_answer(evaluator_task, answer, survey.views[evaluator_task.question.view], redactor)
         ]
 
-    return await search_off_loop(
-        to_verdicts,
-        max(
-            (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses),
-            default=0,
-        ),
-    )
+    lengths = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
+    return await search_off_loop(to_verdicts, max(lengths, default=0))
 
 
 async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, context: RunContext) -> list[Material]:
     """Return the material of all tasks, in their order."""
 
-    def build_input(task: DerivationTask) -> DeriverInput:
-        return DeriverInput(
-            survey.views[task.derivation.view],
-            task.response,
-            task.material,
-            context.judge_client,
-        )
-
     async def derive(task: DerivationTask) -> Any:
         deriver = context.derivers[task.derivation.deriver]
         if deriver.uses_model and context.config.model == "none":
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
-        (result,) = await _call_each(deriver.derive, [build_input(task)], False)
+        view = survey.views[task.derivation.view]
+        deriver_input = DeriverInput(view, task.response, task.material, context.judge_client)
+        (result,) = await _call_each(deriver.derive, [deriver_input], False)
         return result
 
     results = await run_isolated(lambda: asyncio.gather(*map(derive, tasks)), context.config.langsmith)
@@ -131,9 +120,10 @@ async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, conte
 
 
 async def _answer_evaluator(
-    evaluator: Evaluator, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+    name: str, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
 ) -> list[Any]:
     """Return the evaluator's answer for each evaluator task, or the exception that it raised."""
+    evaluator = context.evaluators[name]
     if evaluator.uses_model and context.config.model == "none":
         return [NO_MODEL_VERDICT] * len(evaluator_tasks)
     inputs = [
@@ -154,19 +144,14 @@ async def _answer_evaluator(
 
 async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) -> list[Any]:
     """Return the answer of a batch evaluator for each input; its exception takes the place of every answer."""
-    (result,) = await _call_each(evaluator.answer_all, [tuple(inputs)], False)
-    answers, _ = _start_call(_as_list, result)  # iterating a sequence can run user code too
+    (answers,) = await _call_each(evaluator.answer_all, [tuple(inputs)], False)
+    if isinstance(answers, Sequence):  # iterating a sequence can run user code too
+        answers, _ = _start_call(list, answers)
     if isinstance(answers, BaseException):
         return [answers] * len(inputs)
-    if len(answers) != len(inputs):
+    if not isinstance(answers, list) or len(answers) != len(inputs):
         return [ValueError(f"expected {len(inputs)} answers from `answer_all`, one for each input")] * len(inputs)
-    return list(answers)
-
-
-def _as_list(result: Any) -> list[Any]:
-    if isinstance(result, BaseException):
-        raise result
-    return list(result) if isinstance(result, Sequence) else []
+    return answers
 
 
 async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], runs_inline: bool) -> list[Any]:
@@ -175,12 +160,12 @@ async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], runs
     With `runs_inline`, a plain function is called in the event loop's own thread. An exception takes the place of its
     answer.
     """
-    if runs_inline or inspect.iscoroutinefunction(function):
-        started = [_start_call(function, evaluator_input) for evaluator_input in inputs]
-    else:
-        started = await asyncio.to_thread(
-            lambda: [_start_call(function, evaluator_input) for evaluator_input in inputs]
-        )
+
+    def start_all() -> list[tuple[Any, bool]]:
+        return [_start_call(function, each) for each in inputs]
+
+    is_inline = runs_inline or inspect.iscoroutinefunction(function)
+    started = start_all() if is_inline else await asyncio.to_thread(start_all)
     awaiting = [_await_result(result) for result, is_awaitable in started if is_awaitable]
     finished = await asyncio.gather(*awaiting, return_exceptions=True)
     for result in finished:

@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import as_plan_error
 from jurygraph.errors import PlanError
-from jurygraph.graphs.routing import DATA
+from jurygraph.graphs.routing import DATA, required_material
 from jurygraph.messages import nearest_name
 from jurygraph.schema import (
     Audience,
@@ -87,15 +87,15 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
             deriver=name,
             version=deriver.version,
             view=view.digest,
-            needs=_required_material(deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in available),
+            needs=_with_data(deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in available),
             params=dict(deriver.params_for(view)),
         )
     return tuple(derivations[gives] for gives in sorted(derivations))
 
 
-def _required_material(declared: Sequence[str], data: bool) -> tuple[str, ...]:
-    """Return the declared material, with derived data added where `data` is true."""
-    return (*declared, DATA) if data and DATA not in declared else tuple(declared)
+def _with_data(declared: Sequence[str], needs_data: bool) -> tuple[str, ...]:
+    """Return the declared material, with derived data added where it is needed."""
+    return (*declared, DATA) if needs_data and DATA not in declared else tuple(declared)
 
 
 def list_questions(
@@ -121,9 +121,11 @@ def list_questions(
             for question in evaluator_questions:
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
-                needs = _required_material(question.needs, evaluator.reads_data and DATA in available)
+                needs = _with_data(question.needs, evaluator.reads_data and DATA in available)
                 if uses[name].of is not None and needs:
-                    raise PlanError(_describe_unseen_variants(name, needs))
+                    reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
+                    hint = "leave `of` out, or ask one that reads the text"
+                    raise PlanError(f"evaluator {name!r} {reason}, so that it sees no variant; {hint}")
                 configured = question.model_copy(update={**changes, "needs": needs})
                 questions[question.id] = _check_question(configured, evaluator, view)
     # a question about a whole member covers none of its constraints
@@ -131,12 +133,6 @@ def list_questions(
     covered = {(q.view, q.subject) for q in questions.values() if not q.standby and q.subject != member_by_view[q.view]}
     left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in covered}
     return tuple(questions[name] for name in sorted(questions.keys() - left_out))
-
-
-def _describe_unseen_variants(name: str, needs: Sequence[str]) -> str:
-    """Return the message for an evaluator of variants that would see only material derived from the response itself."""
-    reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
-    return f"evaluator {name!r} {reason}, so that it sees no variant; leave `of` out, or ask one that reads the text"
 
 
 def _check_question(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
@@ -166,16 +162,6 @@ def build_survey(
 
     Raises PlanError where questions or material wait for each other, or for something that does not exist.
     """
-    return Survey(
-        views={view.digest: view for view in views},
-        derivations=tuple(derivations),
-        questions=tuple(questions),
-        waves=_waves(derivations, questions),
-        gates=tuple(gates) if any(question.layer in GATED_LAYERS for question in questions) else (),
-    )
-
-
-def _waves(derivations: Sequence[Derivation], questions: Sequence[Question]) -> tuple[Wave, ...]:
     dependencies = _dependencies(derivations, questions)
     level: dict[str, int] = {}
     try:
@@ -186,12 +172,19 @@ def _waves(derivations: Sequence[Derivation], questions: Sequence[Question]) -> 
         raise PlanError(
             f"these wait for each other, so none can run: {cycle}; leave out one `when`, `needs` or `of` of them"
         ) from error
-    return tuple(
+    waves = (
         Wave(
             materials=tuple(d.gives for d in derivations if level[f"material:{d.gives}"] == wave),
             questions=tuple(q.id for q in questions if level[f"question:{q.id}"] == wave),
         )
         for wave in range(1 + max(level.values(), default=-1))
+    )
+    return Survey(
+        views={view.digest: view for view in views},
+        derivations=tuple(derivations),
+        questions=tuple(questions),
+        waves=tuple(waves),
+        gates=tuple(gates) if any(question.layer in GATED_LAYERS for question in questions) else (),
     )
 
 
@@ -199,23 +192,19 @@ def _dependencies(derivations: Sequence[Derivation], questions: Sequence[Questio
     """Return the nodes that each material and question waits for. Raises PlanError for a node that does not exist."""
     dependencies = {f"material:{d.gives}": [f"material:{name}" for name in d.needs] for d in derivations}
     for question in questions:
-        derived = [*question.needs, *([] if question.of == SUBMITTED else [question.of])]
         gate = [] if question.when is None else [f"question:{question.when.question}"]
-        dependencies[f"question:{question.id}"] = [f"material:{name}" for name in derived] + gate
+        dependencies[f"question:{question.id}"] = [f"material:{name}" for name in required_material(question)] + gate
     for node, required in dependencies.items():
         for source in required:
             if source not in dependencies:
-                raise PlanError(_unknown_source(node, source, dependencies))
+                kind, _, name = source.partition(":")
+                same_kind = [each.partition(":")[2] for each in dependencies if each.startswith(f"{kind}:")]
+                suggestion = nearest_name(name, same_kind)
+                problem = f"waits for question {name!r}, which no evaluator asks"
+                hint = "there are " + ", ".join(same_kind)
+                if kind == "material":
+                    problem = f"needs material {name!r}, which no deriver gives"
+                    hint = "list one that does under `derivers`"
+                hint = f"did you mean {suggestion!r}?" if suggestion else hint
+                raise PlanError(f"{node.partition(':')[2]!r} {problem}; {hint}")
     return dependencies
-
-
-def _unknown_source(node: str, source: str, nodes: Iterable[str]) -> str:
-    kind, _, name = source.partition(":")
-    same_kind = [node_name.partition(":")[2] for node_name in nodes if node_name.startswith(f"{kind}:")]
-    suggestion = nearest_name(name, same_kind)
-    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-    if kind == "material":
-        problem = f"needs material {name!r}, which no deriver gives{hint or '; list one that does under `derivers`'}"
-    else:
-        problem = f"waits for question {name!r}, which no evaluator asks{hint or '; there are ' + ', '.join(same_kind)}"
-    return f"{node.partition(':')[2]!r} {problem}"

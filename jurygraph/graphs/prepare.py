@@ -10,24 +10,20 @@ from langgraph.types import Command
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.profile import read_profiles
-from jurygraph.decision.recipe import build_decision, build_specs
+from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ModelError
 from jurygraph.graphs import annotate
-from jurygraph.graphs.planning import (
-    build_survey,
-    list_derivations,
-    list_questions,
-    view_task,
-)
+from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, RunContext
 from jurygraph.messages import shorten
 from jurygraph.safety.known_secrets import refuse_secrets_in_plan
-from jurygraph.schema import Audience, Plan, Rubric, Task
+from jurygraph.schema import Audience, Plan
 from jurygraph.schema.plan import with_rubric_graph
 from jurygraph.schema.profile import is_text_only, with_profiles
 from jurygraph.schema.task import sort_by_id
 
+_MAX_SHOWN = 200
 PrepareGraph = CompiledStateGraph[PrepareState, RunContext, PrepareState, PrepareOutput]
 Update = dict[str, Any]
 
@@ -50,29 +46,25 @@ async def _profiles(state: PrepareState, runtime: Runtime[RunContext]) -> Update
 
 
 async def _weigh(state: PrepareState, runtime: Runtime[RunContext]) -> Command[str]:
-    """Send a rubric without edges to the annotator, if the config enables that and an evaluator judges criteria."""
-    context, task = runtime.context, state["task"]
-    weights, difficulty = weigh_stakeholders(task, context.config.weights, _audiences(context), find_tensions)
-    goto = "annotate" if _should_annotate(context) and _has_no_graph(task.rubric) else "question"
-    return Command(goto=goto, update={"weights": weights, "difficulty": difficulty})
-
-
-def _should_annotate(context: RunContext) -> bool:
-    """Return whether annotation is enabled and an evaluator will judge criteria.
+    """Send a rubric without edges to the annotator, if the config enables that and an evaluator judges criteria.
 
     With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.
     """
-    evaluators = [evaluator for evaluator in context.evaluators.values() if evaluator.audience == "criterion"]
-    usable = (
-        evaluators
-        if context.config.model != "none"
-        else [evaluator for evaluator in evaluators if not evaluator.uses_model]
+    context, task = runtime.context, state["task"]
+    weights, difficulty = weigh_stakeholders(task, context.config.weights, _audiences(context), find_tensions)
+    has_no_graph = task.rubric is not None and not task.rubric.edges and task.rubric.annotation is None
+    judges_criteria = any(
+        evaluator.audience == "criterion" and (context.config.model != "none" or not evaluator.uses_model)
+        for evaluator in context.evaluators.values()
     )
-    return context.config.annotation is not None and bool(usable)
+    should_annotate = context.config.annotation is not None and has_no_graph and judges_criteria
+    update = {"weights": weights, "difficulty": difficulty}
+    return Command(goto="annotate" if should_annotate else "question", update=update)
 
 
-def _has_no_graph(rubric: Rubric | None) -> bool:
-    return rubric is not None and not rubric.edges and rubric.annotation is None
+async def _annotate(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
+    annotated = await annotate.build().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
+    return {"rubric": annotated["rubric"]}
 
 
 async def _question(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
@@ -80,66 +72,47 @@ async def _question(state: PrepareState, runtime: Runtime[RunContext]) -> Update
     task_view = next(view for view in views if view.audience == "task")
     uses = {use.known_as: use for use in context.config.evaluators}
     derivations = list_derivations(context.derivers, task_view)
-    questions = list_questions(
-        context.evaluators, uses, views, [deriver.gives for deriver in context.derivers.values()]
-    )
+    questions = list_questions(context.evaluators, uses, views, [derivation.gives for derivation in derivations])
     for question in questions:
         context.evaluators[question.evaluator].check(question)
     return {"survey": build_survey(views, derivations, questions, context.config.safety.gates)}
 
 
 async def _recipe(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    context, weighed = runtime.context, (state["weights"], state["difficulty"])
-    task = with_rubric_graph(state["task"], _require_complete_graph(state["task"], state["rubric"]))
-    specs = build_specs(task, state["survey"], context.config, context.evaluator_records, context.combiners, *weighed)
-    return {"decision": build_decision(context.config, specs, context.combiners)}
-
-
-def _require_complete_graph(task: Task, rubric: Rubric | None) -> Rubric | None:
-    """Return the rubric; refuse an incomplete graph, because missing edges would count as licensed.
-
-    Raises ModelError where the annotator left a pair or a role unanswered.
-    """
+    """Refuse an incomplete graph, because missing edges would count as licensed."""
+    context, rubric = runtime.context, state["rubric"]
     record = None if rubric is None else rubric.annotation
     if record is not None and (record.unanswered or record.unassigned):
         missing = [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered]
         missing += [f"{name} {why}" for name, why in record.unassigned.items()]
         how = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
         problem = f"its rubric graph lacks {len(missing)} answers, such as: {shorten(missing[0], _MAX_SHOWN)}"
-        raise ModelError(f"task {task.id!r}: {problem}; {how}")
-    return rubric
-
-
-_MAX_SHOWN = 200
+        raise ModelError(f"task {state['task'].id!r}: {problem}; {how}")
+    task, weighed = with_rubric_graph(state["task"], rubric), (state["weights"], state["difficulty"])
+    records = context.evaluator_records
+    decision = build_decision(task, state["survey"], context.config, records, context.combiners, *weighed)
+    return {"decision": decision}
 
 
 async def _freeze(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    gateway = runtime.context.judge_client
+    client, rubric = runtime.context.judge_client, state["rubric"]
     refuse_secrets_in_plan(state["task"], state["survey"], state["decision"], runtime.context.redactor)
+    if rubric is not None:  # the order of criteria in a file must not change the plan
+        rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
     plan = Plan(
         task_id=state["task"].id,
         task_digest=state["digest"],
         survey=state["survey"],
         decision=state["decision"],
         profiles=state["profiles"],
-        rubric=_sort_criteria(state["rubric"]),
-        calls=() if gateway is None else tuple(gateway.calls[name] for name in sorted(gateway.calls)),
+        rubric=rubric,
+        calls=() if client is None else tuple(client.calls[name] for name in sorted(client.calls)),
     )
     return {"plan": plan}
 
 
-def _sort_criteria(rubric: Rubric | None) -> Rubric | None:
-    """Return the rubric with its criteria sorted by id: their order in a file must not change the plan."""
-    return None if rubric is None else rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
-
-
 def _audiences(context: RunContext) -> list[Audience]:
     return [evaluator.audience for evaluator in context.evaluators.values()]
-
-
-async def _annotate(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    annotated = await annotate.build().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
-    return {"rubric": annotated["rubric"]}
 
 
 _STEPS: Mapping[str, Callable[[PrepareState, Runtime[RunContext]], Awaitable[Update | Command[str]]]] = {
@@ -169,13 +142,10 @@ async def prepare_directly(start: PrepareState, context: RunContext) -> Plan:
 def build() -> PrepareGraph:
     """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → recipe → freeze."""
     graph = StateGraph(PrepareState, context_schema=RunContext, output_schema=PrepareOutput)
-    graph.add_node("read", _read, destinations=("profiles", "weigh"))
-    graph.add_node("profiles", _profiles)
-    graph.add_node("weigh", _weigh, destinations=("annotate", "question"))
-    graph.add_node("annotate", annotate.build())
-    graph.add_node("question", _question)
-    graph.add_node("recipe", _recipe)
-    graph.add_node("freeze", _freeze)
+    nodes: dict[str, Any] = {**_STEPS, "annotate": annotate.build()}
+    destinations = {"read": ("profiles", "weigh"), "weigh": ("annotate", "question")}
+    for step, node in nodes.items():
+        graph.add_node(step, node, destinations=destinations.get(step))
     graph.add_edge(START, "read")
     for step, after in _AFTER.items():
         graph.add_edge(step, after)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
+from operator import ge, gt, le, lt
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
@@ -60,6 +61,7 @@ class DerivationTask:
     material: Materials
 
 
+_PASSES: Mapping[str, Callable[[float, float], bool]] = {">=": ge, ">": gt, "<=": le, "<": lt}
 VerdictKey = tuple[str, str, tuple[str, ...], int]
 """Key of a verdict: question id, id of the response it is about, ids of the responses as shown, and sample."""
 
@@ -110,34 +112,27 @@ def next_work(
     known_results: KnownResults = NO_KNOWN_RESULTS,
 ) -> tuple[WaveWork, int]:
     """Return the work of the first wave from `wave` on that has any, and the number of the wave after it."""
-    collector = _WorkCollector(survey, responses, material, verdicts, known_results)
+    by_name: dict[str, dict[str, Material]] = defaultdict(dict)
+    for item in material:
+        by_name[item.response][item.name] = item
+    collector = _WorkCollector(survey, responses, verdicts, known_results, by_name)
     while wave < len(survey.waves) and not collector.work.branches:
         collector.add(wave)
         wave += 1
     return collector.work, wave
 
 
+@dataclass(slots=True)
 class _WorkCollector:
-    """Collects work; later waves see what earlier ones settled."""
+    """Collects work; later waves see what earlier ones settled. `material` is by response id and name."""
 
-    def __init__(
-        self,
-        survey: Survey,
-        responses: Sequence[Response],
-        material: Sequence[Material],
-        verdicts: Sequence[RecordedVerdict],
-        known_results: KnownResults,
-    ) -> None:
-        self.survey = survey
-        self.responses = responses
-        self.known_results = known_results
-        self.work = WaveWork()
-        self.material: dict[str, dict[str, Material]] = defaultdict(dict)
-        for item in material:
-            self.material[item.response][item.name] = item
-        self.verdicts = verdicts
-        self.gated: dict[tuple[str, str, str | None], GateResult | None] = {}
-        self.mirrored = {q.id for q in survey.questions if q.scope == "pair" and q.pairs == "unordered"}
+    survey: Survey
+    responses: Sequence[Response]
+    verdicts: Sequence[RecordedVerdict]
+    known_results: KnownResults
+    material: dict[str, dict[str, Material]]
+    work: WaveWork = field(default_factory=WaveWork)
+    gated: dict[tuple[str, str, str | None], GateResult | None] = field(default_factory=dict)
 
     def add(self, wave: int) -> None:
         """Add the work of one wave."""
@@ -171,9 +166,8 @@ class _WorkCollector:
         outcomes = {r.id: self._exclusion_verdict(question, r) for r in self.responses}
         askable = [r for r in self.responses if outcomes[r.id] is None]
         if question.scope != "response" and len(askable) == 1:
-            outcomes[askable[0].id] = _verdict_without_peers(
-                [outcome for outcome in outcomes.values() if outcome is not None]
-            )
+            others = [outcome for outcome in outcomes.values() if outcome is not None]
+            outcomes[askable[0].id] = _verdict_without_peers(others)
             askable = []
         self.work.settled_verdicts.extend(
             stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
@@ -236,15 +230,15 @@ class _WorkCollector:
 
     def _exclusion_verdict(self, question: Question, response: Response) -> Verdict | None:
         """Return None if the question applies to this response, else the verdict that replaces its judgement."""
-        stopped = self._gate_verdict(question, response)
-        if stopped is not None:
+        if (stopped := self._gate_verdict(question, response)) is not None:
             return stopped
-        failure = self._missing_material(response, required_material(question))
-        if failure is not None:
+        if (failure := self._missing_material(response, required_material(question))) is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        if question.of != SUBMITTED and not self.material[response.id][question.of].variants:
-            return self._verdict_without_variants(question, response)
+        if question.of != SUBMITTED and not self.material[response.id][question.of].variants:  # which gains nothing
+            note = self.material[response.id][question.of].note
+            reason = note or f"material {question.of!r} holds no variant to ask about"
+            return _worst_verdict(self.survey.views[question.view], NO_VARIANT, reason)
         return None if question.when is None else self._screening_verdict(question.when, response)
 
     def _gate_verdict(self, question: Question, response: Response) -> RecordedVerdict | None:
@@ -260,23 +254,19 @@ class _WorkCollector:
         if key not in self.gated:
             self.gated[key] = stopping_gate(response.text, self.survey.gates, query=query, reference=view.reference)
         result = self.gated[key]
-        if result is None:
-            return None
-        return _worst_verdict(view, result.gate, result.reason)
+        return None if result is None else _worst_verdict(view, result.gate, result.reason)
 
     def _screening_verdict(self, when: Condition, response: Response) -> RecordedVerdict | None:
         """Return None if the question is to be judged, else the verdict that replaces its judgement."""
         verdicts = list(self._verdicts_on(when.question, response))
-        judged = [v for v in verdicts if v.status == "ok"]
         if any(v.status == "not_applicable" for v in verdicts):
             return _skip_question(when, f"{when.question} was itself not asked")
-        if not judged:
+        values = [v.score if when.on == "score" else v.native for v in verdicts if v.status == "ok"]
+        numbers = [float(value) for value in values if value is not None and not isinstance(value, str)]
+        if not values or len(numbers) < len(values):
             return _verdict_without_gate(when, verdicts)
-        values = [_measure(v, when) for v in judged]
-        if any(value is None for value in values):
-            return _verdict_without_gate(when, verdicts)
-        value = _reduce([v for v in values if v is not None], when)
-        if _passes(value, when):
+        value = _reduce(numbers, when)
+        if _PASSES[when.op](value, when.threshold):
             return None
         return _skip_question(when, f"{when.question} is {value:g}, and {when.op} {when.threshold:g} is asked for")
 
@@ -285,20 +275,15 @@ class _WorkCollector:
 
         A verdict on an unordered pair is mirrored for the second response.
         """
-        for verdict in (*self.verdicts, *self.work.settled_verdicts):
-            if verdict.question == question:
-                if verdict.about == response.id:
-                    yield verdict
-                elif question in self.mirrored and response.id in verdict.responses:
-                    score = None if verdict.score is None else 1.0 - verdict.score
-                    yield verdict.model_copy(update={"score": score, "native": None})
-
-    def _verdict_without_variants(self, question: Question, response: Response) -> RecordedVerdict:
-        """Return the verdict for a response without variants, which gains nothing from having none."""
-        reason = (
-            self.material[response.id][question.of].note or f"material {question.of!r} holds no variant to ask about"
+        is_mirrored = any(
+            q.scope == "pair" and q.pairs == "unordered" for q in self.survey.questions if q.id == question
         )
-        return _worst_verdict(self.survey.views[question.view], NO_VARIANT, reason)
+        for verdict in (*self.verdicts, *self.work.settled_verdicts):
+            if verdict.question == question and verdict.about == response.id:
+                yield verdict
+            elif verdict.question == question and is_mirrored and response.id in verdict.responses:
+                score = None if verdict.score is None else 1.0 - verdict.score
+                yield verdict.model_copy(update={"score": score, "native": None})
 
     def _missing_material(self, response: Response, needs: Iterable[str]) -> Failure | None:
         for name in needs:
@@ -378,11 +363,6 @@ def _verdict_without_gate(when: Condition, verdicts: Sequence[Verdict]) -> Recor
     return RecordedVerdict(status="abstained", failure=cause_of_gate, gated_by=when.question, reason=reason)
 
 
-def _measure(verdict: Verdict, when: Condition) -> float | None:
-    value = verdict.score if when.on == "score" else verdict.native
-    return None if value is None or isinstance(value, str) else float(value)
-
-
 def _reduce(values: Sequence[float], when: Condition) -> float:
     if when.reduce == "mean":
         return float(aggregation.total(sorted(values))) / len(values)
@@ -390,15 +370,3 @@ def _reduce(values: Sequence[float], when: Condition) -> float:
         ordered = sorted(values)
         return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
     return min(values) if when.reduce == "min" else max(values)
-
-
-_PASSES: Mapping[str, Callable[[float, float], bool]] = {
-    ">=": lambda value, threshold: value >= threshold,
-    ">": lambda value, threshold: value > threshold,
-    "<=": lambda value, threshold: value <= threshold,
-    "<": lambda value, threshold: value < threshold,
-}
-
-
-def _passes(value: float, when: Condition) -> bool:
-    return _PASSES[when.op](value, when.threshold)

@@ -22,9 +22,8 @@ MODULES = sorted(ROOM.glob("*.py"))
 # Computed once and frozen, a check on the others, or an interval, on which no reward depends.
 ALLOWED = {
     "bootstrap.py": {"mean_interval": {"sum"}},
-    "gear.py": {"retention": {"**"}},
+    "gear.py": {"retention": {"**"}, "Graph._enumerate_rows": {"sum"}},
     "stakeholders.py": {"weights": {"exp"}},
-    "_rubric_graph.py": {"_enumerate_rows": {"sum"}},
 }
 RESPONSES = 4099  # more than one block of work, and not a multiple of any vector's width
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation import _rubric_graph, gear
+from jurygraph.aggregation import gear
 from jurygraph.errors import GraphError
 from tests.aggregation.reference import Rubric, chain, eq_9, eq_12, has_independent_parents, rubrics
 
@@ -94,7 +94,7 @@ class TestMarginals:
 
         whole = gear.Graph._propagate
         monkeypatch.setattr(gear.Graph, "_propagate", propagated)
-        monkeypatch.setattr(_rubric_graph, "ROWS_AT_ONCE", at_once)
+        monkeypatch.setattr(gear, "ROWS_AT_ONCE", at_once)
         p = np.linspace(0.1, 0.9, 25).reshape(5, 5)
         judged = p > 0.3
         q = gear.compile(5, *DIAMOND).marginals(p, [0.2] * 5, judged, [True] * 5)
@@ -144,11 +144,14 @@ class TestExactMarginals:
         self, states: int, blocks: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         summed: list[int] = []
-        enumerate_rows = _rubric_graph._enumerate_rows
-        monkeypatch.setattr(_rubric_graph, "STATES_PER_BATCH", states)
-        monkeypatch.setattr(
-            _rubric_graph, "_enumerate_rows", lambda p, graph: summed.append(len(p)) or enumerate_rows(p, graph)
-        )
+
+        def enumerate_counted(graph: gear.Graph, p: np.ndarray, factors: list[float]) -> np.ndarray:
+            summed.append(len(p))
+            return enumerate_rows(graph, p, factors)
+
+        enumerate_rows = gear.Graph._enumerate_rows
+        monkeypatch.setattr(gear, "STATES_PER_BATCH", states)
+        monkeypatch.setattr(gear.Graph, "_enumerate_rows", enumerate_counted)
         p = np.linspace(0.1, 0.9, 15).reshape(5, 3)
         found = gear.exact_marginals(p, [0, 1], [1, 2], [0.2, 0.6])
         assert summed == blocks

@@ -9,9 +9,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
-from jurygraph.decision.decide import ScoreArrays, compute_rewards_batch, is_independent
+from jurygraph.decision.decide import compute_rewards_batch, is_independent
 from jurygraph.decision.group_result import RewardRow
-from jurygraph.decision.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, score_entry
+from jurygraph.decision.table import (
+    FAILED_BY_INFRASTRUCTURE,
+    NO_MODEL,
+    NOT_APPLICABLE,
+    OK,
+    STOPPED,
+    ScoreArrays,
+    score_entry,
+)
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Counts, Plan, RecordedVerdict, Reward
 from tests.examples import at_most

@@ -1,6 +1,7 @@
 """From components to one number, and how far it could be from it: gates by interval arithmetic."""
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jurygraph.decision.combiner import Component
 from jurygraph.decision.fusion import coverage, fuse, fuse_bounds
 from jurygraph.schema import ComponentSpec, Decision, FormatGate, PrecisionShaping, RepetitionControl, RewardGate
 from tests.examples import at_most
@@ -23,6 +25,10 @@ def decision(weights: dict[str, float], *gates: RewardGate, **fields: Any) -> De
         ComponentSpec(name=n, weight=weights[n], combiner="mean", version="1", inputs={}) for n in sorted(weights)
     )
     return Decision(specs=specs, gates=gates, **fields)
+
+
+def components_of(values: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Component]:
+    return {name: Component(value, present[name], {}) for name, value in values.items()}
 
 
 @st.composite
@@ -48,10 +54,10 @@ def test_every_reward_between_the_bounds_of_its_components_lies_between_its_own(
     low = {name: np.array([min(a, b)]) for name, (a, b, _) in ends.items()}
     high = {name: np.array([max(a, b)]) for name, (a, b, _) in ends.items()}
     present = {name: np.array([True]) for name in NAMES}
-    floor, ceiling = fuse_bounds(how, low, high, present)
+    floor, ceiling = fuse_bounds(how, {name: (low[name], high[name]) for name in NAMES}, present)
     for share in (0.0, 1.0, None):
         inside = {n: low[n] + (t if share is None else share) * (high[n] - low[n]) for n, (_, _, t) in ends.items()}
-        value = fuse(how, inside, present).value
+        value = fuse(how, components_of(inside, present)).value
         assert floor[0] - 1e-12 <= value[0] <= ceiling[0] + 1e-12
 
 
@@ -60,8 +66,8 @@ def test_every_reward_between_the_bounds_of_its_components_lies_between_its_own(
 def test_bounds_without_unknown_values_equal_the_reward(how: Decision, values: tuple[float, ...]) -> None:
     known = {name: np.array([value]) for name, value in zip(NAMES, values, strict=True)}
     present = {name: np.array([True]) for name in NAMES}
-    value = fuse(how, known, present).value
-    floor, ceiling = fuse_bounds(how, known, known, present)
+    value = fuse(how, components_of(known, present)).value
+    floor, ceiling = fuse_bounds(how, {name: (value, value) for name, value in known.items()}, present)
     assert floor.tolist() == ceiling.tolist() == value.tolist()
 
 
@@ -69,15 +75,16 @@ def test_a_component_that_does_not_apply_counts_nothing_and_opens_and_shuts_no_g
     how = decision({"format": 1.0, "accuracy": 1.0}, FormatGate(below=0.5))
     values = {"format": np.array([0.0, 0.0]), "accuracy": np.array([0.75, 0.75])}
     present = {"format": np.array([False, True]), "accuracy": np.array([True, True])}
-    assert fuse(how, values, present).value.tolist() == [0.75, 0.0]
-    assert [bound.tolist() for bound in fuse_bounds(how, values, values, present)] == [[0.75, 0.0]] * 2
+    assert fuse(how, components_of(values, present)).value.tolist() == [0.75, 0.0]
+    bounds = fuse_bounds(how, {name: (value, value) for name, value in values.items()}, present)
+    assert [bound.tolist() for bound in bounds] == [[0.75, 0.0]] * 2
 
 
 def test_a_clip_at_zero_has_one_zero() -> None:
     """Which of -0.0 and 0.0 is the smaller depends on the CPU."""
     how = decision({"repetition": -1.0}, RepetitionControl(above=0.5), clip=(0.0, 1.0))
-    ones = {"repetition": np.array([1.0])}
-    value = fuse(how, ones, {"repetition": np.array([True])}).value
+    components = components_of({"repetition": np.array([1.0])}, {"repetition": np.array([True])})
+    value = fuse(how, components).value
     assert not np.signbit(value[0])
     assert value[0] == 0.0
 
@@ -119,6 +126,8 @@ def test_bounds_are_no_wider_than_they_must_be(
         return dict(zip(weights, map(np.atleast_1d, each), strict=True))
 
     measures = [*span, *(measure for measure in near if span[0] <= measure <= span[1])]
-    reached = [fuse(how, values(*each), present).value[0] for each in itertools.product(one, two, measures)]
-    floor, ceiling = fuse_bounds(how, values(one[0], two[0], span[0]), values(one[1], two[1], span[1]), present)
+    inside = (components_of(values(*each), present) for each in itertools.product(one, two, measures))
+    reached = [fuse(how, components).value[0] for components in inside]
+    low, high = values(one[0], two[0], span[0]), values(one[1], two[1], span[1])
+    floor, ceiling = fuse_bounds(how, {name: (low[name], high[name]) for name in weights}, present)
     assert (floor[0], ceiling[0]) == (pytest.approx(min(reached), abs=1e-12), pytest.approx(max(reached), abs=1e-12))

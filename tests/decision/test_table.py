@@ -12,7 +12,7 @@ from jurygraph.decision.table import (
     FAILED_BY_RESPONSE,
     NOT_APPLICABLE,
     OK,
-    Columns,
+    ScoreArrays,
     build_table,
 )
 from jurygraph.decision.table import NO_MODEL as NO_MODEL_CODE
@@ -30,11 +30,11 @@ def verdict(about: str, score: Any, *shown: str, sample: int = 0) -> RecordedVer
     return RecordedVerdict(**{**vars(made), **place})
 
 
-def columns(asked: Question, names: str, *verdicts: RecordedVerdict) -> Columns:
+def columns(asked: Question, names: str, *verdicts: RecordedVerdict) -> ScoreArrays:
     return build_table([asked], list(names), verdicts).columns["q"]
 
 
-def live(found: Columns) -> Any:
+def live(found: ScoreArrays) -> Any:
     return np.where(found.outcome > 0, found.value, np.nan)
 
 
@@ -142,7 +142,7 @@ def test_a_screened_question_is_part_of_the_coverage_only_if_it_counts_as_zero(
 
 def test_a_verdict_without_a_confidence_is_sure() -> None:
     given = [verdict("a", RecordedVerdict(score=1.0)), verdict("b", RecordedVerdict(score=1.0, confidence=0.25))]
-    assert build_table([question()], ["a", "b"], given).columns["q"].sure.tolist() == [[1.0], [0.25]]
+    assert build_table([question()], ["a", "b"], given).columns["q"].confidence.tolist() == [[1.0], [0.25]]
 
 
 STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")

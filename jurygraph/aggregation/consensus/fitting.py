@@ -1,15 +1,14 @@
 """Consensus of annotators: Dawid and Skene's model with Dirichlet priors, as STABLEVAL uses it, and doubts about it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Floats, Ints
-from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Rules, Settings, likeliest_classes, near_identity
+from jurygraph.aggregation.arrays import Bools, Ints
+from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Settings, likeliest_classes, near_identity
 from jurygraph.aggregation.consensus.result import Consensus, Credited
 from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
 from jurygraph.errors import PlanError
@@ -24,13 +23,14 @@ of scores at depths of 8 to 58, and from 100 on the model is as good or better (
 """
 _SHOWN = 5
 
-_PAPER = Rules(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
-_CONVERGED = Rules(1.0, 1.01, float(np.finfo(np.float64).tiny), "posterior", 1e-9, 10_000, accelerated=True)
+_PAPER = Settings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
 PRESETS: Mapping[Preset, Settings] = MappingProxyType(
     {
-        "converged": Settings(_CONVERGED, "majority", 0.8),
-        "paper": Settings(_PAPER, "majority", 0.8),
-        "paper-synthetic": Settings(replace(_PAPER, prior_confusion=1.0, convergence_on="confusion"), "uniform", 0.8),
+        "converged": _PAPER._replace(
+            floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True
+        ),
+        "paper": _PAPER,
+        "paper-synthetic": _PAPER._replace(prior_confusion=1.0, convergence_on="confusion", prior_start="uniform"),
     }
 )
 """`converged` runs until the estimate no longer changes; `paper` is the truncated estimate of STABLEVAL's tables of
@@ -78,10 +78,16 @@ def fit(
         PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
     """
     votes = encode(item, annotator, label, _label_scale(n_classes, classes))
-    limits = {"prior_mu": prior_mu, "prior_confusion": prior_confusion, "tol": tol, "max_iter": max_iter}
-    overrides = {name: value for name, value in (limits | {"accelerated": accelerated}).items() if value is not None}
-    em_settings = settings(preset, diagonal, **overrides)
-    return estimate(votes, em_settings, known_classes(votes, gold or {}), start)
+    replaced = {
+        "prior_mu": prior_mu,
+        "prior_confusion": prior_confusion,
+        "diagonal": diagonal,
+        "tol": tol,
+        "max_iter": max_iter,
+        "accelerated": accelerated,
+    }
+    own = {name: value for name, value in replaced.items() if value is not None}
+    return estimate(votes, settings_with(preset, **own), known_classes(votes, gold or {}), start)
 
 
 def dawid_skene(
@@ -97,29 +103,20 @@ def dawid_skene(
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
 
 
-def settings(preset: Preset, diagonal: float | None = None, **own: Any) -> Settings:
-    """Return a preset with some rules replaced. Raises PlanError for an unknown preset or a value out of range."""
+def settings_with(preset: Preset, **own: Any) -> Settings:
+    """Return a preset with some settings replaced. Raises PlanError for an unknown preset or a value out of range."""
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
-    em_settings = PRESETS[preset]
-    em_settings = em_settings._replace(
-        rules=replace(em_settings.rules, **own), diagonal=em_settings.diagonal if diagonal is None else diagonal
-    )
-    _check_settings(em_settings)
-    return em_settings
-
-
-def _check_settings(em_settings: Settings) -> None:
-    rules = em_settings.rules
-    for name, alpha in (("prior_mu", rules.prior_mu), ("prior_confusion", rules.prior_confusion)):
+    settings = PRESETS[preset]._replace(**own)
+    for name, alpha in (("prior_mu", settings.prior_mu), ("prior_confusion", settings.prior_confusion)):
         if not 1.0 <= alpha < np.inf:
             raise PlanError(f"{name} is {alpha}: at least 1 is needed, which is no prior")
-    if not 0.0 < em_settings.diagonal < 1.0:
-        raise PlanError(f"diagonal is {em_settings.diagonal}: more than 0 and less than 1 is needed")
-    if not 0.0 < rules.tol < 1.0:
-        raise PlanError(f"tol is {rules.tol}: more than 0 and less than 1 is needed")
-    if rules.max_iter < 1:
-        raise PlanError(f"max_iter is {rules.max_iter}: at least 1 is needed")
+    for name, share in (("diagonal", settings.diagonal), ("tol", settings.tol)):
+        if not 0.0 < share < 1.0:
+            raise PlanError(f"{name} is {share}: more than 0 and less than 1 is needed")
+    if settings.max_iter < 1:
+        raise PlanError(f"max_iter is {settings.max_iter}: at least 1 is needed")
+    return settings
 
 
 def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key] | None:
@@ -134,13 +131,13 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     return range(int(n_classes))
 
 
-def estimate(votes: Votes, em_settings: Settings, known: Ints, start: Consensus | None = None) -> Consensus:
+def estimate(votes: Votes, settings: Settings, known: Ints, start: Consensus | None = None) -> Consensus:
     """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
     if k < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     rows = patterns(votes, known + 1)
-    fitted = fit_patterns(votes, rows, em_settings, known, start)
+    fitted = fit_patterns(votes, rows, settings, known, start)
     posterior = np.where(
         (rows.pattern_of_item >= 0)[:, None], fitted.posterior.T[rows.pattern_of_item], fitted.model.prior
     )
@@ -149,31 +146,27 @@ def estimate(votes: Votes, em_settings: Settings, known: Ints, start: Consensus 
         votes=votes,
         posterior=posterior,
         prior=fitted.model.prior,
-        confusion=_by_annotator(fitted.model, k),
+        confusion=np.ascontiguousarray(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2)),
         log_likelihood=fitted.log_likelihood,
         converged=fitted.converged,
         iterations=fitted.iterations,
-        settings=em_settings,
+        settings=settings,
         gold=known,
-        warnings=doubts(votes, fitted, em_settings.rules),
+        warnings=tuple(doubts(votes, fitted, settings)),
     )
 
 
-def fit_patterns(votes: Votes, rows: Patterns, em_settings: Settings, truth: Ints, start: Consensus | None) -> Fitted:
+def fit_patterns(votes: Votes, rows: Patterns, settings: Settings, truth: Ints, start: Consensus | None) -> Fitted:
     """Fit patterns. `truth` [N] is `known` of `estimate`."""
     k = len(votes.classes)
     known = np.empty(len(rows.weight), dtype=np.intp)
     labelled = rows.pattern_of_item >= 0
     known[rows.pattern_of_item[labelled]] = truth[labelled]
     voted = likeliest_classes(rows, k, known)
-    first = near_identity(rows, voted, known, em_settings)
+    first = near_identity(rows, voted, known, settings)
     if start is not None:
         first = _warm_start(first, votes, start)
-    return Problem(rows, k, em_settings.rules, known).run(first, voted)
-
-
-def _by_annotator(model: Model, k: int) -> Floats:
-    return np.ascontiguousarray(model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
+    return Problem(rows, k, settings, known).run(first, voted)
 
 
 def _warm_start(first: Model, votes: Votes, earlier: Consensus) -> Model:
@@ -205,13 +198,19 @@ class Panel(NamedTuple):
 
 def panel(votes: Votes) -> Panel:
     """Return the parts and the depth of a panel."""
-    labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
-    has_label, part = labels > 0, _parts(votes)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, a, k = votes.shape
+    links = coo_array((np.ones(len(votes.item)), (votes.annotator, a + votes.item)), shape=(a + n, a + n))
+    part = connected_components(links, directed=False)[1][:a]  # numbered by the first annotator of each
+    labels = np.bincount(votes.annotator, minlength=a)
+    has_label = labels > 0
     used_parts = np.unique(part[has_label])
     order = np.argsort(-np.bincount(part, weights=labels)[used_parts], kind="stable")
-    rank = np.full(len(part), -1)
+    rank = np.full(a, -1)
     rank[used_parts[order]] = np.arange(len(used_parts))
-    k, once = len(votes.classes), len(votes.item) - votes.repeated_rows
+    once = len(votes.item) - votes.repeated_rows
     labels_per_cell = once / (np.count_nonzero(has_label) * k * max(1, k - 1))
     depth = labels_per_cell * max(0.0, once / np.count_nonzero(votes.has_label) - 2.0)
     return Panel(np.where(has_label, rank[part], -1), depth)
@@ -228,56 +227,30 @@ def too_small(votes: Votes) -> str | None:
     return None
 
 
-def _parts(votes: Votes) -> Ints:
-    """Return the part of each annotator, [A]: annotators are in one part if items connect them, directly or not."""
-    part = np.arange(len(votes.annotators))
-    while True:
-        least = np.full(len(votes.items), len(part))
-        np.minimum.at(least, votes.item, part[votes.annotator])
-        reached = part.copy()
-        np.minimum.at(reached, votes.annotator, least[votes.item])
-        reached = reached[reached]  # pointer jumping: halves the remaining steps
-        if (reached == part).all():
-            return np.unique(part, return_inverse=True)[1]
-        part = reached
-
-
-def doubts(votes: Votes, fitted: Fitted, rules: Rules) -> tuple[str, ...]:
-    """Return warnings that a user needs before trusting the estimate, one sentence each."""
+def doubts(votes: Votes, fitted: Fitted, settings: Settings) -> Iterator[str]:
+    """Yield warnings that a user needs before trusting the estimate, one sentence each."""
     k = len(votes.classes)
-    warnings = [*_row_warnings(votes), *_panel_warnings(votes, panel(votes).parts)]
-    if not fitted.converged:
-        warnings.append(
-            f"not converged after {fitted.iterations} steps: the figures still move by more than {rules.tol:g}"
-        )
-    sparse = np.flatnonzero(np.bincount(votes.annotator, minlength=len(votes.annotators)) < k)
-    if len(sparse):
-        named = _join_names([votes.annotators[index] for index in sparse[:_SHOWN]], len(sparse))
-        warnings.append(f"fewer labels than classes: little is known of {named}")
-    return (*warnings, *_class_warnings(votes, fitted.model.confusion.reshape(k, -1, k)))
-
-
-def _row_warnings(votes: Votes) -> list[str]:
-    warnings = []
+    labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
     if votes.repeated_rows:
-        warnings.append(f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts")
+        yield f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts"
     if votes.abstentions:
-        warnings.append(f"abstentions, left out: {votes.abstentions}")
-    unlabelled = int(np.count_nonzero(~votes.has_label))
-    if unlabelled:
-        warnings.append(
-            f"items without a label: {unlabelled}; their posterior is the class shares, and they count for no agent"
-        )
-    return warnings
-
-
-def _panel_warnings(votes: Votes, parts: Ints) -> list[str]:
-    connected, unconnected = int(np.count_nonzero(parts == 0)), np.flatnonzero(parts > 0)
-    warnings = [_describe_few_annotators(connected, len(votes.classes))] if connected < FEWEST_ANNOTATORS else []
-    if len(unconnected):
-        named = _join_names([votes.annotators[index] for index in unconnected[:_SHOWN]], len(unconnected))
-        warnings.append(f"no item connects the others with {named}: only the class shares join them")
-    return warnings
+        yield f"abstentions, left out: {votes.abstentions}"
+    if unlabelled := int(np.count_nonzero(~votes.has_label)):
+        yield f"items without a label: {unlabelled}; their posterior is the class shares, and they count for no agent"
+    parts = panel(votes).parts
+    if (connected := int(np.count_nonzero(parts == 0))) < FEWEST_ANNOTATORS:
+        yield _describe_few_annotators(connected, k)
+    if (parts > 0).any():
+        yield f"no item connects the others with {_name_annotators(votes, parts > 0)}: only the class shares join them"
+    if not fitted.converged:
+        yield f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
+    if (labels < k).any():
+        yield f"fewer labels than classes: little is known of {_name_annotators(votes, labels < k)}"
+    usual_label = (fitted.model.confusion.reshape(k, -1, k) * labels[:, None]).sum(axis=1).argmax(axis=1).tolist()
+    for true, other in enumerate(usual_label):
+        if true != other:
+            called = f"what the model takes for class {votes.classes[true]!r} is called {votes.classes[other]!r}"
+            yield f"{called} more often: it may mean something else"
 
 
 def _describe_few_annotators(annotators: int, k: int) -> str:
@@ -287,18 +260,7 @@ def _describe_few_annotators(annotators: int, k: int) -> str:
     return f"{problem}; the estimate depends on its start"
 
 
-def _class_warnings(votes: Votes, confusion: Floats) -> list[str]:
-    """Return a sentence for each class that is on the whole labelled as another class; `confusion` is [K,A,K]."""
-    labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
-    usual_label = (confusion * labels[:, None]).sum(axis=1).argmax(axis=1).tolist()
-    return [
-        f"what the model takes for class {votes.classes[true]!r} is called {votes.classes[other]!r} more often: it may "
-        "mean something else"
-        for true, other in enumerate(usual_label)
-        if true != other
-    ]
-
-
-def _join_names(shown: list[Key], count: int) -> str:
-    names = ", ".join(map(str, shown))
-    return names if count <= len(shown) else f"{names} and {count - len(shown)} more"
+def _name_annotators(votes: Votes, chosen: Bools) -> str:
+    names = [str(votes.annotators[index]) for index in np.flatnonzero(chosen).tolist()]
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

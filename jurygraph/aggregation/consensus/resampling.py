@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -12,9 +12,16 @@ from numpy.typing import ArrayLike
 from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.bootstrap import QUANTILES, draw_clusters
 from jurygraph.aggregation.consensus.em import Settings
-from jurygraph.aggregation.consensus.fitting import Preset, estimate, fit_patterns, settings
+from jurygraph.aggregation.consensus.fitting import Preset, estimate, fit_patterns, settings_with
 from jurygraph.aggregation.consensus.majority import Ties, vote
-from jurygraph.aggregation.consensus.result import AgentScore, Consensus, credit_values, grouped_by_agent, read_cells
+from jurygraph.aggregation.consensus.result import (
+    AgentScore,
+    Consensus,
+    Grouping,
+    credit_values,
+    grouped_by_agent,
+    read_cells,
+)
 from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
 from jurygraph.errors import PlanError
 
@@ -47,30 +54,6 @@ class Stability(NamedTuple):
     rank_range: float
     score_shift: float
     subsets: int
-
-
-@dataclass(frozen=True)
-class _Scoring:
-    """Scores one subset: scores [M,A'] by method and agent, NaN for an agent without an item in the subset."""
-
-    votes: Votes
-    agent: Ints
-    agents: int
-    settings: Settings
-    values: Floats
-    ties: Ties
-    known: Ints
-
-    def scores(self, kept: Bools) -> Floats:
-        votes = self.votes.select_annotators(kept)
-        index_of = {item: index for index, item in enumerate(self.votes.items)}
-        items = [index_of[item] for item in votes.items]
-        agent, known = self.agent[items], self.known[items]
-        fitted = estimate(votes, self.settings, known)
-        results = [vote(votes, self.ties, known), fitted.hard_labels(), fitted]
-        size = np.bincount(agent, minlength=self.agents)
-        sums = [np.bincount(agent, weights=result.posterior @ self.values, minlength=self.agents) for result in results]
-        return np.array([np.where(size > 0, total / np.maximum(size, 1), np.nan) for total in sums])
 
 
 def ranking_stability(
@@ -108,33 +91,34 @@ def ranking_stability(
     """
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent)
-    scoring = _Scoring(
-        votes,
-        grouping.agent,
-        len(grouping.agents),
-        settings(preset),
-        credit_values(votes, values),
-        ties,
-        known_classes(votes, gold or {}),
-    )
+    credit, known = credit_values(votes, values), known_classes(votes, gold or {})
+    score = partial(_score_subset, votes, grouping, settings_with(preset), credit, ties, known)
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
-    whole = scoring.scores(np.ones(len(votes.annotators), dtype=np.bool_))
-    scores = np.array(_score_distinct_subsets(scoring, kept, jobs, report))
+    whole = score(np.ones(len(votes.annotators), dtype=np.bool_))
+    # repeated subsets, common with few annotators, are scored only once
+    distinct = {subset.tobytes(): subset for subset in kept}
+    score_of = dict(zip(distinct, run_each(score, list(distinct.values()), jobs, report), strict=True))
+    if report is not None and len(kept) > len(distinct):
+        report(len(kept) - len(distinct))
+    scores = np.array([score_of[subset.tobytes()] for subset in kept])
     return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
 
 
-def _score_distinct_subsets(scoring: _Scoring, kept: list[Bools], jobs: int, report: Report | None) -> list[Floats]:
-    """Return the scores of every subset; repeated subsets (common with few annotators) are scored only once."""
-    index_of: dict[bytes, int] = {}
-    index_of_subset = [index_of.setdefault(subset.tobytes(), len(index_of)) for subset in kept]
-    scores = run_each(
-        scoring.scores, [kept[index_of_subset.index(index)] for index in range(len(index_of))], jobs, report
-    )
-    if report is not None and len(kept) > len(scores):
-        report(len(kept) - len(scores))
-    return [scores[index] for index in index_of_subset]
+def _score_subset(
+    votes: Votes, grouping: Grouping, settings: Settings, values: Floats, ties: Ties, known: Ints, kept: Bools
+) -> Floats:
+    """Return scores [M,A'] by method and agent from the annotators `kept` [A]; NaN for an agent without an item."""
+    subset = votes.select_annotators(kept)
+    index_of = {item: index for index, item in enumerate(votes.items)}
+    items = [index_of[item] for item in subset.items]
+    agent, known, agents = grouping.agent[items], known[items], len(grouping.agents)
+    fitted = estimate(subset, settings, known)
+    results = [vote(subset, ties, known), fitted.hard_labels(), fitted]
+    size = np.bincount(agent, minlength=agents)
+    sums = [np.bincount(agent, weights=result.posterior @ values, minlength=agents) for result in results]
+    return np.array([np.where(size > 0, total / np.maximum(size, 1), np.nan) for total in sums])
 
 
 def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Bools]:
@@ -168,10 +152,7 @@ def _stability(scores: Floats, whole: Floats) -> Stability:
     has_spread = rank_count > 1
     sd = np.sqrt(squares[has_spread] / (rank_count[has_spread] - 1))
     has_rank = rank_count > 0
-    spread = (
-        np.where(is_ranked, ranks, -np.inf).max(axis=0)[has_rank]
-        - np.where(is_ranked, ranks, np.inf).min(axis=0)[has_rank]
-    )
+    spread = np.nanmax(ranks[:, has_rank], axis=0) - np.nanmin(ranks[:, has_rank], axis=0)
     taus = [tau for tau in (tau_b(whole, row) for row in scores) if not np.isnan(tau)]
     shift = np.abs(scores - whole)[is_ranked]
     return Stability(
@@ -208,39 +189,6 @@ class Refits(NamedTuple):
     annotators: Mapping[Key, tuple[Interval, Interval, Interval]]
 
 
-@dataclass(frozen=True)
-class _Refit:
-    """Refits one resample. `whole` is the estimate of all items, `start` the estimate from which each refit begins."""
-
-    whole: Consensus
-    start: Consensus | None
-    rows: Patterns
-    agent: Ints
-    values: Floats
-
-    def estimates(self, times: Ints) -> Floats:
-        """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A].
-
-        `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN.
-        """
-        votes, k = self.whole.votes, len(self.whole.classes)
-        labelled = self.rows.pattern_of_item >= 0
-        weight = np.zeros(len(self.rows.weight))
-        np.add.at(weight, self.rows.pattern_of_item[labelled], times[labelled])
-        rows = self.rows.with_weights(weight)
-        fitted = fit_patterns(votes, rows, self.whole.settings, self.whole.gold, self.start)
-        credit = self.values @ fitted.posterior
-        size = np.bincount(self.agent, weights=times)
-        sums = np.bincount(
-            self.agent, weights=times * credit[rows.pattern_of_item]
-        )  # items of no pattern are drawn 0 times
-        confusion = fitted.model.confusion.reshape(k, -1, k)
-        labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
-        quality = np.array([cells.mean(axis=1) for cells in read_cells(confusion.transpose(1, 0, 2))])
-        quality[:, labels == 0] = np.nan
-        return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), quality.ravel()])
-
-
 def refit_intervals(
     fitted: Consensus,
     agent: ArrayLike,
@@ -262,10 +210,9 @@ def refit_intervals(
         agent, values, prompt: as for `agent_scores`.
         resamples: number of resamples, at least 2.
         seed: seed of the resamples.
-        as_published: resample as the authors did: 10 resamples of `RandomState(42)` in which an item counts once
-        however
-            often it is drawn, each fitted from the usual start. The samples are smaller, and so the intervals are not
-            centred on the score.
+        as_published: resample as the authors did: 10 resamples of `RandomState(42)`, each fitted from the usual start.
+            An item counts once however often it is drawn, so the samples are smaller, and the intervals are not centred
+            on the score.
         jobs: number of processes.
         report: called with 1 after each resample.
 
@@ -277,32 +224,50 @@ def refit_intervals(
     grouping = grouped_by_agent(fitted.votes, agent, prompt)
     credit_by_class = credit_values(fitted.votes, values)
     rows = patterns(fitted.votes, fitted.gold + 1)
-    work = _Refit(fitted, None if as_published else fitted, rows, grouping.agent, credit_by_class)
+    start = None if as_published else fitted
+    work = partial(_refit, fitted, start, rows, grouping.agent, credit_by_class)
     times = _published_resamples(fitted) if as_published else _draw_resamples(fitted, grouping.prompt, resamples, seed)
-    samples = np.array(run_each(work.estimates, times, jobs, report))
+    samples = np.array(run_each(work, times, jobs, report))
     is_sampled = np.isfinite(samples).any(axis=0)  # an agent or annotator in no resample has no interval
-    ends = np.full((2, samples.shape[1]), np.nan)
-    ends[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
-    low, high = ends.tolist()
+    quantiles = np.full((2, samples.shape[1]), np.nan)
+    quantiles[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
+    ends = list(zip(*quantiles.tolist(), strict=True))
+    annotator_count = len(fitted.votes.annotators)
     scores = fitted.agent_scores(agent, values, bootstrap=0)
     agents = {
-        name: scores[name]._replace(low=low[index], high=high[index])
-        for index, name in enumerate(grouping.agents)
+        name: scores[name]._replace(low=low, high=high)
+        for name, (low, high) in zip(grouping.agents, ends, strict=False)
         if name in scores
     }
-    agent_count = len(grouping.agents)
-    return Refits(agents, _annotator_intervals(fitted, low[agent_count:], high[agent_count:]))
-
-
-def _annotator_intervals(
-    fitted: Consensus, low: list[float], high: list[float]
-) -> Mapping[Key, tuple[Interval, Interval, Interval]]:
-    count = len(fitted.votes.annotators)
-    ends = list(zip(low, high, strict=True))
-    return {
-        name: (ends[index], ends[count + index], ends[2 * count + index])
-        for index, name in enumerate(fitted.votes.annotators)
+    of_annotators = {
+        name: (ends[index], ends[index + annotator_count], ends[index + 2 * annotator_count])
+        for index, name in enumerate(fitted.votes.annotators, len(grouping.agents))
     }
+    return Refits(agents, of_annotators)
+
+
+def _refit(
+    whole: Consensus, start: Consensus | None, rows: Patterns, agent: Ints, values: Floats, times: Ints
+) -> Floats:
+    """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A], of one resample.
+
+    `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN. `whole` is
+    the estimate of all items, `start` the estimate from which the refit begins.
+    """
+    votes, k = whole.votes, len(whole.classes)
+    labelled = rows.pattern_of_item >= 0
+    weight = np.zeros(len(rows.weight))
+    np.add.at(weight, rows.pattern_of_item[labelled], times[labelled])
+    rows = rows.with_weights(weight)
+    fitted = fit_patterns(votes, rows, whole.settings, whole.gold, start)
+    credit = values @ fitted.posterior
+    size = np.bincount(agent, weights=times)
+    sums = np.bincount(agent, weights=times * credit[rows.pattern_of_item])  # items of no pattern are drawn 0 times
+    confusion = fitted.model.confusion.reshape(k, -1, k)
+    labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
+    quality = np.array([cells.mean(axis=1) for cells in read_cells(confusion.transpose(1, 0, 2))])
+    quality[:, labels == 0] = np.nan
+    return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), quality.ravel()])
 
 
 def _published_resamples(fitted: Consensus) -> list[Ints]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Bools, Floats, Ints, as_finite, check_shape
+from jurygraph.aggregation.arrays import Floats, Ints, as_finite, check_shape
 from jurygraph.aggregation.bootstrap import mean_interval
 from jurygraph.aggregation.consensus.em import Settings
 from jurygraph.aggregation.consensus.votes import Key, Votes, code_column, encode
@@ -103,8 +103,20 @@ class Credited:
         Raises:
             PlanError: an item with two agents or two prompts, or columns that do not fit.
         """
-        grouping = grouped_by_agent(self.votes, agent, prompt)
-        return intervals(grouping, self.credit(values), bootstrap, seed)
+        if bootstrap < 0 or bootstrap == 1:
+            raise PlanError(f"bootstrap is {bootstrap}: 0, for no interval, or at least 2 is needed")
+        credit, grouping = self.credit(values), grouped_by_agent(self.votes, agent, prompt)
+        labelled = np.flatnonzero(self.votes.has_label)
+        order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
+        ends = np.cumsum(np.bincount(grouping.agent[labelled], minlength=len(grouping.agents)))
+        scores = {}
+        for index, (name, items) in enumerate(zip(grouping.agents, np.split(order, ends[:-1]), strict=True)):
+            if len(items):
+                _, unit, size = np.unique(grouping.prompt[items], return_inverse=True, return_counts=True)
+                sums = np.bincount(unit, credit[items]).astype(np.float64)
+                low, high = mean_interval(sums, size, bootstrap, (seed, index))
+                scores[name] = AgentScore(float(credit[items].mean()), low, high, len(items))
+        return scores
 
 
 @dataclass(frozen=True)
@@ -133,15 +145,18 @@ class Consensus(Credited):
         expected = np.stack(
             [np.bincount(code, weights=self.posterior[votes.item, c], minlength=a * k) for c in range(k)]
         )
-        weight = expected.reshape(k, a, k).sum(axis=2).T + k * (self.settings.rules.prior_confusion - 1.0)  # [A,K]
+        weight = expected.reshape(k, a, k).sum(axis=2).T + k * (self.settings.prior_confusion - 1.0)  # [A,K]
         spread = self.confusion * (1.0 - self.confusion) / (weight + 1.0)[:, :, None]
         means = [cells.mean(axis=1) for cells in read_cells(self.confusion)]
         margin = [_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(spread)]
         low = np.maximum(0.0, np.subtract(means, margin)).T.tolist()
         high = np.minimum(1.0, np.add(means, margin)).T.tolist()
         labels = np.bincount(votes.annotator, minlength=a).tolist()
-        rows = zip(votes.annotators, np.transpose(means).tolist(), labels, zip(low, high, strict=True), strict=True)
-        return {name: _build_quality(mean, count, *ends) for name, mean, count, ends in rows}
+        rates = np.transpose(means).tolist()
+        return {
+            name: AnnotatorQuality._make((*rates[index], labels[index], *zip(low[index], high[index], strict=True)))
+            for index, name in enumerate(votes.annotators)
+        }
 
     def hard_labels(self) -> Credited:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""
@@ -192,31 +207,19 @@ def read_cells(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
 
 
-def _build_quality(mean: Sequence[float], labels: int, low: Sequence[float], high: Sequence[float]) -> AnnotatorQuality:
-    accuracy, leniency, strictness = zip(low, high, strict=True)
-    return AnnotatorQuality(mean[0], mean[1], mean[2], labels, accuracy, leniency, strictness)
-
-
 class Grouping(NamedTuple):
-    """The agent and the prompt of each item.
-
-    `agent` and `prompt` are codes [N] in the order of first appearance; items are resampled by prompt. `counts` [N]
-    marks items with a label: other items do not count for their agent.
-    """
+    """The agent and the prompt of each item, as codes [N] in the order of first appearance."""
 
     agents: Sequence[Key]
     agent: Ints
     prompt: Ints
-    counts: Bools
 
 
 def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None) -> Grouping:
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
     agent_codes, agents = _codes_of_items(votes, "agent", agent)
-    if prompt is None:
-        return Grouping(agents, agent_codes, np.arange(len(votes.items)), votes.has_label)
-    prompt_codes, _ = _codes_of_items(votes, "prompt", prompt)
-    return Grouping(agents, agent_codes, prompt_codes, votes.has_label)
+    prompt_codes = np.arange(len(votes.items)) if prompt is None else _codes_of_items(votes, "prompt", prompt)[0]
+    return Grouping(agents, agent_codes, prompt_codes)
 
 
 def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, Sequence[Key]]:
@@ -234,24 +237,3 @@ def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[Ints, S
         two_names = f"{names[code_of_item[item]]!r} and {names[codes[row]]!r}"
         raise PlanError(f"item {votes.items[item]!r} has the {name}s {two_names}; give each {name} items of its own")
     return code_of_item, names
-
-
-def intervals(grouping: Grouping, credit: Floats, resamples: int, seed: int) -> dict[Key, AgentScore]:
-    """Return the score of each agent with a labelled item, with percentiles of resampled scores.
-
-    Each agent has its own random generator. Raises PlanError for a number of resamples that is negative or 1.
-    """
-    if resamples < 0 or resamples == 1:
-        raise PlanError(f"bootstrap is {resamples}: 0, for no interval, or at least 2 is needed")
-    labelled = np.flatnonzero(grouping.counts)
-    order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
-    size = np.bincount(grouping.agent[labelled], minlength=len(grouping.agents))
-    scores = {}
-    for index, (name, items) in enumerate(zip(grouping.agents, np.split(order, np.cumsum(size)[:-1]), strict=True)):
-        if not len(items):
-            continue
-        _, prompt, prompt_size = np.unique(grouping.prompt[items], return_inverse=True, return_counts=True)
-        credit_by_prompt = np.bincount(prompt, credit[items]).astype(np.float64)
-        low, high = mean_interval(credit_by_prompt, prompt_size, resamples, (seed, index))
-        scores[name] = AgentScore(float(credit[items].mean()), low, high, len(items))
-    return scores

@@ -92,18 +92,17 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
         raise PlanError(
             f"{len(classes)} classes have more than {MOST_CELLS} cells of confusion; join those that are alike"
         )
-    rows = [_column("item", item), _column("annotator", annotator), _column("label", label)]
-    if len({len(column) for column in rows}) > 1:
-        sizes = ", ".join(
-            f"{name} {len(column)}" for name, column in zip(("item", "annotator", "label"), rows, strict=True)
-        )
+    columns = {"item": item, "annotator": annotator, "label": label}
+    rows = {name: _column(name, values) for name, values in columns.items()}
+    if len({len(column) for column in rows.values()}) > 1:
+        sizes = ", ".join(f"{name} {len(column)}" for name, column in rows.items())
         raise PlanError(f"the columns differ in length: {sizes}; give each row all three")
-    has_label = ~_is_missing(rows[2])
+    has_label = ~_is_missing(rows["label"])
     if not has_label.any():
         raise PlanError("there is no label: nothing but abstentions" if len(has_label) else "there are no rows")
-    of_row, items = _encode_values("item", rows[0])
-    by, annotators = _encode_values("annotator", rows[1])
-    labels, known, ranked = _encode_labels(rows[2], has_label, classes)
+    of_row, items = _encode_values("item", rows["item"])
+    by, annotators = _encode_values("annotator", rows["annotator"])
+    labels, known, ranked = _encode_labels(rows["label"], has_label, classes)
     if len(annotators) * len(known) ** 2 > MOST_CELLS:
         cells = f"{len(annotators)} annotators and {len(known)} classes"
         raise PlanError(f"{cells} have more than {MOST_CELLS} cells of confusion; join classes that are alike")
@@ -127,14 +126,10 @@ def code_column(name: str, values: ArrayLike) -> tuple[Ints, Sequence[Key]]:
     return _encode_values(name, _column(name, values))
 
 
-def _is_missing(label: NDArray[Any]) -> Bools:
-    if label.dtype.kind == "f":
-        return np.asarray(np.isnan(label))
-    if label.dtype.kind in "US":
-        return np.asarray(label == np.zeros((), dtype=label.dtype))
-    if label.dtype.kind != "O":
-        return np.zeros(len(label), dtype=np.bool_)
-    return np.array([x is None or x == "" or x != x for x in label], dtype=np.bool_)  # NaN is not itself
+def _is_missing(values: NDArray[Any]) -> Bools:
+    return np.array(
+        [x is None or x in ("", b"") or x != x for x in values.tolist()], dtype=np.bool_
+    )  # NaN is not itself
 
 
 def _encode_values(name: str, values: NDArray[Any]) -> tuple[Ints, Sequence[Key]]:
@@ -155,10 +150,7 @@ def _encode_values(name: str, values: NDArray[Any]) -> tuple[Ints, Sequence[Key]
 def _encode_by_appearance(values: NDArray[Any]) -> tuple[Ints, Sequence[Any]]:
     """Return codes in the order of first appearance, and the value of each."""
     distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return rank[codes], distinct[order].tolist()
+    return np.argsort(np.argsort(first))[codes], distinct[np.argsort(first)].tolist()
 
 
 def _encode_labels(
@@ -176,13 +168,9 @@ def _encode_labels(
     for code, name in enumerate(seen):
         if name not in class_codes:
             row = int(np.flatnonzero(has_label)[np.argmax(codes == code)])
-            raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {_join_names(known)}")
+            names = ", ".join(map(repr, known[:20])) + (f", … ({len(known)})" if len(known) > 20 else "")
+            raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {names}")
     return np.array([class_codes[name] for name in seen])[codes], known, ranked
-
-
-def _join_names(classes: Sequence[Key]) -> str:
-    names = ", ".join(map(repr, classes[:20]))
-    return names if len(classes) <= 20 else f"{names}, … ({len(classes)})"
 
 
 def _sort_labels(labels: Sequence[Any]) -> list[Any]:
@@ -213,7 +201,7 @@ class Patterns:
 
     Attributes:
         weight: the number of items of each pattern, [P].
-        of: the pattern of each item, [N]; -1 for an item without a label.
+        pattern_of_item: the pattern of each item, [N]; -1 for an item without a label.
         code: annotator · K + label of each row, [M], pattern by pattern.
         row: the pattern of each row, [M].
         start: the first row of each pattern, [P].
@@ -263,15 +251,12 @@ def patterns(votes: Votes, group: Ints) -> Patterns:
     code = np.sort(votes.item * cells + votes.annotator * classes + votes.label) - np.repeat(labelled * cells, size)
     start = np.cumsum(size) - size
     first, pattern_of = _group_equal_items(code, start, size, group[labelled], cells)
-    of = np.full(n, -1)
-    of[labelled] = pattern_of
-    is_kept = np.zeros(len(labelled), dtype=np.bool_)
-    is_kept[first] = True
-    weight = np.zeros(len(first))
-    np.add.at(weight, pattern_of, 1.0)
+    pattern_of_item = np.full(n, -1)
+    pattern_of_item[labelled] = pattern_of
+    is_kept = np.isin(np.arange(len(labelled)), first)
     return Patterns(
-        weight=weight,
-        pattern_of_item=of,
+        weight=np.bincount(pattern_of).astype(np.float64),
+        pattern_of_item=pattern_of_item,
         code=code[np.repeat(is_kept, size)],
         row=np.repeat(np.arange(len(first)), size[first]),
         start=np.cumsum(size[first]) - size[first],
@@ -294,8 +279,5 @@ def _group_equal_items(code: Ints, start: Ints, size: Ints, group: Ints, cells: 
     if (size[representative] == size).all() and (group[representative] == group).all():
         offset = np.arange(len(code)) - np.repeat(start, size)
         if (code[np.repeat(start[representative], size) + offset] == code).all():
-            order = np.argsort(first)
-            rank = np.empty_like(order)
-            rank[order] = np.arange(len(order))
-            return first[order], rank[pattern_of]
+            return np.sort(first), np.argsort(np.argsort(first))[pattern_of]
     return np.arange(len(start)), np.arange(len(start))

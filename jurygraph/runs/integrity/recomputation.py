@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.decision.combiner import Combiner
-from jurygraph.decision.decide import ScoreArrays, compute_rewards, compute_rewards_batch, is_independent
+from jurygraph.decision.decide import compute_rewards, compute_rewards_batch, is_independent
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.decision.table import (
     ABSENT,
     MET_THRESHOLD,
     OK,
+    ScoreArrays,
     Table,
     build_table,
     dropped_questions,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import em
-from jurygraph.aggregation.consensus.em import Model, Problem, Rules, _extrapolate
+from jurygraph.aggregation.consensus.em import Model, Problem, Settings, _extrapolate
 from jurygraph.aggregation.consensus.fitting import Preset
 from jurygraph.aggregation.consensus.votes import encode, patterns
 from tests.aggregation.consensus.reference import drawn
@@ -130,7 +130,7 @@ def test_what_would_fall_below_0_stays_where_the_second_step_has_it() -> None:
 def test_the_objective_adds_the_log_density_of_both_priors() -> None:
     """Without its constant: (α_μ - 1) Σ log μ + (α_π - 1) Σ log π."""
     coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
-    rules = Rules(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
+    rules = Settings(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
     model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
     rows = patterns(coded, np.zeros(len(coded.items), dtype=int))
     found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).e_step(model)
@@ -145,7 +145,7 @@ def test_without_priors_the_objective_is_the_log_likelihood() -> None:
     coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
     rows = patterns(coded, np.zeros(2, dtype=int))
     model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
-    rules = Rules(1.0, 1.0, 1e-300, "posterior", 1e-9, 10, accelerated=False)
+    rules = Settings(1.0, 1.0, 1e-300, "posterior", 1e-9, 10, accelerated=False)
     found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).e_step(model)
     assert found.objective == found.log_likelihood
 

@@ -5,6 +5,7 @@ import pytest
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import fitting
+from jurygraph.aggregation.consensus.em import Fitted, Model
 from jurygraph.aggregation.consensus.fitting import panel
 from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
@@ -124,8 +125,10 @@ def test_whoever_labels_more_weighs_more_in_what_a_class_is_called() -> None:
     votes = encode([0, 1, 2, 0], [0, 0, 0, 1], [0, 1, 1, 1], range(2))
     own, other = [[0.9, 0.1], [0.1, 0.9]], [[0.0, 1.0], [0.2, 0.8]]
     for many, told in (([own, other], []), ([other, own], ["what the model takes for class 0 is called 1 more often"])):
-        found = fitting._class_warnings(votes, np.array(many).transpose(1, 0, 2))
-        assert [one.partition(":")[0] for one in found] == told
+        confusion = np.array(many).transpose(1, 0, 2).reshape(2, -1)
+        fitted = Fitted(Model(np.array([0.5, 0.5]), confusion), np.empty((2, 0)), 0.0, 0.0, True, 1)
+        found = [one.partition(":")[0] for one in fitting.doubts(votes, fitted, consensus.PRESETS["paper"])]
+        assert [one for one in found if "the model takes" in one] == told
 
 
 def test_a_class_that_most_call_otherwise_is_named() -> None:
