@@ -79,7 +79,22 @@ ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
-    evaluator = _make_evaluator(_find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED), use)
+    target = _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
+    evaluator: Evaluator
+    if is_runnable(target) or inspect.isroutine(target):
+        evaluator = adapt(target, use.use)
+    elif isinstance(target, AdaptedEvaluator):
+        evaluator = copy.copy(target)
+    elif isinstance(target, Evaluator) or (inspect.isclass(target) and issubclass(target, Evaluator)):
+        evaluator = _make_instance("evaluator", use.use, target, use.params)
+    else:
+        found = target.__name__ if inspect.isclass(target) else type(target).__name__
+        raise ConfigError(
+            f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
+            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {found}"
+        )
+    if isinstance(evaluator, AdaptedEvaluator):
+        evaluator.set_params(use.params)
     evaluator.name, evaluator.params = use.known_as, use.params
     return evaluator
 
@@ -113,7 +128,7 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
         if component.name in loaded:
             raise ConfigError(f"{key}: {component.name!r} is listed twice; give one of them a `name` of its own")
         loaded[component.name] = component
-    return {name: loaded[name] for name in sorted(loaded)}
+    return dict(sorted(loaded.items()))
 
 
 def load_combiner(name: str) -> Combiner:
@@ -129,33 +144,15 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
 
     Raises ConfigError if one does not exist.
     """
-    configured: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
-    configured |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
-    default_names = ("mean", config.weights.welfare, *(record.combiner for record in records))
-    loaded = {name: load_combiner(name) for name in default_names}
-    for key, name in configured.items():
+    keys = {component.combiner: f"components.{name}.combiner: " for name, component in config.components.items()}
+    keys[config.rubric.aggregation] = "rubric.aggregation: "
+    loaded = {}
+    for name in sorted({"mean", config.weights.welfare, *keys, *(record.combiner for record in records)}):
         try:
             loaded[name] = load_combiner(name)
         except ConfigError as error:
-            raise ConfigError(f"{key}: {error}") from error.__cause__
-    return {name: loaded[name] for name in sorted(loaded)}
-
-
-def _make_evaluator(target: Any, use: EvaluatorUse) -> Evaluator:
-    if isinstance(target, AdaptedEvaluator):
-        evaluator = copy.copy(target)
-    elif is_runnable(target) or inspect.isroutine(target):
-        evaluator = adapt(target, use.use)
-    elif isinstance(target, Evaluator) or (inspect.isclass(target) and issubclass(target, Evaluator)):
-        return _make_instance("evaluator", use.use, target, use.params)  # type: ignore[no-any-return]
-    else:
-        type_name = target.__name__ if inspect.isclass(target) else type(target).__name__
-        raise ConfigError(
-            f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
-            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {type_name}"
-        )
-    evaluator.set_params(use.params)
-    return evaluator
+            raise ConfigError(f"{keys.get(name, '')}{error}") from error.__cause__
+    return loaded
 
 
 def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any]) -> Any:
@@ -164,11 +161,13 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
         if params:
             raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
         if not isinstance(target, ROLES):
-            problem = f"it is a {type(target).__name__}"
-            raise ConfigError(f"{name!r} is no {role}: {problem}; name a class, or one that is set up already")
+            found = type(target).__name__
+            raise ConfigError(f"{name!r} is no {role}: it is a {found}; name a class, or one that is set up already")
         return _set_version(copy.copy(target))
     if inspect.isabstract(target):
-        raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {_list_abstract_methods(target)}")
+        abstract: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
+        missing = ", ".join(f"`{method}`" for method in sorted(abstract))
+        raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
     _check_params(role, name, target, params)
     try:
         return _set_version(target(**params))
@@ -198,11 +197,6 @@ def _set_version(instance: Any) -> Any:
     if role is not None and "version" not in vars(instance) and not has_own_version(type(instance), role):
         instance.version = source_version(type(instance))
     return instance
-
-
-def _list_abstract_methods(kind: type) -> str:
-    """Return the abstract methods of a class, as messages list them."""
-    return ", ".join(f"`{name}`" for name in sorted(getattr(kind, "__abstractmethods__", ())))
 
 
 def _find(role: str, name: str, builtins: Mapping[str, str], registered: Mapping[str, Any]) -> Any:

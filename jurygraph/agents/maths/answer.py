@@ -55,11 +55,9 @@ def _find_answer(text: str) -> Span | None:
         return _find_untagged(text)
     start, end = tagged
     narrowed = _find_untagged(text[start:end])
-    return (
-        Span(narrowed.text, start + narrowed.start, start + narrowed.end)
-        if narrowed
-        else Span(text[start:end], start, end)
-    )
+    if narrowed is None:
+        return Span(text[start:end], start, end)
+    return Span(narrowed.text, start + narrowed.start, start + narrowed.end)
 
 
 _find_answer_cached = lru_cache(maxsize=256)(_find_answer)
@@ -69,8 +67,7 @@ _find_answer_cached = lru_cache(maxsize=256)(_find_answer)
 def reference_answer(text: str) -> str | None:
     """Return the answer in a reference: its final answer, or all of it if it is one line of at most 200 characters.
 
-    Returns:
-        The answer, or None if a longer reference has none.
+    None if a longer reference has no final answer.
     """
     if answer := final_answer(text):
         return answer.text
@@ -90,15 +87,15 @@ def answer_line_start(text: str, answer: Span) -> int:
 
 def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
     """Yield the positions of marks that end a sentence in a range; the points of "3.5" and "e.g." end none."""
-    stops = (stop.start() for stop in _SENTENCE_END.finditer(text, start, end))
-    return (stop for stop in stops if not _is_abbreviation(text, start, stop))
+    for stop in _SENTENCE_END.finditer(text, start, end):
+        place = stop.start()
+        if text[place] != "." or not _ABBREVIATION.search(text[max(start, place - 8) : place]):
+            yield place
 
 
 def _find_untagged(text: str) -> Span | None:
-    for form in (_find_boxed, _find_after_hashes, _find_labelled):
-        if span := form(text):
-            return Span(text[span[0] : span[1]], *span)
-    return None
+    spans = (find(text) for find in (_find_boxed, _find_after_hashes, _find_labelled))
+    return next((Span(text[span[0] : span[1]], *span) for span in spans if span), None)
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -161,8 +158,3 @@ def _sentence_after(text: str, start: int, end: int) -> tuple[int, int] | None:
     line_end = text.find("\n", start, end)
     line_end = end if line_end < 0 else line_end
     return _trim(text, start, next(sentence_ends(text, start, line_end), line_end))
-
-
-def _is_abbreviation(text: str, start: int, stop: int) -> bool:
-    """Return true if the mark at `stop` is the full stop of an abbreviation."""
-    return text[stop] == "." and bool(_ABBREVIATION.search(text[max(start, stop - 8) : stop]))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.maths import channel, pool
+from jurygraph.agents.maths import pool
 from jurygraph.agents.maths.answer import final_answer, reference_answer
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, PoolClosed, WorkerDied
 from jurygraph.errors import TimeLimitExceeded
@@ -241,13 +241,13 @@ def test_a_worker_killed_from_outside_costs_nothing(shared: EquivalencePool) -> 
 def test_a_comparison_that_kills_two_workers_is_at_fault(
     hasty: EquivalencePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dying(self: channel.Channel, seconds: float) -> dict[str, object]:
+    def dying(self: pool.Channel, seconds: float) -> dict[str, object]:
         if not self.ready:
             return receive(self, seconds)
-        raise channel.ChannelEnded
+        raise pool.ChannelEnded
 
-    receive = channel.Channel.receive
-    monkeypatch.setattr(channel.Channel, "receive", dying)
+    receive = pool.Channel.receive
+    monkeypatch.setattr(pool.Channel, "receive", dying)
     with pytest.raises(WorkerDied):
         hasty.submit("2+2", "4").result(PATIENCE)
     monkeypatch.undo()
@@ -255,7 +255,7 @@ def test_a_comparison_that_kills_two_workers_is_at_fault(
 
 
 def test_a_worker_that_cannot_start_fails_every_future(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr(pool.sys, "executable", "/nonexistent/python")
     with EquivalencePool() as opened:
         for _ in range(2):
             with pytest.raises(pool.WorkerNotStarted, match="cannot start"):
@@ -264,7 +264,7 @@ def test_a_worker_that_cannot_start_fails_every_future(monkeypatch: pytest.Monke
 
 def test_a_worker_that_says_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "math_verify.py").write_text("raise ImportError('no such thing')")
-    monkeypatch.setattr(channel, "_ROOT", f"{tmp_path}{os.pathsep}{channel._ROOT}")
+    monkeypatch.setattr(pool, "_ROOT", f"{tmp_path}{os.pathsep}{pool._ROOT}")
     with EquivalencePool() as opened, pytest.raises(pool.WorkerNotStarted, match="no such thing"):
         opened.submit("1", "2").result(PATIENCE)
 
