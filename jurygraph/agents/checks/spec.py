@@ -60,8 +60,9 @@ class Test(FrozenModel):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
         if self.matches is not None:
             notation.require_notation("matches", self.matches, notation.compile_pattern)
-        for name, bound in self._text_bounds():
-            if compare(bound, bound) is None:
+        between = [("between", end) for end in self.between or ()]
+        for name, bound in (("at_least", self.at_least), ("at_most", self.at_most), *between):
+            if isinstance(bound, str) and compare(bound, bound) is None:
                 raise ValueError(
                     f"`{name}` is {quote(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
                 )
@@ -70,20 +71,6 @@ class Test(FrozenModel):
         if (compare(self.at_least, self.at_most) or 0) > 0:
             raise ValueError("`at_most` lies below `at_least`, so no value passes; leave one of them out")
         return self
-
-    def _text_bounds(self) -> list[tuple[str, str]]:
-        """Return the bounds that are texts, with their names."""
-        ends = [
-            ("at_least", self.at_least),
-            ("at_most", self.at_most),
-            *(("between", end) for end in self.between or ()),
-        ]
-        return [(name, end) for name, end in ends if isinstance(end, str)]
-
-    @property
-    def referenced_columns(self) -> tuple[str, ...]:
-        """Return the other columns that the test reads."""
-        return tuple(value.column for _, value in self if isinstance(value, Column))
 
 
 Tests = dict[Id, Test]
@@ -188,13 +175,12 @@ class Check(FrozenModel):
     def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
         """Return every source of items, with the columns that are read."""
         if self.sum is not None:
-            return tuple((term.of, _columns(term)) for term in self.sum)
+            return tuple(
+                (term.of, frozenset(_columns(term.where, term.column, term.times, term.places))) for term in self.sum
+            )
         source = self.count or self.share or self.values
-        looked_at = {*self.where, *self.among, *([self.column] if self.column else [])}
-        looked_at |= {
-            other for test in (*self.where.values(), *self.among.values()) for other in test.referenced_columns
-        }
-        return ((source, frozenset(looked_at)),) if source else ()
+        columns = frozenset(_columns(self.where, self.column) | _columns(self.among))
+        return ((source, columns),) if source else ()
 
 
 _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
@@ -214,6 +200,7 @@ def _check_path(field: str, items: str) -> None:
         notation.require_notation(field, items, notation.compile_jsonpath)
 
 
-def _columns(term: Term) -> frozenset[str]:
-    columns = {term.column, *(value for value in (term.times, term.places) if isinstance(value, str)), *term.where}
-    return frozenset(columns | {other for test in term.where.values() for other in test.referenced_columns})
+def _columns(tests: Tests, *operands: str | float | None) -> set[str]:
+    """Return the columns that tests read, and those among the operands, which may also be numbers."""
+    others = (value.column for test in tests.values() for _, value in test if isinstance(value, Column))
+    return {*tests, *others, *(operand for operand in operands if isinstance(operand, str))}

@@ -28,20 +28,21 @@ def parse_amount(value: Any) -> Amount | None:
     """Return a value as a finite number: 12, "12", "1,200", "$1,200", "1,200 EUR"; None if it is none."""
     if isinstance(value, str):
         return _parse_amount(value) if len(value) <= _MAX_CHARACTERS else None
-    return _build_amount(value, None)
+    return _build_amount(value, "")
 
 
 @lru_cache(maxsize=1 << 14)
 def _parse_amount(text: str) -> Amount | None:
-    return _build_amount(text, _MONEY.fullmatch(text.strip()))
+    match = _MONEY.fullmatch(text.strip())
+    if match is None:
+        return _build_amount(text, "")
+    return _build_amount(match["number"], match["sign"] or match["code"] or match["after"] or "")
 
 
-def _build_amount(value: Any, match: re.Match[str] | None) -> Amount | None:
+def _build_amount(value: Any, currency: str) -> Amount | None:
+    number = parse_number(value)
     try:
-        size = parse_number(value if match is None else match["number"])
-        if size is None:
-            return None
-        return Amount(float(size), "" if match is None else match["sign"] or match["code"] or match["after"] or "")
+        return None if number is None else Amount(float(number), currency)
     except OverflowError:  # a whole number that no float can hold
         return None
 
@@ -54,10 +55,8 @@ def parse_moment(text: str) -> tuple[int | None, ...] | None:
     match = _MOMENT.fullmatch(text.strip()) if len(text) <= _MAX_CHARACTERS else None
     if match is None or not (match["day"] or match["hour"]):
         return None
-    year, month, day, hour, minute, second = (
-        None if match[part] is None else int(match[part])
-        for part in ("year", "month", "day", "hour", "minute", "second")
-    )
+    parts = (match[part] for part in ("year", "month", "day", "hour", "minute", "second"))
+    year, month, day, hour, minute, second = (None if part is None else int(part) for part in parts)
     if hour is not None:
         second = second or 0
         if match["half"]:
@@ -111,20 +110,15 @@ def compare(value: Any, other: Any) -> int | None:
     if first is not None and second is not None:
         currencies_differ = first.currency and second.currency and first.currency != second.currency
         return None if currencies_differ else (first.number > second.number) - (first.number < second.number)
-    moments = [parse_moment(text) for text in (value, other) if isinstance(text, str)]
-    if len(moments) == 2 and moments[0] and moments[1] and _is_present(moments[0]) == _is_present(moments[1]):
-        return (_present_values(moments[0]) > _present_values(moments[1])) - (
-            _present_values(moments[0]) < _present_values(moments[1])
-        )
-    return None
-
-
-def _is_present(moment_parts: Sequence[int | None]) -> list[bool]:
-    return [part is not None for part in moment_parts]
-
-
-def _present_values(moment_parts: Sequence[int | None]) -> list[int]:
-    return [part for part in moment_parts if part is not None]
+    if not isinstance(value, str) or not isinstance(other, str):
+        return None
+    moment, other_moment = parse_moment(value), parse_moment(other)
+    if moment is None or other_moment is None:
+        return None
+    pairs = [*zip(moment, other_moment, strict=True)]
+    if any((part is None) != (other_part is None) for part, other_part in pairs):
+        return None
+    return next(((a > b) - (a < b) for a, b in pairs if a is not None and b is not None and a != b), 0)
 
 
 def split_list(value: Any, separator: str | None) -> Sequence[Any]:

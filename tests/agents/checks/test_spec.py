@@ -7,7 +7,6 @@ import pytest
 from pydantic import ValidationError
 
 from jurygraph.agents.checks.spec import Check, Term
-from jurygraph.agents.checks.spec import Test as Stated
 from jurygraph.messages import describe_validation_error
 
 SHARE = {"share": "stays", "where": {"room": {"equals": "Private room"}}}
@@ -150,6 +149,7 @@ def test_a_price_a_head_has_one_place() -> None:
     assert Term(of="meals", column="price", people=5).places == 1.0
 
 
-def test_the_other_columns_of_a_test_are_those_that_it_names() -> None:
-    stated = Stated.model_validate({"at_least": {"column": "a"}, "equals": {"column": "b"}, "at_most": 3})
-    assert set(stated.referenced_columns) == {"a", "b"}
+def test_a_check_reads_the_columns_that_its_tests_name() -> None:
+    test = {"at_least": {"column": "a"}, "equals": {"column": "b"}, "at_most": 3}
+    check = Check.model_validate({"count": "meals", "where": {"day": test}, "at_least": 1})
+    assert check.items == (("meals", {"day", "a", "b"}),)
