@@ -7,8 +7,10 @@ The lookup order is: jurygraph's own, those registered by the decorator, install
 import copy
 import importlib
 import inspect
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
+from importlib.resources import files
 from typing import Any
 
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
@@ -18,62 +20,10 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import nearest_name
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse
 
-BUILTIN_EVALUATORS = {
-    f"maths.{name.lower()}": f"jurygraph.agents.maths.evaluators:{name}"
-    for name in ("Accuracy", "Calculation", "Format", "Steps", "Repetition", "Length")
-}
-BUILTIN_EVALUATORS |= {
-    "facts.confirmed": "jurygraph.agents.facts.evaluators:Confirmed",
-    "criteria": "jurygraph.agents.judging.criteria:Criteria",
-    "preferences": "jurygraph.agents.judging.criteria:Preferences",
-    "checklist": "jurygraph.agents.judging.criteria:Checklist",
-    "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
-    "quality.arithmetic": "jurygraph.agents.quality_assessor.reasoning:Arithmetic",
-    "quality.reasoning": "jurygraph.agents.quality_assessor.reasoning:Reasoning",
-    "optimizer.efficiency": "jurygraph.agents.data_optimizer.evaluators:Efficiency",
-    "optimizer.diversity": "jurygraph.agents.data_optimizer.evaluators:Diversity",
-    "similarity": "jurygraph.agents.global_signals.similarity:Similarity",
-    "ranker": "jurygraph.agents.global_signals.ranker:Ranker",
-}
-BUILTIN_EVALUATORS |= {
-    name: f"jurygraph.judges.few_shot.constructors:{kind}"
-    for name, kind in (("zero-shot", "ZeroShot"), ("aggregate", "Aggregate"), ("personalized", "Personalized"))
-}
-BUILTIN_EVALUATORS |= {
-    "protocols.direct": "jurygraph.judges.protocols.protocol:Direct",
-    "protocols.rubric": "jurygraph.judges.protocols.rubric:Rubric",
-    "protocols.checklist": "jurygraph.judges.protocols.protocol:Checklist",
-    "protocols.decomposed-adaptive": "jurygraph.judges.protocols.decomposed:Adaptive",
-    "protocols.decomposed-uniform": "jurygraph.judges.protocols.decomposed:Uniform",
-    "pairwise": "jurygraph.judges.pairwise.comparison_judge:Pairwise",
-    "listwise": "jurygraph.judges.pairwise.comparison_judge:Listwise",
-}
-BUILTIN_DERIVERS = {
-    "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
-    "extract": "jurygraph.agents.extraction.deriver:Extract",
-    "synthesizer": "jurygraph.agents.data_synthesizer.synthesizer:Synthesizer",
-}
-BUILTIN_COMBINERS = {
-    "mean": "jurygraph.decision.combiners:Mean",
-    "product": "jurygraph.decision.combiners:Product",
-    "flat": "jurygraph.decision.combiners:Flat",
-    "gear": "jurygraph.decision.combiners:Gear",
-    "hard-local": "jurygraph.decision.combiners:HardLocal",
-    "hard-transitive": "jurygraph.decision.combiners:HardTransitive",
-    "stakeholders": "jurygraph.decision.combiners:Stakeholders",
-    "egalitarian": "jurygraph.decision.combiners:Egalitarian",
-    "nash": "jurygraph.decision.combiners:Nash",
-    "contrast": "jurygraph.agents.data_synthesizer.contrast:Contrast",
-    "panel": "jurygraph.judges.panel:Panel",
-    "consensus": "jurygraph.judges.consensus.combiner:ConsensusOfJudges",
-    "protocol": "jurygraph.judges.protocols.combiners:ProtocolMean",
-    "adaptive": "jurygraph.judges.protocols.combiners:AdaptiveSum",
-    "win-share": "jurygraph.judges.pairwise.combiners:WinShare",
-    "rank-share": "jurygraph.judges.pairwise.combiners:RankShare",
-    "bradley-terry": "jurygraph.judges.pairwise.combiners:BradleyTerry",
-}
-
-
+_BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
+BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
+BUILTIN_DERIVERS: Mapping[str, str] = _BUILTINS["derivers"]
+BUILTIN_COMBINERS: Mapping[str, str] = _BUILTINS["combiners"]
 ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 

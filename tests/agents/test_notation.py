@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
 from jurygraph.agents import notation
 from tests.examples import at_most
@@ -124,7 +125,12 @@ def test_code_is_named_by_package_module_and_name() -> None:
             notation.import_object(name)
 
 
-def test_an_invalid_notation_is_named_by_its_field() -> None:
-    notation.require_notation("pattern", "a+", notation.compile_pattern)
-    with pytest.raises(ValueError, match=r"^`at\[0\]` is not a valid JSONPath"):
-        notation.require_notation("at[0]", "days[", notation.compile_jsonpath)
+def test_notations_are_types_of_fields() -> None:
+    class Model(BaseModel):
+        pattern: notation.Pattern
+        paths: list[notation.JsonPath]
+
+    assert Model(pattern="a+", paths=["$.a"]).pattern == "a+"
+    with pytest.raises(ValidationError, match="is not a valid RE2 pattern") as raised:
+        Model(pattern="(", paths=["$.a", "days["])
+    assert [error["loc"] for error in raised.value.errors()] == [("pattern",), ("paths", 1)]

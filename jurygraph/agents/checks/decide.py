@@ -7,11 +7,10 @@ such values cannot be decided, and abstains.
 
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from jurygraph.agents.checks.items import Item, TestResult, Truth, reason_unknown, run_tests
-from jurygraph.agents.checks.spec import Check, Scalar, Term
+from jurygraph.agents.checks.items import Item, Open, Truth, run_tests
+from jurygraph.agents.checks.spec import Check, Scalar, Term, Tests
 from jurygraph.agents.checks.values import Amount, equality_key, is_one_of, parse_amount, split_list
 from jurygraph.agents.facts.names import to_text
 from jurygraph.messages import shorten
@@ -29,41 +28,30 @@ class CheckResult(NamedTuple):
     items: Sequence[Item] = ()
 
 
-@dataclass
 class UnknownValues:
-    """The unknown values that a measure depends on: those the response cannot show, and those the tables do not have.
+    """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
 
-    `items` are the items that lack a value, each once.
-    """
+    def __init__(self) -> None:
+        self._unknown: list[tuple[Item, str]] = []
 
-    missing_in_response: list[str] = field(default_factory=list)
-    missing_in_tables: list[str] = field(default_factory=list)
-    items: dict[int, Item] = field(default_factory=dict)
+    def run_tests(self, tests: Tests, item: Item, columns: Sequence[str] = ()) -> Truth:
+        """Return the truth of tests that depends on these columns too, and record the values that the item lacks."""
+        result = run_tests(tests, item, columns)
+        self._unknown += ((item, column) for column in result.missing_columns)
+        return result.truth
 
-    def record(self, test_result: TestResult, item: Item) -> Truth:
-        """Record the values that tests of an item lack, and return the truth of the tests."""
-        for column in test_result.missing_columns:
-            (self.missing_in_tables if item.reason_unknown(column) == "untold" else self.missing_in_response).append(
-                item.describe_unknown(column)
-            )
-        if test_result.missing_columns:
-            self.items[id(item)] = item
-        return test_result.truth
+    def describe(self, why: Open) -> list[str]:
+        """Return what is unknown for this reason, in words."""
+        return [item.describe_unknown(column) for item, column in self._unknown if item.reason_unknown(column) == why]
 
     def undecided_result(self, reason: str) -> CheckResult:
         """Return an undecided result, because of values that the tables do not have."""
-        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {_join_first(self.missing_in_tables)}")
+        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {_join_first(self.describe('untold'))}")
 
     def unproven_result(self, reason: str, share: float = 0.0) -> CheckResult:
         """Return a failed result, because of values that the response cannot show."""
-        message = f"{reason}; it cannot be shown, for {_join_first(self.missing_in_response)}"
-        return CheckResult(False, share, message, [*self.items.values()])
-
-
-def _depending_on(columns: Sequence[str], test_result: TestResult, item: Item) -> TestResult:
-    """Return a test result that depends on additional columns."""
-    lacking = [*test_result.missing_columns, *columns]
-    return TestResult(reason_unknown(item, lacking), lacking) if columns else test_result
+        message = f"{reason}; it cannot be shown, for {_join_first(self.describe('unshown'))}"
+        return CheckResult(False, share, message, [*{id(item): item for item, _ in self._unknown}.values()])
 
 
 def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
@@ -92,7 +80,7 @@ Counted = Mapping[Truth, bool]
 
 def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
     unknown = UnknownValues()
-    truths = [(item, unknown.record(run_tests(check.where, item), item)) for item in items]
+    truths = [(item, unknown.run_tests(check.where, item)) for item in items]
 
     def count(counted: Counted) -> float:
         return sum(counted[truth] for _, truth in truths)
@@ -104,14 +92,14 @@ def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
 def _decide_share(check: Check, items: Sequence[Item]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
-    among = [(item, result) for item in items if (result := run_tests(check.among, item)).truth != "no"]
-    if not among:
-        return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
     unknown = UnknownValues()
     truths = [
-        (item, unknown.record(result, item), unknown.record(run_tests(check.where, item), item))
-        for item, result in among
+        (item, is_among, unknown.run_tests(check.where, item))
+        for item in items
+        if (is_among := unknown.run_tests(check.among, item)) != "no"
     ]
+    if not truths:
+        return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
 
     def share(counted: Counted) -> float | None:
         """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
@@ -131,7 +119,7 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
     unknown = UnknownValues()
     evaluated = (_evaluate_term(term, item, unknown) for term in terms for item in items[term.of])
-    addends = [addend for addend in evaluated if addend is not None]
+    addends = [addend for addend in evaluated if addend.truth != "no"]
     priced = [addend for addend in addends if addend.price is not None and addend.price.currency]
     currencies = sorted({addend.price.currency for addend in priced if addend.price})
     if len(currencies) > 1:  # a fault of the response if it wrote any of them itself
@@ -159,12 +147,9 @@ class _Addend(NamedTuple):
     is_own: bool
 
 
-def _evaluate_term(term: Term, item: Item, unknown: UnknownValues) -> _Addend | None:
-    test_result = run_tests(term.where, item)
-    if test_result.truth == "no":
-        return None
+def _evaluate_term(term: Term, item: Item, unknown: UnknownValues) -> _Addend:
     price, lacking = _price(term, item)
-    truth = unknown.record(_depending_on(lacking, test_result, item), item)
+    truth = unknown.run_tests(term.where, item, lacking)
     return _Addend(item, truth, price, is_own=item.reason_unknown(term.column) == "unshown")
 
 
@@ -216,12 +201,12 @@ def _decide_bound(
     ]
     values = [value for world in worlds for value in world if value is not None]
     span = _Interval(min(values), max(values))
+    result = f"{label} is {_describe_range(span, 6)}"
     if all(_reaches(value, bound.low) and _is_at_most(value, bound.high) for value in values):
-        return CheckResult(True, 1.0, f"{label} is {_describe_measure(span)}, as asked", at)
+        return CheckResult(True, 1.0, f"{result}, as asked", at)
     if _is_outside([span.low, span.high], bound) and len(values) == 4:
-        reason = f"{label} is {_describe_measure(span)}, not {_describe_bound(bound)}"
-        return CheckResult(False, _closeness(span, bound), reason, at)
-    reason = f"{label} is {_describe_measure(span)}, and {_describe_bound(bound)} is asked for"
+        return CheckResult(False, _closeness(span, bound), f"{result}, not {_describe_range(bound)}", at)
+    reason = f"{result}, and {_describe_range(bound)} is asked for"
     if any(_is_outside(world, bound) for world in worlds):
         return unknown.unproven_result(reason)
     return unknown.undecided_result(reason)
@@ -253,20 +238,14 @@ def _closeness(span: _Interval, bound: _Interval) -> float:
     return span.low / bound.low  # measures are never negative, so the lower bound is above 0
 
 
-def _describe_bound(bound: _Interval) -> str:
-    if bound.low == bound.high:
-        return to_text(bound.low)
-    low, high = map(to_text, bound)
-    if bound.high == math.inf:
-        return f"{low} or more"
-    return f"{high} or less" if bound.low == -math.inf else f"{low} to {high}"
-
-
-def _describe_measure(span: _Interval) -> str:
-    low, high = (to_text(round(end, 6)) for end in span)
+def _describe_range(span: _Interval, digits: int | None = None) -> str:
+    """Return a range in words, its ends rounded to so many digits."""
+    low, high = (to_text(end if digits is None else round(end, digits)) for end in span)
     if span.low == span.high:
         return low
-    return f"{low} or more" if span.high == math.inf else f"{low} to {high}"
+    if span.high == math.inf:
+        return f"{low} or more"
+    return f"{high} or less" if span.low == -math.inf else f"{low} to {high}"
 
 
 _ANYTHING = object()
@@ -285,12 +264,10 @@ def _decide_column(check: Check, items: Sequence[Item]) -> CheckResult:
     unknown, column = UnknownValues(), check.column or ""
     values: list[_Value] = []
     for item in items:
-        test_result, value = run_tests(check.where, item), item.value(column)
-        if test_result.truth == "no":
-            continue
-        truth = unknown.record(_depending_on([column] if value is None else [], test_result, item), item)
+        value = item.value(column)
+        truth = unknown.run_tests(check.where, item, [column] if value is None else [])
         parts = [_ANYTHING] if value is None else split_list(value, item.lists.get(column))
-        values += (_Value(item, truth, part) for part in parts)
+        values += (_Value(item, truth, part) for part in parts if truth != "no")
     label = f"{column} of {check.values}"
     if check.includes is not None:
         return _decide_includes(label, check.includes, values, unknown)
@@ -319,7 +296,7 @@ def _decide_includes(
     has_untold = any(entry.value is _ANYTHING and entry.truth == "untold" for entry in values)
     if has_untold or all(_among(values, [value], "untold") for value in absent):
         return unknown.undecided_result(reason)
-    if unknown.missing_in_response:
+    if unknown.describe("unshown"):
         return unknown.unproven_result(reason, share)
     return CheckResult(False, share, reason, at)
 

@@ -1,7 +1,7 @@
 """The items that a check looks at, with their values, and tests of one item."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -67,20 +67,22 @@ class TestResult(NamedTuple):
     missing_columns: Sequence[str] = ()
 
 
-def run_tests(tests: Tests, item: Item) -> TestResult:
-    """Test if an item exists and passes all tests. A single failed test decides, whatever is unknown."""
+def run_tests(tests: Tests, item: Item, columns: Sequence[str] = ()) -> TestResult:
+    """Test if an item exists and passes all tests. A single failed test decides, whatever is unknown.
+
+    `columns` are others that the result depends on, and that the item lacks.
+    """
     lacking: list[str] = [] if item.finding is None or item.has_row else [ITEM_ITSELF]
     for column, test in tests.items():
         test_lacking = _lacking_columns(column, test, item)
         if test_lacking is None:
             return TestResult("no")
         lacking += test_lacking
-    return TestResult(reason_unknown(item, lacking), lacking) if lacking else TestResult("yes")
-
-
-def reason_unknown(item: Item, columns: Iterable[str]) -> Open:
-    """Return why a result that needs these columns is unknown: `unshown` if any column is, else `untold`."""
-    return "unshown" if any(item.reason_unknown(column) == "unshown" for column in columns) else "untold"
+    lacking += columns
+    if not lacking:
+        return TestResult("yes")
+    is_unshown = any(item.reason_unknown(column) == "unshown" for column in lacking)
+    return TestResult("unshown" if is_unshown else "untold", lacking)
 
 
 def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:

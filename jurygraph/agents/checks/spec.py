@@ -18,13 +18,23 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.values import compare
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Id, LongId, Number, Positive
+
+
+def _check_items(source: str) -> str:
+    if source.startswith("$"):
+        notation.compile_jsonpath(source)
+    return source
+
+
+Items = Annotated[Id, AfterValidator(_check_items)]
+"""A kind of claims, or a JSONPath."""
 
 Scalar = str | Number | Flag
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
@@ -52,14 +62,12 @@ class Test(FrozenModel):
     at_least: Number | str | Column | None = None
     at_most: Number | str | Column | None = None
     between: tuple[Number | str, Number | str] | None = None
-    matches: str | None = None
+    matches: notation.Pattern | None = None
 
     @model_validator(mode="after")
     def _check_test(self) -> Self:
         if all(expected is None for _, expected in self):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
-        if self.matches is not None:
-            notation.require_notation("matches", self.matches, notation.compile_pattern)
         between = [("between", end) for end in self.between or ()]
         for name, bound in (("at_least", self.at_least), ("at_most", self.at_most), *between):
             if isinstance(bound, str) and compare(bound, bound) is None:
@@ -83,7 +91,7 @@ class Term(FrozenModel):
     place.
     """
 
-    of: Id
+    of: Items
     column: Id
     where: Tests = Field(default_factory=dict)
     times: Positive | Id | None = None
@@ -94,18 +102,17 @@ class Term(FrozenModel):
     def _check_places(self) -> Self:
         if self.people is None and "places" in self.model_fields_set:
             raise ValueError("`places` has no meaning without `people`; say how many they are, or leave it out")
-        _check_path("of", self.of)
         return self
 
 
 class Check(FrozenModel):
     """A check. With `partial`, a failed check scores the share that is met, otherwise 0."""
 
-    count: Id | None = None
-    share: Id | None = None
+    count: Items | None = None
+    share: Items | None = None
     sum: tuple[Term, ...] | None = Field(default=None, min_length=1)
-    values: Id | None = None
-    text: LongId | None = None
+    values: Items | None = None
+    text: Annotated[LongId, notation.IS_PATTERN] | None = None
     function: Id | None = None
     where: Tests = Field(default_factory=dict)
     among: Tests = Field(default_factory=dict)
@@ -131,9 +138,6 @@ class Check(FrozenModel):
             known = ", ".join(_ALLOWED_FIELDS[measures[0]]) or "nothing else"
             raise ValueError(f"`{unused[0]}` has no meaning for `{measures[0]}`; it takes {known}")
         self._check_bounds(measures[0])
-        _check_path(measures[0], self.count or self.share or self.values or "")
-        if self.text is not None:
-            notation.require_notation("text", self.text, notation.compile_pattern)
         return self
 
     def _check_bounds(self, measure: str) -> None:
@@ -192,12 +196,6 @@ _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
     "function": ("params",),
 }
 _NOT_ASCENDING = "`between` does not rise; write the lower end first"
-
-
-def _check_path(field: str, items: str) -> None:
-    """Check that items that begin with $ are a valid JSONPath."""
-    if items.startswith("$"):
-        notation.require_notation(field, items, notation.compile_jsonpath)
 
 
 def _columns(tests: Tests, *operands: str | float | None) -> set[str]:

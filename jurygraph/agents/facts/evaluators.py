@@ -83,10 +83,6 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
     return claims  # type: ignore[no-any-return]
 
 
-def _own_table_values(finding: Finding) -> dict[str, Any]:
-    return {column: value for column, value in finding["values"].items() if column not in finding["own"]}
-
-
 _MAX_WRONG, _MAX_RIGHT = 20, 1
 """The largest numbers of claims shown in a verdict with their evidence; the material has all of them."""
 
@@ -152,25 +148,21 @@ class IdentityKey(Generic[T]):
 @lru_cache(maxsize=1024)
 def _verdict_on_kind(claims: IdentityKey[Material], kind: str) -> Verdict:
     data: Any = claims.value.data
-    findings_of_kind = list({claim_key(finding): finding for finding in reversed(data[kind])}.values())[::-1]
-    if not findings_of_kind:
+    findings = list({claim_key(finding): finding for finding in reversed(data[kind])}.values())[::-1]
+    if not findings:
         return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
-    unconfirmed = [finding for finding in findings_of_kind if finding["found"] != "confirmed"]
-    right = len(findings_of_kind) - len(unconfirmed)
-    shown = unconfirmed[:_MAX_WRONG] or findings_of_kind[:_MAX_RIGHT]
-    reasons = [
-        f"{right} of {len(findings_of_kind)} {kind} are confirmed",
-        *map(describe_finding, unconfirmed[:_MAX_WRONG]),
-    ]
+    unconfirmed = [finding for finding in findings if finding["found"] != "confirmed"]
+    shown, right = unconfirmed[:_MAX_WRONG], len(findings) - len(unconfirmed)
+    reasons = [f"{right} of {len(findings)} {kind} are confirmed", *map(describe_finding, shown)]
     if len(unconfirmed) > _MAX_WRONG:
         reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")
     return Verdict(
-        score=right / len(findings_of_kind),
+        score=right / len(findings),
         met=not unconfirmed,
         native=right,
-        scale=(0, len(findings_of_kind)),
+        scale=(0, len(findings)),
         reason="; ".join(reasons),
-        evidence=tuple(part for finding in shown for part in claim_evidence(finding)),
+        evidence=tuple(part for finding in shown or findings[:_MAX_RIGHT] for part in claim_evidence(finding)),
     )
 
 
@@ -179,11 +171,5 @@ def claim_evidence(finding: Finding) -> list[Evidence]:
     claim = Evidence(quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True)
     if finding["row"] is None:
         return [claim]
-    return [
-        claim,
-        Evidence(
-            quote=_ROW.encode(_own_table_values(finding)),
-            source=f"{finding['table']}, row {finding['row']}",
-            verified=True,
-        ),
-    ]
+    row = _ROW.encode({column: value for column, value in finding["values"].items() if column not in finding["own"]})
+    return [claim, Evidence(quote=row, source=f"{finding['table']}, row {finding['row']}", verified=True)]

@@ -232,7 +232,8 @@ def test_an_invisible_character_is_no_letter(invisible: str) -> None:
 def test_of_a_record_that_was_lost_there_is_one_behind_the_others_of_which_nothing_is_known() -> None:
     lost = meal("Lunch at Rome")
     found = of(TEXT, lost, meal("Lunch at Roma ($20)", price=21), lost, meal("Lunch at Roma ($20)"))
-    assert [one.lost_kind for one in found.left_out] == ["meals", None, "meals", None]
+    assert [one.at for one in found.left_out] == ["meals[0]", "meals[1].price", "meals[2]", "meals[3]"]
+    assert found.lost == ("meals", "meals")
     unknown = {"name": UNKNOWN, "city": UNKNOWN}
     assert add_unknown_records(found, KINDS) == {
         "meals": [{"name": "Roma", "city": "Pisa", "day": 1}, unknown, unknown]

@@ -182,13 +182,13 @@ def test_a_file_without_rows_is_refused(name: str, content: str, tmp_path: Path)
 
 def test_a_file_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    index_row = FileTable._index_row
+    key_of = FileTable.key_of
 
-    def written_meanwhile(table: FileTable, number: int, values: Mapping[str, Any]) -> Any:
+    def write_meanwhile(table: FileTable, values: Mapping[str, Any]) -> Any:
         path.write_text("name,city\n")
-        return index_row(table, number, values)
+        return key_of(table, values)
 
-    monkeypatch.setattr(FileTable, "_index_row", written_meanwhile)
+    monkeypatch.setattr(FileTable, "key_of", write_meanwhile)
     with pytest.raises(InputError, match=r"t\.csv: changed while it was read; leave it as it is and prepare again"):
         in_file(path)
 
