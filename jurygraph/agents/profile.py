@@ -76,38 +76,36 @@ class TensionsReply(FrozenModel):
     tensions: tuple[TensionReply, ...] = Field(max_length=_MAX_LISTED)
 
 
-async def read_profiles(
-    task: Task, given_profiles: ProfilesLine | None, consultation: "JudgeClient | None"
-) -> Profiles | None:
-    """Return the parsed profiles of a task: `given_profiles`, and the others as read by the model, if there is one.
+async def read_profiles(task: Task, given: ProfilesLine | None, client: "JudgeClient | None") -> Profiles | None:
+    """Return the parsed profiles of a task: `given`, and the others as read by the model, if there is one.
 
-    Returns None if nothing is read. Raises `InputError` if `given_profiles` does not fit the task, `PlanError` if no
+    Returns None if nothing is read. Raises `InputError` if `given` does not fit the task, `PlanError` if no
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
-    for misfit in () if given_profiles is None else profile_errors(task, given_profiles):
+    for misfit in () if given is None else profile_errors(task, given):
         raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
-    by_hand = None if given_profiles is None else given_profiles.to_profiles()
+    by_hand = None if given is None else given.to_profiles()
     named = {stakeholder.id for stakeholder in by_hand.stakeholders} if by_hand else set()
     people = sort_by_id(task.stakeholders)
     unread = [person for person in people if is_text_only(person) and person.id not in named]
-    if not unread or consultation is None:
+    if not unread or client is None:
         return by_hand
-    profiles = await _read_by_model(task, unread, consultation)
+    profiles = await _read_by_model(task, unread, client)
     if by_hand is not None:
         stakeholders = tuple(sorted((*by_hand.stakeholders, *profiles.stakeholders), key=lambda person: person.id))
         update = {"stakeholders": stakeholders, "by": by_hand.by | profiles.by, "dropped": profiles.dropped}
         profiles = by_hand.model_copy(update=update)
     task_with_profiles = with_profiles(task, profiles)
     if profiles.tensions_by is None and not task.tensions and len(task_with_profiles.stakeholders) > 1:
-        profiles = await _add_tensions(profiles, task_with_profiles, consultation)
+        profiles = await _add_tensions(profiles, task_with_profiles, client)
     return profiles
 
 
-async def _read_by_model(task: Task, people: Sequence[Stakeholder], consultation: "JudgeClient") -> Profiles:
+async def _read_by_model(task: Task, people: Sequence[Stakeholder], client: "JudgeClient") -> Profiles:
     """Read each profile by itself with the model. All are read before the first failure is raised."""
     from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
 
-    results = await each_answered(_read_constraints(task, person, consultation) for person in people)
+    results = await each_answered(_read_constraints(task, person, client) for person in people)
     read, by, dropped = [], {}, []
     for person, (model, kept, problems) in zip(people, results, strict=True):
         if not kept:
@@ -122,7 +120,7 @@ async def _read_by_model(task: Task, people: Sequence[Stakeholder], consultation
 
 
 async def _read_constraints(
-    task: Task, person: Stakeholder, consultation: "JudgeClient"
+    task: Task, person: Stakeholder, client: "JudgeClient"
 ) -> tuple[str, list[ReadConstraint], list[str]]:
     """Return the reader's name, the accepted constraints of one profile, and the problems of the others."""
     text, variables = SearchableText(person.profile), {"query": _query_text(task), "profile": person.profile}
@@ -135,12 +133,12 @@ async def _read_constraints(
             return f"{'; '.join(problems)}; {hint}"
         return None if kept else "no constraint is listed; read the profile again, and list what it says"
 
-    reader, reply = await _ask_model(consultation, "profile", variables, ConstraintsReply, find_flaw, subject)
+    reader, reply = await _ask_model(client, "profile", variables, ConstraintsReply, find_flaw, subject)
     return reader, *parse_constraints(reply, text)
 
 
 async def _ask_model(
-    consultation: "JudgeClient",
+    client: "JudgeClient",
     prompt_id: str,
     variables: Mapping[str, Any],
     model: type[R],
@@ -149,9 +147,9 @@ async def _ask_model(
 ) -> tuple[str, R]:
     """Return the reader's name and its reply. Raises `ModelError` or `BudgetExceeded` naming the subject."""
     prompt = load_prompt(prompt_id)
-    request = consultation.request(prompt, model, variables)
+    request = client.request(prompt, model, variables)
     try:
-        judged = await consultation.judge(request, model, find_flaw)
+        judged = await client.judge(request, model, find_flaw)
     except Fault as fault:
         message = f"{subject} could not be read: {fault}"
         raise (BudgetExceeded(message) if fault.kind == "budget" else ModelError(message)) from fault
@@ -190,7 +188,7 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[li
 # Tensions
 
 
-async def _add_tensions(profiles: Profiles, task: Task, consultation: "JudgeClient") -> Profiles:
+async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -> Profiles:
     """Add the tensions that the model finds among all stakeholders, except for pairs whose checks already show one."""
     names = {f"stakeholder_{place}": person for place, person in enumerate(sort_by_id(task.stakeholders), start=1)}
     people = [{"name": name, "text": _list_constraints(person)} for name, person in names.items()]
@@ -201,7 +199,7 @@ async def _add_tensions(profiles: Profiles, task: Task, consultation: "JudgeClie
         return f"{'; '.join(problems)}; the names are {', '.join(names)}" if problems else None
 
     variables = {"query": _query_text(task), "people": people}
-    reader, reply = await _ask_model(consultation, "tensions", variables, TensionsReply, find_flaw, subject)
+    reader, reply = await _ask_model(client, "tensions", variables, TensionsReply, find_flaw, subject)
     kept, problems = _parse_tensions(reply, names)
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
     dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
@@ -209,9 +207,7 @@ async def _add_tensions(profiles: Profiles, task: Task, consultation: "JudgeClie
 
 
 def _list_constraints(person: Stakeholder) -> str:
-    lines = (
-        f"- {constraint.kind}: {constraint.text or constraint.id}" for constraint in sort_by_id(person.constraints)
-    )
+    lines = (f"- {wanted.kind}: {wanted.text or wanted.id}" for wanted in sort_by_id(person.constraints))
     return "\n".join(lines) or "(nothing)"
 
 

@@ -23,7 +23,7 @@ SHORT, LONG = Response(id="s", text="ab"), Response(id="l", text="abcdef")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_stays_registered() -> Iterator[None]:
+def _restore_registry() -> Iterator[None]:
     before = dict(REGISTERED)
     yield
     REGISTERED.clear()
@@ -33,10 +33,10 @@ def _nothing_stays_registered() -> Iterator[None]:
 def answer(made: AdaptedEvaluator, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
     (question,) = made.questions(VIEW)
     result = made.answer(EvaluatorInput(question, VIEW, responses, material or ({},) * len(responses)))
-    return asyncio.run(_waited_for(result)) if inspect.isawaitable(result) else result
+    return asyncio.run(_await(result)) if inspect.isawaitable(result) else result
 
 
-async def _waited_for(result: Any) -> Any:
+async def _await(result: Any) -> Any:
     return await result
 
 
@@ -269,7 +269,7 @@ def test_a_coroutine_function_is_waited_for() -> None:
 # Versions
 
 
-def defined(source: str) -> Callable[..., Any]:
+def define_function(source: str) -> Callable[..., Any]:
     """A function whose source can be looked up."""
     name = f"<made {len(linecache.cache)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -281,9 +281,9 @@ def defined(source: str) -> Callable[..., Any]:
 
 def test_the_version_changes_with_the_source_and_with_nothing_else() -> None:
     source = "def f(task, response):\n    return 0.5\n"
-    versions = [source_version(defined(text)) for text in (source, source, source.replace("0.5", "0.6"))]
+    versions = [source_version(define_function(text)) for text in (source, source, source.replace("0.5", "0.6"))]
     assert versions[0] == versions[1] != versions[2]
-    assert adapt(defined(source), "f").version == versions[0]
+    assert adapt(define_function(source), "f").version == versions[0]
 
 
 def test_a_version_that_is_stated_is_taken() -> None:

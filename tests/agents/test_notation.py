@@ -16,7 +16,7 @@ from tests.examples import at_most
 BOMBS = [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"]
 
 
-def found(path: str, data: Any) -> list[Any]:
+def find_values(path: str, data: Any) -> list[Any]:
     return [node.value for node in notation.compile_jsonpath(path).find(data)]
 
 
@@ -60,7 +60,7 @@ def test_an_invalid_pattern_is_refused_with_a_message(text: str, words: str, cap
     ],
 )
 def test_a_path_finds_what_it_names(path: str, values: list[Any]) -> None:
-    assert found(path, {"b": [{"n": 1}, {"n": 2}], "a": "x"}) == values
+    assert find_values(path, {"b": [{"n": 1}, {"n": 2}], "a": "x"}) == values
 
 
 @pytest.mark.parametrize(
@@ -73,40 +73,42 @@ def test_an_invalid_path_is_refused_with_a_message(text: str) -> None:
 
 def test_match_takes_the_whole_text_and_search_any_part() -> None:
     data = ["ab", "cabd", 5, None, ["ab"]]
-    assert found("$[?match(@, 'a[a-z]')]", data) == ["ab"]
-    assert found("$[?search(@, 'a[a-z]')]", data) == ["ab", "cabd"]
+    assert find_values("$[?match(@, 'a[a-z]')]", data) == ["ab"]
+    assert find_values("$[?search(@, 'a[a-z]')]", data) == ["ab", "cabd"]
 
 
 @pytest.mark.parametrize("function", ["match", "search"])
 @pytest.mark.parametrize("bomb", BOMBS)
 def test_no_pattern_within_a_path_is_slow_either(function: str, bomb: str) -> None:
-    assert found(f"$[?{function}(@.a, '{bomb}')]", [{"a": "a" * 10_000 + "b"}]) == []
+    assert find_values(f"$[?{function}(@.a, '{bomb}')]", [{"a": "a" * 10_000 + "b"}]) == []
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", 5, None, ["a"]])
 def test_an_invalid_pattern_in_a_path_matches_nothing(pattern: Any) -> None:
-    assert found("$[?search(@.a, @.b)]", [{"a": "aa", "b": pattern}, {"a": "aa", "b": "a"}]) == [{"a": "aa", "b": "a"}]
+    assert find_values("$[?search(@.a, @.b)]", [{"a": "aa", "b": pattern}, {"a": "aa", "b": "a"}]) == [
+        {"a": "aa", "b": "a"}
+    ]
 
 
 def test_a_path_goes_as_deep_as_data_can() -> None:
     deep: Any = []
     for _ in range(250):
         deep = [deep]
-    assert len(found("$..*", deep)) == 250
+    assert len(find_values("$..*", deep)) == 250
 
 
 @settings(max_examples=at_most(200))
 @given(st.text("$.[]*?@()'\"<>=!&|,:-0123ab \\" + string.ascii_lowercase[:4], max_size=12).map("${}".format))
 def test_any_text_is_a_path_or_refused(text: str) -> None:
-    said = refusal(lambda: found(text, {"a": [{"b": 1}, "ab", None, 2.5]}))
-    assert said is None or said.startswith("is not a valid JSONPath (")
+    message = refusal(lambda: find_values(text, {"a": [{"b": 1}, "ab", None, 2.5]}))
+    assert message is None or message.startswith("is not a valid JSONPath (")
 
 
 @settings(max_examples=at_most(200))
 @given(st.text("(?:=<!)[^]{1,9}*+|.\\dpLab1$-", max_size=12))
 def test_any_text_is_a_pattern_or_refused(text: str) -> None:
-    said = refusal(lambda: notation.compile_pattern(text).search("ab1"))
-    assert said is None or said.startswith("is not a valid RE2 pattern (")
+    message = refusal(lambda: notation.compile_pattern(text).search("ab1"))
+    assert message is None or message.startswith("is not a valid RE2 pattern (")
 
 
 def refusal(read: Callable[[], Any]) -> str | None:

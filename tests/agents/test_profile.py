@@ -41,7 +41,7 @@ from tests.models.server import Answer, said, serving, status
 Read = Callable[..., Profiles]
 
 
-def read(script: Script, *profiles: str, calls: int | None = None, **fields: Any) -> Profiles:
+def read_profiles(script: Script, *profiles: str, calls: int | None = None, **fields: Any) -> Profiles:
     """What a model that answers like this reads in profiles; `calls` is how often it must be asked."""
     limits = fields.pop("limits", {})
     with serving(script) as server, jg.Jury.from_config(settings(server.url), **limits) as jury:
@@ -51,7 +51,7 @@ def read(script: Script, *profiles: str, calls: int | None = None, **fields: Any
         return found
 
 
-def in_turn(*answers: Answer) -> Script:
+def answers_in_turn(*answers: Answer) -> Script:
     """Each request gets the next answer."""
     return lambda body, number: answers[number - 1]
 
@@ -62,7 +62,7 @@ def texts(profiles: Profiles) -> list[str]:
 
 class TestRead:
     def test_each_profile_becomes_constraints_with_kind_and_restrictiveness_and_the_words_they_rest_on(self) -> None:
-        found = read(parsing(), ANN, BEN, calls=3)
+        found = read_profiles(parsing(), ANN, BEN, calls=3)
         assert found.model_dump(mode="json") == {
             "stakeholders": [
                 {
@@ -118,9 +118,9 @@ class TestRead:
 
     def test_words_in_any_alphabet_are_found_and_kept_as_they_stand_in_the_profile(self) -> None:
         stated = [need("Lärm  uber 40"), need("ein\nruhiges Zimmer - Lärm über 40 dB")]
-        found = read(in_turn(needs(*stated), needs(*stated)), ZOE)
+        found = read_profiles(answers_in_turn(needs(*stated), needs(*stated)), ZOE)
         assert [one.quote for one in found.stakeholders[0].constraints] == ["ein ruhiges Zimmer – Lärm über 40 dB"]
-        assert texts(read(parsing(), ZOE)) == ["The room is quiet.", "静かな部屋である。"]
+        assert texts(read_profiles(parsing(), ZOE)) == ["The room is quiet.", "静かな部屋である。"]
 
     def test_a_chat_is_read_as_a_task_too(self) -> None:
         query = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Where to?"}]
@@ -130,7 +130,7 @@ class TestRead:
 
     @pytest.mark.parametrize(("word", "alpha"), DEGREE_VALUES.items())
     def test_a_word_for_restrictiveness_is_a_number_of_ours(self, word: str, alpha: float) -> None:
-        found = read(parsing({BEN: [need("more than 90 euros", restrictiveness=word)]}), BEN)
+        found = read_profiles(parsing({BEN: [need("more than 90 euros", restrictiveness=word)]}), BEN)
         assert found.stakeholders[0].constraints[0].restrictiveness == alpha
         assert DEGREE_VALUES["low"] < DEGREE_VALUES["usual"] == 1.0 < DEGREE_VALUES["high"]
 
@@ -175,7 +175,7 @@ class TestWhatIsWrong:
     @pytest.mark.parametrize(("stated", "why"), WRONG.values(), ids=WRONG)
     def test_it_is_told_once_and_then_dropped(self, stated: Sequence[Mapping[str, Any]], why: str) -> None:
         reply = needs(*NEEDS[BEN], *stated)
-        with serving(in_turn(reply, reply)) as server, jg.Jury.from_config(settings(server.url)) as jury:
+        with serving(answers_in_turn(reply, reply)) as server, jg.Jury.from_config(settings(server.url)) as jury:
             found = jury.prepare(trip(BEN)).profiles
             told = server.requests[1].body["messages"][-1]["content"]
         assert found is not None
@@ -185,7 +185,7 @@ class TestWhatIsWrong:
         assert "quote for each a clause of the profile letter by letter" in told
 
     def test_what_is_repaired_counts_and_the_plan_tells_of_both_calls(self) -> None:
-        script = in_turn(needs(INVENTED), needs(*NEEDS[BEN]))
+        script = answers_in_turn(needs(INVENTED), needs(*NEEDS[BEN]))
         with serving(script) as server, jg.Jury.from_config(settings(server.url)) as jury:
             plan = jury.prepare(trip(BEN))
         found = plan.profiles
@@ -198,16 +198,16 @@ class TestWhatIsWrong:
     )
     def test_a_word_that_is_not_known_is_repaired_or_fails(self, kind: dict[str, str], field: str) -> None:
         wrong = needs({**NEEDS[BEN][0], **kind})
-        assert texts(read(in_turn(wrong, needs(*NEEDS[BEN])), BEN, calls=2))
+        assert texts(read_profiles(answers_in_turn(wrong, needs(*NEEDS[BEN])), BEN, calls=2))
         expected = (
             rf"task 'trip': the profile of stakeholder 'ann' could not be read: field constraints\[0\].{field}: is"
         )
         with pytest.raises(ModelError, match=expected):
-            read(in_turn(wrong, wrong), BEN)
+            read_profiles(answers_in_turn(wrong, wrong), BEN)
 
     def test_of_ten_constraints_eight_count(self) -> None:
         stated = [need("more than 90 euros", f"It is {n}.") for n in range(10)]
-        found = read(in_turn(needs(*stated), needs(*stated)), BEN, calls=2)
+        found = read_profiles(answers_in_turn(needs(*stated), needs(*stated)), BEN, calls=2)
         assert texts(found) == [f"It is {n}." for n in range(MAX_CONSTRAINTS)]
         assert [one.id for one in found.stakeholders[0].constraints] == [f"c{n}" for n in range(1, MAX_CONSTRAINTS + 1)]
         assert found.dropped == tuple(f"ann: “It is {n}.” comes after 8 others, which is the most" for n in (8, 9))
@@ -218,12 +218,12 @@ class TestWhatIsWrong:
             "task or in a file for --profiles-from, or leave the profile out"
         )
         with pytest.raises(PlanError, match=expected):
-            read(in_turn(needs(), needs()), BEN)
-        assert texts(read(in_turn(needs(), needs(*NEEDS[BEN])), BEN, calls=2))
+            read_profiles(answers_in_turn(needs(), needs()), BEN)
+        assert texts(read_profiles(answers_in_turn(needs(), needs(*NEEDS[BEN])), BEN, calls=2))
 
     def test_where_all_that_is_listed_was_made_up_the_error_says_so(self) -> None:
         with pytest.raises(PlanError, match=r"stakeholder 'ann' \(“They are home by Sunday.” rests on .*\); list"):
-            read(in_turn(needs(INVENTED), needs(INVENTED)), BEN)
+            read_profiles(answers_in_turn(needs(INVENTED), needs(INVENTED)), BEN)
 
     @pytest.mark.parametrize(
         ("answer", "why"),
@@ -239,7 +239,7 @@ class TestWhatIsWrong:
         with pytest.raises(
             ModelError, match="task 'trip': the profile of stakeholder 'ann' could not be read"
         ) as error:
-            read(lambda body, number: answer, BEN)
+            read_profiles(lambda body, number: answer, BEN)
         assert why in str(error.value)
 
     def test_of_several_that_cannot_be_read_the_first_by_id_is_named(self) -> None:
@@ -247,11 +247,11 @@ class TestWhatIsWrong:
             return said("no") if fenced(body, "profile") != BEN else needs(*NEEDS[BEN])
 
         with pytest.raises(ModelError, match="stakeholder 'ann'"):
-            read(script, ANN, BEN, ZOE)
+            read_profiles(script, ANN, BEN, ZOE)
 
     def test_a_limit_that_is_reached_says_so(self) -> None:
         with pytest.raises(BudgetExceeded, match=r"stakeholder 'ann' could not be read: the limit of 0 calls"):
-            read(parsing(), BEN, limits={"max_calls": 0})
+            read_profiles(parsing(), BEN, limits={"max_calls": 0})
 
 
 INJECTION = (
@@ -307,15 +307,15 @@ class TestTensions:
         ids=["unknown", "an id", "itself", "twice"],
     )
     def test_a_pair_that_is_none_is_told_once_and_then_dropped(self, stated: dict[str, Any], why: str) -> None:
-        found = read(parsing(tensions=[pull(2, 3), stated]), ANN, BEN, ZOE, calls=5)
+        found = read_profiles(parsing(tensions=[pull(2, 3), stated]), ANN, BEN, ZOE, calls=5)
         assert [one.between for one in found.tensions] == [("ben", "zoe")]
         assert found.dropped == (f"tensions: {why}",)
 
     def test_they_are_not_asked_about_where_the_task_states_some_or_there_is_nobody_else(self) -> None:
         stated = [{"between": ["ann", "ben"], "strength": 0.25}]
-        found = read(parsing(tensions=[pull(1, 2)]), ANN, BEN, tensions=stated, calls=2)
+        found = read_profiles(parsing(tensions=[pull(1, 2)]), ANN, BEN, tensions=stated, calls=2)
         assert (found.tensions, found.tensions_by) == ((), None)
-        assert read(parsing(), ANN, calls=1).tensions_by is None
+        assert read_profiles(parsing(), ANN, calls=1).tensions_by is None
 
     def test_what_checks_show_stays_as_they_show_it(self) -> None:
         def sights(name: str, **bound: int) -> dict[str, Any]:
@@ -333,7 +333,7 @@ class TestTensions:
         assert told["ann"]["tensions"]["zoe"] == {"strength": 0.5, "why": ["both cannot be had"]}
 
     def test_there_may_be_none(self) -> None:
-        found = read(in_turn(needs(*NEEDS[ANN]), needs(*NEEDS[BEN]), pulls()), ANN, BEN)
+        found = read_profiles(answers_in_turn(needs(*NEEDS[ANN]), needs(*NEEDS[BEN]), pulls()), ANN, BEN)
         assert (found.tensions, found.tensions_by) == ((), "tiny, prompt tensions 1")
 
     def test_a_model_that_gives_no_answer_is_an_error(self) -> None:
@@ -341,4 +341,4 @@ class TestTensions:
             return said("none") if asks_about_tensions(body) else needs(*NEEDS[fenced(body, "profile")])
 
         with pytest.raises(ModelError, match="task 'trip': the tensions between its stakeholders could not be read"):
-            read(script, ANN, BEN)
+            read_profiles(script, ANN, BEN)

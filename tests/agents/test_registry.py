@@ -75,7 +75,7 @@ number = 3
 
 
 @pytest.fixture(autouse=True)
-def _nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _package_of_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package `mine` on the path; modules and registrations of a test go with it."""
     registered, modules = dict(REGISTERED), set(sys.modules)
     (tmp_path / "mine").mkdir()

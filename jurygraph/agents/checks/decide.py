@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.agents.checks.items import Item, Open, Truth, run_tests
 from jurygraph.agents.checks.spec import Check, Scalar, Term, Tests
-from jurygraph.agents.checks.values import Amount, equality_key, is_one_of, parse_amount, split_list
-from jurygraph.agents.facts.names import to_text
+from jurygraph.agents.facts.values import Amount, equality_key, is_one_of, parse_amount, split_list, to_text
 from jurygraph.messages import shorten
 
 
@@ -28,7 +27,7 @@ class CheckResult(NamedTuple):
     items: Sequence[Item] = ()
 
 
-class UnknownValues:
+class Unknowns:
     """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
 
     def __init__(self) -> None:
@@ -79,7 +78,7 @@ Counted = Mapping[Truth, bool]
 
 
 def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
-    unknown = UnknownValues()
+    unknown = Unknowns()
     truths = [(item, unknown.run_tests(check.where, item)) for item in items]
 
     def count(counted: Counted) -> float:
@@ -92,20 +91,18 @@ def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
 def _decide_share(check: Check, items: Sequence[Item]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
-    unknown = UnknownValues()
+    unknown = Unknowns()
     truths = [
-        (item, is_among, unknown.run_tests(check.where, item))
+        (item, among, unknown.run_tests(check.where, item))
         for item in items
-        if (is_among := unknown.run_tests(check.among, item)) != "no"
+        if (among := unknown.run_tests(check.among, item)) != "no"
     ]
     if not truths:
         return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
 
     def share(counted: Counted) -> float | None:
         """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
-        passing = [
-            counted[truth] for _, is_among, truth in truths if is_among == "yes" or counted[truth] == counted[is_among]
-        ]
+        passing = [counted[truth] for _, among, truth in truths if among == "yes" or counted[truth] == counted[among]]
         return sum(passing) / len(passing) if passing else None
 
     yes = [item for item, _, truth in truths if truth == "yes"]
@@ -117,7 +114,7 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
     terms, per = check.sum or (), check.per or 1.0
     if not any(items[term.of] for term in terms):
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
-    unknown = UnknownValues()
+    unknown = Unknowns()
     evaluated = (_evaluate_term(term, item, unknown) for term in terms for item in items[term.of])
     addends = [addend for addend in evaluated if addend.truth != "no"]
     priced = [addend for addend in addends if addend.price is not None and addend.price.currency]
@@ -147,7 +144,7 @@ class _Addend(NamedTuple):
     is_own: bool
 
 
-def _evaluate_term(term: Term, item: Item, unknown: UnknownValues) -> _Addend:
+def _evaluate_term(term: Term, item: Item, unknown: Unknowns) -> _Addend:
     price, lacking = _price(term, item)
     truth = unknown.run_tests(term.where, item, lacking)
     return _Addend(item, truth, price, is_own=item.reason_unknown(term.column) == "unshown")
@@ -190,9 +187,7 @@ class _Interval(NamedTuple):
     high: float
 
 
-def _decide_bound(
-    check: Check, measure: Measure, label: str, unknown: UnknownValues, at: Sequence[Item]
-) -> CheckResult:
+def _decide_bound(check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[Item]) -> CheckResult:
     """Decide a bound on a measure. Unshown values count as the worst case."""
     bound = _Interval(*check.bound)
     worlds = [
@@ -261,7 +256,7 @@ class _Value(NamedTuple):
 
 
 def _decide_column(check: Check, items: Sequence[Item]) -> CheckResult:
-    unknown, column = UnknownValues(), check.column or ""
+    unknown, column = Unknowns(), check.column or ""
     values: list[_Value] = []
     for item in items:
         value = item.value(column)
@@ -285,9 +280,7 @@ def _among(values: Sequence[_Value], wanted: Sequence[Scalar], *truths: Truth) -
     ]
 
 
-def _decide_includes(
-    label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: UnknownValues
-) -> CheckResult:
+def _decide_includes(label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
     absent = [value for value in wanted if not _among(values, [value], "yes")]
     at = [entry.item for entry in _among(values, wanted, "yes")]
     if not absent:
@@ -301,9 +294,7 @@ def _decide_includes(
     return CheckResult(False, share, reason, at)
 
 
-def _decide_excludes(
-    label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: UnknownValues
-) -> CheckResult:
+def _decide_excludes(label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
     violations = _among(values, barred, "yes")
     perhaps = [*_among(values, barred, "unshown", "untold"), *(entry for entry in values if entry.value is _ANYTHING)]
     if not violations:
@@ -316,7 +307,7 @@ def _decide_excludes(
     return CheckResult(False, share, reason, [entry.item for entry in violations])
 
 
-def _decide_distinct(label: str, values: Sequence[_Value], unknown: UnknownValues) -> CheckResult:
+def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
     truths_of_anything = [entry.truth for entry in values if entry.value is _ANYTHING]
     entries_by_value: dict[Hashable, list[_Value]] = {}
     for entry in values:
@@ -340,7 +331,7 @@ def _open_truth(entries: Sequence[_Value]) -> Truth:
     return "unshown" if sum(entry.truth != "untold" for entry in entries) > 1 else "untold"
 
 
-def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: UnknownValues) -> CheckResult:
+def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: Unknowns) -> CheckResult:
     """Return a decision that holds unless an unknown value breaks it."""
     if "unshown" in open_:
         return unknown.unproven_result(reason)

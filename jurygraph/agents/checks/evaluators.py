@@ -16,7 +16,7 @@ from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
 from jurygraph.agents.facts.loader import Facts, load_facts
-from jurygraph.agents.facts.names import to_text
+from jurygraph.agents.facts.values import to_text
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, PlanError
@@ -59,9 +59,8 @@ class Constraints(Evaluator):
         questions = [self._question(view, constraint) for constraint in view.about.constraints]
         for contradiction in find_contradictions(view.about.constraints):
             pair = f"hard constraints {contradiction.first!r} and {contradiction.second!r} of {view.member!r}"
-            raise PlanError(
-                f"task {view.id!r}: {pair} cannot both be met: {contradiction.why}; make one soft, or leave one out"
-            )
+            problem = f"{pair} cannot both be met: {contradiction.why}"
+            raise PlanError(f"task {view.id!r}: {problem}; make one soft, or leave one out")
         return questions
 
     def _question(self, view: TaskView, constraint: Constraint) -> Question:
@@ -69,7 +68,7 @@ class Constraints(Evaluator):
         marks: Mapping[str, Any] = {}
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
-            check = _parse_check(where, constraint.check)
+            check = _parse_check(where, json.dumps(constraint.check, sort_keys=True))
             if check.function is not None:
                 self._check_call(where, check.function, check.params)
             if any(not source.startswith("$") for source, _ in check.items):
@@ -106,7 +105,7 @@ class Constraints(Evaluator):
         constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
         if constraint.check is None:
             return Verdict.abstain("the constraint states no check, and nobody else is asked about it")
-        check = _parse_check(f"constraint {constraint.id!r}", constraint.check)
+        check = _parse_check(f"constraint {constraint.id!r}", json.dumps(constraint.check, sort_keys=True))
         if check.function is not None:
             return self._functions[check.function](inputs.task, inputs.response, **deepcopy(check.params))
         label = constraint.text or constraint.id
@@ -132,13 +131,9 @@ def _load_function(name: str, path: str) -> Callable[..., Any]:
     return target  # type: ignore[no-any-return]
 
 
-def _parse_check(where: str, check: Mapping[str, JsonValue]) -> Check:
-    """Return the check of a constraint. Raises PlanError naming the field."""
-    return _parse_check_text(where, json.dumps(check, sort_keys=True))
-
-
 @lru_cache(maxsize=4096)
-def _parse_check_text(where: str, text: str) -> Check:
+def _parse_check(where: str, text: str) -> Check:
+    """Return the check of a constraint from canonical JSON. Raises PlanError naming the field."""
     check = json.loads(text)
     try:
         return Check.model_validate(check)

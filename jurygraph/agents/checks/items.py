@@ -7,9 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.spec import Column, Test, Tests
-from jurygraph.agents.checks.values import are_equal, compare, is_one_of, split_list
 from jurygraph.agents.facts.lookup import Finding, describe_finding
-from jurygraph.agents.facts.names import is_missing, normalise, to_text
+from jurygraph.agents.facts.values import are_equal, compare, is_missing, is_one_of, normalise, split_list, to_text
 from jurygraph.messages import quote
 
 Open = Literal["unshown", "untold"]

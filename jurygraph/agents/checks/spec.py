@@ -21,7 +21,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.values import compare
+from jurygraph.agents.facts.values import compare
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Id, LongId, Number, Positive
@@ -71,9 +71,8 @@ class Test(FrozenModel):
         between = [("between", end) for end in self.between or ()]
         for name, bound in (("at_least", self.at_least), ("at_most", self.at_most), *between):
             if isinstance(bound, str) and compare(bound, bound) is None:
-                raise ValueError(
-                    f"`{name}` is {quote(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
-                )
+                remedy = "write a number, a time such as 9:30, or a date as 2022-03-01"
+                raise ValueError(f"`{name}` is {quote(bound)}; {remedy}")
         if self.between is not None and (compare(*self.between) or 0) > 0:
             raise ValueError(_NOT_ASCENDING)
         if (compare(self.at_least, self.at_most) or 0) > 0:
@@ -179,12 +178,9 @@ class Check(FrozenModel):
     def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
         """Return every source of items, with the columns that are read."""
         if self.sum is not None:
-            return tuple(
-                (term.of, frozenset(_columns(term.where, term.column, term.times, term.places))) for term in self.sum
-            )
+            return tuple((term.of, _columns(term.where, term.column, term.times, term.places)) for term in self.sum)
         source = self.count or self.share or self.values
-        columns = frozenset(_columns(self.where, self.column) | _columns(self.among))
-        return ((source, columns),) if source else ()
+        return ((source, _columns(self.where, self.column) | _columns(self.among)),) if source else ()
 
 
 _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
@@ -198,7 +194,7 @@ _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
 _NOT_ASCENDING = "`between` does not rise; write the lower end first"
 
 
-def _columns(tests: Tests, *operands: str | float | None) -> set[str]:
+def _columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
     """Return the columns that tests read, and those among the operands, which may also be numbers."""
     others = (value.column for test in tests.values() for _, value in test if isinstance(value, Column))
-    return {*tests, *others, *(operand for operand in operands if isinstance(operand, str))}
+    return frozenset((*tests, *others, *(operand for operand in operands if isinstance(operand, str))))

@@ -13,8 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ValidationError
 
 from jurygraph.agents.checks.spec import BOUNDS, Check, Column, Test, Tests
-from jurygraph.agents.checks.values import are_equal, compare, is_one_of
-from jurygraph.agents.facts.names import to_text
+from jurygraph.agents.facts.values import are_equal, compare, is_one_of, to_text
 from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.schema import Constraint, Stakeholder
 

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from jurygraph.agents import notation
 from jurygraph.agents.extraction.spec import QUOTE, FieldSpec, Kind, Kinds
-from jurygraph.agents.facts.names import parse_number
+from jurygraph.agents.facts.values import parse_number
 from jurygraph.safety.evidence import Passage, SearchableText
 from jurygraph.schema import Evidence
 

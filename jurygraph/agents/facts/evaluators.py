@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, get_args
 from jurygraph.agents import notation
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, look_up
-from jurygraph.agents.facts.tables import Table, ToolTable
+from jurygraph.agents.facts.tables import ToolTable
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, Params
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.messages import did_you_mean, quote
@@ -46,15 +46,14 @@ class Claims(Deriver):
 
     async def derive(self, inputs: DeriverInput) -> Material:
         facts, data = load_facts(inputs.task), inputs.response.data
-        tables = {name: self._with_tool(table) for name, table in facts.tables.items()}
+        tables = {
+            name: table if (tool := table.spec.tool) is None else ToolTable(name, table.spec, self._tools.get(tool))
+            for name, table in facts.tables.items()
+        }
         results: Any = {kind: await look_up(claim_kind, tables, data) for kind, claim_kind in facts.claims.items()}
         marks = facts.marks.get("files", {})
         files = tuple(Evidence(quote=sha256, source=table) for table, sha256 in marks.items())
         return Material.model_construct(name=CLAIMS, data=results, evidence=files)  # validated by the caller
-
-    def _with_tool(self, table: Table) -> Table:
-        tool = table.spec.tool
-        return table if tool is None else ToolTable(table.name, table.spec, self._tools.get(tool))
 
 
 def _load_tool(name: str, path: str) -> Any:
@@ -74,13 +73,12 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
     Raises InputError if a table file is not the one that the question was planned with.
     """
     planned: Any = inputs.question.params.get("files", {})
-    material = inputs.material[0][CLAIMS]
+    material: Any = inputs.material[0][CLAIMS]
     used = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
             raise InputError(f"facts.tables.{table}.file: changed since the plan was made; prepare the task again")
-    claims: Any = material.data
-    return claims  # type: ignore[no-any-return]
+    return material.data  # type: ignore[no-any-return]
 
 
 _MAX_WRONG, _MAX_RIGHT = 20, 1

@@ -6,9 +6,9 @@ from operator import getitem
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.names import nearest_name, normalise, to_text, value_sort_key, values_agree
 from jurygraph.agents.facts.spec import ClaimsSpec, Form
 from jurygraph.agents.facts.tables import Key, Table
+from jurygraph.agents.facts.values import nearest_name, normalise, to_text, value_sort_key, values_agree
 from jurygraph.messages import shorten
 
 _MAX_CLAIM_CHARACTERS = 1000
@@ -123,21 +123,19 @@ def describe_finding(finding: Finding) -> str:
     text = repr(shorten(finding["text"], _MAX_CHARACTERS))
     rows = ", ".join(map(str, finding["alternatives"]))
     alternatives = f" (rows {rows} say otherwise)" if rows else ""
-    differences = ", ".join(_describe_difference(finding, column) for column in finding["differs"])
+    differences = []
+    for column in finding["differs"]:
+        actual, claimed = to_text(finding["values"].get(column)), shorten(finding["claimed"][column], _MAX_CHARACTERS)
+        differences.append(f"{column} is {actual or 'not told'}, not {claimed or 'left open'}")
     descriptions: dict[Found, str] = {
         "confirmed": f"is there{where}{alternatives}",
-        "differs": f"is there{where}, but {differences}{alternatives}",
+        "differs": f"is there{where}, but {', '.join(differences)}{alternatives}",
         "elsewhere": f"is not there{where}, but in {'; '.join(finding['places'])}",
         "near": f"is not there{where}; {finding['nearly']!r} is, which is another name",
         "unknown": f"is not there{where}{alternatives}",
         "unread": f"cannot be read{where}{alternatives}",
     }
     return f"{text} {descriptions[finding['found']]}"
-
-
-def _describe_difference(finding: Finding, column: str) -> str:
-    actual, claimed = to_text(finding["values"].get(column)), shorten(finding["claimed"][column], _MAX_CHARACTERS)
-    return f"{column} is {actual or 'not told'}, not {claimed or 'left open'}"
 
 
 async def look_up(kind: ClaimsSpec, tables: Mapping[str, Table], data: Any) -> list[Finding]:
@@ -192,9 +190,8 @@ def _missing_finding(
     names = [name for name in table.names_near(key) if name != key[0]] if hint and not places else []
     nearly = nearest_name(key[0], names)
     found: Found = "elsewhere" if places else "near" if nearly else "unknown"
-    return _build_finding(
-        claim, found, table=table.name, values=values, own=own, places=places[:_MAX_PLACES], nearly=nearly
-    )
+    shown = places[:_MAX_PLACES]
+    return _build_finding(claim, found, table=table.name, values=values, own=own, places=shown, nearly=nearly)
 
 
 def _build_finding(claim: Claim, found: Found, **known: Any) -> Finding:

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jurygraph.agents.facts.names import MAX_COMPARED, is_missing, normalise, number_or_value, to_text, value_sort_key
 from jurygraph.agents.facts.spec import TableSpec
+from jurygraph.agents.facts.values import MAX_COMPARED, is_missing, normalise, number_or_value, to_text, value_sort_key
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import canonical_json
 from jurygraph.sources.files import require_temporary_space

@@ -79,9 +79,8 @@ class JudgeEvaluator(BatchEvaluator):
         assert client is not None, "a model is required"
         items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in enumerate(batch, start=1)}
         variables, text = {**shared_prompt_variables(first), **self.prompt_variables(first)}, first.response.text
-        return await judge_items(
-            client, self.prompt, items, variables, text, sample=first.sample, compact=self._compact
-        )
+        sample, compact = first.sample, self._compact
+        return await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=compact)
 
 
 def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:

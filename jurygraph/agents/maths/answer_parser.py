@@ -18,9 +18,7 @@ from pathlib import Path
 _WORDS = tomllib.loads(Path(__file__).with_name("answer_words.toml").read_text("utf-8"))
 _GROUP_WORDS = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([^{}\\]*)\}")
 _DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
-_POWER = re.compile(
-    r"(?:(?<=[A-Za-z])|(?<=[A-Za-z]\})) ?\^ ?(?:[23]|\{ ?[23] ?\})$"
-)  # of a unit: never right behind a number
+_POWER = re.compile(r"(?:(?<=[A-Za-z])|(?<=[A-Za-z]\})) ?\^ ?(?:[23]|\{ ?[23] ?\})$")  # of a unit, never of a number
 _TRAILING_WORDS = re.compile(r"(?<=[0-9})\] ])[A-Za-z][A-Za-z./-]*(?: [A-Za-z][A-Za-z./-]*){0,5}$")
 _SCALES = {f"{word}{ending}": scale for word, scale in _WORDS["scales"].items() for ending in ("", "s")}
 _GLUED_LETTERS = frozenset("mgh")  # "18m"; any other letter glued to a number is a variable ("5t") or a scale ("18K")

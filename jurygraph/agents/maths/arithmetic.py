@@ -150,7 +150,6 @@ class Step:
         expression: its left side as written.
         claimed: the value of its right side.
         value: the exact value of its left side; None if that divides by zero.
-        is_right: true if the claim holds by the rules of `steps`.
         how: the deciding rule: `exact` (up to floating-point noise), `rounded` (to the decimals shown), `whole` (to a
             whole number), `wrong`, or `division by zero`, which is wrong too.
     """
@@ -161,8 +160,12 @@ class Step:
     expression: str
     claimed: Fraction
     value: Fraction | None
-    is_right: bool
     how: How
+
+    @property
+    def is_right(self) -> bool:
+        """Return true if the claim holds by the rules of `steps`."""
+        return self.how not in ("wrong", "division by zero")
 
 
 class _Side(NamedTuple):
@@ -221,8 +224,7 @@ def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> St
     start, middle, end = left.tokens[0].start, left.tokens[-1].end, right.tokens[-1].end
     if text[end : end + 4].lstrip(" $").startswith("<<"):
         return None  # the annotation that follows is the step
-    is_right = how not in ("wrong", "division by zero")
-    return Step(text[start:end], start, end, text[start:middle], claimed, exact, is_right, how)
+    return Step(text[start:end], start, end, text[start:middle], claimed, exact, how)
 
 
 def _side_limits(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple[int, int, bool]:
@@ -347,13 +349,9 @@ def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequ
     unit = abs(claimed / numeral) if numeral else _LABEL  # a hundredth where a percent sign counts
     if "." in numbers[0]:
         return "rounded" if difference <= unit / 10 ** len(numbers[0].partition(".")[2]) else "wrong"
-    return "whole" if difference < unit and _may_be_whole(left, exact, difference) else "wrong"
-
-
-def _may_be_whole(left: _Side, exact: Fraction, difference: Fraction) -> bool:
-    """Return true if a value may be given as a whole number: a quotient, or from decimals ("33.33 * 3 = 100")."""
-    has_decimals = any(_decimal_places(token) > 1 for token in left.tokens)
-    return abs(exact) >= 1 and (left.has_token("/") or (has_decimals and difference <= abs(exact) / 500))
+    has_decimals = any(_decimal_places(token) > 1 for token in left.tokens)  # as in "33.33 * 3 = 100"
+    is_near = left.has_token("/") or (has_decimals and difference <= abs(exact) / 500)
+    return "whole" if difference < unit and abs(exact) >= 1 and is_near else "wrong"
 
 
 def _decimal_places(token: _Token) -> int:

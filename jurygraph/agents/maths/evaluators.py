@@ -106,11 +106,9 @@ class Format(Evaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         parts = format_parts(inputs.response.text)
         missing = [name for name, is_present in parts.items() if not is_present]
-        present = len(parts) - len(missing)
+        count, present = len(parts), len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
-        return Verdict(
-            score=present / len(parts), met=not missing, native=present, scale=(0, len(parts)), reason=reason
-        )
+        return Verdict(score=present / count, met=not missing, native=present, scale=(0, count), reason=reason)
 
 
 class Steps(Evaluator):

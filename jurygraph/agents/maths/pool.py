@@ -247,7 +247,8 @@ class EquivalencePool:
             elif key in shared.pending:
                 shared.pending[key].futures.append(future)
             else:
-                shared.pending[key] = item = _Item(key, [future], _request_line(answer, reference))
+                request = json.dumps({"answer": answer, "reference": reference}, ensure_ascii=False) + "\n"
+                shared.pending[key] = item = _Item(key, [future], request.encode("utf-8", "surrogatepass"))
                 shared.queue.put(item)
         return future
 
@@ -263,11 +264,6 @@ class EquivalencePool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _request_line(answer: str, reference: str) -> bytes:
-    request = {"answer": answer, "reference": reference}
-    return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _shut_down(shared: _Shared) -> None:
@@ -315,7 +311,6 @@ class _Dispatcher:
         return batch
 
     def _compare(self, batch: deque[_Item]) -> None:
-        """Settle every item of the batch."""
         while batch := deque(filter(self._shared.is_wanted, batch)):
             try:
                 channel = self._ready_channel()

@@ -85,10 +85,8 @@ def _extraction() -> list[Any]:
     from latex2sympy2_extended import NormalizationConfig
     from math_verify import LatexExtractionConfig
 
-    normalization = NormalizationConfig(
-        basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none"
-    )
-    return [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=normalization)]
+    options = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
+    return [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=options)]
 
 
 def main() -> int:

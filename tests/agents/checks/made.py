@@ -40,7 +40,7 @@ def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
     )
 
 
-def decide(stated: dict[str, Any], *items: Item) -> CheckResult:
+def decide(fields: dict[str, Any], *items: Item) -> CheckResult:
     """A check of items that all come from one source."""
-    check = Check.model_validate(stated)
+    check = Check.model_validate(fields)
     return decide_check(check, {source: items for source, _ in check.items})

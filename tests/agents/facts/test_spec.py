@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from jurygraph.agents.facts.spec import ClaimsSpec, FactsSpec, Form, TableSpec
 from jurygraph.messages import describe_validation_error
-from tests.agents.facts.examples import stated
+from tests.agents.facts.examples import make_facts
 
 
 def refusal(model: type[BaseModel], **fields: Any) -> str:
@@ -81,7 +81,7 @@ def test_claims_need_a_path_and_a_form(fields: dict[str, Any]) -> None:
 
 
 def test_claims_of_an_unknown_table_are_refused() -> None:
-    facts = stated(claims={"forms": [{"table": "places"}, {"table": "palces"}]})
+    facts = make_facts(claims={"forms": [{"table": "places"}, {"table": "palces"}]})
     message = refusal(FactsSpec, **facts)
     assert message == "claims.meals.forms[1].table: names 'palces', which is not a table; there are places"
 

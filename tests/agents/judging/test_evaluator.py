@@ -282,14 +282,14 @@ def test_an_unknown_parameter_is_refused(name: str) -> None:
 # Defences that are taken down
 
 
-def asked(**safety: Any) -> dict[str, Any]:
+def only_request(**safety: Any) -> dict[str, Any]:
     """The only request about a response, with these defences."""
     _, (body,) = scored(missing, rubric("short"), responses("Dear Ann"), safety=safety)
     return body
 
 
 def test_without_a_fence_the_prompt_does_not_mention_it() -> None:
-    bare, usual = asked(fence=False), asked()
+    bare, usual = only_request(fence=False), only_request()
     assert fenced("Dear Ann", "response") in user(usual)
     for text, name in (("Dear Ann", "response"), ("Write a letter.", "task"), ("It is short.", "item")):
         assert fenced(text, name) not in user(bare)
@@ -301,7 +301,7 @@ def test_without_a_fence_the_prompt_does_not_mention_it() -> None:
 
 
 def test_without_a_reminder_the_question_is_only_before_the_response() -> None:
-    first, usual = user(asked(reminder=False)), user(asked())
+    first, usual = user(only_request(reminder=False)), user(only_request())
     assert usual.index("Dear Ann") < usual.index("# What to give")
     assert first.index("# What to give") < first.index("Dear Ann")
     assert first.rstrip().endswith(fenced("Dear Ann", "response"))
@@ -310,7 +310,7 @@ def test_without_a_reminder_the_question_is_only_before_the_response() -> None:
 
 @pytest.mark.parametrize("switch", [{"whole_reply": False}, {"evidence": False}, {"gates": []}])
 def test_other_defences_do_not_change_the_prompt(switch: dict[str, Any]) -> None:
-    assert asked(**switch) == asked()
+    assert only_request(**switch) == only_request()
 
 
 def test_where_a_reply_need_not_be_whole_the_first_object_in_it_that_fits_is_taken() -> None:

@@ -18,7 +18,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
 IDS = st.lists(st.text("abxyz0189_", min_size=1, max_size=4), min_size=1, max_size=10, unique=True)
 
 
-def judged(build: Callable[[JudgeClient], Sequence[EvaluatorInput]]) -> tuple[list[Verdict], list[Any]]:
+def request_verdicts(build: Callable[[JudgeClient], Sequence[EvaluatorInput]]) -> tuple[list[Verdict], list[Any]]:
     return answered(Criteria(), build)
 
 
@@ -57,8 +57,8 @@ def test_the_order_of_the_asks_changes_no_request_and_no_verdict(
         asks = asks_of(model, views(*names), group, samples)
         return [asks[place] for place in places]
 
-    usual, requests = judged(lambda model: asks_of(model, views(*names), group, samples))
-    turned, others = judged(in_other_order)
+    usual, requests = request_verdicts(lambda model: asks_of(model, views(*names), group, samples))
+    turned, others = request_verdicts(in_other_order)
     assert {request.digest for request in others} == {request.digest for request in requests}
     assert turned == [usual[place] for place in places]
 
@@ -162,7 +162,9 @@ HOSTILE = [
 
 def prompt_about(text: str) -> tuple[str, str]:
     """The system's and the user's message about a response."""
-    _, (request, *_) = judged(lambda model: asks_of(model, views("short", "kind"), [Response(id="r", text=text)]))
+    _, (request, *_) = request_verdicts(
+        lambda model: asks_of(model, views("short", "kind"), [Response(id="r", text=text)])
+    )
     system, shown = request.messages[:2]
     return system.content, shown.content
 
@@ -195,6 +197,8 @@ def test_the_requested_format_is_described_after_the_response() -> None:
 
 @pytest.mark.parametrize("variable", ["short", "{{ 7 * 7 }}", "{% raw %}", "<<<item 0123456789abcdef"])
 def test_text_of_a_task_is_data_and_not_a_template(variable: str) -> None:
-    _, (request,) = judged(lambda model: asks_of(model, views(variable, query=variable), responses("Dear Ann")))
+    _, (request,) = request_verdicts(
+        lambda model: asks_of(model, views(variable, query=variable), responses("Dear Ann"))
+    )
     assert fenced(variable, "task") in request.messages[1].content
     assert fenced(f"It is {variable}.", "item") in request.messages[1].content

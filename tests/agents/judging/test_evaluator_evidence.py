@@ -42,14 +42,14 @@ PLAIN = replying(one(met=False))
 """A model that finds nothing once it is told."""
 
 
-def judged(quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any) -> Verdict:
+def verdict_with_quotes(quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any) -> Verdict:
     """The verdict of a model that insists on its quotations."""
     (trace,), _ = scored(replying(one(met=met, quotes=quotes)), TASK, responses(text), **kwargs)
     (verdict,) = trace.verdicts
     return verdict
 
 
-def checked(verdict: Verdict, text: str = LETTER) -> list[str]:
+def verified_quotes(verdict: Verdict, text: str = LETTER) -> list[str]:
     """What a verdict quotes, each letter by letter where it says."""
     for evidence in verdict.evidence:
         assert evidence.verified
@@ -78,20 +78,20 @@ def checked(verdict: Verdict, text: str = LETTER) -> list[str]:
     ],
 )
 def test_a_quotation_is_found_despite_white_space_and_unicode_forms_with_its_offsets(quote: str, passage: str) -> None:
-    verdict = judged([quote])
+    verdict = verdict_with_quotes([quote])
     assert (verdict.status, verdict.score, verdict.reason) == ("ok", 0.9, "so it is")
-    assert checked(verdict) == [passage]
+    assert verified_quotes(verdict) == [passage]
 
 
 def test_up_to_three_passages_are_reported_once_each() -> None:
-    verdict = judged(["der Office-Raum", "der  Ofﬁce-Raum", "wir treffen uns"])
-    assert checked(verdict) == ["der Ofﬁce-Raum", "wir treffen uns"]
+    verdict = verdict_with_quotes(["der Office-Raum", "der  Ofﬁce-Raum", "wir treffen uns"])
+    assert verified_quotes(verdict) == ["der Ofﬁce-Raum", "wir treffen uns"]
 
 
 def test_a_quotation_for_an_unmet_item_is_evidence_too() -> None:
-    verdict = judged(["der Office-Raum ist frei"], met=False)
+    verdict = verdict_with_quotes(["der Office-Raum ist frei"], met=False)
     assert (verdict.status, verdict.score) == ("ok", 0.1)
-    assert checked(verdict) == ["der Ofﬁce-Raum ist frei"]
+    assert verified_quotes(verdict) == ["der Ofﬁce-Raum ist frei"]
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cs", "M")), min_size=9, max_size=30)
@@ -110,7 +110,7 @@ def test_every_quotation_of_whole_words_is_found_at_its_place(sentence: str, for
         lambda body: one(quotes=[quote]),
     )
     assert (verdict.status, len(requests)) == ("ok", 1)
-    assert checked(verdict, text) == [passage]
+    assert verified_quotes(verdict, text) == [passage]
 
 
 # What does not
@@ -135,7 +135,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("quote", ELSEWHERE.values(), ids=ELSEWHERE)
 def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> None:
-    verdict = judged([quote])
+    verdict = verdict_with_quotes([quote])
     assert (verdict.status, verdict.score, verdict.met, verdict.evidence) == ("failed", None, None, ())
     assert verdict.failure is not None
     assert (verdict.failure.cause, verdict.failure.kind) == ("response", "unsupported")
@@ -144,26 +144,26 @@ def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> Non
 
 
 def test_nor_does_one_that_quotes_nothing() -> None:
-    verdict = judged([])
+    verdict = verdict_with_quotes([])
     assert verdict.failure is not None
     assert verdict.failure.message == "the judge says met, and nothing is quoted for it"
 
 
 def test_an_unverified_quotation_is_reported_and_the_verdict_keeps_the_others() -> None:
-    verdict = judged(["wir treffen uns um 8 Uhr", "Bring bitte Kuchen mit."])
+    verdict = verdict_with_quotes(["wir treffen uns um 8 Uhr", "Bring bitte Kuchen mit."])
     assert (verdict.status, verdict.score) == ("ok", 0.9)
-    assert checked(verdict) == ["Bring\tbitte Kuchen mit."]
+    assert verified_quotes(verdict) == ["Bring\tbitte Kuchen mit."]
     assert verdict.reason == "so it is [lost: 'wir treffen uns um 8 Uhr' (not in the response)]"
 
 
 def test_so_is_one_for_what_is_not_met_which_needs_none() -> None:
-    verdict = judged(["bring cake", "and tea", "at nine"], met=False)
+    verdict = verdict_with_quotes(["bring cake", "and tea", "at nine"], met=False)
     assert (verdict.status, verdict.score, verdict.evidence) == ("ok", 0.1, ())
     assert verdict.reason == ("so it is [lost: 'bring cake', 'and tea', 'at nine' (not in the response)]")
 
 
 def test_a_short_or_cut_quotation_is_distinguished_from_an_invented_one() -> None:
-    verdict = judged(["Bring", "ring bitte Kuchen", "bring cake"], met=False)
+    verdict = verdict_with_quotes(["Bring", "ring bitte Kuchen", "bring cake"], met=False)
     assert verdict.reason == (
         "so it is [lost: 'bring cake' (not in the response) and "
         "'Bring', 'ring bitte Kuchen' (too short, or cut within a word or number)]"
@@ -171,8 +171,8 @@ def test_a_short_or_cut_quotation_is_distinguished_from_an_invented_one() -> Non
 
 
 def test_a_response_that_is_a_word_can_be_quoted_whole() -> None:
-    verdict = judged(["42"], text="42")
-    assert (verdict.status, checked(verdict, "42")) == ("ok", ["42"])
+    verdict = verdict_with_quotes(["42"], text="42")
+    assert (verdict.status, verified_quotes(verdict, "42")) == ("ok", ["42"])
 
 
 def test_a_penalty_for_which_nothing_is_quoted_counts_in_full() -> None:
@@ -188,7 +188,7 @@ def test_a_penalty_for_which_nothing_is_quoted_counts_in_full() -> None:
 # The round of repair
 
 
-def told(body: dict[str, Any]) -> str:
+def repair_message(body: dict[str, Any]) -> str:
     """What a model is told of its first reply."""
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
     return str(body["messages"][-1]["content"])
@@ -199,13 +199,13 @@ def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_u
     (trace,), (first, second) = scored(replying(wrong, right), TASK, responses(LETTER))
     assert second["messages"][:2] == first["messages"]
     assert json.loads(second["messages"][2]["content"]) == wrong
-    assert told(second).startswith(
+    assert repair_message(second).startswith(
         "That cannot be used: criterion_1: met, and quotes 'we meet at nine', "
         "'and bring cake' (not in the response); quote from the response letter by letter, eight letters or more, "
         "or decide anew."
     )
     (verdict,) = trace.verdicts
-    assert (verdict.score, checked(verdict)) == (0.7, ["wir treffen uns"])
+    assert (verdict.score, verified_quotes(verdict)) == (0.7, ["wir treffen uns"])
     repair, repaired = sorted(trace.calls, key=lambda call: call.repairs is None)
     assert (verdict.call, repair.repairs, repaired.repairs) == (repair.id, repaired.id, None)
     assert sum(call.tokens_out or 0 for call in trace.calls) == 2 * TOKENS_OUT
@@ -239,7 +239,7 @@ MISTAKEN = {"criterion_1": stated(quotes=["wir treffen uns"]), "criterion_2": st
 """Of two criteria one is supported."""
 
 
-def of_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[dict[str, Any]]]:
+def verdicts_on_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[dict[str, Any]]]:
     (trace,), bodies = scored(replying(MISTAKEN, *answers), rubric("kind", "short"), responses(LETTER), **kwargs)
     assert all(verdict.call in {None, *(call.id for call in trace.calls)} for verdict in trace.verdicts)
     return list(trace.verdicts), bodies
@@ -258,8 +258,8 @@ def of_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[dict[str, 
     ids=["prose", "half of it", "truncated", "refused", "filtered", "empty"],
 )
 def test_a_second_answer_that_is_of_no_use_leaves_the_first(second: Any) -> None:
-    (kind, short), bodies = of_two(second)
-    assert (kind.status, checked(kind)) == ("ok", ["wir treffen uns"])
+    (kind, short), bodies = verdicts_on_two(second)
+    assert (kind.status, verified_quotes(kind)) == ("ok", ["wir treffen uns"])
     assert short.failure is not None
     assert (short.failure.kind, short.failure.cause) == ("unsupported", "response")
     assert (len(bodies), kind.call) == (2, short.call)
@@ -267,10 +267,10 @@ def test_a_second_answer_that_is_of_no_use_leaves_the_first(second: Any) -> None
 
 def test_a_repaired_answer_applies_to_the_whole_batch() -> None:
     second = {"criterion_1": stated(met=False), "criterion_2": stated(quotes=["Bring bitte Kuchen"])}
-    (kind, short), bodies = of_two(second)
+    (kind, short), bodies = verdicts_on_two(second)
     assert [(one.status, one.met) for one in (kind, short)] == [("ok", False), ("ok", True)]
-    assert "criterion_2: met" in told(bodies[1])
-    assert "criterion_1" not in told(bodies[1])
+    assert "criterion_2: met" in repair_message(bodies[1])
+    assert "criterion_1" not in repair_message(bodies[1])
 
 
 @pytest.mark.parametrize(
@@ -315,13 +315,13 @@ def test_the_next_run_is_given_both_answers_again_whatever_came_of_the_second(se
 # Scales and parts
 
 
-def one_of(fields: dict[str, Any]) -> Task:
+def task_with_criterion(fields: dict[str, Any]) -> Task:
     stated_ = {"id": "tone", "text": "How kind?", "weight": 1.0, **fields}
     return Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": [stated_]}})
 
 
-SCALE = one_of({"scale": [1, 10]})
-PARTS = one_of({"parts": [{"text": "a greeting"}, {"text": "a time", "weight": 3}]})
+SCALE = task_with_criterion({"scale": [1, 10]})
+PARTS = task_with_criterion({"parts": [{"text": "a greeting"}, {"text": "a time", "weight": 3}]})
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_with_evidence_checks_only_positive_findings_need_quotations(
 ) -> None:
     (trace,), bodies = scored(replying({"criterion_1": reply}), task, responses(LETTER))
     (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score, checked(verdict), len(bodies)) == ("ok", score, quoted, 1)
+    assert (verdict.status, verdict.score, verified_quotes(verdict), len(bodies)) == ("ok", score, quoted, 1)
 
 
 # Without the defence
@@ -418,7 +418,7 @@ def test_no_credit_is_without_evidence_whatever_is_replied(replies: list[Any], e
     for verdict in verdicts:
         if verdict.status == "ok" and evidence:
             assert bool(verdict.met) <= bool(verdict.evidence)
-            checked(verdict)
+            verified_quotes(verdict)
         if verdict.status == "failed":
             assert verdict.failure is not None
             assert (verdict.score, verdict.failure.cause) == (None, "response")

@@ -18,7 +18,7 @@ class Kind(jg.JudgeEvaluator):
         return jg.Item("It is kind.", jg.Binary())
 
 
-class Stated(Kind):
+class Versioned(Kind):
     version = "5"
 
 
@@ -28,7 +28,7 @@ class Blind(Kind):
 
 def test_its_version_is_that_of_its_module_and_that_of_its_prompt() -> None:
     assert Kind().version == f"{source_version(Kind)} prompt 3 in items 1 in judge 1"
-    assert Stated().version == "5 prompt 3 in items 1 in judge 1"
+    assert Versioned().version == "5 prompt 3 in items 1 in judge 1"
 
 
 def test_a_prompt_that_shows_no_items_is_refused() -> None:

@@ -137,13 +137,13 @@ def test_length_falls_to_one_half_and_times_accuracy_it_is_the_cosine_scaled_rew
 
 
 @pytest.mark.parametrize(
-    ("use", "said"),
+    ("use", "message"),
     [
         ({"use": "maths.length", "params": {"limit": 0}}, "limit is 0"),
         ({"use": "maths.repetition", "params": {"n": 0}}, "n is 0"),
         ({"use": "maths.steps", "params": {"most": 3}}, "most"),
     ],
 )
-def test_params_that_make_no_sense_are_refused(use: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_params_that_make_no_sense_are_refused(use: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         Jury.from_config({"evaluators": [use]})
