@@ -191,7 +191,10 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[li
 async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -> Profiles:
     """Add the tensions that the model finds among all stakeholders, except for pairs whose checks already show one."""
     names = {f"stakeholder_{place}": person for place, person in enumerate(sort_by_id(task.stakeholders), start=1)}
-    people = [{"name": name, "text": _list_constraints(person)} for name, person in names.items()]
+    people = []
+    for name, person in names.items():
+        lines = (f"- {wanted.kind}: {wanted.text or wanted.id}" for wanted in sort_by_id(person.constraints))
+        people.append({"name": name, "text": "\n".join(lines) or "(nothing)"})
     subject = f"task {task.id!r}: the tensions between its stakeholders"
 
     def find_flaw(reply: TensionsReply) -> str | None:
@@ -204,11 +207,6 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
     dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
     return profiles.model_copy(update={"tensions": tensions, "tensions_by": reader, "dropped": dropped})
-
-
-def _list_constraints(person: Stakeholder) -> str:
-    lines = (f"- {wanted.kind}: {wanted.text or wanted.id}" for wanted in sort_by_id(person.constraints))
-    return "\n".join(lines) or "(nothing)"
 
 
 def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> tuple[list[ReadTension], list[str]]:

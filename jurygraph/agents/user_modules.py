@@ -39,35 +39,31 @@ _LOADERS = (
 
 
 class _FolderFinder(PathEntryFinder):
-    """Find the allowed modules of a folder, and any of its modules imported by a module found earlier."""
+    """Find the allowed modules of a folder, and any of its modules imported by a module found earlier.
 
-    def __init__(self, folder: str, allowed: set[str]) -> None:
-        self._files = FileFinder(folder, *_LOADERS)
-        self._allowed = allowed
-
-    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in self._allowed and _importing_module() not in self._allowed:
-            return None
-        spec = self._files.find_spec(name, target)
-        if spec is not None:
-            self._allowed.add(name)
-        return spec
-
-    def invalidate_caches(self) -> None:
-        self._files.invalidate_caches()
-
-
-class _Hook:
-    """Give `sys.path` its finder for one folder. `allowed` are the modules that may be, or were, imported from it."""
+    It is also the hook that gives `sys.path` this finder for the folder.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.allowed: set[str] = set()
+        self._files = FileFinder(folder, *_LOADERS)
 
     def __call__(self, path: str) -> PathEntryFinder:
         if path != self.folder:
             raise ImportError(f"only for {self.folder}")
-        return _FolderFinder(path, self.allowed)
+        return self
+
+    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in self.allowed and _importing_module() not in self.allowed:
+            return None
+        spec = self._files.find_spec(name, target)
+        if spec is not None:
+            self.allowed.add(name)
+        return spec
+
+    def invalidate_caches(self) -> None:
+        self._files.invalidate_caches()
 
 
 def allow_modules_in_folder(*configs: Config, folder: Path) -> bool:
@@ -85,9 +81,9 @@ def allow_modules_in_folder(*configs: Config, folder: Path) -> bool:
             if spec := files.find_spec(name):
                 _require_free_name(key, name, spec)
                 named.add(name)
-    hook = next((hook for hook in sys.path_hooks if isinstance(hook, _Hook)), None)
+    hook = next((hook for hook in sys.path_hooks if isinstance(hook, _FolderFinder)), None)
     if named and hook is None and home not in map(_resolve, sys.path):
-        hook = _Hook(home)
+        hook = _FolderFinder(home)
         sys.path_hooks.insert(0, hook)
         sys.path_importer_cache.pop(home, None)
         sys.path.append(home)
@@ -118,7 +114,7 @@ def _paths(config: Config) -> Iterator[tuple[str, Any]]:
 
 def _forget_other_folders(home: str) -> None:
     """Undo the folder of an earlier config and its imports: modules here may have the same names."""
-    for hook in [hook for hook in sys.path_hooks if isinstance(hook, _Hook)]:
+    for hook in [hook for hook in sys.path_hooks if isinstance(hook, _FolderFinder)]:
         if hook.folder == home and home in sys.path:
             continue
         sys.path_hooks.remove(hook)

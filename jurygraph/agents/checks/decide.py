@@ -115,8 +115,13 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
     if not any(items[term.of] for term in terms):
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
     unknown = Unknowns()
-    evaluated = (_evaluate_term(term, item, unknown) for term in terms for item in items[term.of])
-    addends = [addend for addend in evaluated if addend.truth != "no"]
+    addends = []
+    for term in terms:
+        for item in items[term.of]:
+            price, lacking = _price(term, item)
+            truth = unknown.run_tests(term.where, item, lacking)
+            if truth != "no":
+                addends.append(_Addend(item, truth, price, is_own=item.reason_unknown(term.column) == "unshown"))
     priced = [addend for addend in addends if addend.price is not None and addend.price.currency]
     currencies = sorted({addend.price.currency for addend in priced if addend.price})
     if len(currencies) > 1:  # a fault of the response if it wrote any of them itself
@@ -142,12 +147,6 @@ class _Addend(NamedTuple):
     truth: Truth
     price: Amount | None
     is_own: bool
-
-
-def _evaluate_term(term: Term, item: Item, unknown: Unknowns) -> _Addend:
-    price, lacking = _price(term, item)
-    truth = unknown.run_tests(term.where, item, lacking)
-    return _Addend(item, truth, price, is_own=item.reason_unknown(term.column) == "unshown")
 
 
 def _price(term: Term, item: Item) -> tuple[Amount | None, Sequence[str]]:

@@ -109,24 +109,21 @@ class IndexedText(SearchableText):
     def _numerals(self) -> Mapping[float, Sequence[Passage]]:
         passages: dict[float, list[Passage]] = defaultdict(list)
         for figures in _FIGURES.finditer(self.text):
-            for start, end in _number_spans(figures):
-                value = _parse_number(self.text[start:end])
+            start, ends = figures.start(1), _RANGE.fullmatch(figures[1])  # of a range, both ends are numbers
+            spans = (
+                [figures.span(1)] if ends is None else [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
+            )
+            for span in spans:
+                numeral = self.text[slice(*span)]
+                value = _parse_number(numeral)
                 if value is not None:  # times, dates and versions are no numbers
-                    passages[value].append(Passage(start, end, self.text[start:end]))
+                    passages[value].append(Passage(*span, numeral))
         return passages
 
 
 def _parse_number(numeral: str) -> float | None:
     """Return the number that digits spell, also in groups of three."""
     return parse_number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
-
-
-def _number_spans(figures: re.Match[str]) -> Sequence[tuple[int, int]]:
-    """Return the spans of the numbers in a run of digits: both ends of a range, else the whole run."""
-    ends = _RANGE.fullmatch(figures[1])
-    if ends is None:
-        return [figures.span(1)]
-    return [(figures.start(1) + start, figures.start(1) + end) for start, end in (ends.span(1), ends.span(2))]
 
 
 class _GroundedRecord(NamedTuple):

@@ -31,7 +31,18 @@ class Claim(NamedTuple):
 
 def read_claims(kind: ClaimsSpec, data: Any) -> list[Claim]:
     """Return the claims of one kind in a response's data, in their order; two paths to one value give one claim."""
-    return sorted(_claims(kind, data), key=lambda claim: claim.order)
+    nodes = {node.location: node for path in kind.paths for node in path.find(data)}
+    claims = []
+    for location, node in nodes.items():
+        parent = reduce(getitem, location[:-1], data)
+        record = parent if isinstance(parent, dict) else {}
+        rank = value_sort_key(None if kind.order is None else record.get(kind.order))
+        path, steps = _path_and_sort_key(location)
+        record_values = dict(_record_values(kind, record))
+        for number, text in enumerate(_texts(kind, node.value)):
+            form, values = kind.form_of(text)
+            claims.append(Claim(path, text, form, values, record_values, (*rank, steps, number)))
+    return sorted(claims, key=lambda claim: claim.order)
 
 
 def is_adjacent(before: Claim, after: Claim) -> bool:
@@ -45,19 +56,6 @@ def is_adjacent(before: Claim, after: Claim) -> bool:
     (named, at), (other_named, other_at) = steps[place], other_steps[place]
     deeper = [*steps[place + 1 :], *other_steps[place + 1 :]]
     return not named and not other_named and other_at - at <= 1 and all(is_name for is_name, _ in deeper)
-
-
-def _claims(kind: ClaimsSpec, data: Any) -> Iterator[Claim]:
-    nodes = {node.location: node for path in kind.paths for node in path.find(data)}
-    for location, node in nodes.items():
-        parent = reduce(getitem, location[:-1], data)
-        record = parent if isinstance(parent, dict) else {}
-        rank = value_sort_key(None if kind.order is None else record.get(kind.order))
-        path, steps = _path_and_sort_key(location)
-        record_values = dict(_record_values(kind, record))
-        for number, text in enumerate(_texts(kind, node.value)):
-            form, values = kind.form_of(text)
-            yield Claim(path, text, form, values, record_values, (*rank, steps, number))
 
 
 @lru_cache(maxsize=1 << 14)
@@ -76,8 +74,6 @@ def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tupl
 
 
 def _texts(kind: ClaimsSpec, value: Any) -> Iterator[str]:
-    if value is None:
-        return
     whole = to_text(value)
     for part in whole.split(kind.split) if kind.split else (whole,):
         text = part.strip()

@@ -178,14 +178,12 @@ def is_one_of(value: Any, others: Iterable[Any]) -> bool:
     return False
 
 
-@lru_cache(maxsize=1 << 14)
-def _same_texts(first: str, second: str) -> bool:
-    """Compare two texts. Cached, since the values of a table's rows recur often."""
-    return _is_same(first, second)
-
-
 def _is_same(first: Any, second: Any) -> bool:
     return compare(first, second) == 0 or equality_key(first) == equality_key(second)
+
+
+_same_texts = lru_cache(maxsize=1 << 14)(_is_same)
+"""Cached, since the values of a table's rows recur often."""
 
 
 def compare(value: Any, other: Any) -> int | None:

@@ -72,8 +72,9 @@ async def judge_items(
         answer = getattr(result.value, name)
         finding = Finding(name, item.form.measure(answer, result.reply, name), "")
         if not compact:
-            claims = tuple(item.form.claims(answer))
-            finding = finding._replace(reason=answer.reason, quotes=_quotations(answer), claims=claims)
+            claims, parts = tuple(item.form.claims(answer)), (answer, *(part for _, part in answer))
+            quotes = [quote for part in parts for quote in getattr(part, "quotes", ())]
+            finding = finding._replace(reason=answer.reason, quotes=quotes, claims=claims)
         verdicts.append(build_verdict(finding, response_text, result.call.id))
     return verdicts
 
@@ -90,8 +91,3 @@ def _show_item(name: str, item: Item) -> _ShownItem:
     text = "\n".join([item.text, *(f"{name}: {meaning}" for name, meaning in (*parts, *item.anchors))])
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
     return _ShownItem(name, text, isinstance(form, PartialCredit), scale)
-
-
-def _quotations(answer: Any) -> list[str]:
-    """Return all quotations in the reply to an item: its own, or those of its parts."""
-    return [quote for part in (answer, *(part for _, part in answer)) for quote in getattr(part, "quotes", ())]

@@ -26,6 +26,7 @@ _LETTERS = frozenset("mghslL")  # "18 s"
 _TYPESET_LETTERS = _LETTERS | frozenset("NJWVACF")  # "18\text{ N}"
 _UNITS, _SHORT_UNITS = frozenset(_WORDS["units"].split()), frozenset(_WORDS["short_units"].split())
 _ADJECTIVES, _NOT_UNITS = frozenset(_WORDS["adjectives"].split()), frozenset(_WORDS["not_units"].split())
+_CLOSINGS = frozenset(tuple(closing.split()) for closing in _WORDS["closings"])
 _NO_NOUN = re.compile(r".*(?:ly|.ed|th|ths|teen|teens|illion|illions|illionth|fold|less|ing|wards?|wise)|[ivxlcdm]+")
 _PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
 _NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
@@ -58,7 +59,7 @@ def _words(rest: str) -> list[str] | None:
 def _is_unit(words: list[str], *, money: bool, glued: bool, typeset: bool) -> bool:
     """Return true for `[adjective] unit`, `per unit` and "each", "in total" or similar, in order, each optional."""
     for length in (1, 2):
-        if " ".join(words[-length:]) in _WORDS["closings"]:
+        if tuple(words[-length:]) in _CLOSINGS:
             words = words[:-length]
             break
     rate = next((i for i, word in enumerate(words) if word in ("/", "per", "a", "an", "each", "every")), len(words))
@@ -127,7 +128,7 @@ _SIGNS = str.maketrans(_WORDS["signs"])
 _ROOT = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+")
 _VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
-_LEADING_VULGAR = re.compile(rf"^([+-]? ?(?:[0-9]+ ?)?)([{_VULGAR}])(?=[ A-Za-z\\]|$)")
+_LEADING_VULGAR = re.compile(rf"([+-]? ?(?:[0-9]+ ?)?)([{_VULGAR}])(?=[ A-Za-z\\]|$)")
 _EN_DASH_MINUS = re.compile(r"(^|[=(,\[{]) ?–")  # elsewhere it marks a range
 _MINUS_WORD = re.compile(r"(?i:minus|negative) (?=[0-9.\\])")
 _SPACED_THOUSANDS = re.compile(r"[+-]? ?[1-9][0-9]{0,2}(?: [0-9]{3})+")
@@ -197,9 +198,7 @@ def parse_answer(text: str) -> Reading | None:
 
     Removes one pair of `$…$`, `\(…\)`, `\boxed{…}`, `\text{…}` or emphasis around the whole, currency signs, a full
     stop, a unit after a number or an expression. "2 million" is 2,000,000, "1 000" is 1,000, "1{,}5" is 1.5.
-
-    Returns:
-        The reading, or None if the text is prose, has adjacent numbers, or is otherwise more than one value.
+    Returns None if the text is prose, has adjacent numbers, or is otherwise more than one value.
     """
     bare, money = _unwrap(text)
     if word := _MINUS_WORD.match(bare):
@@ -229,10 +228,7 @@ def claimed_expressions(answer: str, reference: str) -> tuple[str, ...] | None:
     """Return the LaTeX expressions that must all equal `reference` for `answer` to be right.
 
     An answer "3+15 = 18" claims 3+15 and 18, "x = 18" only 18, "17 = 18" both 17 and 18; "x=17, x=18" claims the set
-    of both. math-verify alone compares the last of them.
-
-    Returns:
-        The expressions, or None if the answer's equations do not make a single claim.
+    of both. math-verify alone compares the last of them. Returns None if the equations do not make a single claim.
     """
     if (":" in answer) != (":" in reference):  # math-verify divides, so that "18:1" would be 18
         return None
@@ -291,12 +287,11 @@ def _unwrap(text: str) -> tuple[str, bool]:
     amount = _EN_DASH_MINUS.sub(r"\1-", amount)
     if _SPACED_THOUSANDS.fullmatch(amount):
         return amount.replace(" ", ""), is_money
-    return _LEADING_VULGAR.sub(_latex_fraction, " ".join(amount.split())), is_money
-
-
-def _latex_fraction(vulgar: re.Match[str]) -> str:
-    top, bottom = unicodedata.normalize("NFKC", vulgar[2]).split("\u2044")
-    return rf"{vulgar[1]}\frac{{{top}}}{{{bottom}}}"
+    amount = " ".join(amount.split())
+    if vulgar := _LEADING_VULGAR.match(amount):
+        top, bottom = unicodedata.normalize("NFKC", vulgar[2]).split("\u2044")
+        amount = rf"{vulgar[1]}\frac{{{top}}}{{{bottom}}}{amount[vulgar.end() :]}"
+    return amount, is_money
 
 
 def _unwrap_once(text: str) -> str:

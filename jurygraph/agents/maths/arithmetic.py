@@ -55,9 +55,7 @@ def _tokens(text: str, start: int, end: int) -> Iterator[_Token]:
 def _evaluate(expression: Sequence[_Token], percent: Fraction) -> Fraction:
     """Return the exact value of an expression; a percent sign multiplies by `percent`.
 
-    Raises:
-        _NotArithmetic: it is no expression, or nested more than 30 deep.
-        ZeroDivisionError: it divides by zero.
+    Raises _NotArithmetic if it is no expression or nested more than 30 deep, and ZeroDivisionError.
     """
     parser = _Parser(expression, percent)
     result = parser.sum(0)

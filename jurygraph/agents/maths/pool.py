@@ -193,10 +193,8 @@ class _Shared:
 class EquivalencePool:
     """Compare answers with references in `workers` processes, each comparison limited to `time_limit` seconds.
 
-    Use it from any thread and any event loop (`asyncio.wrap_future`). Futures settle on a dispatcher's thread.
-
-    Raises:
-        ValueError: `workers` is below 1 or `time_limit` is not a positive number.
+    Use it from any thread and any event loop (`asyncio.wrap_future`). Futures settle on a dispatcher's thread. Raises
+    ValueError if `workers` is below 1 or `time_limit` is not a positive number.
     """
 
     def __init__(self, workers: int = 1, time_limit: float = 2.0) -> None:
@@ -206,11 +204,7 @@ class EquivalencePool:
         self._close = weakref.finalize(self, _shut_down, self._shared)
 
     def open(self) -> Self:
-        """Start the worker processes without waiting for them. `submit` does so too.
-
-        Raises:
-            PoolClosed: the pool is closed.
-        """
+        """Start the worker processes without waiting for them, as `submit` does too. Raises PoolClosed."""
         shared = self._shared
         with shared.lock:
             if shared.closed:
@@ -227,13 +221,8 @@ class EquivalencePool:
         """Compare `answer` with `reference`. The two are not interchangeable, since math-verify is not symmetric.
 
         A pair that is being compared, or was compared recently, is compared once; each caller has its own future.
-
-        Returns:
-            A future that gives a `Comparison` or raises AnswerTooLong, TimeLimitExceeded, WorkerDied,
-            WorkerNotStarted or, if the pool closes meanwhile, PoolClosed.
-
-        Raises:
-            PoolClosed: the pool is closed.
+        The future gives a `Comparison` or raises AnswerTooLong, TimeLimitExceeded, WorkerDied, WorkerNotStarted or, if
+        the pool closes meanwhile, PoolClosed. Raises PoolClosed at once if it is closed already.
         """
         future: Future[Comparison] = Future()
         key, shared = (answer, reference), self._shared

@@ -83,8 +83,7 @@ def _is_in_order(text: str) -> bool:
 def cosine_factor(length: float, limit: float) -> float:
     """Return 0.75 + 0.25·cos(π·min(1, length / limit)): 1 at length 0, falling to 0.5 at `limit` and beyond.
 
-    Raises:
-        ValueError: `length` is negative, or `limit` is not above 0.
+    Raises ValueError if `length` is negative, or `limit` is not above 0.
     """
     if not (length >= 0 and limit > 0):
         raise ValueError(f"length >= 0 and limit > 0 are needed, not {length} and {limit}")
@@ -94,10 +93,7 @@ def cosine_factor(length: float, limit: float) -> float:
 def repetition(text: str, n: int = 3) -> float:
     """Return 1 − distinct / total n-grams over the lower-cased words of `text`: 0 if none repeats, always below 1.
 
-    A text of fewer than `n` words has no n-gram and scores 0.
-
-    Raises:
-        ValueError: `n` is below 1.
+    A text of fewer than `n` words has no n-gram and scores 0. Raises ValueError if `n` is below 1.
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n}")

@@ -26,11 +26,8 @@ MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 def compare(answer: str, reference: str) -> tuple[str, str]:
     """Compare two answers; import math-verify unless both are plain numbers. It may never return: see `main`.
 
-    Returns:
-        One of the statuses of `pool.Comparison` and a detail.
-
-    Raises:
-        MemoryError, RecursionError: the comparison exceeds the limits of this process.
+    Returns a status of `pool.Comparison` and a detail. Raises MemoryError or RecursionError beyond the limits of this
+    process.
     """
     if fold_text(answer) and fold_text(answer) == fold_text(reference):
         return "equal", "same text"

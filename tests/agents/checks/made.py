@@ -14,7 +14,7 @@ def own(text: str = "$[0]", /, **values: Any) -> Item:
 
 
 def row(text: str = "Curry House", /, lists: dict[str, str] | None = None, own: str = "", **values: Any) -> Item:
-    """A claim that the tables have a row for; `own` are the columns that stand beside it in the response."""
+    """A claim that the tables have a row for; `own` are its columns that come from the response."""
     return Item(text, values, _finding(text, 1, values), lists or {}, own.split())
 
 

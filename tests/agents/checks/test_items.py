@@ -1,4 +1,4 @@
-"""Whether tests hold of an item, and why it is not known where it is not."""
+"""Tests of one item, and the reasons why a result is unknown."""
 
 from typing import Any
 

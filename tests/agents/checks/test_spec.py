@@ -1,4 +1,4 @@
-"""The vocabulary of checks: what may be said, and what is refused in which words."""
+"""The vocabulary of checks: valid checks, and the messages for invalid ones."""
 
 from math import inf
 from typing import Any
@@ -14,7 +14,7 @@ MEALS = {"of": "meals", "column": "price"}
 
 
 def refusal(fields: dict[str, Any]) -> str:
-    """What is said of a check that is refused: the field, and why."""
+    """Return the message for an invalid check: the field and the problem."""
     with pytest.raises(ValidationError) as caught:
         Check.model_validate(fields)
     found = describe_validation_error(caught.value, Check, fields)

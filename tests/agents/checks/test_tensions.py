@@ -26,7 +26,7 @@ def person(name: str, *checks: dict[str, Any] | None, kind: str = "hard") -> Sta
 
 
 def strength(one: dict[str, Any], other: dict[str, Any]) -> float:
-    """What pulls two people apart, whichever comes first."""
+    """Return the total tension of two checks, in either order."""
     there = [pull.strength for pull in find_tensions(person("a", one), person("b", other))]
     assert there == [pull.strength for pull in find_tensions(person("a", other), person("b", one))]
     return sum(there)

@@ -37,7 +37,7 @@ def without_record(reply: Reply, place: Place) -> Reply:
 
 
 def damage_reply(error: Error, name: str, layout: str) -> tuple[str, Reply, Place] | None:
-    """What the plan says, what the extractor takes out of it, and where it errs; None where it cannot err so."""
+    """Return the plan, the reply with the error and its place; None if the plan gives no occasion for the error."""
     text = in_words(name, layout)
     reply = perfect(text)
     text += error.besides(reply)
@@ -72,7 +72,7 @@ Measured = Mapping[tuple[str, str], tuple[Any, ...]]
 
 
 def measured_values(verdicts: Any) -> Measured:
-    """What is measured, by evaluator and subject; reasons and evidence name other places."""
+    """Return the measured values by evaluator and subject; reasons and evidence name other places."""
     return {(one.evaluator, one.subject): (one.status, one.score, one.met, one.native) for one in verdicts}
 
 
@@ -94,8 +94,8 @@ def test_facts_and_checks_judge_extracted_data_like_the_plans_own_data(name: str
     texts = [in_words(name, layout) for layout in layouts]
     line = {field: value for field, value in imported()[name].items() if field != "responses"}
     (own,) = judge_data(jury, Task.model_validate(line), LINES[name]["plan"])
-    told = judge_data(jury, task_of_records(name), *(ground_reply(text, perfect(text)).data for text in texts))
-    assert [measured_values(one) for one in told] == [measured_values(own)] * len(layouts)
+    judged_data = judge_data(jury, task_of_records(name), *(ground_reply(text, perfect(text)).data for text in texts))
+    assert [measured_values(one) for one in judged_data] == [measured_values(own)] * len(layouts)
     assert {one.status for one in own} == {"ok"}
 
 

@@ -1,4 +1,4 @@
-"""What of a reply stands in a response: passages, words in them, numbers, what stands before, what is stated once."""
+"""Grounding of replies in a response: passages, words, numbers, headings and duplicates."""
 
 import unicodedata
 from typing import Any
@@ -45,7 +45,7 @@ def reasons_left_out(text: str, *meals: dict[str, Any]) -> list[str]:
     return [one.reason for one in ground_meals(text, *meals).left_out]
 
 
-# What stands there
+# Evidence that is found
 
 
 def test_a_grounded_record_is_data_with_evidence_for_each_value() -> None:
@@ -84,7 +84,7 @@ def test_white_space_and_unicodes_forms_do_not_matter(text: str, quote: str, nam
     assert all(text[one.start : one.end] == one.quote for one in found.evidence)
 
 
-# What does not
+# Evidence that is not found
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_an_invisible_character_is_no_letter(invisible: str) -> None:
     assert reasons_left_out(text, meal("Lunch at Aroma", "Aroma", "Lucca", 2)) == []
 
 
-# What is lost
+# Lost records
 
 
 def test_a_lost_record_becomes_an_unknown_one_behind_the_others() -> None:
@@ -242,7 +242,7 @@ def test_a_lost_record_becomes_an_unknown_one_behind_the_others() -> None:
     }
 
 
-# What stands before
+# Headings
 
 
 def test_the_nearest_heading_before_the_passage_is_the_evidence() -> None:
@@ -256,7 +256,7 @@ def test_a_heading_may_stand_in_the_passage_itself() -> None:
     assert reasons_left_out("Lunch at Roma in Pisa on day 1.", meal("Lunch at Roma in Pisa on day 1")) == []
 
 
-# What is stated once, and what is stated again
+# Duplicates
 
 AGAIN = "Day 1, in Pisa. Coffee at Roma. Day 2, in Pisa. Coffee at Roma. Coffee at Roma."
 
@@ -305,7 +305,7 @@ def test_messages_about_omitted_answers_do_not_quote_them() -> None:
     assert describe_left_out(()) == ""
 
 
-# Whatever is written, and whatever is made of it
+# Any text and any reply
 
 WORDS = st.lists(
     st.sampled_from("Day Pisa Lucca at Roma Aroma 1 2 1,250 5-7 Café “Nero” , . \n ( — é e\u0301 ｆi 宊".split(" "))

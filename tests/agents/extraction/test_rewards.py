@@ -13,10 +13,10 @@ from tests.agents.extraction.extractor import Reader, Reply, perfect, reading
 from tests.agents.extraction.plans import CONFIG
 from tests.models.server import serving
 
-STATED: Any = read_config(CONFIG).model_dump(mode="json", exclude_defaults=True)
+CONFIG_FIELDS: Any = read_config(CONFIG).model_dump(mode="json", exclude_defaults=True)
 DECIDED = {
-    "derivers": STATED["derivers"],
-    "evaluators": [one for one in STATED["evaluators"] if one["use"] != "preferences"],
+    "derivers": CONFIG_FIELDS["derivers"],
+    "evaluators": [one for one in CONFIG_FIELDS["evaluators"] if one["use"] != "preferences"],
     "weights": {"layers": {"fact": 0.4, "check": 0.6}, "temperature": 2, "cap": 0.5},
 }
 """The example without the wishes that a model judges."""
@@ -62,7 +62,7 @@ def rewards(reader: Reader, groups: Sequence[Group]) -> dict[str, float]:
 
 
 def read_visible(text: str, query: str) -> Reply:
-    """What a perfect reader takes out, who sees nothing where there is nothing to be seen."""
+    """Return the reply of a perfect reader who sees no invisible characters."""
     return perfect(text.replace(INVISIBLE, ""))
 
 

@@ -1,4 +1,4 @@
-"""What a config states of records: what is refused, and the reply that is asked for."""
+"""The record kinds of a config: invalid ones, and the reply model."""
 
 import json
 from typing import Any

@@ -44,13 +44,13 @@ def view(facts: Any, name: str = "trip") -> TaskView:
 
 
 def look_up_claims(facts: Any, data: Any, tools: Mapping[str, str] | None = None) -> dict[str, list[dict[str, Any]]]:
-    """What became of all claims in the data, by their kind."""
+    """Return the findings of all claims in the data, by kind."""
     ask = DeriverInput(view(facts), Response(id="r", text="", data=data), {})
     return asyncio.run(Claims(tools).derive(ask)).data  # type: ignore[return-value]
 
 
 def meals(facts: Any, *texts: str, tools: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """What became of claims in these words."""
+    """Return the findings of claims with these texts."""
     return look_up_claims(facts, [{"meal": text} for text in texts], tools)["meals"]
 
 

@@ -92,9 +92,9 @@ def test_two_groups_may_stand_for_one_column(text: str) -> None:
 
 
 def test_a_claim_has_values_of_its_record() -> None:
-    beside = {"day": {"field": "days"}, "date": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}}
+    record_fields = {"day": {"field": "days"}, "date": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}}
     records = [{"meal": "a", "days": 1}, {"meal": "b", "days": 2.0}, {"meal": "c", "days": 3}, {"meal": "d"}]
-    assert [claim.record_values for claim in read(records, beside=beside)] == [
+    assert [claim.record_values for claim in read(records, beside=record_fields)] == [
         {"day": 1, "date": "2022-03-01"},
         {"day": 2.0, "date": "2022-03-02"},
         {"day": 3, "date": None},
@@ -132,6 +132,6 @@ def test_the_order_of_the_fields_of_a_record_changes_nothing(fields: list[str]) 
 
 @given(json_values, st.sampled_from(["$", "$[*]", "$..*", "$.a[0:5].b", "$[?@.meal]"]))
 def test_data_of_any_shape_can_be_read(data: Any, path: str) -> None:
-    beside = {"day": {"field": "days", "map": {"1": "one"}}}
-    for claim in read(data, path, forms=[IN_CITY, WHOLE], beside=beside, order="days", split=";"):
+    record_fields = {"day": {"field": "days", "map": {"1": "one"}}}
+    for claim in read(data, path, forms=[IN_CITY, WHOLE], beside=record_fields, order="days", split=";"):
         assert claim.text.strip() == claim.text != ""

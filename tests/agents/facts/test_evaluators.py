@@ -1,4 +1,4 @@
-"""The share of claims that are confirmed, asked by a jury as users ask it."""
+"""The evaluator `facts.confirmed`, used through a jury as users do."""
 
 import asyncio
 import itertools

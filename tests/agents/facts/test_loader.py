@@ -1,4 +1,4 @@
-"""What a task states of its facts: what is refused when the plan is made, and what is read once."""
+"""Loading of a task's facts: messages when a plan is made, and caches."""
 
 import re
 import threading
@@ -142,7 +142,7 @@ def test_a_file_is_checked_as_rows_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [{"rows": []}, {"tool": "maps"}])
-def test_columns_of_tools_are_not_checked(place: dict[str, Any]) -> None:
+def test_unknown_columns_are_not_checked(place: dict[str, Any]) -> None:
     table = {"key": ["any"], "order": "thing", "lists": {"at": ","}, **place}
     forms = [{"table": "places", "pattern": "(?P<any>.+) (?P<all>.+)"}]
     facts = {"tables": {"places": table}, "claims": {"meals": {**MEALS, "forms": forms}}}

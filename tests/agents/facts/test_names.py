@@ -56,7 +56,7 @@ def test_the_form_in_which_unicode_was_written_changes_nothing(text: str, form: 
 
 
 def test_very_many_combining_marks_take_no_time() -> None:
-    """What NFKC takes grows with the square of them: ten minutes for these."""
+    """The time of NFKC grows with the square of their number: ten minutes for these."""
     text = "e" + "\u0301\u0323" * 500_000
     assert normalise(f"{text}  x") == f"{text} x"
 

@@ -11,7 +11,7 @@ from tests.agents.facts.examples import make_facts
 
 
 def refusal(model: type[BaseModel], **fields: Any) -> str:
-    """Return what a user is told about the fields."""
+    """Return the message about the fields."""
     with pytest.raises(ValidationError) as raised:
         model(**fields)
     problem = describe_validation_error(raised.value, model, fields)

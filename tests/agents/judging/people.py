@@ -32,5 +32,5 @@ def people(*names: str, checks: Mapping[str, Any] | None = None, **fields: Any) 
 
 
 def texts_about(name: str) -> list[str]:
-    """All that is said of somebody, and of nobody else."""
+    """Return all texts about a person, which occur with no other person."""
     return [PROFILES[name], *(text for _, _, text in WISHES[name])]

@@ -1,4 +1,4 @@
-"""What is left: a short checklist, the same for everybody, which holds a fifth of û_i at most."""
+"""The residual checklist, the same for everybody and at most a fifth of û_i."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -23,11 +23,11 @@ def score_checklist(script: Script, task: Task, *texts: str, **kwargs: Any) -> t
 
 
 def both(**checklist: Any) -> dict[str, Any]:
-    """Preferences, which hold four fifths and more of û_i, and the checklist."""
+    """Return a config with preferences, at least four fifths of û_i, and the checklist."""
     return {"use": ["preferences", {"use": "checklist", "params": checklist}], "settings": FIFTH}
 
 
-# What is asked
+# Questions
 
 
 def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
@@ -44,7 +44,7 @@ def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
     assert trace.reward.components == {"checklist": 0.5}
 
 
-def test_items_of_ones_own_take_the_place_of_the_usual_ones() -> None:
+def test_custom_items_replace_the_default_ones() -> None:
     own = ["It names a day.", "It names a place.", "It is not long."]
     use = [{"use": "checklist", "params": {"audience": "task", "items": own}}]
     (trace,), (body,) = score_checklist(finding, people("ann"), use=use)
@@ -78,7 +78,7 @@ def test_an_empty_profile_is_not_shown() -> None:
     assert "It is asked for this person" not in user(own)
 
 
-def test_compact_asks_for_no_reasons() -> None:
+def test_a_compact_reply_has_no_reasons() -> None:
     use = [{"use": "checklist", "params": {"audience": "task", "profile": "compact"}}]
     (trace,), (body,) = score_checklist(finding, people("ann"), use=use)
     parts = items_of(body)["checklist_1"]["properties"]
@@ -91,7 +91,7 @@ def test_compact_asks_for_no_reasons() -> None:
 # How much it holds
 
 
-def test_next_to_preferences_it_has_its_share_of_each_utility() -> None:
+def test_with_preferences_it_has_its_share_of_each_utility() -> None:
     (trace,), _ = score_checklist(finding, people("ann"), **both())
     assert trace.reward.parts["stakeholders"] == {"ann": pytest.approx(0.8 * (0.9 + 1.0) / 2 + 0.2)}
 
@@ -105,13 +105,13 @@ def refusal(uses: Sequence[Any], **config: Any) -> str:
 
 def test_more_than_a_fifth_is_refused_before_any_call() -> None:
     uses = both()["use"]
-    told = "residual questions hold {} % of the weight of stakeholder 'ann', and 20 % is the most"
-    assert told.format("33.3") in refusal(uses)  # a third of three questions
-    assert told.format("21") in refusal(uses, layers={"model": 0.79, "residual": 0.21})
-    assert told.format("100") in refusal(["checklist"])
+    template = "residual questions hold {} % of the weight of stakeholder 'ann', and 20 % is the most"
+    assert template.format("33.3") in refusal(uses)  # a third of three questions
+    assert template.format("21") in refusal(uses, layers={"model": 0.79, "residual": 0.21})
+    assert template.format("100") in refusal(["checklist"])
 
 
-# What is refused
+# Invalid configs
 
 
 @pytest.mark.parametrize("items", [[], [""], ["  "], "It is kind.", [1], None, {"a": "b"}, ["It is kind."] * 21, 7])

@@ -20,7 +20,7 @@ every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
 def parse_reply(form: Form, reply_fields: dict[str, Any], compact: bool = False) -> Any:
-    """What was said, in the form in which it is to be."""
+    """Return a reply parsed in its form."""
     return form.reply_model(compact).model_validate_json(json.dumps(reply_fields), strict=True)
 
 
@@ -32,7 +32,7 @@ def claims_of(form: Form, reply_fields: dict[str, Any]) -> list[tuple[str, list[
     return [(claim.statement, list(claim.quotes)) for claim in form.claims(parse_reply(form, reply_fields))]
 
 
-# What is replied
+# Reply models
 
 
 @pytest.mark.parametrize(
@@ -57,16 +57,16 @@ def test_reasons_and_quotations_precede_the_judgement_and_compact_replies_have_n
 
 @every_form
 @pytest.mark.parametrize("compact", [False, True])
-def test_a_form_has_one_noun_so_that_equal_questions_are_equal_requests(form: Form, compact: bool) -> None:
+def test_equal_forms_share_one_reply_model(form: Form, compact: bool) -> None:
     again: dict[type, Form] = {
         Binary: Binary(),
         Scale: Scale(1.0, 10.0),
-        PartialCredit: PartialCredit((2.0, 5.0)),  # weights are ours: the model is told nothing of them
+        PartialCredit: PartialCredit((2.0, 5.0)),  # weights are not shown to the model
     }
     assert again[type(form)].reply_model(compact) is form.reply_model(compact)
 
 
-def test_a_schema_says_how_far_a_scale_reaches_and_how_much_may_be_quoted() -> None:
+def test_a_schema_limits_the_scale_and_the_quotations() -> None:
     schema: Any = answer_schema(FORMS["scale"].reply_model(False))
     assert schema["properties"]["value"] == {"type": "number", "minimum": 1.0, "maximum": 10.0}
     assert schema["properties"]["quotes"] == {"type": "array", "maxItems": MAX_QUOTES, "items": {"type": "string"}}
@@ -103,10 +103,10 @@ def test_an_answer_outside_the_form_is_refused(form: str, reply_fields: dict[str
         parse_reply(FORMS[form], reply_fields)
 
 
-# What needs a quotation
+# Claims
 
 
-def test_whatever_is_found_in_a_response_is_a_claim_and_nothing_else() -> None:
+def test_only_positive_findings_are_claims() -> None:
     assert claims_of(FORMS["met"], stated(quotes=["a", "b"])) == [("met", ["a", "b"])]
     assert claims_of(FORMS["met"], stated(False, quotes=["a"])) == []
     assert claims_of(FORMS["scale"], rated(7, "a")) == [("a value of 7", ["a"])]
@@ -117,15 +117,15 @@ def test_whatever_is_found_in_a_response_is_a_claim_and_nothing_else() -> None:
     assert claims_of(FORMS["parts"], in_parts(None, None)) == []
 
 
-# What it measures
+# Measurements
 
 
 @pytest.mark.parametrize(("met", "probability"), [(True, 0.5), (True, 1), (False, 0.49), (False, 0)])
-def test_met_or_not_is_as_likely_as_is_stated(met: bool, probability: float) -> None:
+def test_the_score_is_the_probability_of_the_reply(met: bool, probability: float) -> None:
     assert measure_reply(FORMS["met"], stated(met, probability)) == Measurement(probability, met, "P(met) as stated")
 
 
-def test_or_as_likely_as_the_log_probabilities_say() -> None:
+def test_log_probabilities_take_precedence_over_the_reply() -> None:
     """The boolean is found at its place, behind quotations that hold others."""
     reply_fields = {"item_1": stated(True, 0.99, quotes=['"met":false', "true"], reason="false, or true?")}
     before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("true,", 1)
@@ -153,7 +153,7 @@ def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
 
 
 @pytest.mark.parametrize(("value", "score"), [(1, 0.0), (10, 1.0), (5.5, 0.5), (4, 1 / 3)])
-def test_a_scale_measures_how_far_up_it_the_value_lies(value: float, score: float) -> None:
+def test_a_scale_scores_the_relative_position_of_the_value(value: float, score: float) -> None:
     found = measure_reply(FORMS["scale"], rated(value, "a"))
     assert found.score == pytest.approx(score)
     assert (found.met, found.native, found.scale) == (None, value, (1.0, 10.0))
@@ -178,7 +178,7 @@ def test_any_value_on_any_scale_is_a_score(one: float, other: float, share: floa
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.booleans()), min_size=1, max_size=20))
-def test_any_parts_are_a_score_which_is_1_exactly_where_all_are_met(parts: list[tuple[float, bool]]) -> None:
+def test_parts_score_1_exactly_if_all_are_met(parts: list[tuple[float, bool]]) -> None:
     form = PartialCredit(tuple(weight for weight, _ in parts))
     found = measure_reply(form, in_parts(*(["a"] if met else None for _, met in parts)))
     assert 0.0 <= found.score <= 1.0

@@ -1,4 +1,4 @@
-"""What stakeholders need and wish: judged for each alone, and only where no check decides."""
+"""Needs and wishes of stakeholders: judged for each separately, and only if no check decides."""
 
 import json
 from collections.abc import Sequence
@@ -55,7 +55,7 @@ def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
 
 
 @pytest.mark.parametrize(("value", "score"), [(0, 0.0), (1, 0.25), (2.5, 0.625), (4, 1.0)])
-def test_how_far_a_wish_is_served_is_a_share_of_the_way(value: float, score: float) -> None:
+def test_a_wish_scores_its_relative_position_on_the_scale(value: float, score: float) -> None:
     reply = {"constraint_1": stated(met=False), "constraint_2": rated(value, "tea at the Old Mill")}
     (trace,), _ = score_preferences(replying(reply), people("ann"))
     assert {one.subject: one.score for one in trace.verdicts} == {"step-free": 0.1, "tea": score}
@@ -67,14 +67,14 @@ def test_descriptions_of_values_are_shown() -> None:
     assert fenced("No stairs anywhere.", "item") in user(body)
 
 
-def test_a_constraint_without_words_is_known_by_its_id() -> None:
+def test_a_constraint_without_text_is_shown_by_its_id() -> None:
     bare = people("ann").model_dump()
     bare["stakeholders"][0]["constraints"] = [{"id": "no-stairs", "kind": "hard"}]
     _, (body,) = score_preferences(missing, Task.model_validate(bare))
     assert fenced("no-stairs", "item") in user(body)
 
 
-def test_compact_asks_for_no_reasons() -> None:
+def test_a_compact_reply_has_no_reasons() -> None:
     use = [{"use": "preferences", "params": {"profile": "compact"}}]
     (trace,), (body,) = score_preferences(finding, people("ann"), use=use)
     assert [list(item["properties"]) for item in items_of(body).values()] == [["met", "probability"], ["value"]]
@@ -88,10 +88,10 @@ def test_stakeholders_are_judged_separately_and_not_shown_to_each_others_judges(
     _, bodies = score_preferences(missing, people(), RESPONSE_TEXT, "Stay at home.")
     assert len(bodies) == 2 * len(WISHES)
     for body in bodies:
-        told = json.dumps(body, ensure_ascii=False)
-        shown = [name for name in WISHES if any(word in told for word in texts_about(name))]
+        prompt_text = json.dumps(body, ensure_ascii=False)
+        shown = [name for name in WISHES if any(word in prompt_text for word in texts_about(name))]
         assert len(shown) == 1
-        assert all(word in told for word in texts_about(*shown))
+        assert all(word in prompt_text for word in texts_about(*shown))
         assert fenced(PROFILES[shown[0]], "profile") in user(body)
 
 
@@ -113,12 +113,12 @@ def test_a_call_is_about_one_person_and_one_response_in_any_order(
     _, requests = answered(Preferences(), build)
     assert len({request.digest for request in requests}) == len(asked) * len(set(texts))
     for request in requests:
-        told = "".join(message.content for message in request.messages)
-        assert sum(any(word in told for word in texts_about(name)) for name in WISHES) == 1
-        assert sum(fenced(text, "response") in told for text in {RESPONSE_TEXT, "Stay at home.", "Go."}) == 1
+        prompt_text = "".join(message.content for message in request.messages)
+        assert sum(any(word in prompt_text for word in texts_about(name)) for name in WISHES) == 1
+        assert sum(fenced(text, "response") in prompt_text for text in {RESPONSE_TEXT, "Stay at home.", "Go."}) == 1
 
 
-def test_who_else_is_there_changes_no_request() -> None:
+def test_other_stakeholders_change_no_request() -> None:
     alone, _ = score_preferences(missing, people("ann"), cache=False)
     together, _ = score_preferences(missing, people(), cache=False)
     words = [{_of(call.id, trace) for call in trace.calls} for trace in (*alone, *together)]
@@ -137,7 +137,7 @@ def test_more_than_four_constraints_are_several_calls() -> None:
     assert sorted(len(items_of(body)) for body in bodies) == [2, 4]
 
 
-# With checks beside
+# Together with checks
 
 
 def fits(task: Any, response: Any) -> bool:
@@ -163,7 +163,7 @@ def test_a_constraint_with_a_check_needs_no_model() -> None:
     assert (trace.reward.coverage, trace.reward.counts.judged) == (1.0, 2)
 
 
-def test_without_preferences_it_abstains_and_is_counted() -> None:
+def test_without_preferences_an_uncovered_constraint_abstains_and_is_counted() -> None:
     (trace,), bodies = score_preferences(finding, people("bob", checks=FITS), **with_checks())
     assert {one.subject: one.status for one in trace.verdicts} == {"cheap": "ok", "fish": "abstained"}
     assert (len(bodies), trace.reward.coverage) == (0, 0.5)

@@ -31,13 +31,13 @@ def bodies_of(task: Task, **safety: Any) -> list[dict[str, Any]]:
 
 
 def beginning(body: dict[str, Any]) -> tuple[str, str]:
-    """All that is said up to the fence of the response."""
+    """Return all text before the fence of the response."""
     fence = f"\n{response_in(body)}\nresponse "
     return body["messages"][0]["content"], user(body).split(fence)[0].rpartition(" ")[0]
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_all_calls_of_a_task_begin_alike_to_the_byte_up_to_the_fence_of_the_response(name: str) -> None:
+def test_all_calls_of_a_task_share_the_bytes_before_the_response(name: str) -> None:
     bodies = bodies_of(TASKS[name])
     assert {next(iter(items_of(body))) for body in bodies} == {"criterion_1", "constraint_1", "checklist_1"}
     assert len(bodies) == len(TEXTS) * (2 + 3 + 1)

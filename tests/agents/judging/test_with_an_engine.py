@@ -1,7 +1,7 @@
 """Every evaluator that asks a model, before llama.cpp with a tiny model whose words are noise.
 
-What holds here holds for any model: nothing crashes, and nothing that is said without meaning is credited as if it
-rested on evidence.
+What holds here holds for any model: nothing crashes, and meaningless replies are never credited
+as if they had evidence.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ def engine_url(tiny: Path) -> Iterator[str]:
 
 
 def score_response(model: str, profile: str, seed: int) -> Trace:
-    """What a model says of one response when all that can be asked of it is."""
+    """Return the trace of a response with every evaluator that asks a model."""
     params: dict[str, dict[str, Any]] = {name: {"profile": profile} for name in EVALUATORS}
     params["checklist"] |= {"audience": "task", "items": ["It names a day.", "It names a place."]}
     drawn = {"temperature": 1.0, "seed": seed, "logit_bias": BIAS}
@@ -63,7 +63,7 @@ def score_response(model: str, profile: str, seed: int) -> Trace:
 
 
 def check(trace: Trace) -> None:
-    """Whatever was said: a verdict for each question, and credit for nothing that is not shown."""
+    """Check that each question has a verdict, and that nothing without evidence is credited."""
     assert Counter(verdict.evaluator for verdict in trace.verdicts) == {"criteria": 3, "preferences": 4, "checklist": 1}
     for verdict in trace.verdicts:
         assert verdict.status in ("ok", "failed")
@@ -74,7 +74,7 @@ def check(trace: Trace) -> None:
 
 
 def is_positive(verdict: Verdict) -> bool:
-    """Whether something was found in the response, as the judge says it."""
+    """Return true if the verdict is a positive finding."""
     if verdict.scale is None:
         return bool(verdict.met)
     return isinstance(verdict.native, float) and verdict.native > verdict.scale[0]
@@ -82,7 +82,7 @@ def is_positive(verdict: Verdict) -> bool:
 
 @pytest.fixture(scope="module")
 def noise(tiny: Path) -> list[Verdict]:
-    """All that is said in this process with some seeds."""
+    """Return the verdicts in this process with three seeds."""
     return [verdict for seed in (1, 2, 3) for verdict in score_response(f"gguf:{tiny}", "full", seed).verdicts]
 
 

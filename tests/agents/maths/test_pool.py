@@ -132,22 +132,22 @@ UNPARSED += [
 
 
 @pytest.mark.parametrize(("answer", "reference"), EQUAL)
-def test_equal(shared_pool: EquivalencePool, answer: str, reference: str) -> None:
+def test_equal_answers(shared_pool: EquivalencePool, answer: str, reference: str) -> None:
     assert _status(shared_pool, answer, reference) == "equal"
 
 
 @pytest.mark.parametrize(("answer", "reference"), DIFFERENT)
-def test_different(shared_pool: EquivalencePool, answer: str, reference: str) -> None:
+def test_different_answers(shared_pool: EquivalencePool, answer: str, reference: str) -> None:
     assert _status(shared_pool, answer, reference) == "different"
 
 
 @pytest.mark.parametrize("text", UNPARSED)
-def test_unparsed(shared_pool: EquivalencePool, text: str) -> None:
+def test_unparsed_answers(shared_pool: EquivalencePool, text: str) -> None:
     assert _status(shared_pool, text, "18") == "unparsed-answer"
     assert _status(shared_pool, "18", text) == ("unparsed-answer" if text == "18:1" else "unparsed-reference")
 
 
-def test_nothing_equals_nothing(shared_pool: EquivalencePool) -> None:
+def test_an_empty_answer_equals_nothing(shared_pool: EquivalencePool) -> None:
     assert _status(shared_pool, "", "") == "unparsed-reference"
 
 
@@ -171,7 +171,7 @@ HARMLESS_IN_THE_END = ["9**9**9**9", r"\sqrt[10^9]{2}", "1" * 9999, r"\frac{1}{"
 
 
 @pytest.mark.parametrize("text", HOSTILE_CASES, ids=lambda text: text[:12])
-def test_hostile_maths_runs_into_the_limit_and_the_worker_is_replaced(
+def test_hostile_maths_hits_the_time_limit_and_the_worker_is_replaced(
     half_second_pool: EquivalencePool, text: str
 ) -> None:
     with pytest.raises(TimeLimitExceeded):
@@ -192,7 +192,7 @@ def test_the_rest_of_a_batch_survives_a_bomb(half_second_pool: EquivalencePool) 
 
 
 @pytest.mark.parametrize("text", ["1" * 10**6, "(" * 10**5])
-def test_a_long_text_is_refused_before_the_worker(shared_pool: EquivalencePool, text: str) -> None:
+def test_a_long_text_is_not_sent_to_the_worker(shared_pool: EquivalencePool, text: str) -> None:
     for answer, reference in ((text, "1"), ("1", text)):
         with pytest.raises(AnswerTooLong):
             shared_pool.submit(answer, reference).result(0)
@@ -234,7 +234,7 @@ def test_cancelled_futures_leave_the_dispatcher_alive(half_second_pool: Equivale
     assert _status(half_second_pool, "9+9", "18") == "equal"
 
 
-def test_a_worker_killed_from_outside_costs_nothing(shared_pool: EquivalencePool) -> None:
+def test_a_worker_killed_from_outside_is_replaced(shared_pool: EquivalencePool) -> None:
     assert _status(shared_pool, "8+10", "18") == "equal"
     os.kill(_only_process(shared_pool), signal.SIGKILL)
     futures = [shared_pool.submit(f"{i}+1", "18") for i in range(40)]
@@ -242,7 +242,7 @@ def test_a_worker_killed_from_outside_costs_nothing(shared_pool: EquivalencePool
     assert [future.result(PATIENCE).status for future in futures].count("equal") == 1
 
 
-def test_a_comparison_that_kills_two_workers_is_at_fault(
+def test_a_comparison_that_kills_two_workers_fails(
     half_second_pool: EquivalencePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def dying(self: pool.Channel, seconds: float) -> dict[str, object]:
@@ -266,7 +266,7 @@ def test_a_worker_that_cannot_start_fails_every_future(monkeypatch: pytest.Monke
                 opened.submit("1", "2").result(PATIENCE)
 
 
-def test_a_worker_that_says_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_worker_reports_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "math_verify.py").write_text("raise ImportError('no such thing')")
     monkeypatch.setattr(pool, "_ROOT", f"{tmp_path}{os.pathsep}{pool._ROOT}")
     with EquivalencePool() as opened, pytest.raises(pool.WorkerNotStarted, match="no such thing"):
@@ -338,7 +338,7 @@ def test_no_orphan_survives_its_parent(last: str) -> None:
 
 
 @pytest.mark.parametrize(("workers", "limit"), [(0, 1), (1, 0), (1, -1), (1, float("inf")), (1, float("nan"))])
-def test_nonsense_is_refused(workers: int, limit: float) -> None:
+def test_invalid_settings_are_refused(workers: int, limit: float) -> None:
     with pytest.raises(ValueError, match="are needed"):
         EquivalencePool(workers, limit)
 
@@ -353,7 +353,7 @@ def _only_process(used: EquivalencePool) -> int:
 
 
 def _runs(process_id: int) -> bool:
-    """Whether the process runs; one that has ended but is not collected does not."""
+    """Return true if the process runs; a zombie does not."""
     try:
         status = Path(f"/proc/{process_id}/stat").read_text()
     except FileNotFoundError:
