@@ -470,7 +470,7 @@ def credit(decided: CheckResult) -> float:
 
 
 @settings(max_examples=at_most(300), deadline=None)
-@given(fields=CHECKS, items=items_with_gaps())
+@given(spec=CHECKS, items=items_with_gaps())
 def test_a_check_is_decided_exactly_if_all_possible_table_values_agree(spec: dict[str, Any], items: list[Item]) -> None:
     found = {decide(spec, *whole).holds for whole in completions(items, [True])}
     assert decide(spec, *items).holds == (found.pop() if len(found) == 1 else None)
@@ -478,7 +478,7 @@ def test_a_check_is_decided_exactly_if_all_possible_table_values_agree(spec: dic
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(fields=CHECKS, items=items_with_gaps())
+@given(spec=CHECKS, items=items_with_gaps())
 def test_no_credit_exceeds_what_any_completion_would_get(spec: dict[str, Any], items: list[Item]) -> None:
     decided = decide(spec, *items)
     if decided.holds is not None:
@@ -486,13 +486,13 @@ def test_no_credit_exceeds_what_any_completion_would_get(spec: dict[str, Any], i
 
 
 @settings(max_examples=at_most(100), deadline=None)
-@given(fields=CHECKS, items=items_with_gaps([own]))
+@given(spec=CHECKS, items=items_with_gaps([own]))
 def test_a_value_that_the_response_cannot_show_is_always_decided(spec: dict[str, Any], items: list[Item]) -> None:
     assert decide(spec, *items).holds is not None
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(fields=CHECKS, made=st.lists(cells(KNOWN), max_size=4))
+@given(spec=CHECKS, made=st.lists(cells(KNOWN), max_size=4))
 def test_known_values_are_decided_by_arithmetic(spec: dict[str, Any], made: list[dict[str, Any]]) -> None:
     decided = decide(spec, *(row(**values) for values in made))
     assert decided.holds == holds_by_arithmetic(spec, made)
@@ -521,7 +521,7 @@ def holds_by_arithmetic(spec: dict[str, Any], made: list[dict[str, Any]]) -> boo
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(fields=CHECKS, items=items_with_gaps(), data=st.data())
+@given(spec=CHECKS, items=items_with_gaps(), data=st.data())
 def test_the_order_of_items_and_of_their_keys_changes_no_score(
     spec: dict[str, Any], items: list[Item], data: st.DataObject
 ) -> None:
