@@ -5,9 +5,11 @@ def short(task: TaskView, response: Response) -> float:
     return 1.0 if len(response.text) < 400 else 0.0
 """
 
+import contextlib
 import hashlib
 import inspect
 import sys
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, overload
 
@@ -16,40 +18,52 @@ from jurygraph.errors import ConfigError
 from jurygraph.schema import Audience, Branch, Condition, Layer, Question, Scope, TaskView, Verdict
 from jurygraph.schema.plan import Pairs
 
-MODEL_LAYERS = ("model", "residual")
 RESPONSES_BY_SCOPE = {"response": 1, "pair": 2, "group": 1}
 
 
 class AdaptedEvaluator(Evaluator):
-    """Base class of function and Runnable evaluators: their settings come from the decorator."""
+    """Base class of the evaluators that `adapt` makes of functions and Runnables."""
 
     def __init__(
         self,
+        target: Any,
         name: str,
-        version: str,
         *,
-        layer: Layer,
-        audience: Audience,
-        scope: Scope,
-        branch: Branch | None,
-        needs: Sequence[str],
-        own_model: bool,
-        question_fields: Mapping[str, Any],
+        version: str | None = None,
+        layer: Layer | None = None,
+        audience: Audience = "task",
+        scope: Scope = "response",
+        branch: Branch | None = None,
+        needs: Sequence[str] = (),
+        own_model: bool | None = None,
+        of: str = "submitted",
+        when: Condition | None = None,
+        pairs: Pairs = "ordered",
+        samples: int = 1,
+        seed: int = 0,
     ) -> None:
+        runnable = is_runnable(target)
+        layer = layer or ("model" if runnable else "check")
         choices = (("layer", layer, Layer), ("audience", audience, Audience), ("scope", scope, Scope))
         for setting, value, allowed in (*choices, ("branch", branch or "checks", Branch)):
             if value not in get_args(allowed):
-                raise ConfigError(
-                    f"evaluator {name!r}: {setting} is one of {', '.join(get_args(allowed))}, not {value!r}"
-                )
-        self.name, self.version = name, version
-        self.layer, self.audience, self.scope = layer, audience, scope
+                known = ", ".join(get_args(allowed))
+                raise ConfigError(f"evaluator {name!r}: {setting} is one of {known}, not {value!r}")
         if isinstance(needs, str):
             raise ConfigError(f"needs is the text {needs!r}: write a list of names of material, [{needs!r}]")
-        self.needs = tuple(needs)
-        self.uses_model = layer in MODEL_LAYERS and not own_model
+        self.target, self.name = target, name
+        self.version = version or ("1" if runnable else source_version(target))
+        self.layer, self.audience, self.scope, self.needs = layer, audience, scope, tuple(needs)
+        self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
         self._branch = branch or BRANCH_OF_AUDIENCE[audience]
-        self._question_fields = dict(question_fields)
+        self._question_fields: dict[str, Any] = {
+            "of": of,
+            "when": when,
+            "pairs": pairs,
+            "samples": samples,
+            "seed": seed,
+        }
+        self._check_params({}, are_complete=False)
 
     @property
     def branch(self) -> Branch:
@@ -60,7 +74,12 @@ class AdaptedEvaluator(Evaluator):
 
     def set_params(self, params: Mapping[str, Any]) -> None:
         """Set the config's parameters for this evaluator. Raises ConfigError if they do not fit."""
+        self._check_params(params, are_complete=True)
         self.params = dict(params)
+
+    @abstractmethod
+    def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
+        """Raise ConfigError if the target cannot take the params; `are_complete` unless the config adds some."""
 
 
 class FunctionEvaluator(AdaptedEvaluator):
@@ -69,18 +88,9 @@ class FunctionEvaluator(AdaptedEvaluator):
     Needed material and the config's params are passed as keyword arguments. The function may be `async def`.
     """
 
-    def __init__(self, function: Callable[..., Any], name: str, version: str | None, **settings: Any) -> None:
-        super().__init__(name, version or source_version(function), **settings)
-        self.function = function
-        self._check_signature({}, whole=False)
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it were not decorated."""
-        return self.function(*args, **kwargs)
-
-    def set_params(self, params: Mapping[str, Any]) -> None:
-        super().set_params(params)
-        self._check_signature(params, whole=True)
+        return self.target(*args, **kwargs)
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         responses = (inputs.responses,) if self.scope == "group" else inputs.responses
@@ -88,14 +98,13 @@ class FunctionEvaluator(AdaptedEvaluator):
             material: dict[str, Any] = {name: inputs.material[0][name] for name in self.needs}
         else:
             material = {name: tuple(materials[name] for materials in inputs.material) for name in self.needs}
-        return self.function(inputs.task, *responses, **material, **inputs.question.params)
+        return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
-    def _check_signature(self, params: Mapping[str, Any], whole: bool) -> None:
-        """Raise ConfigError if the function cannot be called so; `whole` unless the config adds some arguments."""
+    def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
         positional = [None] * (1 + RESPONSES_BY_SCOPE[self.scope])
         try:
-            signature = inspect.signature(self.function)
-            bind = signature.bind if whole else signature.bind_partial
+            signature = inspect.signature(self.target)
+            bind = signature.bind if are_complete else signature.bind_partial
             bind(*positional, **dict.fromkeys(self.needs), **params)
         except (TypeError, ValueError) as error:
             calls = {"response": "(task, response)", "pair": "(task, first, second)", "group": "(task, responses)"}
@@ -113,11 +122,7 @@ class RunnableEvaluator(AdaptedEvaluator):
     `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`.
     """
 
-    def __init__(self, runnable: Any, name: str, version: str | None, **settings: Any) -> None:
-        super().__init__(name, version or "1", **settings)
-        self.runnable = runnable
-
-    def set_params(self, params: Mapping[str, Any]) -> None:
+    def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
         if params:
             raise ConfigError(f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead")
 
@@ -127,7 +132,7 @@ class RunnableEvaluator(AdaptedEvaluator):
             state |= {"response": inputs.response, "text": inputs.response.text, "material": inputs.material[0]}
         else:
             state |= {"responses": inputs.responses, "material": inputs.material}
-        result = await self.runnable.ainvoke(state)
+        result = await self.target.ainvoke(state)
         if self.scope == "group" and isinstance(result, Mapping):
             return [read_answer(verdict) for verdict in result["verdicts"]]
         return read_answer(result)
@@ -155,14 +160,11 @@ def source_version(defined: Callable[..., Any]) -> str:
     It so changes with the constants and helpers of that module too. Falls back to the object's own source, and to "1"
     if no source is available.
     """
-    try:
-        source = inspect.getsource(sys.modules[defined.__module__])
-    except (OSError, TypeError, KeyError, AttributeError):
-        try:
-            source = inspect.getsource(defined)
-        except (OSError, TypeError):
-            return "1"
-    return hashlib.sha256(source.encode()).hexdigest()[:12]
+    candidates: tuple[Any, ...] = (sys.modules.get(getattr(defined, "__module__", "")), defined)
+    for candidate in candidates:
+        with contextlib.suppress(OSError, TypeError):
+            return hashlib.sha256(inspect.getsource(candidate).encode()).hexdigest()[:12]
+    return "1"
 
 
 def has_own_version(kind: type, role: type) -> bool:
@@ -171,43 +173,14 @@ def has_own_version(kind: type, role: type) -> bool:
     return kind.__module__.startswith("jurygraph.") or any("version" in vars(base) for base in between)
 
 
-def adapt(
-    target: Any,
-    name: str,
-    *,
-    version: str | None = None,
-    layer: Layer | None = None,
-    audience: Audience = "task",
-    scope: Scope = "response",
-    branch: Branch | None = None,
-    needs: Sequence[str] = (),
-    own_model: bool | None = None,
-    of: str = "submitted",
-    when: Condition | None = None,
-    pairs: Pairs = "ordered",
-    samples: int = 1,
-    seed: int = 0,
-) -> AdaptedEvaluator:
-    """Make an evaluator of a function, Runnable or compiled graph.
+def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
+    """Make an evaluator of a function, Runnable or compiled graph; the settings are those of `AdaptedEvaluator`.
 
     A Runnable is assumed to bring its own model (layer `model`, used even if the config's model is `none`); a function
     of layer `model` or `residual` brings its own only with `own_model=True`.
     """
-    runnable = is_runnable(target)
-    kind: Any = RunnableEvaluator if runnable else FunctionEvaluator
-    adapted: AdaptedEvaluator = kind(
-        target,
-        name,
-        version,
-        layer=layer or ("model" if runnable else "check"),
-        audience=audience,
-        scope=scope,
-        branch=branch,
-        needs=needs,
-        own_model=runnable if own_model is None else own_model,
-        question_fields={"of": of, "when": when, "pairs": pairs, "samples": samples, "seed": seed},
-    )
-    return adapted
+    kind = RunnableEvaluator if is_runnable(target) else FunctionEvaluator
+    return kind(target, name, **settings)
 
 
 REGISTERED: dict[str, AdaptedEvaluator | None] = {}
@@ -239,5 +212,4 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
 
 def _origin(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
     """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
-    target = getattr(adapted, "function", None) or getattr(adapted, "runnable", None)
-    return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))
+    return getattr(adapted.target, "__module__", ""), getattr(adapted.target, "__qualname__", id(adapted.target))

@@ -5,12 +5,13 @@
 
 import importlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Annotated, Any
 
 import jsonpath_rfc9535 as jsonpath
 import re2
 from jsonpath_rfc9535.function_extensions import ExpressionType, FilterFunction
+from pydantic import AfterValidator
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
@@ -57,12 +58,17 @@ def import_object(dotted: str) -> Any:
         raise ValueError(f"{dotted!r} cannot be imported ({error})") from error
 
 
-def require_notation(field: str, text: str, read: Callable[[str], Any]) -> None:
-    """Raise ValueError naming the field if `read` cannot parse the text."""
-    try:
-        read(text)
-    except ValueError as error:
-        raise ValueError(f"`{field}` {error}") from None
+def _check(compile_text: Callable[[str], Any], text: str) -> str:
+    compile_text(text)
+    return text
+
+
+IS_PATTERN = AfterValidator(partial(_check, compile_pattern))
+Pattern = Annotated[str, IS_PATTERN]
+"""A text that is an RE2 pattern, as the type of a field."""
+
+JsonPath = Annotated[str, AfterValidator(partial(_check, compile_jsonpath))]
+"""A text that is a JSONPath, as the type of a field."""
 
 
 class _Matches(FilterFunction):

@@ -5,8 +5,8 @@ the profile; one that does not is shown to the model once, to be repaired, and t
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from jurygraph.agents.checks.tensions import find_tensions as shown_by_checks
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
-from jurygraph.prompts import Prompt, load_prompt
+from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import FrozenModel, Stakeholder, Task
 from jurygraph.schema.profile import (
@@ -42,6 +42,8 @@ values, and numbers of the model's own would be on another scale in each reply."
 
 _MAX_LISTED = 64  # above what counts, but still a bound for backends that enforce the schema
 _MAX_SHOWN = 80
+_NAME = re.compile(r"\bstakeholder_\d+\b")
+R = TypeVar("R", bound=FrozenModel)
 
 
 class ConstraintReply(FrozenModel):
@@ -74,82 +76,87 @@ class TensionsReply(FrozenModel):
     tensions: tuple[TensionReply, ...] = Field(max_length=_MAX_LISTED)
 
 
-class _ParsedConstraints(NamedTuple):
-    """The accepted constraints of a reply, and the problems of the rejected ones, in sentences."""
+async def read_profiles(task: Task, given: ProfilesLine | None, client: "JudgeClient | None") -> Profiles | None:
+    """Return the parsed profiles of a task: `given`, and the others as read by the model, if there is one.
 
-    kept: list[ReadConstraint]
-    problems: list[str]
-
-
-async def read_profiles(
-    task: Task, given_profiles: ProfilesLine | None, consultation: "JudgeClient | None"
-) -> Profiles | None:
-    """Return the parsed profiles of a task: `given_profiles`, and the others as read by the model, if there is one.
-
-    Returns None if nothing is read. Raises `InputError` if `given_profiles` does not fit the task, `PlanError` if no
+    Returns None if nothing is read. Raises `InputError` if `given` does not fit the task, `PlanError` if no
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
-    for misfit in () if given_profiles is None else profile_errors(task, given_profiles):
+    for misfit in () if given is None else profile_errors(task, given):
         raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
-    by_hand = None if given_profiles is None else given_profiles.to_profiles()
+    by_hand = None if given is None else given.to_profiles()
     named = {stakeholder.id for stakeholder in by_hand.stakeholders} if by_hand else set()
-    unread = [
-        stakeholder
-        for stakeholder in sort_by_id(task.stakeholders)
-        if is_text_only(stakeholder) and stakeholder.id not in named
-    ]
-    if not unread or consultation is None:
+    people = sort_by_id(task.stakeholders)
+    unread = [person for person in people if is_text_only(person) and person.id not in named]
+    if not unread or client is None:
         return by_hand
-    profiles = _merge_profiles(by_hand, await _read_by_model(task, unread, consultation))
+    profiles = await _read_by_model(task, unread, client)
+    if by_hand is not None:
+        stakeholders = tuple(sorted((*by_hand.stakeholders, *profiles.stakeholders), key=lambda person: person.id))
+        update = {"stakeholders": stakeholders, "by": by_hand.by | profiles.by, "dropped": profiles.dropped}
+        profiles = by_hand.model_copy(update=update)
     task_with_profiles = with_profiles(task, profiles)
     if profiles.tensions_by is None and not task.tensions and len(task_with_profiles.stakeholders) > 1:
-        profiles = await _add_tensions(profiles, task_with_profiles, consultation)
+        profiles = await _add_tensions(profiles, task_with_profiles, client)
     return profiles
 
 
-def _merge_profiles(by_hand: Profiles | None, read: Profiles) -> Profiles:
-    if by_hand is None:
-        return read
-    people = sorted((*by_hand.stakeholders, *read.stakeholders), key=lambda stakeholder: stakeholder.id)
-    update = {"stakeholders": tuple(people), "by": {**by_hand.by, **read.by}, "dropped": read.dropped}
-    return by_hand.model_copy(update=update)
-
-
-# Constraints
-
-
-async def _read_by_model(task: Task, people: Sequence[Stakeholder], consultation: "JudgeClient") -> Profiles:
+async def _read_by_model(task: Task, people: Sequence[Stakeholder], client: "JudgeClient") -> Profiles:
     """Read each profile by itself with the model. All are read before the first failure is raised."""
     from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
 
-    results = await each_answered(_read_constraints(task, person, consultation) for person in people)
+    results = await each_answered(_read_constraints(task, person, client) for person in people)
     read, by, dropped = [], {}, []
-    for person, (model, constraints) in zip(people, results, strict=True):
-        if not constraints.kept:
-            raise _no_constraints_error(task, person, constraints.problems)
-        read.append(ReadStakeholder(id=person.id, constraints=tuple(constraints.kept)))
+    for person, (model, kept, problems) in zip(people, results, strict=True):
+        if not kept:
+            why = f" ({'; '.join(problems)})" if problems else ""
+            problem = f"no constraint was found in the profile of stakeholder {person.id!r}{why}"
+            remedy = "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
+            raise PlanError(f"task {task.id!r}: {problem}; {remedy}")
+        read.append(ReadStakeholder(id=person.id, constraints=tuple(kept)))
         by[person.id] = model
-        dropped += [f"{person.id}: {why}" for why in constraints.problems]
+        dropped += [f"{person.id}: {why}" for why in problems]
     return Profiles(stakeholders=tuple(read), by=by, dropped=tuple(dropped))
 
 
 async def _read_constraints(
-    task: Task, person: Stakeholder, consultation: "JudgeClient"
-) -> tuple[str, _ParsedConstraints]:
-    """Return the reader's name and the parsed constraints of one profile."""
-    prompt, text = load_prompt("profile"), SearchableText(person.profile)
-    variables = {"query": _query_text(task), "profile": person.profile}
-    request = consultation.request(prompt, ConstraintsReply, variables)
+    task: Task, person: Stakeholder, client: "JudgeClient"
+) -> tuple[str, list[ReadConstraint], list[str]]:
+    """Return the reader's name, the accepted constraints of one profile, and the problems of the others."""
+    text, variables = SearchableText(person.profile), {"query": _query_text(task), "profile": person.profile}
+    subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
+
+    def find_flaw(reply: ConstraintsReply) -> str | None:
+        kept, problems = parse_constraints(reply, text)
+        hint = f"list at most {MAX_CONSTRAINTS}, each once, and quote for each a clause of the profile letter by letter"
+        if problems:
+            return f"{'; '.join(problems)}; {hint}"
+        return None if kept else "no constraint is listed; read the profile again, and list what it says"
+
+    reader, reply = await _ask_model(client, "profile", variables, ConstraintsReply, find_flaw, subject)
+    return reader, *parse_constraints(reply, text)
+
+
+async def _ask_model(
+    client: "JudgeClient",
+    prompt_id: str,
+    variables: Mapping[str, Any],
+    model: type[R],
+    find_flaw: Callable[[R], str | None],
+    subject: str,
+) -> tuple[str, R]:
+    """Return the reader's name and its reply. Raises `ModelError` or `BudgetExceeded` naming the subject."""
+    prompt = load_prompt(prompt_id)
+    request = client.request(prompt, model, variables)
     try:
-        judged = await consultation.judge(
-            request, ConstraintsReply, lambda reply: _constraint_flaw(parse_constraints(reply, text))
-        )
+        judged = await client.judge(request, model, find_flaw)
     except Fault as fault:
-        raise _read_error(f"task {task.id!r}: the profile of stakeholder {person.id!r}", fault) from fault
-    return _reader_name(request.model, prompt), parse_constraints(judged.value, text)
+        message = f"{subject} could not be read: {fault}"
+        raise (BudgetExceeded(message) if fault.kind == "budget" else ModelError(message)) from fault
+    return f"{request.model}, prompt {prompt.id} {prompt.full_version}", judged.value
 
 
-def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> _ParsedConstraints:
+def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[list[ReadConstraint], list[str]]:
     """Accept the first constraints that quote the profile, named by their order, and list problems of the others."""
     kept: list[ReadConstraint] = []
     problems: list[str] = []
@@ -166,67 +173,50 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> _ParsedC
         elif len(kept) == MAX_CONSTRAINTS:
             problems.append(f"{_quote(words)} comes after {MAX_CONSTRAINTS} others, which is the most")
         else:
-            degree = DEGREE_VALUES[listed.restrictiveness]
-            name = f"c{len(kept) + 1}"
-            constraint = ReadConstraint(
-                id=name, text=words, kind=listed.kind, restrictiveness=degree, quote=passage.text
+            kept.append(
+                ReadConstraint(
+                    id=f"c{len(kept) + 1}",
+                    text=words,
+                    kind=listed.kind,
+                    restrictiveness=DEGREE_VALUES[listed.restrictiveness],
+                    quote=passage.text,
+                )
             )
-            kept.append(constraint)
-    return _ParsedConstraints(kept, problems)
-
-
-def _constraint_flaw(parsed: _ParsedConstraints) -> str | None:
-    """Return what the repair prompt says about the reply; None if the reply is fine."""
-    if parsed.problems:
-        hint = f"list at most {MAX_CONSTRAINTS}, each once, and quote for each a clause of the profile letter by letter"
-        return f"{'; '.join(parsed.problems)}; {hint}"
-    return None if parsed.kept else "no constraint is listed; read the profile again, and list what it says"
-
-
-def _no_constraints_error(task: Task, person: Stakeholder, problems: Sequence[str]) -> PlanError:
-    why = f" ({'; '.join(problems)})" if problems else ""
-    problem = f"no constraint was found in the profile of stakeholder {person.id!r}{why}"
-    remedy = "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
-    return PlanError(f"task {task.id!r}: {problem}; {remedy}")
+    return kept, problems
 
 
 # Tensions
 
 
-async def _add_tensions(profiles: Profiles, task: Task, consultation: "JudgeClient") -> Profiles:
+async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -> Profiles:
     """Add the tensions that the model finds among all stakeholders, except for pairs whose checks already show one."""
-    prompt, people = load_prompt("tensions"), sort_by_id(task.stakeholders)
-    names = {f"stakeholder_{place}": person for place, person in enumerate(people, start=1)}
-    people_shown = [{"name": name, "text": "\n".join(_constraint_lines(person))} for name, person in names.items()]
-    request = consultation.request(prompt, TensionsReply, {"query": _query_text(task), "people": people_shown})
-    try:
-        judged = await consultation.judge(request, TensionsReply, lambda reply: _tension_flaw(reply, names))
-    except Fault as fault:
-        raise _read_error(f"task {task.id!r}: the tensions between its stakeholders", fault) from fault
-    kept, problems = _parse_tensions(judged.value, names)
+    names = {f"stakeholder_{place}": person for place, person in enumerate(sort_by_id(task.stakeholders), start=1)}
+    people = []
+    for name, person in names.items():
+        lines = (f"- {wanted.kind}: {wanted.text or wanted.id}" for wanted in sort_by_id(person.constraints))
+        people.append({"name": name, "text": "\n".join(lines) or "(nothing)"})
+    subject = f"task {task.id!r}: the tensions between its stakeholders"
+
+    def find_flaw(reply: TensionsReply) -> str | None:
+        _, problems = _parse_tensions(reply, names)
+        return f"{'; '.join(problems)}; the names are {', '.join(names)}" if problems else None
+
+    variables = {"query": _query_text(task), "people": people}
+    reader, reply = await _ask_model(client, "tensions", variables, TensionsReply, find_flaw, subject)
+    kept, problems = _parse_tensions(reply, names)
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
     dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
-    update = {"tensions": tensions, "tensions_by": _reader_name(request.model, prompt), "dropped": dropped}
-    return profiles.model_copy(update=update)
-
-
-def _constraint_lines(person: Stakeholder) -> Iterator[str]:
-    yield from (
-        f"- {constraint.kind}: {constraint.text or constraint.id}" for constraint in sort_by_id(person.constraints)
-    )
-    if not person.constraints:
-        yield "(nothing)"
-
-
-def _tension_flaw(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> str | None:
-    _, problems = _parse_tensions(reply, names)
-    return f"{'; '.join(problems)}; the names are {', '.join(names)}" if problems else None
+    return profiles.model_copy(update={"tensions": tensions, "tensions_by": reader, "dropped": dropped})
 
 
 def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> tuple[list[ReadTension], list[str]]:
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
     kept: dict[tuple[str, str], ReadTension] = {}
     problems: list[str] = []
+
+    def restore_id(name: re.Match[str]) -> str:
+        return names[name[0]].id if name[0] in names else name[0]
+
     for listed in reply.tensions:
         pair = f"{_quote(listed.one)} and {_quote(listed.other)}"
         unknown = [name for name in (listed.one, listed.other) if name not in names]
@@ -239,29 +229,15 @@ def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> t
         elif (first.id, second.id) in kept:
             problems.append(f"the pair of {pair} is listed twice")
         elif not shown_by_checks(first, second):
-            strength, reason = DEGREE_VALUES[listed.strength], _restore_ids(listed.reason, names)
+            strength, reason = DEGREE_VALUES[listed.strength], _NAME.sub(restore_id, listed.reason)
             kept[first.id, second.id] = ReadTension(between=(first.id, second.id), strength=strength, reason=reason)
     return list(kept.values()), problems
-
-
-def _restore_ids(reason: str, names: Mapping[str, Stakeholder]) -> str:
-    """Replace the placeholder names in a reason by the stakeholders' own ids."""
-    return re.sub(r"\bstakeholder_\d+\b", lambda match: names[match[0]].id if match[0] in names else match[0], reason)
 
 
 def _query_text(task: Task) -> str:
     if isinstance(task.query, str):
         return task.query
     return "\n\n".join(f"{message.role}: {message.content}" for message in task.query)
-
-
-def _reader_name(model: str, prompt: Prompt) -> str:
-    return f"{model}, prompt {prompt.id} {prompt.full_version}"
-
-
-def _read_error(subject: str, fault: Fault) -> ModelError | BudgetExceeded:
-    message = f"{subject} could not be read: {fault}"
-    return BudgetExceeded(message) if fault.kind == "budget" else ModelError(message)
 
 
 def _quote(words: str) -> str:

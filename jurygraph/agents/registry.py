@@ -7,8 +7,10 @@ The lookup order is: jurygraph's own, those registered by the decorator, install
 import copy
 import importlib
 import inspect
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
+from importlib.resources import files
 from typing import Any
 
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
@@ -18,68 +20,31 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import nearest_name
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse
 
-BUILTIN_EVALUATORS = {
-    f"maths.{name.lower()}": f"jurygraph.agents.maths.evaluators:{name}"
-    for name in ("Accuracy", "Calculation", "Format", "Steps", "Repetition", "Length")
-}
-BUILTIN_EVALUATORS |= {
-    "facts.confirmed": "jurygraph.agents.facts.evaluators:Confirmed",
-    "criteria": "jurygraph.agents.judging.criteria:Criteria",
-    "preferences": "jurygraph.agents.judging.criteria:Preferences",
-    "checklist": "jurygraph.agents.judging.criteria:Checklist",
-    "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
-    "quality.arithmetic": "jurygraph.agents.quality_assessor.reasoning:Arithmetic",
-    "quality.reasoning": "jurygraph.agents.quality_assessor.reasoning:Reasoning",
-    "optimizer.efficiency": "jurygraph.agents.data_optimizer.evaluators:Efficiency",
-    "optimizer.diversity": "jurygraph.agents.data_optimizer.evaluators:Diversity",
-    "similarity": "jurygraph.agents.global_signals.similarity:Similarity",
-    "ranker": "jurygraph.agents.global_signals.ranker:Ranker",
-}
-BUILTIN_EVALUATORS |= {
-    name: f"jurygraph.judges.few_shot.constructors:{kind}"
-    for name, kind in (("zero-shot", "ZeroShot"), ("aggregate", "Aggregate"), ("personalized", "Personalized"))
-}
-BUILTIN_EVALUATORS |= {
-    "protocols.direct": "jurygraph.judges.protocols.protocol:Direct",
-    "protocols.rubric": "jurygraph.judges.protocols.rubric:Rubric",
-    "protocols.checklist": "jurygraph.judges.protocols.protocol:Checklist",
-    "protocols.decomposed-adaptive": "jurygraph.judges.protocols.decomposed:Adaptive",
-    "protocols.decomposed-uniform": "jurygraph.judges.protocols.decomposed:Uniform",
-    "pairwise": "jurygraph.judges.pairwise.comparison_judge:Pairwise",
-    "listwise": "jurygraph.judges.pairwise.comparison_judge:Listwise",
-}
-BUILTIN_DERIVERS = {
-    "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
-    "extract": "jurygraph.agents.extraction.deriver:Extract",
-    "synthesizer": "jurygraph.agents.data_synthesizer.synthesizer:Synthesizer",
-}
-BUILTIN_COMBINERS = {
-    "mean": "jurygraph.decision.combiners:Mean",
-    "product": "jurygraph.decision.combiners:Product",
-    "flat": "jurygraph.decision.combiners:Flat",
-    "gear": "jurygraph.decision.combiners:Gear",
-    "hard-local": "jurygraph.decision.combiners:HardLocal",
-    "hard-transitive": "jurygraph.decision.combiners:HardTransitive",
-    "stakeholders": "jurygraph.decision.combiners:Stakeholders",
-    "egalitarian": "jurygraph.decision.combiners:Egalitarian",
-    "nash": "jurygraph.decision.combiners:Nash",
-    "contrast": "jurygraph.agents.data_synthesizer.contrast:Contrast",
-    "panel": "jurygraph.judges.panel:Panel",
-    "consensus": "jurygraph.judges.consensus.combiner:ConsensusOfJudges",
-    "protocol": "jurygraph.judges.protocols.combiners:ProtocolMean",
-    "adaptive": "jurygraph.judges.protocols.combiners:AdaptiveSum",
-    "win-share": "jurygraph.judges.pairwise.combiners:WinShare",
-    "rank-share": "jurygraph.judges.pairwise.combiners:RankShare",
-    "bradley-terry": "jurygraph.judges.pairwise.combiners:BradleyTerry",
-}
-
-
+_BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
+BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
+BUILTIN_DERIVERS: Mapping[str, str] = _BUILTINS["derivers"]
+BUILTIN_COMBINERS: Mapping[str, str] = _BUILTINS["combiners"]
 ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
-    evaluator = _make_evaluator(_find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED), use)
+    target = _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
+    evaluator: Evaluator
+    if is_runnable(target) or inspect.isroutine(target):
+        evaluator = adapt(target, use.use)
+    elif isinstance(target, AdaptedEvaluator):
+        evaluator = copy.copy(target)
+    elif isinstance(target, Evaluator) or (inspect.isclass(target) and issubclass(target, Evaluator)):
+        evaluator = _make_instance("evaluator", use.use, target, use.params)
+    else:
+        found = target.__name__ if inspect.isclass(target) else type(target).__name__
+        raise ConfigError(
+            f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
+            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {found}"
+        )
+    if isinstance(evaluator, AdaptedEvaluator):
+        evaluator.set_params(use.params)
     evaluator.name, evaluator.params = use.known_as, use.params
     return evaluator
 
@@ -113,7 +78,7 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
         if component.name in loaded:
             raise ConfigError(f"{key}: {component.name!r} is listed twice; give one of them a `name` of its own")
         loaded[component.name] = component
-    return {name: loaded[name] for name in sorted(loaded)}
+    return dict(sorted(loaded.items()))
 
 
 def load_combiner(name: str) -> Combiner:
@@ -129,33 +94,15 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
 
     Raises ConfigError if one does not exist.
     """
-    configured: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
-    configured |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
-    default_names = ("mean", config.weights.welfare, *(record.combiner for record in records))
-    loaded = {name: load_combiner(name) for name in default_names}
-    for key, name in configured.items():
+    keys = {component.combiner: f"components.{name}.combiner: " for name, component in config.components.items()}
+    keys[config.rubric.aggregation] = "rubric.aggregation: "
+    loaded = {}
+    for name in sorted({"mean", config.weights.welfare, *keys, *(record.combiner for record in records)}):
         try:
             loaded[name] = load_combiner(name)
         except ConfigError as error:
-            raise ConfigError(f"{key}: {error}") from error.__cause__
-    return {name: loaded[name] for name in sorted(loaded)}
-
-
-def _make_evaluator(target: Any, use: EvaluatorUse) -> Evaluator:
-    if isinstance(target, AdaptedEvaluator):
-        evaluator = copy.copy(target)
-    elif is_runnable(target) or inspect.isroutine(target):
-        evaluator = adapt(target, use.use)
-    elif isinstance(target, Evaluator) or (inspect.isclass(target) and issubclass(target, Evaluator)):
-        return _make_instance("evaluator", use.use, target, use.params)  # type: ignore[no-any-return]
-    else:
-        type_name = target.__name__ if inspect.isclass(target) else type(target).__name__
-        raise ConfigError(
-            f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
-            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {type_name}"
-        )
-    evaluator.set_params(use.params)
-    return evaluator
+            raise ConfigError(f"{keys.get(name, '')}{error}") from error.__cause__
+    return loaded
 
 
 def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any]) -> Any:
@@ -164,11 +111,13 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
         if params:
             raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
         if not isinstance(target, ROLES):
-            problem = f"it is a {type(target).__name__}"
-            raise ConfigError(f"{name!r} is no {role}: {problem}; name a class, or one that is set up already")
+            found = type(target).__name__
+            raise ConfigError(f"{name!r} is no {role}: it is a {found}; name a class, or one that is set up already")
         return _set_version(copy.copy(target))
     if inspect.isabstract(target):
-        raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {_list_abstract_methods(target)}")
+        abstract: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]
+        missing = ", ".join(f"`{method}`" for method in sorted(abstract))
+        raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {missing}")
     _check_params(role, name, target, params)
     try:
         return _set_version(target(**params))
@@ -198,11 +147,6 @@ def _set_version(instance: Any) -> Any:
     if role is not None and "version" not in vars(instance) and not has_own_version(type(instance), role):
         instance.version = source_version(type(instance))
     return instance
-
-
-def _list_abstract_methods(kind: type) -> str:
-    """Return the abstract methods of a class, as messages list them."""
-    return ", ".join(f"`{name}`" for name in sorted(getattr(kind, "__abstractmethods__", ())))
 
 
 def _find(role: str, name: str, builtins: Mapping[str, str], registered: Mapping[str, Any]) -> Any:

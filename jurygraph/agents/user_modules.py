@@ -30,7 +30,6 @@ CODE_PARAMS = ("choice", "functions", "tools")
 """Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
 _DOTTED = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
-_LANGCHAIN = "langchain:"
 _MACHINERY = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
 _LOADERS = (
     (ExtensionFileLoader, EXTENSION_SUFFIXES),
@@ -40,35 +39,31 @@ _LOADERS = (
 
 
 class _FolderFinder(PathEntryFinder):
-    """Find the allowed modules of a folder, and any of its modules imported by a module found earlier."""
+    """Find the allowed modules of a folder, and any of its modules imported by a module found earlier.
 
-    def __init__(self, folder: str, allowed: set[str]) -> None:
-        self._files = FileFinder(folder, *_LOADERS)
-        self._allowed = allowed
-
-    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in self._allowed and _importing_module() not in self._allowed:
-            return None
-        spec = self._files.find_spec(name, target)
-        if spec is not None:
-            self._allowed.add(name)
-        return spec
-
-    def invalidate_caches(self) -> None:
-        self._files.invalidate_caches()
-
-
-class _Hook:
-    """Give `sys.path` its finder for one folder. `allowed` are the modules that may be, or were, imported from it."""
+    It is also the hook that gives `sys.path` this finder for the folder.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.allowed: set[str] = set()
+        self._files = FileFinder(folder, *_LOADERS)
 
     def __call__(self, path: str) -> PathEntryFinder:
         if path != self.folder:
             raise ImportError(f"only for {self.folder}")
-        return _FolderFinder(path, self.allowed)
+        return self
+
+    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in self.allowed and _importing_module() not in self.allowed:
+            return None
+        spec = self._files.find_spec(name, target)
+        if spec is not None:
+            self.allowed.add(name)
+        return spec
+
+    def invalidate_caches(self) -> None:
+        self._files.invalidate_caches()
 
 
 def allow_modules_in_folder(*configs: Config, folder: Path) -> bool:
@@ -81,52 +76,45 @@ def allow_modules_in_folder(*configs: Config, folder: Path) -> bool:
     _forget_other_folders(home)
     files = FileFinder(home, *_LOADERS)
     named: set[str] = set()
-    for key, name in (named_code for config in configs for named_code in modules_named_in(config)):
-        spec = files.find_spec(name)
-        if spec is not None:
-            _require_free_name(key, name, spec)
-            named.add(name)
-    if named:
-        _allow(home, named)
-    return bool(named)
-
-
-def _allow(home: str, named: set[str]) -> None:
-    hook = next((hook for hook in sys.path_hooks if isinstance(hook, _Hook)), None)
-    if hook is None and home not in map(_resolve, sys.path):
-        hook = _Hook(home)
+    for config in configs:
+        for key, name in modules_named_in(config):
+            if spec := files.find_spec(name):
+                _require_free_name(key, name, spec)
+                named.add(name)
+    hook = next((hook for hook in sys.path_hooks if isinstance(hook, _FolderFinder)), None)
+    if named and hook is None and home not in map(_resolve, sys.path):
+        hook = _FolderFinder(home)
         sys.path_hooks.insert(0, hook)
         sys.path_importer_cache.pop(home, None)
         sys.path.append(home)
     if hook is not None:
         hook.allowed |= named
+    return bool(named)
 
 
 def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the keys of a config that name code by a dotted path, each with the name of its outermost module."""
     for key, path in _paths(config):
-        match = _DOTTED.fullmatch(path) if isinstance(path, str) else None
-        if match is not None:
+        if isinstance(path, str) and (match := _DOTTED.fullmatch(path)):
             yield key, match[1]
 
 
 def _paths(config: Config) -> Iterator[tuple[str, Any]]:
-    if config.model.startswith(_LANGCHAIN):
-        yield "model", config.model.removeprefix(_LANGCHAIN)
+    if config.model.startswith("langchain:"):
+        yield "model", config.model.removeprefix("langchain:")
     for role in ("evaluators", "derivers"):
         for place, use in enumerate(getattr(config, role)):
             yield f"{role}[{place}]", use.use
-            for param in CODE_PARAMS:
-                paths = use.params.get(param)
-                for dotted_path in paths.values() if isinstance(paths, dict) else [paths]:
-                    yield f"{role}[{place}]", dotted_path
+            for paths in map(use.params.get, CODE_PARAMS):
+                for path in paths.values() if isinstance(paths, dict) else [paths]:
+                    yield f"{role}[{place}]", path
     for name, component in config.components.items():
         yield f"components.{name}.combiner", component.combiner
 
 
 def _forget_other_folders(home: str) -> None:
     """Undo the folder of an earlier config and its imports: modules here may have the same names."""
-    for hook in [candidate for candidate in sys.path_hooks if isinstance(candidate, _Hook)]:
+    for hook in [hook for hook in sys.path_hooks if isinstance(hook, _FolderFinder)]:
         if hook.folder == home and home in sys.path:
             continue
         sys.path_hooks.remove(hook)
@@ -144,19 +132,16 @@ def _require_free_name(key: str, name: str, spec: ModuleSpec) -> None:
         existing = find_spec(name) if spec.loader is not None else None
     except ValueError:
         raise ConfigError(f"{key}: {name!r} names no module that can be imported; rename it") from None
-    if existing is None or existing.loader is None or _same_file(existing, spec):
+    if existing is None or existing.loader is None:
         return  # a namespace package (no __init__.py) hides nothing: a regular module of that name comes first
+    if existing.origin and spec.origin and _resolve(existing.origin) == _resolve(spec.origin):
+        return
     file = Path(str(spec.origin))
     module_file = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
-    owner = (
-        "a module of Python itself" if name in sys.stdlib_module_names else f"an installed module ({existing.origin})"
-    )
+    is_standard = name in sys.stdlib_module_names
+    owner = "a module of Python itself" if is_standard else f"an installed module ({existing.origin})"
     problem = f"{module_file} next to the config has the same name as {owner}, which would be imported in its place"
     raise ConfigError(f"{key}: {problem}; rename {module_file}, and name it so in the config")
-
-
-def _same_file(first: ModuleSpec, second: ModuleSpec) -> bool:
-    return first.origin is not None and second.origin is not None and _resolve(first.origin) == _resolve(second.origin)
 
 
 def _resolve(path: str) -> str:

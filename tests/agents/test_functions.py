@@ -23,7 +23,7 @@ SHORT, LONG = Response(id="s", text="ab"), Response(id="l", text="abcdef")
 
 
 @pytest.fixture(autouse=True)
-def _nothing_stays_registered() -> Iterator[None]:
+def _restore_registry() -> Iterator[None]:
     before = dict(REGISTERED)
     yield
     REGISTERED.clear()
@@ -33,10 +33,10 @@ def _nothing_stays_registered() -> Iterator[None]:
 def answer(made: AdaptedEvaluator, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
     (question,) = made.questions(VIEW)
     result = made.answer(EvaluatorInput(question, VIEW, responses, material or ({},) * len(responses)))
-    return asyncio.run(_waited_for(result)) if inspect.isawaitable(result) else result
+    return asyncio.run(_await(result)) if inspect.isawaitable(result) else result
 
 
-async def _waited_for(result: Any) -> Any:
+async def _await(result: Any) -> Any:
     return await result
 
 
@@ -47,7 +47,7 @@ def short(task: TaskView, response: Response) -> float:
 # The decorator
 
 
-def test_a_bare_decorator_registers_under_the_functions_name() -> None:
+def test_a_bare_decorator_registers_the_function_by_its_name() -> None:
     @jg.evaluator
     def brief(task: TaskView, response: Response) -> float:
         return 0.25
@@ -57,7 +57,7 @@ def test_a_bare_decorator_registers_under_the_functions_name() -> None:
     assert answer(brief, SHORT) == 0.25
 
 
-def test_a_decorator_with_settings_says_them_in_its_question() -> None:
+def test_settings_of_the_decorator_are_part_of_the_question() -> None:
     when = Condition(question="short", threshold=1.0)
 
     @jg.evaluator(
@@ -97,7 +97,7 @@ def test_material_that_is_needed_is_named_in_a_list() -> None:
         jg.evaluator(short, name="tone", needs="words")
 
 
-def test_a_name_that_two_functions_share_means_neither_of_them() -> None:
+def test_a_name_that_two_functions_share_is_refused() -> None:
     def other(task: TaskView, response: Response) -> float:
         return 0.0
 
@@ -110,7 +110,7 @@ def test_a_name_that_two_functions_share_means_neither_of_them() -> None:
     assert REGISTERED["tone"] is None, "the other one still has the name"
 
 
-def test_a_runnable_is_only_ever_the_same_as_itself() -> None:
+def test_two_runnables_are_never_the_same() -> None:
     first = RunnableLambda(lambda given: 0.1)
     jg.evaluator(first, name="tone")
     assert jg.evaluator(first, name="tone", layer="check") is REGISTERED["tone"]
@@ -138,7 +138,7 @@ def test_defining_a_function_again_replaces_it() -> None:
         ("branch", "checks"),
     ],
 )
-def test_a_setting_that_means_nothing_is_refused_with_what_would(setting: str, known: str) -> None:
+def test_an_unknown_setting_is_refused_with_the_known_ones(setting: str, known: str) -> None:
     with pytest.raises(ConfigError, match=f"evaluator 'short': {setting} is one of {known}.*, not 'nobody'"):
         jg.evaluator(short, **{setting: "nobody"})
     assert "short" not in REGISTERED
@@ -174,7 +174,7 @@ def named_only(*, task: TaskView, response: Response) -> float:
         (three, {"needs": ("first",)}, "multiple values for argument 'first'"),
     ],
 )
-def test_a_function_that_cannot_be_called_so_is_refused(
+def test_a_function_with_an_unsuitable_signature_is_refused(
     function: Callable[..., Any], settings: dict[str, Any], called_as: str
 ) -> None:
     with pytest.raises(ConfigError, match=called_as):
@@ -200,7 +200,7 @@ def within(task: TaskView, response: Response, *, limit: int, unit: str = "chara
     return float(len(response.text) <= limit)
 
 
-def test_params_of_the_config_come_as_keywords_and_stand_in_the_question() -> None:
+def test_params_of_the_config_are_keywords_and_part_of_the_question() -> None:
     made = adapt(within, "within")
     made.set_params({"limit": 3})
     assert made.questions(VIEW)[0].params == {"limit": 3}
@@ -227,7 +227,7 @@ def test_params_that_do_not_fit_are_refused(params: dict[str, Any], message: str
         adapt(within, "within").set_params(params)
 
 
-# What a function is given
+# Arguments of functions
 
 
 def test_a_pair_comes_as_two_responses_and_a_group_as_one_tuple() -> None:
@@ -244,16 +244,19 @@ def test_a_pair_comes_as_two_responses_and_a_group_as_one_tuple() -> None:
 def test_needed_material_comes_by_name_one_for_each_response() -> None:
     steps = Material(name="steps", data=["1", "2"])
 
-    def counted(task: TaskView, response: Response, steps: Material) -> Any:
+    def count_steps(task: TaskView, response: Response, steps: Material) -> Any:
         return steps.data
 
-    def compared(task: TaskView, first: Response, second: Response, steps: tuple[Material, Material]) -> Any:
+    def compare_steps(task: TaskView, first: Response, second: Response, steps: tuple[Material, Material]) -> Any:
         return [one.data for one in steps]
 
     other = Material(name="steps", data=["3"])
-    assert answer(adapt(counted, "c", needs=["steps"]), SHORT, material=({"steps": steps},)) == ["1", "2"]
+    assert answer(adapt(count_steps, "c", needs=["steps"]), SHORT, material=({"steps": steps},)) == ["1", "2"]
     shown = answer(
-        adapt(compared, "c", scope="pair", needs=["steps"]), SHORT, LONG, material=({"steps": steps}, {"steps": other})
+        adapt(compare_steps, "c", scope="pair", needs=["steps"]),
+        SHORT,
+        LONG,
+        material=({"steps": steps}, {"steps": other}),
     )
     assert shown == [["1", "2"], ["3"]]
 
@@ -269,7 +272,7 @@ def test_a_coroutine_function_is_waited_for() -> None:
 # Versions
 
 
-def defined(source: str) -> Callable[..., Any]:
+def define_function(source: str) -> Callable[..., Any]:
     """A function whose source can be looked up."""
     name = f"<made {len(linecache.cache)}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
@@ -281,12 +284,12 @@ def defined(source: str) -> Callable[..., Any]:
 
 def test_the_version_changes_with_the_source_and_with_nothing_else() -> None:
     source = "def f(task, response):\n    return 0.5\n"
-    versions = [source_version(defined(text)) for text in (source, source, source.replace("0.5", "0.6"))]
+    versions = [source_version(define_function(text)) for text in (source, source, source.replace("0.5", "0.6"))]
     assert versions[0] == versions[1] != versions[2]
-    assert adapt(defined(source), "f").version == versions[0]
+    assert adapt(define_function(source), "f").version == versions[0]
 
 
-def test_a_version_that_is_stated_is_taken() -> None:
+def test_an_explicit_version_is_used() -> None:
     assert adapt(short, "short", version="2").version == "2"
 
 
@@ -311,11 +314,11 @@ def test_a_function_without_source_has_the_version_1() -> None:
         ("residual", True, False),
     ],
 )
-def test_a_function_asks_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, uses_model: bool) -> None:
+def test_a_function_uses_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, uses_model: bool) -> None:
     assert adapt(short, "short", layer=layer, own_model=own_model).uses_model is uses_model
 
 
-def test_a_runnable_brings_its_own_model_unless_it_says_otherwise() -> None:
+def test_a_runnable_has_its_own_model_by_default() -> None:
     runnable = RunnableLambda(lambda given: 1.0)
     assert adapt(runnable, "r").layer == "model"
     assert not adapt(runnable, "r").uses_model
@@ -348,17 +351,17 @@ def test_a_runnable_takes_no_params() -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"scroe": 1.0}])
-def test_a_mapping_without_a_score_is_no_answer(given: Any) -> None:
+def test_a_mapping_without_a_score_is_refused(given: Any) -> None:
     with pytest.raises(ValueError, match="expected `verdict` or `score` in the result"):
         read_answer(given)
 
 
-def test_a_mapping_with_a_score_off_its_range_is_no_answer() -> None:
+def test_a_score_outside_its_range_is_refused() -> None:
     with pytest.raises(ValidationError, match="score"):
         read_answer({"score": 1.5})
 
 
-def test_a_mapping_gives_the_estimate_and_never_the_identity() -> None:
+def test_a_mapping_cannot_forge_the_identity_of_a_verdict() -> None:
     forged = {"score": 0.5, "reason": "kind", "question": "another", "about": "another", "layer": "human", "sample": 4}
     assert read_answer(forged) == Verdict(score=0.5, reason="kind")
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
 
 from jurygraph.agents import notation
 from tests.examples import at_most
@@ -15,7 +16,7 @@ from tests.examples import at_most
 BOMBS = [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"]
 
 
-def found(path: str, data: Any) -> list[Any]:
+def find_values(path: str, data: Any) -> list[Any]:
     return [node.value for node in notation.compile_jsonpath(path).find(data)]
 
 
@@ -58,8 +59,8 @@ def test_an_invalid_pattern_is_refused_with_a_message(text: str, words: str, cap
         ("$.a[*]", []),
     ],
 )
-def test_a_path_finds_what_it_names(path: str, values: list[Any]) -> None:
-    assert found(path, {"b": [{"n": 1}, {"n": 2}], "a": "x"}) == values
+def test_a_path_finds_its_values(path: str, values: list[Any]) -> None:
+    assert find_values(path, {"b": [{"n": 1}, {"n": 2}], "a": "x"}) == values
 
 
 @pytest.mark.parametrize(
@@ -72,44 +73,46 @@ def test_an_invalid_path_is_refused_with_a_message(text: str) -> None:
 
 def test_match_takes_the_whole_text_and_search_any_part() -> None:
     data = ["ab", "cabd", 5, None, ["ab"]]
-    assert found("$[?match(@, 'a[a-z]')]", data) == ["ab"]
-    assert found("$[?search(@, 'a[a-z]')]", data) == ["ab", "cabd"]
+    assert find_values("$[?match(@, 'a[a-z]')]", data) == ["ab"]
+    assert find_values("$[?search(@, 'a[a-z]')]", data) == ["ab", "cabd"]
 
 
 @pytest.mark.parametrize("function", ["match", "search"])
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_no_pattern_within_a_path_is_slow_either(function: str, bomb: str) -> None:
-    assert found(f"$[?{function}(@.a, '{bomb}')]", [{"a": "a" * 10_000 + "b"}]) == []
+def test_patterns_within_a_path_are_linear_too(function: str, bomb: str) -> None:
+    assert find_values(f"$[?{function}(@.a, '{bomb}')]", [{"a": "a" * 10_000 + "b"}]) == []
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=a)", 5, None, ["a"]])
 def test_an_invalid_pattern_in_a_path_matches_nothing(pattern: Any) -> None:
-    assert found("$[?search(@.a, @.b)]", [{"a": "aa", "b": pattern}, {"a": "aa", "b": "a"}]) == [{"a": "aa", "b": "a"}]
+    assert find_values("$[?search(@.a, @.b)]", [{"a": "aa", "b": pattern}, {"a": "aa", "b": "a"}]) == [
+        {"a": "aa", "b": "a"}
+    ]
 
 
-def test_a_path_goes_as_deep_as_data_can() -> None:
+def test_a_path_reaches_the_greatest_depth_of_data() -> None:
     deep: Any = []
     for _ in range(250):
         deep = [deep]
-    assert len(found("$..*", deep)) == 250
+    assert len(find_values("$..*", deep)) == 250
 
 
 @settings(max_examples=at_most(200))
 @given(st.text("$.[]*?@()'\"<>=!&|,:-0123ab \\" + string.ascii_lowercase[:4], max_size=12).map("${}".format))
-def test_any_text_is_a_path_or_refused(text: str) -> None:
-    said = refusal(lambda: found(text, {"a": [{"b": 1}, "ab", None, 2.5]}))
-    assert said is None or said.startswith("is not a valid JSONPath (")
+def test_any_text_is_a_valid_path_or_refused(text: str) -> None:
+    message = refusal(lambda: find_values(text, {"a": [{"b": 1}, "ab", None, 2.5]}))
+    assert message is None or message.startswith("is not a valid JSONPath (")
 
 
 @settings(max_examples=at_most(200))
 @given(st.text("(?:=<!)[^]{1,9}*+|.\\dpLab1$-", max_size=12))
-def test_any_text_is_a_pattern_or_refused(text: str) -> None:
-    said = refusal(lambda: notation.compile_pattern(text).search("ab1"))
-    assert said is None or said.startswith("is not a valid RE2 pattern (")
+def test_any_text_is_a_valid_pattern_or_refused(text: str) -> None:
+    message = refusal(lambda: notation.compile_pattern(text).search("ab1"))
+    assert message is None or message.startswith("is not a valid RE2 pattern (")
 
 
 def refusal(read: Callable[[], Any]) -> str | None:
-    """What is said where something is refused."""
+    """Return the message of a refusal."""
     try:
         read()
     except ValueError as error:
@@ -124,7 +127,12 @@ def test_code_is_named_by_package_module_and_name() -> None:
             notation.import_object(name)
 
 
-def test_an_invalid_notation_is_named_by_its_field() -> None:
-    notation.require_notation("pattern", "a+", notation.compile_pattern)
-    with pytest.raises(ValueError, match=r"^`at\[0\]` is not a valid JSONPath"):
-        notation.require_notation("at[0]", "days[", notation.compile_jsonpath)
+def test_notations_are_types_of_fields() -> None:
+    class Model(BaseModel):
+        pattern: notation.Pattern
+        paths: list[notation.JsonPath]
+
+    assert Model(pattern="a+", paths=["$.a"]).pattern == "a+"
+    with pytest.raises(ValidationError, match="is not a valid RE2 pattern") as raised:
+        Model(pattern="(", paths=["$.a", "days["])
+    assert [error["loc"] for error in raised.value.errors()] == [("pattern",), ("paths", 1)]

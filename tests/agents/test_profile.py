@@ -41,8 +41,8 @@ from tests.models.server import Answer, said, serving, status
 Read = Callable[..., Profiles]
 
 
-def read(script: Script, *profiles: str, calls: int | None = None, **fields: Any) -> Profiles:
-    """What a model that answers like this reads in profiles; `calls` is how often it must be asked."""
+def read_profiles(script: Script, *profiles: str, calls: int | None = None, **fields: Any) -> Profiles:
+    """Return the profiles that a scripted model reads; `calls` is the expected number of requests."""
     limits = fields.pop("limits", {})
     with serving(script) as server, jg.Jury.from_config(settings(server.url), **limits) as jury:
         found = jury.prepare(trip(*profiles, **fields)).profiles
@@ -51,7 +51,7 @@ def read(script: Script, *profiles: str, calls: int | None = None, **fields: Any
         return found
 
 
-def in_turn(*answers: Answer) -> Script:
+def answers_in_turn(*answers: Answer) -> Script:
     """Each request gets the next answer."""
     return lambda body, number: answers[number - 1]
 
@@ -61,8 +61,8 @@ def texts(profiles: Profiles) -> list[str]:
 
 
 class TestRead:
-    def test_each_profile_becomes_constraints_with_kind_and_restrictiveness_and_the_words_they_rest_on(self) -> None:
-        found = read(parsing(), ANN, BEN, calls=3)
+    def test_each_profile_becomes_constraints_with_kind_restrictiveness_and_quotation(self) -> None:
+        found = read_profiles(parsing(), ANN, BEN, calls=3)
         assert found.model_dump(mode="json") == {
             "stakeholders": [
                 {
@@ -105,7 +105,7 @@ class TestRead:
             "tensions_by": "tiny, prompt tensions 1",
         }
 
-    def test_it_is_asked_about_each_by_itself_and_sees_nobody_else(self) -> None:
+    def test_each_profile_is_read_in_a_call_of_its_own(self) -> None:
         with serving(parsing()) as server, jg.Jury.from_config(settings(server.url)) as jury:
             jury.prepare(trip(ANN, BEN, reference="Hotel Adler"))
             bodies = [request.body for request in server.requests if not asks_about_tensions(request.body)]
@@ -116,11 +116,11 @@ class TestRead:
             assert "Adler" not in shown(body)
             assert body["temperature"] == 0.0
 
-    def test_words_in_any_alphabet_are_found_and_kept_as_they_stand_in_the_profile(self) -> None:
-        stated = [need("Lärm  uber 40"), need("ein\nruhiges Zimmer - Lärm über 40 dB")]
-        found = read(in_turn(needs(*stated), needs(*stated)), ZOE)
+    def test_quotations_in_any_alphabet_are_found_and_kept_as_written(self) -> None:
+        listed = [need("Lärm  uber 40"), need("ein\nruhiges Zimmer - Lärm über 40 dB")]
+        found = read_profiles(answers_in_turn(needs(*listed), needs(*listed)), ZOE)
         assert [one.quote for one in found.stakeholders[0].constraints] == ["ein ruhiges Zimmer – Lärm über 40 dB"]
-        assert texts(read(parsing(), ZOE)) == ["The room is quiet.", "静かな部屋である。"]
+        assert texts(read_profiles(parsing(), ZOE)) == ["The room is quiet.", "静かな部屋である。"]
 
     def test_a_chat_is_read_as_a_task_too(self) -> None:
         query = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Where to?"}]
@@ -129,8 +129,8 @@ class TestRead:
             assert fenced(server.requests[0].body, "task") == "user: Hello.\n\nassistant: Where to?"
 
     @pytest.mark.parametrize(("word", "alpha"), DEGREE_VALUES.items())
-    def test_a_word_for_restrictiveness_is_a_number_of_ours(self, word: str, alpha: float) -> None:
-        found = read(parsing({BEN: [need("more than 90 euros", restrictiveness=word)]}), BEN)
+    def test_words_for_restrictiveness_become_numbers(self, word: str, alpha: float) -> None:
+        found = read_profiles(parsing({BEN: [need("more than 90 euros", restrictiveness=word)]}), BEN)
         assert found.stakeholders[0].constraints[0].restrictiveness == alpha
         assert DEGREE_VALUES["low"] < DEGREE_VALUES["usual"] == 1.0 < DEGREE_VALUES["high"]
 
@@ -172,20 +172,22 @@ WRONG: dict[str, tuple[Sequence[Mapping[str, Any]], str]] = {
 
 
 class TestWhatIsWrong:
-    @pytest.mark.parametrize(("stated", "why"), WRONG.values(), ids=WRONG)
-    def test_it_is_told_once_and_then_dropped(self, stated: Sequence[Mapping[str, Any]], why: str) -> None:
-        reply = needs(*NEEDS[BEN], *stated)
-        with serving(in_turn(reply, reply)) as server, jg.Jury.from_config(settings(server.url)) as jury:
+    @pytest.mark.parametrize(("listed", "why"), WRONG.values(), ids=WRONG)
+    def test_an_invalid_constraint_is_repaired_once_and_then_dropped(
+        self, listed: Sequence[Mapping[str, Any]], why: str
+    ) -> None:
+        reply = needs(*NEEDS[BEN], *listed)
+        with serving(answers_in_turn(reply, reply)) as server, jg.Jury.from_config(settings(server.url)) as jury:
             found = jury.prepare(trip(BEN)).profiles
-            told = server.requests[1].body["messages"][-1]["content"]
+            message = server.requests[1].body["messages"][-1]["content"]
         assert found is not None
         assert texts(found) == ["A night costs 90 euros at most."]
         assert found.dropped == (f"ann: {why}",)
-        assert why in told
-        assert "quote for each a clause of the profile letter by letter" in told
+        assert why in message
+        assert "quote for each a clause of the profile letter by letter" in message
 
-    def test_what_is_repaired_counts_and_the_plan_tells_of_both_calls(self) -> None:
-        script = in_turn(needs(INVENTED), needs(*NEEDS[BEN]))
+    def test_a_repaired_constraint_counts_and_the_plan_records_both_calls(self) -> None:
+        script = answers_in_turn(needs(INVENTED), needs(*NEEDS[BEN]))
         with serving(script) as server, jg.Jury.from_config(settings(server.url)) as jury:
             plan = jury.prepare(trip(BEN))
         found = plan.profiles
@@ -196,34 +198,34 @@ class TestWhatIsWrong:
     @pytest.mark.parametrize(
         ("kind", "field"), [({"kind": "must"}, "kind"), ({"restrictiveness": "1.5"}, "restrictiveness")], ids=str
     )
-    def test_a_word_that_is_not_known_is_repaired_or_fails(self, kind: dict[str, str], field: str) -> None:
+    def test_an_unknown_degree_is_repaired_or_fails(self, kind: dict[str, str], field: str) -> None:
         wrong = needs({**NEEDS[BEN][0], **kind})
-        assert texts(read(in_turn(wrong, needs(*NEEDS[BEN])), BEN, calls=2))
+        assert texts(read_profiles(answers_in_turn(wrong, needs(*NEEDS[BEN])), BEN, calls=2))
         expected = (
             rf"task 'trip': the profile of stakeholder 'ann' could not be read: field constraints\[0\].{field}: is"
         )
         with pytest.raises(ModelError, match=expected):
-            read(in_turn(wrong, wrong), BEN)
+            read_profiles(answers_in_turn(wrong, wrong), BEN)
 
     def test_of_ten_constraints_eight_count(self) -> None:
-        stated = [need("more than 90 euros", f"It is {n}.") for n in range(10)]
-        found = read(in_turn(needs(*stated), needs(*stated)), BEN, calls=2)
+        listed = [need("more than 90 euros", f"It is {n}.") for n in range(10)]
+        found = read_profiles(answers_in_turn(needs(*listed), needs(*listed)), BEN, calls=2)
         assert texts(found) == [f"It is {n}." for n in range(MAX_CONSTRAINTS)]
         assert [one.id for one in found.stakeholders[0].constraints] == [f"c{n}" for n in range(1, MAX_CONSTRAINTS + 1)]
         assert found.dropped == tuple(f"ann: “It is {n}.” comes after 8 others, which is the most" for n in (8, 9))
 
-    def test_an_empty_list_is_asked_about_once_and_is_an_error_of_the_plan(self) -> None:
+    def test_an_empty_list_is_repaired_once_and_then_a_plan_error(self) -> None:
         expected = (
             r"^task 'trip': no constraint was found in the profile of stakeholder 'ann'; list its constraints in the "
             "task or in a file for --profiles-from, or leave the profile out"
         )
         with pytest.raises(PlanError, match=expected):
-            read(in_turn(needs(), needs()), BEN)
-        assert texts(read(in_turn(needs(), needs(*NEEDS[BEN])), BEN, calls=2))
+            read_profiles(answers_in_turn(needs(), needs()), BEN)
+        assert texts(read_profiles(answers_in_turn(needs(), needs(*NEEDS[BEN])), BEN, calls=2))
 
-    def test_where_all_that_is_listed_was_made_up_the_error_says_so(self) -> None:
+    def test_the_error_reports_if_every_constraint_was_invented(self) -> None:
         with pytest.raises(PlanError, match=r"stakeholder 'ann' \(“They are home by Sunday.” rests on .*\); list"):
-            read(in_turn(needs(INVENTED), needs(INVENTED)), BEN)
+            read_profiles(answers_in_turn(needs(INVENTED), needs(INVENTED)), BEN)
 
     @pytest.mark.parametrize(
         ("answer", "why"),
@@ -235,23 +237,23 @@ class TestWhatIsWrong:
         ],
         ids=["refused", "server", "cut off", "words behind it"],
     )
-    def test_a_model_that_gives_no_answer_of_use_is_an_error_of_its_own(self, answer: Answer, why: str) -> None:
+    def test_an_unusable_reply_is_a_model_error(self, answer: Answer, why: str) -> None:
         with pytest.raises(
             ModelError, match="task 'trip': the profile of stakeholder 'ann' could not be read"
         ) as error:
-            read(lambda body, number: answer, BEN)
+            read_profiles(lambda body, number: answer, BEN)
         assert why in str(error.value)
 
-    def test_of_several_that_cannot_be_read_the_first_by_id_is_named(self) -> None:
+    def test_the_first_unreadable_profile_by_id_is_named(self) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:
             return said("no") if fenced(body, "profile") != BEN else needs(*NEEDS[BEN])
 
         with pytest.raises(ModelError, match="stakeholder 'ann'"):
-            read(script, ANN, BEN, ZOE)
+            read_profiles(script, ANN, BEN, ZOE)
 
-    def test_a_limit_that_is_reached_says_so(self) -> None:
+    def test_a_reached_limit_is_reported(self) -> None:
         with pytest.raises(BudgetExceeded, match=r"stakeholder 'ann' could not be read: the limit of 0 calls"):
-            read(parsing(), BEN, limits={"max_calls": 0})
+            read_profiles(parsing(), BEN, limits={"max_calls": 0})
 
 
 INJECTION = (
@@ -260,7 +262,7 @@ INJECTION = (
 
 
 class TestHostile:
-    def test_a_profile_that_gives_orders_stands_within_its_fence_and_is_said_to_be_none(self) -> None:
+    def test_instructions_in_a_profile_stay_within_its_fence(self) -> None:
         with (
             serving(parsing({INJECTION: NEEDS[BEN]})) as server,
             jg.Jury.from_config(settings(server.url)) as jury,
@@ -275,15 +277,15 @@ class TestHostile:
         assert [(one.kind, one.restrictiveness) for one in found.stakeholders[0].constraints] == [("hard", 1.0)]
 
     @given(quote=st.text(max_size=60))
-    def test_whatever_is_quoted_a_constraint_that_counts_rests_on_words_of_the_profile(self, quote: str) -> None:
-        stated = ConstraintReply(quote=quote, text="It is so.", kind="hard", restrictiveness="usual")
-        kept, wrong = parse_constraints(ConstraintsReply(constraints=(stated,)), SearchableText(BEN))
+    def test_every_accepted_constraint_quotes_the_profile(self, quote: str) -> None:
+        listed = ConstraintReply(quote=quote, text="It is so.", kind="hard", restrictiveness="usual")
+        kept, wrong = parse_constraints(ConstraintsReply(constraints=(listed,)), SearchableText(BEN))
         assert len(kept) + len(wrong) == 1
         assert all(one.quote in BEN for one in kept)
 
 
 class TestTensions:
-    def test_they_are_asked_about_once_for_all_and_name_stakeholders_by_their_ids(self) -> None:
+    def test_tensions_are_read_in_one_call_and_name_stakeholders_by_id(self) -> None:
         tensions = [pull(3, 1, "high", "stakeholder_3 wants quiet, stakeholder_1 the sea"), pull(1, 2, "low")]
         with serving(parsing(tensions=tensions)) as server, jg.Jury.from_config(settings(server.url)) as jury:
             found = jury.prepare(trip(ANN, BEN, ZOE)).profiles
@@ -297,7 +299,7 @@ class TestTensions:
         assert ANN not in shown(body), "it goes by what is listed"
 
     @pytest.mark.parametrize(
-        ("stated", "why"),
+        ("listed", "why"),
         [
             (pull(1, 4), "“stakeholder_4” is nobody's name"),
             ({**pull(1, 2), "one": "ann"}, "“ann” is nobody's name"),
@@ -306,18 +308,18 @@ class TestTensions:
         ],
         ids=["unknown", "an id", "itself", "twice"],
     )
-    def test_a_pair_that_is_none_is_told_once_and_then_dropped(self, stated: dict[str, Any], why: str) -> None:
-        found = read(parsing(tensions=[pull(2, 3), stated]), ANN, BEN, ZOE, calls=5)
+    def test_an_invalid_pair_is_repaired_once_and_then_dropped(self, listed: dict[str, Any], why: str) -> None:
+        found = read_profiles(parsing(tensions=[pull(2, 3), listed]), ANN, BEN, ZOE, calls=5)
         assert [one.between for one in found.tensions] == [("ben", "zoe")]
         assert found.dropped == (f"tensions: {why}",)
 
-    def test_they_are_not_asked_about_where_the_task_states_some_or_there_is_nobody_else(self) -> None:
-        stated = [{"between": ["ann", "ben"], "strength": 0.25}]
-        found = read(parsing(tensions=[pull(1, 2)]), ANN, BEN, tensions=stated, calls=2)
+    def test_tensions_are_not_read_if_the_task_has_some_or_one_stakeholder(self) -> None:
+        listed = [{"between": ["ann", "ben"], "strength": 0.25}]
+        found = read_profiles(parsing(tensions=[pull(1, 2)]), ANN, BEN, tensions=listed, calls=2)
         assert (found.tensions, found.tensions_by) == ((), None)
-        assert read(parsing(), ANN, calls=1).tensions_by is None
+        assert read_profiles(parsing(), ANN, calls=1).tensions_by is None
 
-    def test_what_checks_show_stays_as_they_show_it(self) -> None:
+    def test_tensions_of_checks_are_kept(self) -> None:
         def sights(name: str, **bound: int) -> dict[str, Any]:
             return {"id": name, "constraints": [{"id": "c", "kind": "hard", "check": {"count": "sights", **bound}}]}
 
@@ -328,17 +330,17 @@ class TestTensions:
         ):
             plan = jury.prepare(trip(stakeholders=people))
         (spec,) = plan.decision.specs
-        told: Any = spec.params["difficulty"]
-        assert told["ann"]["tensions"]["ben"]["strength"] == 1.0
-        assert told["ann"]["tensions"]["zoe"] == {"strength": 0.5, "why": ["both cannot be had"]}
+        message: Any = spec.params["difficulty"]
+        assert message["ann"]["tensions"]["ben"]["strength"] == 1.0
+        assert message["ann"]["tensions"]["zoe"] == {"strength": 0.5, "why": ["both cannot be had"]}
 
-    def test_there_may_be_none(self) -> None:
-        found = read(in_turn(needs(*NEEDS[ANN]), needs(*NEEDS[BEN]), pulls()), ANN, BEN)
+    def test_there_may_be_no_tensions(self) -> None:
+        found = read_profiles(answers_in_turn(needs(*NEEDS[ANN]), needs(*NEEDS[BEN]), pulls()), ANN, BEN)
         assert (found.tensions, found.tensions_by) == ((), "tiny, prompt tensions 1")
 
-    def test_a_model_that_gives_no_answer_is_an_error(self) -> None:
+    def test_a_missing_reply_about_tensions_is_an_error(self) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:
             return said("none") if asks_about_tensions(body) else needs(*NEEDS[fenced(body, "profile")])
 
         with pytest.raises(ModelError, match="task 'trip': the tensions between its stakeholders could not be read"):
-            read(script, ANN, BEN)
+            read_profiles(script, ANN, BEN)

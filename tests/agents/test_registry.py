@@ -75,7 +75,7 @@ number = 3
 
 
 @pytest.fixture(autouse=True)
-def _nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _package_of_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package `mine` on the path; modules and registrations of a test go with it."""
     registered, modules = dict(REGISTERED), set(sys.modules)
     (tmp_path / "mine").mkdir()
@@ -103,7 +103,7 @@ def scores(use: Any) -> list[float | None]:
         return [trace.verdicts[0].score for trace in jury.score(TASK, RESPONSES)]
 
 
-# What a name finds
+# Known names
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_a_decorated_function_is_found_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("use", ["mine.mod.plain", "mine.mod:plain"])
-def test_it_is_called_by_its_dotted_path(use: str) -> None:
+def test_the_name_is_the_dotted_path(use: str) -> None:
     assert evaluator(use).name == "mine.mod.plain"
 
 
@@ -141,7 +141,7 @@ def test_a_custom_name_is_used_in_question_ids() -> None:
 
 
 @pytest.mark.parametrize("name", BUILTIN_EVALUATORS)
-def test_every_evaluator_of_our_own_is_there(name: str) -> None:
+def test_every_builtin_evaluator_can_be_loaded(name: str) -> None:
     history = {"dimensions": "ideas", "shots": 0}
     needed = {"zero-shot": history, "aggregate": history, "personalized": history}
     needed |= {"similarity": {"embedder": "litellm:openai/tiny"}, "ranker": {"ranker": "litellm:cohere/tiny"}}
@@ -150,11 +150,11 @@ def test_every_evaluator_of_our_own_is_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BUILTIN_COMBINERS)
-def test_every_combiner_of_our_own_is_there_under_its_name(name: str) -> None:
+def test_every_builtin_combiner_can_be_loaded(name: str) -> None:
     assert load_combiner(name).name == name
 
 
-def test_our_own_come_before_those_that_the_decorator_registered() -> None:
+def test_builtin_evaluators_precede_registered_ones() -> None:
     @jg.evaluator(name="maths.length")
     def mine(task: TaskView, response: Response) -> float:
         return 0.0
@@ -189,20 +189,20 @@ def test_an_installed_deriver_and_combiner_are_found_by_their_entry_points(tmp_p
     assert load_combiner("own").name == "own"
 
 
-def test_those_that_the_decorator_registered_come_before_the_installed_ones(tmp_path: Path) -> None:
+def test_registered_evaluators_precede_installed_ones(tmp_path: Path) -> None:
     install(tmp_path, "jurygraph.evaluators", {"found_by_name": "mine.mod:plain"})
     importlib.import_module("mine.mod")
     assert scores("found_by_name") == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("target", ["mine.gone:plain", "mine.mod:gone"])
-def test_an_entry_point_that_leads_nowhere_is_named(tmp_path: Path, target: str) -> None:
+def test_a_broken_entry_point_is_named(tmp_path: Path, target: str) -> None:
     install(tmp_path, "jurygraph.evaluators", {"brevity": target})
     with pytest.raises(ConfigError, match=target):
         evaluator("brevity")
 
 
-# What a name does not find
+# Unknown names
 
 
 @pytest.mark.parametrize(
@@ -275,14 +275,14 @@ def test_a_module_whose_own_import_fails_shows_that_failure(tmp_path: Path, sour
         evaluator("mine.broken.tone")
 
 
-def test_a_module_that_raises_when_it_is_imported_is_not_called_unknown(tmp_path: Path) -> None:
+def test_a_module_that_raises_on_import_is_reported(tmp_path: Path) -> None:
     (tmp_path / "mine" / "raising.py").write_text("raise RuntimeError('no licence')\n")
     importlib.invalidate_caches()
     with pytest.raises(ConfigError, match=r"'mine.raising.tone' cannot be imported: RuntimeError: no licence"):
         evaluator("mine.raising.tone")
 
 
-def test_a_class_that_raises_when_it_is_made_is_refused_in_its_own_words(tmp_path: Path) -> None:
+def test_a_class_that_raises_on_construction_is_reported(tmp_path: Path) -> None:
     source = "import jurygraph as jg\nclass Bad(jg.Evaluator):\n    def __init__(self): raise OSError('no disk')\n"
     (tmp_path / "mine" / "bad.py").write_text(source + "    def answer(self, ask): return 1.0\n")
     importlib.invalidate_caches()

@@ -33,25 +33,25 @@ class Tone(Evaluator):
 
 
 @pytest.mark.parametrize("role", [Evaluator, Deriver, Combiner])
-def test_a_role_leaves_its_work_open(role: type) -> None:
+def test_roles_are_abstract(role: type) -> None:
     with pytest.raises(TypeError, match="abstract"):
         role()
 
 
-def test_an_evaluator_is_given_one_view_responses_and_material_and_nothing_else() -> None:
+def test_an_evaluator_receives_only_a_view_responses_and_material() -> None:
     assert {field.name for field in dataclasses.fields(EvaluatorInput)} == {
         *("question", "task", "responses", "material", "sample", "client")
     }
 
 
-def test_a_deriver_is_given_one_view_one_response_its_material_and_the_model_and_nothing_else() -> None:
+def test_a_deriver_receives_only_a_view_a_response_material_and_the_model() -> None:
     assert {field.name for field in dataclasses.fields(DeriverInput)} == {"task", "response", "material", "client"}
 
 
 @pytest.mark.parametrize(
     ("view", "name", "subject"), [(WHOLE, "my_package.tone", "tone"), (ANN, "my_package.tone@ann", "ann")]
 )
-def test_an_evaluator_asks_one_question_of_each_member(view: TaskView, name: str, subject: str) -> None:
+def test_an_evaluator_has_one_question_per_member(view: TaskView, name: str, subject: str) -> None:
     (question,) = Tone().questions(view)
     assert (question.id, question.evaluator, question.subject) == (name, "my_package.tone", subject)
     assert question.view == view.digest
@@ -71,13 +71,13 @@ def test_an_aspect_has_a_question_and_a_subject_of_its_own(view: TaskView, name:
     assert (question.id, question.subject, question.samples) == (name, "warmth", 3)
 
 
-def test_a_question_says_everything_that_its_evaluator_says_of_itself() -> None:
+def test_a_question_records_the_settings_of_its_evaluator() -> None:
     class Special(Tone):
         version, audience, layer, scope, needs = "7", "stakeholder", "fact", "pair", ("steps",)
 
     question = Special().question(ANN)
-    told = (question.version, question.branch, question.layer, question.scope, question.needs)
-    assert told == ("7", "stakeholders", "fact", "pair", ("steps",))
+    recorded = (question.version, question.branch, question.layer, question.scope, question.needs)
+    assert recorded == ("7", "stakeholders", "fact", "pair", ("steps",))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_the_mean_of_cells_leaves_out_what_does_not_apply() -> None:
     assert some.tolist() == [True, True, False]
 
 
-def test_a_combiner_takes_no_parameter_unless_it_says_so() -> None:
+def test_a_combiner_takes_no_parameters_by_default() -> None:
     class Own(Combiner):
         name = "own"
 

@@ -50,7 +50,7 @@ def test_noisy_extraction_yields_only_grounded_values(tiny: Path, seed: int) -> 
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_of_a_profile_that_noise_reads_no_need_is_made_up(tiny: Path, seed: int) -> None:
+def test_noise_invents_no_constraint_of_a_profile(tiny: Path, seed: int) -> None:
     config = {"model": f"gguf:{tiny}", "evaluators": ["preferences"], "calls": calls(seed)}
     profile = "She travels with a cat and never flies before noon."
     person = {"id": "ann", "profile": profile}
@@ -69,7 +69,7 @@ RUBRICS = [
 
 
 def graph_of(tiny: Path, weights: dict[str, float], seed: int) -> Rubric:
-    """What noise that likes the letters w and s makes of a rubric, of which the last criterion has no role yet."""
+    """Return the rubric that noise with a bias for w and s annotates; its last criterion has no role yet."""
     criteria = [
         {"id": name, "text": f"It has {name}.", "weight": weight, "role": "core" if weight > 0 else "penalty"}
         for name, weight in weights.items()

@@ -6,14 +6,12 @@ such values cannot be decided, and abstains.
 """
 
 import math
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jurygraph.agents.checks.items import Item, TestResult, Truth, reason_unknown, run_tests
-from jurygraph.agents.checks.spec import Check, Scalar, Term
-from jurygraph.agents.checks.values import Amount, equality_key, is_one_of, parse_amount, split_list
-from jurygraph.agents.facts.names import to_text
+from jurygraph.agents.checks.items import Item, Open, Truth, run_tests
+from jurygraph.agents.checks.spec import Check, Scalar, Term, Tests
+from jurygraph.agents.facts.values import Amount, equality_key, is_one_of, parse_amount, split_list, to_text
 from jurygraph.messages import shorten
 
 
@@ -29,44 +27,33 @@ class CheckResult(NamedTuple):
     items: Sequence[Item] = ()
 
 
-@dataclass
-class UnknownValues:
-    """The unknown values that a measure depends on: those the response cannot show, and those the tables do not have.
+class Unknowns:
+    """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
 
-    `items` are the items that lack a value, each once.
-    """
+    def __init__(self) -> None:
+        self._unknown: list[tuple[Item, str]] = []
 
-    missing_in_response: list[str] = field(default_factory=list)
-    missing_in_tables: list[str] = field(default_factory=list)
-    items: dict[int, Item] = field(default_factory=dict)
+    def run_tests(self, tests: Tests, item: Item, columns: Sequence[str] = ()) -> Truth:
+        """Return the truth of tests that depends on these columns too, and record the values that the item lacks."""
+        result = run_tests(tests, item, columns)
+        self._unknown += ((item, column) for column in result.missing_columns)
+        return result.truth
 
-    def record(self, test_result: TestResult, item: Item) -> Truth:
-        """Record the values that tests of an item lack, and return the truth of the tests."""
-        for column in test_result.missing_columns:
-            (self.missing_in_tables if item.reason_unknown(column) == "untold" else self.missing_in_response).append(
-                item.describe_unknown(column)
-            )
-        if test_result.missing_columns:
-            self.items[id(item)] = item
-        return test_result.truth
+    def describe(self, why: Open) -> list[str]:
+        """Return what is unknown for this reason, in words."""
+        return [item.describe_unknown(column) for item, column in self._unknown if item.reason_unknown(column) == why]
 
     def undecided_result(self, reason: str) -> CheckResult:
         """Return an undecided result, because of values that the tables do not have."""
-        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {join_first(self.missing_in_tables)}")
+        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {_join_first(self.describe('untold'))}")
 
     def unproven_result(self, reason: str, share: float = 0.0) -> CheckResult:
         """Return a failed result, because of values that the response cannot show."""
-        message = f"{reason}; it cannot be shown, for {join_first(self.missing_in_response)}"
-        return CheckResult(False, share, message, [*self.items.values()])
+        message = f"{reason}; it cannot be shown, for {_join_first(self.describe('unshown'))}"
+        return CheckResult(False, share, message, [*{id(item): item for item, _ in self._unknown}.values()])
 
 
-def depending_on(columns: Sequence[str], test_result: TestResult, item: Item) -> TestResult:
-    """Return a test result that depends on additional columns."""
-    lacking = [*test_result.missing_columns, *columns]
-    return TestResult(reason_unknown(item, lacking), lacking) if columns else test_result
-
-
-def join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
+def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
     """Join the texts, each once, and count those beyond the first `most`."""
     unique = list(dict.fromkeys(texts))
     return between.join(unique[:most]) + (f"{between}and {len(unique) - most} more" if len(unique) > most else "")
@@ -78,7 +65,7 @@ Items = Mapping[str, Sequence[Item]]
 def decide_check(check: Check, items: Items) -> CheckResult:
     """Decide a check that measures items. `items` contains every source that the check names."""
     if check.values is not None:
-        return decide_column(check, items[check.values])
+        return _decide_column(check, items[check.values])
     if check.share is not None:
         return _decide_share(check, items[check.share])
     if check.count is not None:
@@ -86,75 +73,71 @@ def decide_check(check: Check, items: Items) -> CheckResult:
     return _decide_sum(check, items)
 
 
-def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
-    unknown = UnknownValues()
-    truths = [(item, unknown.record(run_tests(check.where, item), item)) for item in items]
+Counted = Mapping[Truth, bool]
+"""Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
 
-    def number(unshown: bool, untold: bool) -> float:
-        counts = _counted_truths(unshown, untold)
-        return sum(counts[truth] for _, truth in truths)
+
+def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
+    unknown = Unknowns()
+    truths = [(item, unknown.run_tests(check.where, item)) for item in items]
+
+    def count(counted: Counted) -> float:
+        return sum(counted[truth] for _, truth in truths)
 
     at = [item for item, truth in truths if truth == "yes"]
-    return decide_bound(check, number, f"the number of {check.count}", unknown, at)
-
-
-def _counted_truths(unshown: bool, untold: bool) -> Mapping[Truth, bool]:
-    return {"yes": True, "no": False, "unshown": unshown, "untold": untold}
+    return _decide_bound(check, count, f"the number of {check.count}", unknown, at)
 
 
 def _decide_share(check: Check, items: Sequence[Item]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
-    among = [(item, among_result) for item in items if (among_result := run_tests(check.among, item)).truth != "no"]
-    if not among:
-        return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
-    unknown = UnknownValues()
+    unknown = Unknowns()
     truths = [
-        (item, unknown.record(among_result, item), unknown.record(run_tests(check.where, item), item))
-        for item, among_result in among
+        (item, among, unknown.run_tests(check.where, item))
+        for item in items
+        if (among := unknown.run_tests(check.among, item)) != "no"
     ]
+    if not truths:
+        return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
 
-    def share(unshown: bool, untold: bool) -> float | None:
+    def share(counted: Counted) -> float | None:
         """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
-        counts = _counted_truths(unshown, untold)
-        passing = [
-            counts[truth]
-            for _, among_truth, truth in truths
-            if among_truth == "yes" or counts[truth] == counts[among_truth]
-        ]
+        passing = [counted[truth] for _, among, truth in truths if among == "yes" or counted[truth] == counted[among]]
         return sum(passing) / len(passing) if passing else None
 
     yes = [item for item, _, truth in truths if truth == "yes"]
     no = [item for item, _, truth in truths if truth == "no"]
-    return decide_bound(check, share, f"the share of {check.share} that pass", unknown, no or yes)
+    return _decide_bound(check, share, f"the share of {check.share} that pass", unknown, no or yes)
 
 
 def _decide_sum(check: Check, items: Items) -> CheckResult:
-    terms = check.sum or ()
+    terms, per = check.sum or (), check.per or 1.0
     if not any(items[term.of] for term in terms):
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
-    unknown = UnknownValues()
-    addends = [
-        addend
-        for term in terms
-        for item in items[term.of]
-        if (addend := _evaluate_term(term, item, unknown)) is not None
-    ]
-    mixed = _check_currencies(addends)
-    if mixed is not None:
-        return mixed
-    per = check.per or 1.0
+    unknown = Unknowns()
+    addends = []
+    for term in terms:
+        for item in items[term.of]:
+            price, lacking = _price(term, item)
+            truth = unknown.run_tests(term.where, item, lacking)
+            if truth != "no":
+                addends.append(_Addend(item, truth, price, is_own=item.reason_unknown(term.column) == "unshown"))
+    priced = [addend for addend in addends if addend.price is not None and addend.price.currency]
+    currencies = sorted({addend.price.currency for addend in priced if addend.price})
+    if len(currencies) > 1:  # a fault of the response if it wrote any of them itself
+        holds = False if any(addend.is_own for addend in priced) else None
+        return CheckResult(holds, 0.0, f"{' and '.join(currencies)} are mixed, and no rate is stated")
 
-    def total(unshown: bool, untold: bool) -> float:
-        counts = _counted_truths(unshown, untold)
-        return (
-            _total(addend.price.number if addend.price else math.inf for addend in addends if counts[addend.truth])
-            / per
-        )
+    def total(counted: Counted) -> float:
+        prices = (addend.price.number if addend.price else math.inf for addend in addends if counted[addend.truth])
+        try:
+            return math.fsum(prices) / per  # exact, and so the same in every order
+        except OverflowError:
+            return math.inf
 
     label = "the sum" + (f" per {to_text(per)}" if check.per else "")
     at = {id(addend.item): addend.item for addend in addends if addend.truth == "yes"}
-    return decide_bound(check, total, label, unknown, [*at.values()])
+    return _decide_bound(check, total, label, unknown, [*at.values()])
 
 
 class _Addend(NamedTuple):
@@ -163,30 +146,22 @@ class _Addend(NamedTuple):
     item: Item
     truth: Truth
     price: Amount | None
-    own: bool
-
-
-def _evaluate_term(term: Term, item: Item, unknown: UnknownValues) -> _Addend | None:
-    test_result = run_tests(term.where, item)
-    if test_result.truth == "no":
-        return None
-    price, lacking = _price(term, item)
-    truth = unknown.record(depending_on(lacking, test_result, item), item)
-    return _Addend(item, truth, price, own=item.reason_unknown(term.column) == "unshown")
+    is_own: bool
 
 
 def _price(term: Term, item: Item) -> tuple[Amount | None, Sequence[str]]:
     """Return the price of an item, or the columns that leave it unknown. Negative prices count as unknown."""
     operands = (term.column, term.times or 1.0, term.places)
-    price, times, places = (_number(operand, item) for operand in operands)
+    price, times, places = amounts = [_number(operand, item) for operand in operands]
     if price is None or times is None or places is None:
-        return None, [
-            str(operand) for operand, number in zip(operands, (price, times, places), strict=True) if number is None
-        ]
-    units = 1.0 if term.people is None else _units(term.people, places.number)
-    if units is None:
-        return None, [str(term.places)]
-    return Amount(price.number * times.number * units, price.currency), ()
+        return None, [str(operand) for operand, amount in zip(operands, amounts, strict=True) if amount is None]
+    number = price.number * times.number
+    if term.people is not None:
+        units = term.people / places.number if places.number > 0 else math.inf
+        if not math.isfinite(units):
+            return None, [str(term.places)]
+        number *= float(math.ceil(units))
+    return Amount(number, price.currency), ()
 
 
 def _number(operand: str | float, item: Item) -> Amount | None:
@@ -197,36 +172,11 @@ def _number(operand: str | float, item: Item) -> Amount | None:
     return result if result is not None and result.number >= 0 else None
 
 
-def _units(people: float, places: float) -> float | None:
-    """Return how many units with `places` places each `people` need; None if that is not finite."""
-    needed = people / places if places > 0 else math.inf
-    return float(math.ceil(needed)) if math.isfinite(needed) else None
-
-
-def _total(prices: Iterable[float]) -> float:
-    """Return the exact sum, which does not depend on the order of the items."""
-    try:
-        return math.fsum(prices)
-    except OverflowError:
-        return math.inf
-
-
-def _check_currencies(addends: Sequence[_Addend]) -> CheckResult | None:
-    """Return a result if amounts have several currencies: a failure if the response wrote any of them itself."""
-    priced = {addend.price.currency: addend for addend in addends if addend.price is not None and addend.price.currency}
-    if len(priced) < 2:
-        return None
-    is_own = any(addend.own for addend in addends if addend.price is not None and addend.price.currency)
-    return CheckResult(
-        False if is_own else None, 0.0, f"{' and '.join(sorted(priced))} are mixed, and no rate is stated"
-    )
-
-
 _ROUNDING = 1e-9
 
-Measure = Callable[[bool, bool], float | None]
-"""A function (unshown, untold) that computes the measure; the flags decide if all unshown, and all untold, values add
-to it. None if there is nothing to measure, which satisfies any bound. Adding values never makes it smaller."""
+Measure = Callable[[Counted], float | None]
+"""A function that computes the measure, given what counts. None if there is nothing to measure, which satisfies any
+bound. Counting more never makes it smaller."""
 
 
 class _Interval(NamedTuple):
@@ -236,18 +186,21 @@ class _Interval(NamedTuple):
     high: float
 
 
-def decide_bound(check: Check, measure: Measure, label: str, unknown: UnknownValues, at: Sequence[Item]) -> CheckResult:
+def _decide_bound(check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[Item]) -> CheckResult:
     """Decide a bound on a measure. Unshown values count as the worst case."""
     bound = _Interval(*check.bound)
-    worlds = [[measure(unshown, untold) for untold in (False, True)] for unshown in (False, True)]
+    worlds = [
+        [measure({"yes": True, "no": False, "unshown": unshown, "untold": untold}) for untold in (False, True)]
+        for unshown in (False, True)
+    ]
     values = [value for world in worlds for value in world if value is not None]
     span = _Interval(min(values), max(values))
-    if all(_reaches(value, bound.low) and _stays_within(value, bound.high) for value in values):
-        return CheckResult(True, 1.0, f"{label} is {_describe_measure(span)}, as asked", at)
+    result = f"{label} is {_describe_range(span, 6)}"
+    if all(_reaches(value, bound.low) and _is_at_most(value, bound.high) for value in values):
+        return CheckResult(True, 1.0, f"{result}, as asked", at)
     if _is_outside([span.low, span.high], bound) and len(values) == 4:
-        reason = f"{label} is {_describe_measure(span)}, not {_describe_bound(bound)}"
-        return CheckResult(False, _closeness(span, bound), reason, at)
-    reason = f"{label} is {_describe_measure(span)}, and {_describe_bound(bound)} is asked for"
+        return CheckResult(False, _closeness(span, bound), f"{result}, not {_describe_range(bound)}", at)
+    reason = f"{result}, and {_describe_range(bound)} is asked for"
     if any(_is_outside(world, bound) for world in worlds):
         return unknown.unproven_result(reason)
     return unknown.undecided_result(reason)
@@ -258,136 +211,118 @@ def _is_outside(values: Sequence[float | None], bound: _Interval) -> bool:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         return False
-    return not any(_reaches(value, bound.low) for value in numbers) or not any(
-        _stays_within(value, bound.high) for value in numbers
-    )
+    is_below = not any(_reaches(value, bound.low) for value in numbers)
+    return is_below or not any(_is_at_most(value, bound.high) for value in numbers)
 
 
 def _reaches(value: float, limit: float) -> bool:
-    return value >= limit - _ROUNDING * max(1.0, abs(limit)) if math.isfinite(limit) else True
+    return value >= limit - _ROUNDING * max(1.0, abs(limit))
 
 
-def _stays_within(value: float, limit: float) -> bool:
-    return value <= limit + _ROUNDING * max(1.0, abs(limit)) if math.isfinite(limit) else True
+def _is_at_most(value: float, limit: float) -> bool:
+    return value <= limit + _ROUNDING * max(1.0, abs(limit))
 
 
 def _closeness(span: _Interval, bound: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
-    if not _stays_within(span.low, bound.high):
+    if not _is_at_most(span.low, bound.high):
         if bound.high <= 0 or span.high == math.inf:
             return 0.0
         return max(0.0, 1.0 - (span.high - bound.high) / bound.high)
     return span.low / bound.low  # measures are never negative, so the lower bound is above 0
 
 
-def _describe_bound(bound: _Interval) -> str:
-    if bound.low == bound.high:
-        return to_text(bound.low)
-    if bound.high == math.inf:
-        return f"{to_text(bound.low)} or more"
-    return (
-        f"{to_text(bound.high)} or less" if bound.low == -math.inf else f"{to_text(bound.low)} to {to_text(bound.high)}"
-    )
-
-
-def _describe_measure(span: _Interval) -> str:
-    low, high = (to_text(round(end, 6)) for end in span)
+def _describe_range(span: _Interval, digits: int | None = None) -> str:
+    """Return a range in words, its ends rounded to so many digits."""
+    low, high = (to_text(end if digits is None else round(end, digits)) for end in span)
     if span.low == span.high:
         return low
-    return f"{low} or more" if span.high == math.inf else f"{low} to {high}"
+    if span.high == math.inf:
+        return f"{low} or more"
+    return f"{high} or less" if span.low == -math.inf else f"{low} to {high}"
+
+
+_ANYTHING = object()
+"""Marks a value that is unknown."""
 
 
 class _Value(NamedTuple):
-    """A value of an item, None if it could be anything, and the truth of counting it."""
+    """A value of an item, or `_ANYTHING`, and the truth of counting it."""
 
     item: Item
     truth: Truth
     value: Any
 
 
-class _ColumnValues(NamedTuple):
-    """The values of a column, and the entries whose value could be anything."""
-
-    values: list[_Value]
-    anything: list[_Value]
-    unknown: UnknownValues
-
-    def among(self, wanted: Sequence[Scalar], *truths: Truth) -> list[_Value]:
-        """Return the entries with a wanted value and one of the truths."""
-        return [entry for entry in self.values if entry.truth in truths and is_one_of(entry.value, wanted)]
-
-
-def decide_column(check: Check, items: Sequence[Item]) -> CheckResult:
-    """Decide a check of a column's values."""
-    column_values = _read_column(check, items)
-    label = f"{check.column} of {check.values}"
-    if check.includes is not None:
-        return _decide_includes(label, check.includes, column_values)
-    if check.excludes is not None:
-        return _decide_excludes(label, check.excludes, column_values)
-    return _decide_distinct(label, column_values)
-
-
-def _read_column(check: Check, items: Sequence[Item]) -> _ColumnValues:
-    column_values, column = _ColumnValues([], [], UnknownValues()), check.column or ""
+def _decide_column(check: Check, items: Sequence[Item]) -> CheckResult:
+    unknown, column = Unknowns(), check.column or ""
+    values: list[_Value] = []
     for item in items:
-        test_result, value = run_tests(check.where, item), item.value(column)
-        if test_result.truth == "no":
-            continue
-        truth = column_values.unknown.record(depending_on([column] if value is None else [], test_result, item), item)
-        if value is None:
-            column_values.anything.append(_Value(item, truth, None))
-        else:
-            column_values.values.extend(_Value(item, truth, part) for part in split_list(value, item.lists.get(column)))
-    return column_values
+        value = item.value(column)
+        truth = unknown.run_tests(check.where, item, [column] if value is None else [])
+        parts = [_ANYTHING] if value is None else split_list(value, item.lists.get(column))
+        values += (_Value(item, truth, part) for part in parts if truth != "no")
+    label = f"{column} of {check.values}"
+    if check.includes is not None:
+        return _decide_includes(label, check.includes, values, unknown)
+    if check.excludes is not None:
+        return _decide_excludes(label, check.excludes, values, unknown)
+    return _decide_distinct(label, values, unknown)
 
 
-def _decide_includes(label: str, wanted: Sequence[Scalar], column_values: _ColumnValues) -> CheckResult:
-    absent = [missing_value for missing_value in wanted if not column_values.among([missing_value], "yes")]
-    at = [entry.item for entry in column_values.among(wanted, "yes")]
+def _among(values: Sequence[_Value], wanted: Sequence[Scalar], *truths: Truth) -> list[_Value]:
+    """Return the known values that are among the wanted ones and have one of the truths."""
+    return [
+        entry
+        for entry in values
+        if entry.value is not _ANYTHING and entry.truth in truths and is_one_of(entry.value, wanted)
+    ]
+
+
+def _decide_includes(label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+    absent = [value for value in wanted if not _among(values, [value], "yes")]
+    at = [entry.item for entry in _among(values, wanted, "yes")]
     if not absent:
         return CheckResult(True, 1.0, f"{label} includes {_quote_values(wanted)}", at)
     share, reason = 1.0 - len(absent) / len(wanted), f"{label} does not include {_quote_values(absent)}"
-    anything = any(entry.truth == "untold" for entry in column_values.anything)
-    if anything or all(column_values.among([value], "untold") for value in absent):
-        return column_values.unknown.undecided_result(reason)
-    if column_values.unknown.missing_in_response:
-        return column_values.unknown.unproven_result(reason, share)
+    has_untold = any(entry.value is _ANYTHING and entry.truth == "untold" for entry in values)
+    if has_untold or all(_among(values, [value], "untold") for value in absent):
+        return unknown.undecided_result(reason)
+    if unknown.describe("unshown"):
+        return unknown.unproven_result(reason, share)
     return CheckResult(False, share, reason, at)
 
 
-def _decide_excludes(label: str, barred: Sequence[Scalar], column_values: _ColumnValues) -> CheckResult:
-    violations = column_values.among(barred, "yes")
-    perhaps = [*column_values.among(barred, "unshown", "untold"), *column_values.anything]
+def _decide_excludes(label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+    violations = _among(values, barred, "yes")
+    perhaps = [*_among(values, barred, "unshown", "untold"), *(entry for entry in values if entry.value is _ANYTHING)]
     if not violations:
-        return _decide_unless_open(
-            f"{label} includes none of {_quote_values(barred)}",
-            [entry.truth for entry in perhaps],
-            column_values.unknown,
-        )
+        reason = f"{label} includes none of {_quote_values(barred)}"
+        return _decide_unless_open(reason, [entry.truth for entry in perhaps], unknown)
     violating_ids = {id(entry.item) for entry in (*violations, *perhaps)}
-    items = {id(entry.item) for entry in column_values.values if entry.truth == "yes"} | violating_ids
+    known_ids = {id(entry.item) for entry in values if entry.value is not _ANYTHING and entry.truth == "yes"}
     reason = f"{label} includes {_quote_values([entry.value for entry in violations])}"
-    return CheckResult(False, 1.0 - len(violating_ids) / len(items), reason, [entry.item for entry in violations])
+    share = 1.0 - len(violating_ids) / len(known_ids | violating_ids)
+    return CheckResult(False, share, reason, [entry.item for entry in violations])
 
 
-def _decide_distinct(label: str, column_values: _ColumnValues) -> CheckResult:
+def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
+    truths_of_anything = [entry.truth for entry in values if entry.value is _ANYTHING]
     entries_by_value: dict[Hashable, list[_Value]] = {}
-    for entry in column_values.values:
-        entries_by_value.setdefault(equality_key(entry.value), []).append(entry)
+    for entry in values:
+        if entry.value is not _ANYTHING:
+            entries_by_value.setdefault(equality_key(entry.value), []).append(entry)
     repeated = [entries for entries in entries_by_value.values() if len(entries) > 1]
     repeats = [entry for entries in repeated for entry in [each for each in entries if each.truth == "yes"][1:]]
     if not repeats:
-        perhaps = [*map(_open_truth, repeated), *(entry.truth for entry in column_values.anything)]
-        return _decide_unless_open(f"{label} never repeats", perhaps, column_values.unknown)
-    different = sum(any(entry.truth == "yes" for entry in entries) for entries in entries_by_value.values())
-    all_ = sum(entry.truth == "yes" for entry in column_values.values) + sum(
-        entry.truth != "yes" for entries in repeated for entry in entries
-    )
+        return _decide_unless_open(
+            f"{label} never repeats", [*map(_open_truth, repeated), *truths_of_anything], unknown
+        )
+    counts = [sum(entry.truth == "yes" for entry in entries) for entries in entries_by_value.values()]
+    doubtful = sum(entry.truth != "yes" for entries in repeated for entry in entries)
+    share = 0.0 if truths_of_anything else sum(map(bool, counts)) / (sum(counts) + doubtful)
     reason = f"{label} repeats {_quote_values([entry.value for entry in repeats])}"
-    return CheckResult(
-        False, 0.0 if column_values.anything else different / all_, reason, [entry.item for entry in repeats]
-    )
+    return CheckResult(False, share, reason, [entry.item for entry in repeats])
 
 
 def _open_truth(entries: Sequence[_Value]) -> Truth:
@@ -395,7 +330,7 @@ def _open_truth(entries: Sequence[_Value]) -> Truth:
     return "unshown" if sum(entry.truth != "untold" for entry in entries) > 1 else "untold"
 
 
-def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: UnknownValues) -> CheckResult:
+def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: Unknowns) -> CheckResult:
     """Return a decision that holds unless an unknown value breaks it."""
     if "unshown" in open_:
         return unknown.unproven_result(reason)
@@ -403,4 +338,4 @@ def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: UnknownV
 
 
 def _quote_values(values: Sequence[Any]) -> str:
-    return join_first([shorten(to_text(value)) for value in values], ", ", 10)
+    return _join_first([shorten(to_text(value)) for value in values], ", ", 10)

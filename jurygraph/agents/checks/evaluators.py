@@ -16,8 +16,7 @@ from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
 from jurygraph.agents.facts.loader import Facts, load_facts
-from jurygraph.agents.facts.names import to_text
-from jurygraph.agents.facts.spec import ClaimsSpec
+from jurygraph.agents.facts.values import to_text
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, PlanError
@@ -60,9 +59,8 @@ class Constraints(Evaluator):
         questions = [self._question(view, constraint) for constraint in view.about.constraints]
         for contradiction in find_contradictions(view.about.constraints):
             pair = f"hard constraints {contradiction.first!r} and {contradiction.second!r} of {view.member!r}"
-            raise PlanError(
-                f"task {view.id!r}: {pair} cannot both be met: {contradiction.why}; make one soft, or leave one out"
-            )
+            problem = f"{pair} cannot both be met: {contradiction.why}"
+            raise PlanError(f"task {view.id!r}: {problem}; make one soft, or leave one out")
         return questions
 
     def _question(self, view: TaskView, constraint: Constraint) -> Question:
@@ -70,7 +68,7 @@ class Constraints(Evaluator):
         marks: Mapping[str, Any] = {}
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
-            check = _parse_check(where, constraint.check)
+            check = _parse_check(where, json.dumps(constraint.check, sort_keys=True))
             if check.function is not None:
                 self._check_call(where, check.function, check.params)
             if any(not source.startswith("$") for source, _ in check.items):
@@ -107,15 +105,20 @@ class Constraints(Evaluator):
         constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
         if constraint.check is None:
             return Verdict.abstain("the constraint states no check, and nobody else is asked about it")
-        check = _parse_check(f"constraint {constraint.id!r}", constraint.check)
+        check = _parse_check(f"constraint {constraint.id!r}", json.dumps(constraint.check, sort_keys=True))
         if check.function is not None:
             return self._functions[check.function](inputs.task, inputs.response, **deepcopy(check.params))
-        text = constraint.text or constraint.id
-        return (
-            _match_text(text, check.text, inputs.response)
-            if check.text is not None
-            else _build_verdict(text, check, inputs)
-        )
+        label = constraint.text or constraint.id
+        if check.text is not None:
+            return _match_text(label, check.text, inputs.response)
+        decided = _decide(check, inputs)
+        reason = f"{label}: {decided.reason}"
+        if decided.holds is None:
+            return Verdict.abstain(reason)
+        score = 1.0 if decided.holds else decided.share if check.partial else 0.0
+        at = [] if decided.holds else decided.items[:_MAX_EVIDENCE]
+        evidence = tuple(part for item in at for part in _evidence(item))
+        return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
 
 
 def _load_function(name: str, path: str) -> Callable[..., Any]:
@@ -128,36 +131,27 @@ def _load_function(name: str, path: str) -> Callable[..., Any]:
     return target  # type: ignore[no-any-return]
 
 
-def _parse_check(where: str, check: Mapping[str, JsonValue]) -> Check:
-    """Return the check of a constraint. Raises PlanError naming the field."""
-    return _parse_check_text(where, json.dumps(check, sort_keys=True))
-
-
 @lru_cache(maxsize=4096)
-def _parse_check_text(where: str, text: str) -> Check:
+def _parse_check(where: str, text: str) -> Check:
+    """Return the check of a constraint from canonical JSON. Raises PlanError naming the field."""
     check = json.loads(text)
     try:
         return Check.model_validate(check)
     except ValidationError as error:
-        error_text = describe_validation_error(error, Check, check)
-        raise PlanError(
-            f"{where}, field check{f'.{error_text.field}' if error_text.path else ''}: {error_text}"
-        ) from error
+        problem = describe_validation_error(error, Check, check)
+        field = f"check.{problem.field}" if problem.path else "check"
+        raise PlanError(f"{where}, field {field}: {problem}") from error
 
 
 def _check_column(where: str, facts: Facts, kind: str, column: str) -> None:
     claim_kind = facts.claims[kind]
     tables = [facts.tables[form.table] for form in claim_kind.forms]
-    known = {*_response_columns(claim_kind), *(name for form in claim_kind.forms for name in form.states)}
+    known = {*claim_kind.beside, *([claim_kind.merged] if claim_kind.merged else [])}
+    known |= {name for form in claim_kind.forms for name in form.states}
     known |= {name for table in tables for name in table.columns or ()}
     if column not in known and all(table.columns is not None for table in tables):
         hint = did_you_mean(column, sorted(known)) or f"there are {', '.join(sorted(known))}"
         raise PlanError(f"{where}, field check: {kind} have no column {quote(column)}; {hint}")
-
-
-def _response_columns(claim_kind: ClaimsSpec) -> set[str]:
-    """Return the columns that come from the response itself: record values, and the number of merged claims."""
-    return {*claim_kind.beside, *([claim_kind.merged] if claim_kind.merged else [])}
 
 
 def _is_empty(data: JsonValue) -> bool:
@@ -170,12 +164,11 @@ def _is_empty(data: JsonValue) -> bool:
 def _items(source: str, inputs: EvaluatorInput) -> Sequence[Item]:
     """Return the items of a source: looked-up claims, or the matches of a JSONPath in the order of their paths."""
     if source.startswith("$"):
-        nodes = sorted(
-            notation.compile_jsonpath(source).find(inputs.response.data),
-            key=lambda node: notation.location_sort_key(node.location),
-        )
-        nodes_found = [(node.path(), node.value) for node in nodes]
-        return [Item(at, value if isinstance(value, dict) else {"value": value}) for at, value in nodes_found]
+        nodes = notation.compile_jsonpath(source).find(inputs.response.data)
+        return [
+            Item(node.path(), node.value if isinstance(node.value, dict) else {"value": node.value})
+            for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
+        ]
     claim_findings(inputs)  # raises if the table files are not those of the plan
     return _looked_up_items(IdentityKey(inputs.material[0][CLAIMS]), source, IdentityKey(load_facts(inputs.task)))
 
@@ -194,19 +187,8 @@ def _match_text(label: str, pattern: str, response: Response) -> Verdict:
     match = notation.compile_pattern(pattern).search(response.text)
     if match is None:
         return Verdict(score=0.0, met=False, reason=f"{label}: the text has nothing like {pattern}")
-    quote = Evidence(quote=match.group(), start=match.start(), end=match.end())
-    return Verdict(score=1.0, met=True, reason=f"{label}: the text has something like {pattern}", evidence=(quote,))
-
-
-def _build_verdict(label: str, check: Check, inputs: EvaluatorInput) -> Verdict:
-    decided = _decide(check, inputs)
-    reason = f"{label}: {decided.reason}"
-    if decided.holds is None:
-        return Verdict.abstain(reason)
-    score = 1.0 if decided.holds else decided.share if check.partial else 0.0
-    at = [] if decided.holds else decided.items[:_MAX_EVIDENCE]
-    evidence = tuple(part for item in at for part in _evidence(item))
-    return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
+    evidence = Evidence(quote=match.group(), start=match.start(), end=match.end())
+    return Verdict(score=1.0, met=True, reason=f"{label}: the text has something like {pattern}", evidence=(evidence,))
 
 
 def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
@@ -214,12 +196,9 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
     if _is_empty(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
     decided = decide_check(check, {source: _items(source, inputs) for source, _ in check.items})
-    looked_up = all(not source.startswith("$") for source, _ in check.items)
-    if (
-        decided.holds
-        and looked_up
-        and not any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind)
-    ):
+    if not decided.holds or any(source.startswith("$") for source, _ in check.items):
+        return decided
+    if not any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind):
         return CheckResult(False, 0.0, "nothing that the response's data claims is there")
     return decided
 

@@ -1,15 +1,14 @@
 """The items that a check looks at, with their values, and tests of one item."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.spec import Column, Test, Tests
-from jurygraph.agents.checks.values import are_equal, compare, is_one_of, split_list
 from jurygraph.agents.facts.lookup import Finding, describe_finding
-from jurygraph.agents.facts.names import is_missing, normalise, to_text
+from jurygraph.agents.facts.values import are_equal, compare, is_missing, is_one_of, normalise, split_list, to_text
 from jurygraph.messages import quote
 
 Open = Literal["unshown", "untold"]
@@ -23,8 +22,7 @@ class Item(NamedTuple):
     """One thing that a response names: its values by column, and the finding that they come from, if any.
 
     Without a finding the values are the response's own data. `response_columns` are the columns of a finding that come
-    from the
-    response: the only known ones if no row was found.
+    from the response: the only known ones if no row was found.
     """
 
     text: str
@@ -68,20 +66,22 @@ class TestResult(NamedTuple):
     missing_columns: Sequence[str] = ()
 
 
-def run_tests(tests: Tests, item: Item) -> TestResult:
-    """Test if an item exists and passes all tests. A single failed test decides, whatever is unknown."""
+def run_tests(tests: Tests, item: Item, columns: Sequence[str] = ()) -> TestResult:
+    """Test if an item exists and passes all tests. A single failed test decides, whatever is unknown.
+
+    `columns` are others that the result depends on, and that the item lacks.
+    """
     lacking: list[str] = [] if item.finding is None or item.has_row else [ITEM_ITSELF]
     for column, test in tests.items():
         test_lacking = _lacking_columns(column, test, item)
         if test_lacking is None:
             return TestResult("no")
         lacking += test_lacking
-    return TestResult(reason_unknown(item, lacking), lacking) if lacking else TestResult("yes")
-
-
-def reason_unknown(item: Item, columns: Iterable[str]) -> Open:
-    """Return why a result that needs these columns is unknown: `unshown` if any column is, else `untold`."""
-    return "unshown" if any(item.reason_unknown(column) == "unshown" for column in columns) else "untold"
+    lacking += columns
+    if not lacking:
+        return TestResult("yes")
+    is_unshown = any(item.reason_unknown(column) == "unshown" for column in lacking)
+    return TestResult("unshown" if is_unshown else "untold", lacking)
 
 
 def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:
@@ -91,7 +91,7 @@ def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:
         if expected is None:
             continue
         needed = [column, expected.column] if isinstance(expected, Column) else [column]
-        unknown = [name_of_column for name_of_column in needed if item.value(name_of_column) is None]
+        unknown = [each for each in needed if item.value(each) is None]
         if not unknown:
             other = item.value(expected.column) if isinstance(expected, Column) else expected
             passes = _TEST_FUNCTIONS[name](item.value(column), other, item.lists.get(column))
@@ -102,46 +102,33 @@ def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:
     return lacking
 
 
-def _at_least(value: Any, expected: Any, _: str | None) -> bool | None:
-    order = compare(value, expected)
-    return None if order is None else order >= 0
-
-
-def _at_most(value: Any, expected: Any, _: str | None) -> bool | None:
-    order = compare(value, expected)
-    return None if order is None else order <= 0
-
-
-def _contains_words(value: Any, expected: Any, _: str | None) -> bool:
-    return _words_in_text(normalise(expected), normalise(value))
-
-
 @lru_cache(maxsize=1 << 12)
 def _words_in_text(words: str, text: str) -> bool:
     """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
     return bool(words) and notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
 
 
-def _between(value: Any, expected: Any, separator: str | None) -> bool | None:
-    ends = _at_least(value, expected[0], separator), _at_most(value, expected[1], separator)
-    return None if None in ends else all(ends)
+def _is_at_least(value: Any, end: Any) -> bool | None:
+    order = compare(value, end)
+    return None if order is None else order >= 0
 
 
-def _list_contains(value: Any, expected: Any, separator: str | None) -> bool:
-    return is_one_of(expected, split_list(value, separator))
+def _is_between(value: Any, low: Any, high: Any) -> bool | None:
+    is_above, is_below = _is_at_least(value, low), _is_at_least(high, value)
+    return None if is_above is None or is_below is None else is_above and is_below
 
 
-_TEST_FUNCTIONS: Mapping[str, Any] = {
+_TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
     "equals": lambda value, expected, _: are_equal(value, expected),
     "is_not": lambda value, expected, _: not are_equal(value, expected),
     "one_of": lambda value, expected, _: is_one_of(value, expected),
     "none_of": lambda value, expected, _: not is_one_of(value, expected),
-    "has": _list_contains,
-    "has_not": lambda value, expected, separator: not _list_contains(value, expected, separator),
-    "names": _contains_words,
-    "at_least": _at_least,
-    "at_most": _at_most,
-    "between": _between,
+    "has": lambda value, expected, separator: is_one_of(expected, split_list(value, separator)),
+    "has_not": lambda value, expected, separator: not is_one_of(expected, split_list(value, separator)),
+    "names": lambda value, expected, _: _words_in_text(normalise(expected), normalise(value)),
+    "at_least": lambda value, expected, _: _is_at_least(value, expected),
+    "at_most": lambda value, expected, _: _is_at_least(expected, value),
+    "between": lambda value, expected, _: _is_between(value, *expected),
     "matches": lambda value, expected, _: notation.compile_pattern(expected).search(to_text(value)) is not None,
 }
 """The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that

@@ -18,13 +18,23 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.values import compare
+from jurygraph.agents.facts.values import compare
 from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Id, LongId, Number, Positive
+
+
+def _check_items(source: str) -> str:
+    if source.startswith("$"):
+        notation.compile_jsonpath(source)
+    return source
+
+
+Items = Annotated[Id, AfterValidator(_check_items)]
+"""A kind of claims, or a JSONPath."""
 
 Scalar = str | Number | Flag
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
@@ -52,38 +62,22 @@ class Test(FrozenModel):
     at_least: Number | str | Column | None = None
     at_most: Number | str | Column | None = None
     between: tuple[Number | str, Number | str] | None = None
-    matches: str | None = None
+    matches: notation.Pattern | None = None
 
     @model_validator(mode="after")
     def _check_test(self) -> Self:
         if all(expected is None for _, expected in self):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
-        if self.matches is not None:
-            notation.require_notation("matches", self.matches, notation.compile_pattern)
-        for name, bound in self._text_bounds():
-            if compare(bound, bound) is None:
-                raise ValueError(
-                    f"`{name}` is {quote(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
-                )
+        between = [("between", end) for end in self.between or ()]
+        for name, bound in (("at_least", self.at_least), ("at_most", self.at_most), *between):
+            if isinstance(bound, str) and compare(bound, bound) is None:
+                remedy = "write a number, a time such as 9:30, or a date as 2022-03-01"
+                raise ValueError(f"`{name}` is {quote(bound)}; {remedy}")
         if self.between is not None and (compare(*self.between) or 0) > 0:
             raise ValueError(_NOT_ASCENDING)
         if (compare(self.at_least, self.at_most) or 0) > 0:
             raise ValueError("`at_most` lies below `at_least`, so no value passes; leave one of them out")
         return self
-
-    def _text_bounds(self) -> list[tuple[str, str]]:
-        """Return the bounds that are texts, with their names."""
-        ends = [
-            ("at_least", self.at_least),
-            ("at_most", self.at_most),
-            *(("between", end) for end in self.between or ()),
-        ]
-        return [(name, end) for name, end in ends if isinstance(end, str)]
-
-    @property
-    def referenced_columns(self) -> tuple[str, ...]:
-        """Return the other columns that the test reads."""
-        return tuple(value.column for _, value in self if isinstance(value, Column))
 
 
 Tests = dict[Id, Test]
@@ -96,7 +90,7 @@ class Term(FrozenModel):
     place.
     """
 
-    of: Id
+    of: Items
     column: Id
     where: Tests = Field(default_factory=dict)
     times: Positive | Id | None = None
@@ -107,18 +101,17 @@ class Term(FrozenModel):
     def _check_places(self) -> Self:
         if self.people is None and "places" in self.model_fields_set:
             raise ValueError("`places` has no meaning without `people`; say how many they are, or leave it out")
-        _check_path("of", self.of)
         return self
 
 
 class Check(FrozenModel):
     """A check. With `partial`, a failed check scores the share that is met, otherwise 0."""
 
-    count: Id | None = None
-    share: Id | None = None
+    count: Items | None = None
+    share: Items | None = None
     sum: tuple[Term, ...] | None = Field(default=None, min_length=1)
-    values: Id | None = None
-    text: LongId | None = None
+    values: Items | None = None
+    text: Annotated[LongId, notation.IS_PATTERN] | None = None
     function: Id | None = None
     where: Tests = Field(default_factory=dict)
     among: Tests = Field(default_factory=dict)
@@ -144,9 +137,6 @@ class Check(FrozenModel):
             known = ", ".join(_ALLOWED_FIELDS[measures[0]]) or "nothing else"
             raise ValueError(f"`{unused[0]}` has no meaning for `{measures[0]}`; it takes {known}")
         self._check_bounds(measures[0])
-        _check_path(measures[0], self.count or self.share or self.values or "")
-        if self.text is not None:
-            notation.require_notation("text", self.text, notation.compile_pattern)
         return self
 
     def _check_bounds(self, measure: str) -> None:
@@ -188,13 +178,9 @@ class Check(FrozenModel):
     def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
         """Return every source of items, with the columns that are read."""
         if self.sum is not None:
-            return tuple((term.of, _columns(term)) for term in self.sum)
+            return tuple((term.of, _columns(term.where, term.column, term.times, term.places)) for term in self.sum)
         source = self.count or self.share or self.values
-        looked_at = {*self.where, *self.among, *([self.column] if self.column else [])}
-        looked_at |= {
-            other for test in (*self.where.values(), *self.among.values()) for other in test.referenced_columns
-        }
-        return ((source, frozenset(looked_at)),) if source else ()
+        return ((source, _columns(self.where, self.column) | _columns(self.among)),) if source else ()
 
 
 _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
@@ -208,12 +194,7 @@ _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
 _NOT_ASCENDING = "`between` does not rise; write the lower end first"
 
 
-def _check_path(field: str, items: str) -> None:
-    """Check that items that begin with $ are a valid JSONPath."""
-    if items.startswith("$"):
-        notation.require_notation(field, items, notation.compile_jsonpath)
-
-
-def _columns(term: Term) -> frozenset[str]:
-    columns = {term.column, *(value for value in (term.times, term.places) if isinstance(value, str)), *term.where}
-    return frozenset(columns | {other for test in term.where.values() for other in test.referenced_columns})
+def _columns(tests: Tests, *operands: str | float | None) -> frozenset[str]:
+    """Return the columns that tests read, and those among the operands, which may also be numbers."""
+    others = (value.column for test in tests.values() for _, value in test if isinstance(value, Column))
+    return frozenset((*tests, *others, *(operand for operand in operands if isinstance(operand, str))))

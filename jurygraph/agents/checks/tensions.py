@@ -4,6 +4,7 @@ Two checks have tension 1 if no response can pass both. Two lower or two upper b
 budgets) have as tension the share between them.
 """
 
+import contextlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
@@ -12,47 +13,36 @@ from typing import Any, Literal, NamedTuple
 from pydantic import ValidationError
 
 from jurygraph.agents.checks.spec import BOUNDS, Check, Column, Test, Tests
-from jurygraph.agents.checks.values import are_equal, compare, is_one_of
-from jurygraph.agents.facts.names import to_text
+from jurygraph.agents.facts.values import are_equal, compare, is_one_of, to_text
 from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.schema import Constraint, Stakeholder
 
 
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
-    return [
-        tension
-        for pair in product(_checks(first.constraints), _checks(second.constraints))
-        for tension in _find_pair_tension(*pair)
-    ]
+    pairs = product(_read_checks(first.constraints), _read_checks(second.constraints))
+    return [tension for pair in pairs if (tension := _find_pair_tension(*pair))]
 
 
 def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTension]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
-    hard = _checks(c for c in constraints if c.kind == "hard")
-    return [
-        tension for pair in combinations(hard, 2) for tension in _find_pair_tension(*pair) if tension.strength == 1.0
-    ]
+    pairs = combinations(_read_checks(c for c in constraints if c.kind == "hard"), 2)
+    return [tension for pair in pairs if (tension := _find_pair_tension(*pair)) and tension.strength == 1.0]
 
 
-def _checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
-    """Return the checks with their constraints' ids, ordered by id."""
-    parsed = ((constraint.id, _parse_check(constraint)) for constraint in sorted(constraints, key=lambda c: c.id))
-    return [(name, check) for name, check in parsed if check is not None]
+def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
+    """Return the checks with their constraints' ids, ordered by id; without those of another evaluator's vocabulary."""
+    checks = []
+    for constraint in sorted(constraints, key=lambda c: c.id):
+        with contextlib.suppress(ValidationError):
+            if constraint.check is not None:
+                checks.append((constraint.id, Check.model_validate(constraint.check)))
+    return checks
 
 
-def _find_pair_tension(first: tuple[str, Check], second: tuple[str, Check]) -> Iterator[ConstraintTension]:
+def _find_pair_tension(first: tuple[str, Check], second: tuple[str, Check]) -> ConstraintTension | None:
     tension = _find_tension(first[1], second[1])
-    if tension is not None:
-        yield ConstraintTension(first[0], second[0], *tension)
-
-
-def _parse_check(constraint: Constraint) -> Check | None:
-    """Return a constraint's check; None without one in this vocabulary, since another evaluator may use it."""
-    try:
-        return None if constraint.check is None else Check.model_validate(constraint.check)
-    except ValidationError:
-        return None
+    return None if tension is None else ConstraintTension(first[0], second[0], *tension)
 
 
 def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
@@ -105,9 +95,8 @@ def _demands_tension(first: Check, second: Check) -> tuple[float, str] | None:
 
 def _normalise_measure(check: Check) -> Check:
     """Return a check without its bounds and independent of the order of its terms; a sum without its divisor."""
-    no_bounds = dict.fromkeys(BOUNDS)
     terms = None if check.sum is None else tuple(sorted(check.sum, key=lambda term: term.digest))
-    return check.model_copy(update={**no_bounds, "partial": False, "per": None, "sum": terms})
+    return check.model_copy(update={**dict.fromkeys(BOUNDS), "partial": False, "per": None, "sum": terms})
 
 
 def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
@@ -129,75 +118,47 @@ def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
     narrow, wide = ends
     if wide <= 0 or wide == narrow:
         return None
-    return 1.0 - max(
-        0.0, narrow
-    ) / wide, f"the bounds {to_text(narrow)} and {to_text(wide)} of one {check.measure} differ"
+    strength = 1.0 - max(0.0, narrow) / wide
+    return strength, f"the bounds {to_text(narrow)} and {to_text(wide)} of one {check.measure} differ"
 
 
 def _conflicting_column(first: Tests, second: Tests) -> str | None:
     """Return a column for which no value passes both tests; None if there is none."""
-    return next(
-        (column for column in sorted(first.keys() & second.keys()) if _tests_conflict(first[column], second[column])),
-        None,
-    )
+    shared = sorted(first.keys() & second.keys())
+    return next((c for c in shared if _is_barred(first[c], second[c]) or _is_barred(second[c], first[c])), None)
 
 
-def _tests_conflict(first: Test, second: Test) -> bool:
-    return _is_excluded(first, second) or _is_excluded(second, first) or _is_disjoint(first, second)
-
-
-def _is_excluded(first: Test, second: Test) -> bool:
-    """Return true if the second test bars every value that the first allows, or requires of a list."""
-    allowed, barred = (
-        _allowed_values(first),
-        [*(second.none_of or ()), *([second.is_not] if _is_constant(second.is_not) else [])],
-    )
-    listed = first.has is not None and second.has_not is not None and are_equal(first.has, second.has_not)
-    return listed or (allowed is not None and all(is_one_of(value, barred) for value in allowed))
-
-
-def _is_disjoint(first: Test, second: Test) -> bool:
-    allowed, others_allowed = _allowed_values(first), _allowed_values(second)
-    if (
-        allowed is not None
-        and others_allowed is not None
-        and not any(is_one_of(value, others_allowed) for value in allowed)
-    ):
+def _is_barred(first: Test, second: Test) -> bool:
+    """Return true if the second test fails for all that the first allows, or requires of a list."""
+    (low, _), (least, most) = _ends(first), _ends(second)
+    if _is_less(most, low):
         return True
+    if first.has is not None and second.has_not is not None and are_equal(first.has, second.has_not):
+        return True
+    allowed, others_allowed = _allowed_values(first), _allowed_values(second)
+    if allowed is None:
+        return False
+    barred = [*(second.none_of or ()), *_constants(second.is_not)]
     return (
-        _is_above(first, second) or _is_above(second, first) or _is_beyond(first, second) or _is_beyond(second, first)
+        all(is_one_of(value, barred) for value in allowed)
+        or all(_is_less(value, least) or _is_less(most, value) for value in allowed)
+        or (others_allowed is not None and not any(is_one_of(value, others_allowed) for value in allowed))
     )
 
 
-def _is_above(first: Test, second: Test) -> bool:
-    """Return true if the lower bound of the first test is above the upper bound of the second."""
-    least, most = _lower_end(first), _upper_end(second)
-    return least is not None and most is not None and (compare(least, most) or 0) > 0
+def _is_less(value: Any, other: Any) -> bool:
+    """Return true if a value is less than the other; false if they do not compare: None and columns never do."""
+    return compare(value, other) == -1
 
 
-def _is_beyond(first: Test, second: Test) -> bool:
-    """Return true if every value that the first test allows is outside the bounds of the second."""
-    allowed, least, most = _allowed_values(first), _lower_end(second), _upper_end(second)
-    return allowed is not None and all(
-        (least is not None and (compare(value, least) or 0) < 0)
-        or (most is not None and (compare(value, most) or 0) > 0)
-        for value in allowed
-    )
-
-
-def _lower_end(test: Test) -> Any:
-    return test.between[0] if test.between else None if isinstance(test.at_least, Column) else test.at_least
-
-
-def _upper_end(test: Test) -> Any:
-    return test.between[1] if test.between else None if isinstance(test.at_most, Column) else test.at_most
+def _ends(test: Test) -> tuple[Any, Any]:
+    return test.between or (test.at_least, test.at_most)
 
 
 def _allowed_values(test: Test) -> Sequence[Any] | None:
-    if _is_constant(test.equals):
-        return [test.equals]
-    return test.one_of
+    return _constants(test.equals) or test.one_of
 
 
-def _is_constant(value: object) -> bool:
-    return value is not None and not isinstance(value, Column)
+def _constants(value: Any) -> list[Any]:
+    """Return the value if it is a constant, not the value of another column."""
+    return [] if value is None or isinstance(value, Column) else [value]

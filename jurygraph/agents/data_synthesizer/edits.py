@@ -15,8 +15,8 @@ from itertools import islice
 from typing import Any, Literal, TypeVar
 
 from jurygraph.agents.facts.loader import load_facts
-from jurygraph.agents.facts.names import is_missing, normalise, number_or_value, to_text
 from jurygraph.agents.facts.tables import Table
+from jurygraph.agents.facts.values import is_missing, normalise, number_or_value, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.answer_parser import Number, are_equal_numbers, parse_answer

@@ -70,9 +70,8 @@ class Extract(Deriver):
         letters = len(response.text)
         is_checked = inputs.client.safety.evidence
         text = await search_off_loop(lambda: IndexedText(response.text), letters) if is_checked else None
-        request = inputs.client.request(
-            self._prompt, self._reply, {**shared_prompt_variables(inputs), "kinds": self._kinds}
-        )
+        variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
+        request = inputs.client.request(self._prompt, self._reply, variables)
         try:
             flaw = check_off_loop(partial(self._flaw, text), letters)
             result = await inputs.client.judge(request, self._reply, flaw)
@@ -84,13 +83,19 @@ class Extract(Deriver):
     def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> Grounded:
         """Return the parts of a reply that occur in the response; the whole reply if it is not checked."""
         values = reply.model_dump(by_alias=True)
-        return _without_grounding(values) if text is None else ground(text, self._kinds, values)
+        if text is not None:
+            return ground(text, self._kinds, values)
+        evidence = tuple(Evidence(quote=record.pop(QUOTE)) for records in values.values() for record in records)
+        data = {
+            kind: [{name: value for name, value in record.items() if value is not None} for record in records]
+            for kind, records in values.items()
+        }
+        return Grounded(data, evidence)
 
     def _flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
         """Return the problems of a reply for its repair. Records listed twice need no second call."""
-        problems = [
-            left_out for left_out in self._ground_reply(text, reply).left_out if left_out.reason != DUPLICATE_MESSAGE
-        ]
+        left_out = self._ground_reply(text, reply).left_out
+        problems = [problem for problem in left_out if problem.reason != DUPLICATE_MESSAGE]
         return f"{describe_left_out(problems)}. So {_HINT}" if problems else None
 
     def _material(self, grounded: Grounded, call: str) -> Material:
@@ -101,12 +106,3 @@ class Extract(Deriver):
             return Material(name=DATA, status="failed", failure=failure, call=call)
         data = add_unknown_records(grounded, self._kinds)
         return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=call)
-
-
-def _without_grounding(reply: Mapping[str, Any]) -> Grounded:
-    evidence = tuple(Evidence(quote=record[QUOTE]) for records in reply.values() for record in records)
-    return Grounded({kind: [_values(record) for record in records] for kind, records in reply.items()}, evidence, ())
-
-
-def _values(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in record.items() if name != QUOTE and value is not None}

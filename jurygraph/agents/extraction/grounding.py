@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from jurygraph.agents import notation
 from jurygraph.agents.extraction.spec import QUOTE, FieldSpec, Kind, Kinds
-from jurygraph.agents.facts.names import parse_number
+from jurygraph.agents.facts.values import parse_number
 from jurygraph.safety.evidence import Passage, SearchableText
 from jurygraph.schema import Evidence
 
@@ -45,19 +45,17 @@ class LeftOut(NamedTuple):
     at: str
     reason: str
 
-    @property
-    def lost_kind(self) -> str | None:
-        """Return the kind of the record if it was left out whole and is not a duplicate; else None."""
-        is_whole_record = self.at.endswith("]") and self.reason != DUPLICATE_MESSAGE
-        return self.at.partition("[")[0] if is_whole_record else None
-
 
 class Grounded(NamedTuple):
-    """The records of each kind that occur in the response, the evidence of each value, and what was left out."""
+    """The records of each kind that occur in the response, the evidence of each value, and what was left out.
 
-    data: dict[str, JsonValue]
+    `lost` has the kind of each record that was left out whole and is no duplicate.
+    """
+
+    data: dict[str, list[dict[str, JsonValue]]]
     evidence: tuple[Evidence, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOut, ...] = ()
+    lost: tuple[str, ...] = ()
 
 
 def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
@@ -66,28 +64,20 @@ def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue
     A record that the model found but cannot show may still be in the response: leaving it out would credit the response
     with not saying it. As an unknown record no fact confirms it, and no check that depends on it can hold.
     """
-    lost_kinds = [left_out.lost_kind for left_out in grounded.left_out]
-    unknown = {kind: _unknown_record(fields) for kind, fields in kinds.items()}
-    return {
-        kind: [*_as_list(records), *([unknown[kind]] * lost_kinds.count(kind))]
-        for kind, records in grounded.data.items()
-    }
-
-
-def _unknown_record(fields: Kind) -> JsonValue:
-    return {name: UNKNOWN for name, field in fields.items() if not (field.number or field.optional)}
-
-
-def _as_list(records: JsonValue) -> list[JsonValue]:
-    assert isinstance(records, list)
-    return records
+    data: dict[str, JsonValue] = {}
+    for kind, records in grounded.data.items():
+        required = (name for name, field in kinds[kind].items() if not (field.number or field.optional))
+        unknown: JsonValue = dict.fromkeys(required, UNKNOWN)
+        data[kind] = [*records, *([unknown] * grounded.lost.count(kind))]
+    return data
 
 
 def describe_left_out(left_out: Sequence[LeftOut]) -> str:
     """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
     messages = [f"{entry.at}: {entry.reason}" for entry in left_out[:_MAX_REPORTED]]
-    more = len(left_out) - len(messages)
-    return "; ".join([*messages, *([f"and {more} more"] if more else [])])
+    if len(left_out) > _MAX_REPORTED:
+        messages.append(f"and {len(left_out) - _MAX_REPORTED} more")
+    return "; ".join(messages)
 
 
 class IndexedText(SearchableText):
@@ -102,9 +92,8 @@ class IndexedText(SearchableText):
         first = self.find_support(quotation) if len(quotation) <= _MAX_QUOTATION else None
         if first is None or len(first.text) > MAX_PASSAGE:
             return ()
-        return list(
-            islice((passage for passage in self.find_words(first.text) if passage.start >= first.start), _MAX_PASSAGES)
-        )
+        passages = (passage for passage in self.find_words(first.text) if passage.start >= first.start)
+        return list(islice(passages, _MAX_PASSAGES))
 
     def find_words(self, words: str) -> Sequence[Passage]:
         """Return the first 10,000 passages with exactly these words, not within longer words."""
@@ -120,24 +109,21 @@ class IndexedText(SearchableText):
     def _numerals(self) -> Mapping[float, Sequence[Passage]]:
         passages: dict[float, list[Passage]] = defaultdict(list)
         for figures in _FIGURES.finditer(self.text):
-            for start, end in _number_spans(figures):
-                value = _parse_number(self.text[start:end])
+            start, ends = figures.start(1), _RANGE.fullmatch(figures[1])  # of a range, both ends are numbers
+            spans = (
+                [figures.span(1)] if ends is None else [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
+            )
+            for span in spans:
+                numeral = self.text[slice(*span)]
+                value = _parse_number(numeral)
                 if value is not None:  # times, dates and versions are no numbers
-                    passages[value].append(Passage(start, end, self.text[start:end]))
+                    passages[value].append(Passage(*span, numeral))
         return passages
 
 
 def _parse_number(numeral: str) -> float | None:
     """Return the number that digits spell, also in groups of three."""
     return parse_number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
-
-
-def _number_spans(figures: re.Match[str]) -> Sequence[tuple[int, int]]:
-    """Return the spans of the numbers in a run of digits: both ends of a range, else the whole run."""
-    ends = _RANGE.fullmatch(figures[1])
-    if ends is None:
-        return [figures.span(1)]
-    return [(figures.start(1) + start, figures.start(1) + end) for start, end in (ends.span(1), ends.span(2))]
 
 
 class _GroundedRecord(NamedTuple):
@@ -156,49 +142,50 @@ def ground(text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[Record]
     misses any of this is left out whole, or without that field if it is optional. Two equal records need two passages,
     or one of them is left out.
     """
-    data: dict[str, JsonValue] = {}
+    data: dict[str, list[dict[str, JsonValue]]] = {}
     evidence: list[Evidence] = []
     left_out: list[LeftOut] = []
+    lost: list[str] = []
     for kind, fields in kinds.items():
         kept: list[_GroundedRecord] = []
         for index, record in enumerate(reply[kind]):
             grounded = _ground_record(text, fields, record, kept)
             if isinstance(grounded, str):
                 left_out.append(LeftOut(f"{kind}[{index}]", grounded))
+                lost += [kind] if grounded != DUPLICATE_MESSAGE else []
                 continue
             missing = (name for name in fields if record[name] is not None and name not in grounded.found)
             left_out += [LeftOut(f"{kind}[{index}].{name}", _missing_message(fields[name], name)) for name in missing]
-            evidence += _evidence(kind, len(kept), grounded)
+            evidence.append(_evidence_at(grounded.passage, kind, len(kept)))
+            evidence += (_evidence_at(place, kind, len(kept), name) for name, place in grounded.found.items())
             kept.append(grounded)
         data[kind] = [grounded.record for grounded in kept]
-    return Grounded(data, tuple(evidence), tuple(left_out))
+    return Grounded(data, tuple(evidence), tuple(left_out), tuple(lost))
 
 
 def _ground_record(
     text: IndexedText, fields: Kind, record: Record, kept: Sequence[_GroundedRecord]
 ) -> _GroundedRecord | str:
     """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
-    passages = text.find_passages(record[QUOTE])
-    all_found = [(passage, _locate_fields(text, fields, record, passage)) for passage in passages]
-    complete = [
-        _GroundedRecord(p, found, _record(fields, record, found))
-        for p, found in all_found
-        if not _missing_fields(fields, found)
-    ]
+    complete: list[_GroundedRecord] = []
+    problem = NOT_FOUND_MESSAGE
+    for index, passage in enumerate(text.find_passages(record[QUOTE])):
+        places = {name: _locate_value(text, field, record[name], passage) for name, field in fields.items()}
+        found = {name: place for name, place in places.items() if place is not None}
+        missing = [name for name, field in fields.items() if name not in found and not field.optional]
+        if not missing:
+            values = {name: _value(fields[name], record[name], place) for name, place in found.items()}
+            complete.append(_GroundedRecord(passage, found, values))
+        elif index == 0:
+            problem = _missing_message(fields[missing[0]], missing[0])
     if not complete:
-        return _missing_message(*_first_missing(fields, all_found[0][1])) if all_found else NOT_FOUND_MESSAGE
+        return problem
     non_overlapping = [candidate for candidate in complete if not any(_overlaps(candidate, other) for other in kept)]
     if not non_overlapping and any(
         candidate.record == other.record and _overlaps(candidate, other) for candidate in complete for other in kept
     ):
         return DUPLICATE_MESSAGE
     return (non_overlapping or complete)[0]
-
-
-def _locate_fields(text: IndexedText, fields: Kind, record: Record, passage: Passage) -> dict[str, Passage]:
-    """Return the passage of the value of each field that occurs in a valid place."""
-    places = ((name, _locate_value(text, field, record[name], passage)) for name, field in fields.items())
-    return {name: place for name, place in places if place is not None}
 
 
 def _locate_value(text: IndexedText, field: FieldSpec, value: Any, passage: Passage) -> Passage | None:
@@ -214,23 +201,10 @@ def _locate_value(text: IndexedText, field: FieldSpec, value: Any, passage: Pass
     return next((candidate for candidate in places[first : first + 1] if candidate.end <= passage.end), None)
 
 
-def _missing_fields(fields: Kind, found: Mapping[str, Passage]) -> list[str]:
-    return [name for name, field in fields.items() if name not in found and not field.optional]
-
-
-def _first_missing(fields: Kind, found: Mapping[str, Passage]) -> tuple[FieldSpec, str]:
-    name = _missing_fields(fields, found)[0]
-    return fields[name], name
-
-
 def _missing_message(field: FieldSpec, name: str) -> str:
     manner = "in digits " if field.number else ""
     where = "at or before the end of" if field.context else "in"
     return f"its {name} does not stand {manner}{where} the passage that it quotes"
-
-
-def _record(fields: Kind, record: Record, found: Mapping[str, Passage]) -> dict[str, JsonValue]:
-    return {name: _value(fields[name], record[name], place) for name, place in found.items()}
 
 
 def _value(field: FieldSpec, reply_value: Any, place: Passage) -> JsonValue:
@@ -242,12 +216,6 @@ def _value(field: FieldSpec, reply_value: Any, place: Passage) -> JsonValue:
 
 def _overlaps(first: _GroundedRecord, second: _GroundedRecord) -> bool:
     return first.passage.start < second.passage.end and second.passage.start < first.passage.end
-
-
-def _evidence(kind: str, number: int, grounded: _GroundedRecord) -> Iterator[Evidence]:
-    yield _evidence_at(grounded.passage, kind, number)
-    for name, place in grounded.found.items():
-        yield _evidence_at(place, kind, number, name)
 
 
 def _evidence_at(place: Passage, *at: str | int) -> Evidence:

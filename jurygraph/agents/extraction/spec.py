@@ -69,8 +69,8 @@ def read_kinds(records: Any) -> Kinds:
     try:
         kinds = _RecordParams.model_validate(params).records
     except ValidationError as error:
-        error_text = describe_validation_error(error, _RecordParams, params)
-        raise ConfigError(f"extract: {error_text.field}: {error_text}") from error
+        problem = describe_validation_error(error, _RecordParams, params)
+        raise ConfigError(f"extract: {problem.field}: {problem}") from error
     for kind, fields in kinds.items():
         _check_name(f"records.{shorten(kind)}", kind)
         for name in fields:
@@ -86,26 +86,20 @@ def _check_name(where: str, name: str) -> None:
 
 
 def reply_model(kinds: Kinds) -> type[FrozenModel]:
-    """Return the reply model: a list of records for each kind, in which the quoted passage comes first."""
-    lists: dict[str, Any] = {
-        f"kind_{place}": (_records(kind, fields), _field_alias(kind))
-        for place, (kind, fields) in enumerate(kinds.items(), start=1)
-    }
+    """Return the reply model: a list of records for each kind, in which the quoted passage comes first.
+
+    Kinds and fields are aliases, so that no name hides an attribute of `FrozenModel` (digest, …).
+    """
+    lists: dict[str, Any] = {}
+    for place, (kind, fields) in enumerate(kinds.items(), start=1):
+        record_fields: dict[str, Any] = {
+            f"field_{number}": (_value(field), Field(alias=name))
+            for number, (name, field) in enumerate(fields.items(), start=1)
+        }
+        record = create_model(f"Record_{kind}", __base__=FrozenModel, quote=(_Quote, ...), **record_fields)
+        records = Annotated[tuple[record, ...], Field(max_length=MAX_RECORDS)]
+        lists[f"kind_{place}"] = (records, Field(alias=kind))
     return create_model("Extracted", __base__=FrozenModel, **lists)
-
-
-def _records(kind: str, fields: Kind) -> Any:
-    record_fields: dict[str, Any] = {
-        f"field_{place}": (_value(field), _field_alias(name))
-        for place, (name, field) in enumerate(fields.items(), start=1)
-    }
-    record = create_model(f"Record_{kind}", __base__=FrozenModel, quote=(_Quote, ...), **record_fields)
-    return Annotated[tuple[record, ...], Field(max_length=MAX_RECORDS)]
-
-
-def _field_alias(name: str) -> Any:
-    """Return a field with the name as its alias, so that no name hides an attribute of `FrozenModel` (digest, …)."""
-    return Field(alias=name)
 
 
 def _value(field: FieldSpec) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, get_args
 from jurygraph.agents import notation
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, look_up
-from jurygraph.agents.facts.tables import Table, ToolTable
+from jurygraph.agents.facts.tables import ToolTable
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, Params
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.messages import did_you_mean, quote
@@ -46,15 +46,14 @@ class Claims(Deriver):
 
     async def derive(self, inputs: DeriverInput) -> Material:
         facts, data = load_facts(inputs.task), inputs.response.data
-        tables = {name: self._with_tool(table) for name, table in facts.tables.items()}
+        tables = {
+            name: table if (tool := table.spec.tool) is None else ToolTable(name, table.spec, self._tools.get(tool))
+            for name, table in facts.tables.items()
+        }
         results: Any = {kind: await look_up(claim_kind, tables, data) for kind, claim_kind in facts.claims.items()}
         marks = facts.marks.get("files", {})
         files = tuple(Evidence(quote=sha256, source=table) for table, sha256 in marks.items())
         return Material.model_construct(name=CLAIMS, data=results, evidence=files)  # validated by the caller
-
-    def _with_tool(self, table: Table) -> Table:
-        tool = table.spec.tool
-        return table if tool is None else ToolTable(table.name, table.spec, self._tools.get(tool))
 
 
 def _load_tool(name: str, path: str) -> Any:
@@ -74,17 +73,12 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
     Raises InputError if a table file is not the one that the question was planned with.
     """
     planned: Any = inputs.question.params.get("files", {})
-    material = inputs.material[0][CLAIMS]
+    material: Any = inputs.material[0][CLAIMS]
     used = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
             raise InputError(f"facts.tables.{table}.file: changed since the plan was made; prepare the task again")
-    claims: Any = material.data
-    return claims  # type: ignore[no-any-return]
-
-
-def _own_table_values(finding: Finding) -> dict[str, Any]:
-    return {column: value for column, value in finding["values"].items() if column not in finding["own"]}
+    return material.data  # type: ignore[no-any-return]
 
 
 _MAX_WRONG, _MAX_RIGHT = 20, 1
@@ -152,25 +146,21 @@ class IdentityKey(Generic[T]):
 @lru_cache(maxsize=1024)
 def _verdict_on_kind(claims: IdentityKey[Material], kind: str) -> Verdict:
     data: Any = claims.value.data
-    findings_of_kind = list({claim_key(finding): finding for finding in reversed(data[kind])}.values())[::-1]
-    if not findings_of_kind:
+    findings = list({claim_key(finding): finding for finding in reversed(data[kind])}.values())[::-1]
+    if not findings:
         return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
-    unconfirmed = [finding for finding in findings_of_kind if finding["found"] != "confirmed"]
-    right = len(findings_of_kind) - len(unconfirmed)
-    shown = unconfirmed[:_MAX_WRONG] or findings_of_kind[:_MAX_RIGHT]
-    reasons = [
-        f"{right} of {len(findings_of_kind)} {kind} are confirmed",
-        *map(describe_finding, unconfirmed[:_MAX_WRONG]),
-    ]
+    unconfirmed = [finding for finding in findings if finding["found"] != "confirmed"]
+    shown, right = unconfirmed[:_MAX_WRONG], len(findings) - len(unconfirmed)
+    reasons = [f"{right} of {len(findings)} {kind} are confirmed", *map(describe_finding, shown)]
     if len(unconfirmed) > _MAX_WRONG:
         reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")
     return Verdict(
-        score=right / len(findings_of_kind),
+        score=right / len(findings),
         met=not unconfirmed,
         native=right,
-        scale=(0, len(findings_of_kind)),
+        scale=(0, len(findings)),
         reason="; ".join(reasons),
-        evidence=tuple(part for finding in shown for part in claim_evidence(finding)),
+        evidence=tuple(part for finding in shown or findings[:_MAX_RIGHT] for part in claim_evidence(finding)),
     )
 
 
@@ -179,11 +169,5 @@ def claim_evidence(finding: Finding) -> list[Evidence]:
     claim = Evidence(quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True)
     if finding["row"] is None:
         return [claim]
-    return [
-        claim,
-        Evidence(
-            quote=_ROW.encode(_own_table_values(finding)),
-            source=f"{finding['table']}, row {finding['row']}",
-            verified=True,
-        ),
-    ]
+    row = _ROW.encode({column: value for column, value in finding["values"].items() if column not in finding["own"]})
+    return [claim, Evidence(quote=row, source=f"{finding['table']}, row {finding['row']}", verified=True)]

@@ -1,7 +1,7 @@
 """Read a task's facts once for all evaluators, with its tables opened."""
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,16 +31,24 @@ class Facts(NamedTuple):
     marks: Mapping[str, Any]
 
     @property
-    def fresh(self) -> bool:
+    def is_fresh(self) -> bool:
         """Return true if the files of the tables are unchanged since they were read."""
         return all(table.is_fresh for table in self.tables.values())
 
 
 def load_facts(view: TaskView) -> Facts:
     """Return the facts of a view's task, with its files as they are now. Raises PlanError naming the field."""
+    if view.facts is None:
+        raise PlanError(
+            f"task {view.id!r}: has no facts, but an evaluator needs them; give the task `facts` with "
+            "`tables` and `claims`, or leave those evaluators out"
+        )
+
+    def open_facts() -> Facts:
+        return _open_cached(_FACTS_CACHE, digest_of(view.facts), lambda: _open_facts(view))
+
     with _LOCK:
-        known = _FACTS_CACHE.get(view.digest)
-        return known if known is not None and known.fresh else _remember(_FACTS_CACHE, view.digest, _read_facts(view))
+        return _open_cached(_FACTS_CACHE, view.digest, open_facts)
 
 
 _FACTS_CACHE: dict[str, Facts] = {}
@@ -50,42 +58,35 @@ _FILE_CACHE: dict[tuple[str, str, str], FileTable] = {}
 """By name, digest and path: a file is indexed once, as long as it is unchanged."""
 
 
-def _remember(cache: dict[Any, Cached], key: Any, entry: Cached) -> Cached:
-    """Cache an entry, dropping the oldest beyond the limit."""
-    cache.pop(key, None)
-    cache[key] = entry
-    if len(cache) > _MAX_CACHED:
-        del cache[next(iter(cache))]
+def _open_cached(cache: dict[Any, Cached], key: Any, open_entry: Callable[[], Cached]) -> Cached:
+    """Return the entry of a key, opened anew if it is not fresh; the oldest is dropped beyond the limit."""
+    entry = cache.get(key)
+    if entry is None or not entry.is_fresh:
+        cache.pop(key, None)
+        cache[key] = entry = open_entry()
+        if len(cache) > _MAX_CACHED:
+            del cache[next(iter(cache))]
     return entry
-
-
-def _read_facts(view: TaskView) -> Facts:
-    if view.facts is None:
-        raise PlanError(
-            f"task {view.id!r}: has no facts, but an evaluator needs them; give the task `facts` with "
-            "`tables` and `claims`, or leave those evaluators out"
-        )
-    digest = digest_of(view.facts)
-    known = _FACTS_CACHE.get(digest)
-    return known if known is not None and known.fresh else _remember(_FACTS_CACHE, digest, _open_facts(view))
 
 
 def _open_facts(view: TaskView) -> Facts:
     try:
         facts = FactsSpec.model_validate(view.facts)
     except ValidationError as error:
-        error_text = describe_validation_error(error, FactsSpec, view.facts)
-        raise PlanError(
-            f"task {view.id!r}: facts{f'.{error_text.field}' if error_text.path else ''}: {error_text}"
-        ) from error
+        problem = describe_validation_error(error, FactsSpec, view.facts)
+        field = f"facts.{problem.field}" if problem.path else "facts"
+        raise PlanError(f"task {view.id!r}: {field}: {problem}") from error
     try:
         tables = {name: _open_table(name, table) for name, table in sorted(facts.tables.items())}
     except PlanError as error:
         raise PlanError(f"task {view.id!r}: {error}") from error
     for name, kind in facts.claims.items():
-        _check_merged(f"task {view.id!r}: facts.claims.{name}.merged", kind, tables)
+        where = f"task {view.id!r}: facts.claims.{name}"
         for place, form in enumerate(kind.forms):
-            _check_form(f"task {view.id!r}: facts.claims.{name}.forms[{place}]", kind, form, tables[form.table])
+            if kind.merged is not None and kind.merged in (tables[form.table].columns or ()):
+                clash = f"is {quote(kind.merged)}, which is a column of {form.table}"
+                raise PlanError(f"{where}.merged: {clash}; give the number another name")
+            _check_form(f"{where}.forms[{place}]", kind, form, tables[form.table])
     files = {name: table.digest for name, table in tables.items() if table.digest is not None}
     return Facts(tables, dict(sorted(facts.claims.items())), {"files": files} if files else {})
 
@@ -95,7 +96,11 @@ def _open_table(name: str, spec: TableSpec) -> Table:
     if spec.tool is not None:
         table = ToolTable(name, spec)
     elif spec.file is not None:
-        table = _open_file_table(name, spec, spec.file)
+        key = name, spec.digest, str(Path(spec.file).absolute())
+        try:
+            table = _open_cached(_FILE_CACHE, key, lambda: FileTable(name, spec))
+        except InputError as error:
+            raise PlanError(f"facts.tables.{name}.file: {error}") from error
     else:
         table = InlineTable(name, spec)
     _check_columns(f"facts.tables.{name}.key", spec.key, table)
@@ -107,30 +112,9 @@ def _open_table(name: str, spec: TableSpec) -> Table:
 def _check_columns(where: str, columns: Iterable[str], table: Table) -> None:
     for column in columns:
         if table.columns is not None and column not in table.columns:
-            raise PlanError(f"{where}: {unknown_column_message(column, table)}")
-
-
-def unknown_column_message(column: str, table: Table) -> str:
-    """Return the message for an unknown column, with the most similar one or all columns."""
-    known = sorted(table.columns or ())
-    return f"there is no column {quote(column)}; {did_you_mean(column, known) or 'there are ' + ', '.join(known)}"
-
-
-def _open_file_table(name: str, spec: TableSpec, file: str) -> FileTable:
-    key = name, spec.digest, str(Path(file).absolute())
-    known = _FILE_CACHE.get(key)
-    try:
-        return known if known is not None and known.is_fresh else _remember(_FILE_CACHE, key, FileTable(name, spec))
-    except InputError as error:
-        raise PlanError(f"facts.tables.{name}.file: {error}") from error
-
-
-def _check_merged(where: str, kind: ClaimsSpec, tables: Mapping[str, Table]) -> None:
-    """Raise PlanError if the name for the number of merged claims is also a column."""
-    for form in kind.forms:
-        if kind.merged is not None and kind.merged in (tables[form.table].columns or ()):
-            problem = f"is {quote(kind.merged)}, which is a column of {form.table}"
-            raise PlanError(f"{where}: {problem}; give the number another name")
+            known = sorted(table.columns)
+            hint = did_you_mean(column, known) or "there are " + ", ".join(known)
+            raise PlanError(f"{where}: there is no column {quote(column)}; {hint}")
 
 
 def _check_form(where: str, kind: ClaimsSpec, form: Form, table: Table) -> None:
@@ -145,7 +129,5 @@ def _check_form(where: str, kind: ClaimsSpec, form: Form, table: Table) -> None:
     _check_columns(f"{where}.pattern", sorted(groups), table)
     for column in form.within:
         if column not in claimed_columns:
-            problem = (
-                f"nothing is claimed of {quote(column)}; {did_you_mean(column, claimed_columns) or 'leave it out'}"
-            )
-            raise PlanError(f"{where}.within: {problem}")
+            hint = did_you_mean(column, claimed_columns) or "leave it out"
+            raise PlanError(f"{where}.within: nothing is claimed of {quote(column)}; {hint}")

@@ -1,13 +1,14 @@
 """Read claims from a response's data, find the table row of each, and compare its values with the claimed ones."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache, reduce
+from operator import getitem
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.names import nearest_name, normalise, to_text, value_sort_key, values_agree
 from jurygraph.agents.facts.spec import ClaimsSpec, Form
 from jurygraph.agents.facts.tables import Key, Table
+from jurygraph.agents.facts.values import nearest_name, normalise, to_text, value_sort_key, values_agree
 from jurygraph.messages import shorten
 
 _MAX_CLAIM_CHARACTERS = 1000
@@ -30,7 +31,18 @@ class Claim(NamedTuple):
 
 def read_claims(kind: ClaimsSpec, data: Any) -> list[Claim]:
     """Return the claims of one kind in a response's data, in their order; two paths to one value give one claim."""
-    return sorted(_claims(kind, data), key=lambda claim: claim.order)
+    nodes = {node.location: node for path in kind.paths for node in path.find(data)}
+    claims = []
+    for location, node in nodes.items():
+        parent = reduce(getitem, location[:-1], data)
+        record = parent if isinstance(parent, dict) else {}
+        rank = value_sort_key(None if kind.order is None else record.get(kind.order))
+        path, steps = _path_and_sort_key(location)
+        record_values = dict(_record_values(kind, record))
+        for number, text in enumerate(_texts(kind, node.value)):
+            form, values = kind.form_of(text)
+            claims.append(Claim(path, text, form, values, record_values, (*rank, steps, number)))
+    return sorted(claims, key=lambda claim: claim.order)
 
 
 def is_adjacent(before: Claim, after: Claim) -> bool:
@@ -46,47 +58,22 @@ def is_adjacent(before: Claim, after: Claim) -> bool:
     return not named and not other_named and other_at - at <= 1 and all(is_name for is_name, _ in deeper)
 
 
-def _claims(kind: ClaimsSpec, data: Any) -> Iterator[Claim]:
-    nodes = {node.location: node for path in kind.paths for node in path.find(data)}
-    for location, node in nodes.items():
-        record = _parent(data, location)
-        place = _record_rank(kind, record)
-        path, steps = _path_and_sort_key(location)
-        record_values = dict(_record_values(kind, record))
-        for number, text in enumerate(_texts(kind, node.value)):
-            form, values = kind.form_of(text)
-            yield Claim(path, text, form, values, record_values, (*place, steps, number))
-
-
 @lru_cache(maxsize=1 << 14)
 def _path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
     """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
     return notation.jsonpath_of(location), notation.location_sort_key(location)
 
 
-def _parent(data: Any, location: Sequence[str | int]) -> Any:
-    for step in location[:-1]:
-        data = data[step]
-    return data
-
-
-def _record_rank(kind: ClaimsSpec, record: Any) -> tuple[Any, ...]:
-    """Return the sort key of the record from its order field."""
-    return value_sort_key(record.get(kind.order) if kind.order is not None and isinstance(record, dict) else None)
-
-
-def _record_values(kind: ClaimsSpec, record: Any) -> Iterator[tuple[str, Any]]:
+def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
     for name, field_spec in kind.beside.items():
-        value = record.get(field_spec.field) if isinstance(record, dict) else None
+        value = record.get(field_spec.field)
         if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _MAX_CLAIM_CHARACTERS):
             value = None
         yield name, value if field_spec.map is None else field_spec.map.get(to_text(value))
 
 
 def _texts(kind: ClaimsSpec, value: Any) -> Iterator[str]:
-    if value is None:
-        return
     whole = to_text(value)
     for part in whole.split(kind.split) if kind.split else (whole,):
         text = part.strip()
@@ -130,25 +117,21 @@ def describe_finding(finding: Finding) -> str:
     """Return the result of a claim in words."""
     where = f" in {finding['table']}" if finding["table"] else ""
     text = repr(shorten(finding["text"], _MAX_CHARACTERS))
-    alternatives = (
-        f" (rows {', '.join(map(str, finding['alternatives']))} say otherwise)" if finding["alternatives"] else ""
-    )
-    if finding["found"] == "differs":
-        return (
-            f"{text} is there{where}, but "
-            f"{', '.join(_describe_difference(finding, column) for column in finding['differs'])}{alternatives}"
-        )
-    if finding["found"] == "elsewhere":
-        return f"{text} is not there{where}, but in {'; '.join(finding['places'])}"
-    if finding["found"] == "near":
-        return f"{text} is not there{where}; {finding['nearly']!r} is, which is another name"
-    words = {"confirmed": "is there", "unknown": "is not there", "unread": "cannot be read"}
-    return f"{text} {words[finding['found']]}{where}{alternatives}"
-
-
-def _describe_difference(finding: Finding, column: str) -> str:
-    actual, claimed = to_text(finding["values"].get(column)), shorten(finding["claimed"][column], _MAX_CHARACTERS)
-    return f"{column} is {actual or 'not told'}, not {claimed or 'left open'}"
+    rows = ", ".join(map(str, finding["alternatives"]))
+    alternatives = f" (rows {rows} say otherwise)" if rows else ""
+    differences = []
+    for column in finding["differs"]:
+        actual, claimed = to_text(finding["values"].get(column)), shorten(finding["claimed"][column], _MAX_CHARACTERS)
+        differences.append(f"{column} is {actual or 'not told'}, not {claimed or 'left open'}")
+    descriptions: dict[Found, str] = {
+        "confirmed": f"is there{where}{alternatives}",
+        "differs": f"is there{where}, but {', '.join(differences)}{alternatives}",
+        "elsewhere": f"is not there{where}, but in {'; '.join(finding['places'])}",
+        "near": f"is not there{where}; {finding['nearly']!r} is, which is another name",
+        "unknown": f"is not there{where}{alternatives}",
+        "unread": f"cannot be read{where}{alternatives}",
+    }
+    return f"{text} {descriptions[finding['found']]}"
 
 
 async def look_up(kind: ClaimsSpec, tables: Mapping[str, Table], data: Any) -> list[Finding]:
@@ -170,12 +153,11 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) 
     known = {**claim.record_values, **claim.form.states}
     key = table.key_of({**known, **claimed_values})
     rows = await table.find(key) if all(key) else ()  # a claim without a part of the key matches no row
+    columns = table.columns if table.columns is not None else rows[0].values.keys() if rows else ()
+    own = sorted(name for name in known if name not in columns)
     if not rows:
-        return _missing_finding(
-            claim, {**known, **claimed_values}, _own_columns(known, table.columns or ()), table, key, hint
-        )
+        return _missing_finding(claim, {**known, **claimed_values}, own, table, key, hint)
     first, *others = rows
-    columns = first.values.keys() if table.columns is None else table.columns
     claimed = {**{name: to_text(known[name]) for name in known if name in columns}, **claimed_values}
     claimed = {name: value for name, value in claimed.items() if name not in table.spec.key}
     tolerances = claim.form.within
@@ -190,16 +172,11 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) 
         table=table.name,
         row=first.number,
         values={**{name: None if name in columns else known[name] for name in known}, **first.values},
-        own=_own_columns(known, columns),
+        own=own,
         claimed=claimed,
         differs=differs,
         alternatives=[row.number for row in others if table.row_content(row) != table.row_content(first)],
     )
-
-
-def _own_columns(known: Mapping[str, Any], columns: Collection[str]) -> list[str]:
-    """Return the names of the claim's values that are no columns of its table."""
-    return sorted(name for name in known if name not in columns)
 
 
 def _missing_finding(
@@ -209,9 +186,8 @@ def _missing_finding(
     names = [name for name in table.names_near(key) if name != key[0]] if hint and not places else []
     nearly = nearest_name(key[0], names)
     found: Found = "elsewhere" if places else "near" if nearly else "unknown"
-    return _build_finding(
-        claim, found, table=table.name, values=values, own=own, places=places[:_MAX_PLACES], nearly=nearly
-    )
+    shown = places[:_MAX_PLACES]
+    return _build_finding(claim, found, table=table.name, values=values, own=own, places=shown, nearly=nearly)
 
 
 def _build_finding(claim: Claim, found: Found, **known: Any) -> Finding:
@@ -237,12 +213,5 @@ def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list
 def claim_key(finding: Finding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
     claimed, places = tuple(sorted(finding["claimed"].items())), tuple(finding["places"])
-    return (
-        normalise(finding["text"]),
-        finding["found"],
-        finding["table"],
-        finding["row"],
-        claimed,
-        places,
-        finding["nearly"],
-    )
+    found = (finding["found"], finding["table"], finding["row"])
+    return normalise(finding["text"]), *found, claimed, places, finding["nearly"]

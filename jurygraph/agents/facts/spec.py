@@ -52,15 +52,13 @@ class Form(FrozenModel):
     """
 
     table: Id
-    pattern: str | None = None
+    pattern: notation.Pattern | None = None
     columns: dict[Id, Id] = Field(default_factory=dict)
     states: dict[Id, JsonValue] = Field(default_factory=dict)
     within: dict[Id, Unit] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _check_pattern(self) -> Self:
-        if self.pattern is not None:
-            notation.require_notation("pattern", self.pattern, notation.compile_pattern)
         unknown = sorted(self.columns.keys() - self.groups)
         if unknown:
             known = ", ".join(self.groups) or "none"
@@ -94,19 +92,13 @@ class ClaimsSpec(FrozenModel):
     name.
     """
 
-    at: tuple[str, ...] = Field(min_length=1)
+    at: tuple[notation.JsonPath, ...] = Field(min_length=1)
     forms: tuple[Form, ...] = Field(min_length=1)
     split: str | None = None
     none: tuple[str, ...] = ("", "-")
     beside: dict[Id, RecordField] = Field(default_factory=dict)
     order: Id | None = None
     merged: Id | None = None
-
-    @model_validator(mode="after")
-    def _check_paths(self) -> Self:
-        for place, path in enumerate(self.at):
-            notation.require_notation(f"at[{place}]", path, notation.compile_jsonpath)
-        return self
 
     @cached_property
     def paths(self) -> list[Any]:

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jurygraph.agents.facts.names import MAX_COMPARED, is_missing, normalise, number_or_value, to_text, value_sort_key
 from jurygraph.agents.facts.spec import TableSpec
+from jurygraph.agents.facts.values import MAX_COMPARED, is_missing, normalise, number_or_value, to_text, value_sort_key
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import canonical_json
 from jurygraph.sources.files import require_temporary_space
@@ -36,14 +36,11 @@ class Table(ABC):
     digest: str | None = None
     """SHA-256 of the source of the rows if that is not in the task."""
 
-    def __init__(self, name: str, spec: TableSpec) -> None:
-        self.name = name
-        self.spec = spec
+    columns: frozenset[str] | None = None
+    """The columns of the rows; None if they are unknown before a row is found."""
 
-    @property
-    def columns(self) -> frozenset[str] | None:
-        """Return the columns of the rows; None if they are unknown before a row is found."""
-        return None
+    def __init__(self, name: str, spec: TableSpec) -> None:
+        self.name, self.spec = name, spec
 
     @property
     def is_fresh(self) -> bool:
@@ -54,16 +51,16 @@ class Table(ABC):
     async def find(self, key: Key) -> Sequence[Row]:
         """Return the rows of a key, the preferred one first."""
 
-    @abstractmethod
     def places(self, name: str) -> Collection[Key]:
-        """Return the places of rows with this name: the rest of their keys."""
+        """Return the places of rows with this name: the rest of their keys; none if rows can only be looked up."""
+        return ()
 
-    @abstractmethod
     def names_near(self, key: Key) -> Collection[str]:
         """Return names that may have been meant: those of rows at the place of the key.
 
-        Above 5,000 names, only those that begin with the same two characters.
+        Above 5,000 names, only those that begin with the same two characters; none if rows can only be looked up.
         """
+        return ()
 
     def first_rows(self, most: int) -> Sequence[Values]:
         """Return the values of at most `most` rows, ordered by name; none if rows can only be looked up by key."""
@@ -84,9 +81,8 @@ class Table(ABC):
 
     def row_content(self, row: Row) -> bytes:
         """Return a row's content without its order, as canonical JSON; numbers as text, as in CSV, count as numbers."""
-        values = {
-            column: to_text(number_or_value(value)) for column, value in row.values.items() if not is_missing(value)
-        }
+        known = ((column, value) for column, value in row.values.items() if not is_missing(value))
+        values = {column: to_text(number_or_value(value)) for column, value in known}
         values.pop(self.spec.order or "", None)
         return canonical_json(values)
 
@@ -99,7 +95,7 @@ class InlineTable(Table):
         self._by_key: dict[Key, list[Row]] = {}
         self._places: dict[str, set[Key]] = {}
         self._names: dict[Key, set[str]] = {}
-        self._columns = frozenset(column for row in spec.rows or () for column in row)
+        self.columns = frozenset(column for row in spec.rows or () for column in row) or None
         for number, values in enumerate(spec.rows or (), start=1):
             first, *rest = key = self.key_of(values)
             self._by_key.setdefault(key, []).append(Row(number, values))
@@ -108,10 +104,6 @@ class InlineTable(Table):
         for key, rows in self._by_key.items():
             self._by_key[key] = self.sort_rows(rows)
         _require_unique(self, next((key for key, rows in self._by_key.items() if len(rows) > 1), None))
-
-    @property
-    def columns(self) -> frozenset[str] | None:
-        return self._columns or None
 
     async def find(self, key: Key) -> Sequence[Row]:
         return self._by_key.get(key, ())
@@ -124,11 +116,9 @@ class InlineTable(Table):
 
     def names_near(self, key: Key) -> Collection[str]:
         names = self._names.get(key[1:], set())
-        return (
-            names
-            if len(names) <= MAX_COMPARED
-            else [name for name in names if name.startswith(key[0][:_PREFIX_LENGTH])]
-        )
+        if len(names) <= MAX_COMPARED:
+            return names
+        return [name for name in names if name.startswith(key[0][:_PREFIX_LENGTH])]
 
 
 class FileTable(Table):
@@ -144,12 +134,14 @@ class FileTable(Table):
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
         with require_temporary_space():
-            self._columns = self._build_index(Path(spec.file or ""), spec.table)
-        if not self._columns:
+            self.columns = self._build_index(Path(spec.file or ""), spec.table)
+        if not self.columns:
             raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
         if not self.is_fresh:
             raise InputError(f"{spec.file}: changed while it was read; leave it as it is and prepare again")
-        _require_unique(self, self._first_repeated_key() if spec.unique else None)
+        sql = "SELECT name, place FROM rows GROUP BY name, place HAVING count(*) > 1 LIMIT 1"
+        for name, place in self._query(sql) if spec.unique else ():
+            _require_unique(self, (name, *json.loads(place)))
 
     def _build_index(self, path: Path, table: str | None) -> frozenset[str]:
         """Index the rows and return their columns."""
@@ -159,20 +151,13 @@ class FileTable(Table):
         self._index.execute("BEGIN")
         while chunk := list(islice(rows, _CHUNK_ROWS)):
             columns.update(column for _, values in chunk for column in values)
-            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", [self._index_row(*row) for row in chunk])
+            indexed = [(*_index_key(self.key_of(values)), number, json.dumps(values)) for number, values in chunk]
+            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", indexed)
         self._index.execute("COMMIT")
         self._index.execute("CREATE INDEX by_key ON rows (name, place)")
         self._index.execute("CREATE INDEX by_place ON rows (place, name)")
         self.digest = sha256_of(path)
         return frozenset(columns)
-
-    def _index_row(self, number: int, values: Values) -> tuple[str, str, int, str]:
-        name, *rest = self.key_of(values)
-        return name, json.dumps(rest), number, json.dumps(values)
-
-    @property
-    def columns(self) -> frozenset[str] | None:
-        return self._columns or None
 
     @property
     def is_fresh(self) -> bool:
@@ -184,10 +169,12 @@ class FileTable(Table):
         return rows if len(rows) < 2 else self.sort_rows(rows)
 
     def first_rows(self, most: int) -> Sequence[Values]:
-        return [json.loads(content) for (content,) in self._query(_LISTED_SQL, most)]
+        sql = "SELECT content FROM rows ORDER BY name, place, number LIMIT ?"
+        return [json.loads(content) for (content,) in self._query(sql, most)]
 
     def places(self, name: str) -> Collection[Key]:
-        return [tuple(json.loads(place)) for (place,) in self._query(_PLACES_SQL, name)]
+        sql = "SELECT DISTINCT place FROM rows WHERE name = ?"
+        return [tuple(json.loads(place)) for (place,) in self._query(sql, name)]
 
     def names_near(self, key: Key) -> Collection[str]:
         name, place = _index_key(key)
@@ -195,20 +182,12 @@ class FileTable(Table):
         return names if len(names) <= MAX_COMPARED else self._names(place, name[:_PREFIX_LENGTH], MAX_COMPARED)
 
     def _names(self, place: str, start: str, most: int) -> list[str]:
-        return [name for (name,) in self._query(_NAMES_SQL, place, start, start + _LAST_CHARACTER, most)]
+        where = "place = ? AND name >= ? AND name < ?"
+        sql = f"SELECT DISTINCT name FROM rows WHERE {where} ORDER BY name LIMIT ?"
+        return [name for (name,) in self._query(sql, place, start, start + _LAST_CHARACTER, most)]
 
     def _query(self, sql: str, *values: str | int) -> list[Any]:
         return self._index.execute(sql, values).fetchall()
-
-    def _first_repeated_key(self) -> Key | None:
-        row = next(iter(self._query(_REPEATED_SQL)), None)
-        return None if row is None else (row[0], *json.loads(row[1]))
-
-
-_LISTED_SQL = "SELECT content FROM rows ORDER BY name, place, number LIMIT ?"
-_PLACES_SQL = "SELECT DISTINCT place FROM rows WHERE name = ?"
-_NAMES_SQL = "SELECT DISTINCT name FROM rows WHERE place = ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
-_REPEATED_SQL = "SELECT name, place FROM rows GROUP BY name, place HAVING count(*) > 1 LIMIT 1"
 
 
 def _index_key(key: Key) -> tuple[str, str]:
@@ -246,17 +225,7 @@ class ToolTable(Table):
                 f"facts table {self.name!r}: its tool gave {_describe_type(rows)}; give a mapping, or a list of such"
             )
         numbered = (Row(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
-        return self.sort_rows(row for row in numbered if self._has_key(row, key))
-
-    def _has_key(self, row: Row, key: Key) -> bool:
-        key_columns = zip(self.spec.key, key, strict=True)
-        return all(normalise(row.values.get(column)) == part for column, part in key_columns)
-
-    def places(self, name: str) -> Collection[Key]:
-        return ()
-
-    def names_near(self, key: Key) -> Collection[str]:
-        return ()
+        return self.sort_rows(row for row in numbered if self.key_of(row.values) == key)
 
 
 def _describe_type(value: Any) -> str:

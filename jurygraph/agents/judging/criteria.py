@@ -38,11 +38,13 @@ class Criteria(JudgeEvaluator):
             weights = tuple(part.weight for part in about.parts)
             return Item(about.text, PartialCredit(weights), tuple(part.text for part in about.parts))
         if about.scale is not None:
-            return Item(about.text, Scale(*about.scale), anchors=tuple(sorted(about.anchors.items(), key=_sort_key)))
+            return Item(
+                about.text, Scale(*about.scale), anchors=tuple(sorted(about.anchors.items(), key=_anchor_sort_key))
+            )
         return Item(about.text, Binary())
 
 
-def _sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
+def _anchor_sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
     """Return the sort key of an anchor: the value, or the lower end of the range, that it describes."""
     match = _NUMBER.match(anchor[0])
     return float(match[0]) if match else float("inf"), anchor[0]
@@ -58,7 +60,18 @@ _ANCHORS = (
 )
 
 
-class Preferences(JudgeEvaluator):
+class _StakeholderJudge(JudgeEvaluator):
+    """Base class of judges that show the profile of the stakeholder, if the question is about one."""
+
+    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+        about = inputs.task.about
+        return {"profile": about.profile if isinstance(about, Stakeholder) else ""}
+
+    def batch_key(self, inputs: EvaluatorInput) -> str:
+        return inputs.task.member or ""
+
+
+class Preferences(_StakeholderJudge):
     """Score how far each wish of a stakeholder is served, from 0 to 4, and each need as met, with a probability.
 
     Covers the constraints without a `check`. Only the stakeholder's own needs are shown to the model.
@@ -75,18 +88,9 @@ class Preferences(JudgeEvaluator):
 
     def item(self, inputs: EvaluatorInput) -> Item:
         assert isinstance(inputs.task.about, Stakeholder)
-        constraint = next(
-            candidate for candidate in inputs.task.about.constraints if candidate.id == inputs.question.subject
-        )
+        constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
         text = constraint.text or constraint.id
         return Item(text, Binary()) if constraint.kind == "hard" else Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
-
-    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
-        assert isinstance(inputs.task.about, Stakeholder)
-        return {"profile": inputs.task.about.profile}
-
-    def batch_key(self, inputs: EvaluatorInput) -> str:
-        return inputs.task.member or ""
 
 
 ChecklistAudience = Literal["stakeholder", "task"]
@@ -99,7 +103,7 @@ DEFAULT_ITEMS = (
 _MAX_ITEMS = 20
 
 
-class Checklist(JudgeEvaluator):
+class Checklist(_StakeholderJudge):
     """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most.
 
     Args:
@@ -119,16 +123,10 @@ class Checklist(JudgeEvaluator):
         audience: ChecklistAudience = "stakeholder",
         profile: Profile = "full",
     ) -> None:
-        if audience not in get_args(ChecklistAudience):
-            raise ConfigError(
-                f"checklist: audience is one of {', '.join(get_args(ChecklistAudience))}, not {audience!r}"
-            )
-        is_list = isinstance(items, Sequence) and not isinstance(items, str)
-        if (
-            not is_list
-            or not 0 < len(items) <= _MAX_ITEMS
-            or not all(isinstance(sentence, str) and sentence.strip() for sentence in items)
-        ):
+        if audience not in (audiences := get_args(ChecklistAudience)):
+            raise ConfigError(f"checklist: audience is one of {', '.join(audiences)}, not {audience!r}")
+        is_list = isinstance(items, Sequence) and not isinstance(items, str) and 0 < len(items) <= _MAX_ITEMS
+        if not is_list or not all(isinstance(sentence, str) and sentence.strip() for sentence in items):
             raise ConfigError(f"checklist: items is a list of 1 to {_MAX_ITEMS} sentences, not {items!r}")
         super().__init__(profile)
         self.audience = audience
@@ -136,10 +134,3 @@ class Checklist(JudgeEvaluator):
 
     def item(self, inputs: EvaluatorInput) -> Item:
         return Item("Each part is asked about by itself.", PartialCredit((1.0,) * len(self._items)), self._items)
-
-    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
-        about = inputs.task.about
-        return {"profile": about.profile if isinstance(about, Stakeholder) else ""}
-
-    def batch_key(self, inputs: EvaluatorInput) -> str:
-        return inputs.task.member or ""

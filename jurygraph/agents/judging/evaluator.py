@@ -3,7 +3,7 @@
 import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, Literal, get_args
 
 from jurygraph.agents.functions import has_own_version, source_version
@@ -64,17 +64,11 @@ class JudgeEvaluator(BatchEvaluator):
         """Return the verdicts, in the order of `batch`. Batches depend on ids only, so that equal inputs always give
         equal batches."""
         order = sorted(range(len(batch)), key=lambda index: self._sort_key(batch[index]))
-        calls = [
-            chunk
-            for _, indices in groupby(order, key=lambda index: self._sort_key(batch[index])[:3])
-            for chunk in _chunks(list(indices))
-        ]
+        groups = [list(group) for _, group in groupby(order, key=lambda index: self._sort_key(batch[index])[:3])]
+        size = MAX_ITEMS_PER_CALL
+        calls = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
         results = await asyncio.gather(*(self._judge_batch([batch[index] for index in indices]) for indices in calls))
-        verdicts = {
-            index: verdict
-            for indices, call_verdicts in zip(calls, results, strict=True)
-            for index, verdict in zip(indices, call_verdicts, strict=True)
-        }
+        verdicts = dict(zip(chain(*calls), chain(*results), strict=True))
         return [verdicts[index] for index in range(len(batch))]
 
     def _sort_key(self, inputs: EvaluatorInput) -> tuple[str, int, str, str]:
@@ -85,23 +79,16 @@ class JudgeEvaluator(BatchEvaluator):
         assert client is not None, "a model is required"
         items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in enumerate(batch, start=1)}
         variables, text = {**shared_prompt_variables(first), **self.prompt_variables(first)}, first.response.text
-        return await judge_items(
-            client, self.prompt, items, variables, text, sample=first.sample, compact=self._compact
-        )
+        sample, compact = first.sample, self._compact
+        return await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=compact)
 
 
 def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
     """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
-    view = inputs.task
-    if isinstance(view.query, str):
-        query = view.query
-    else:
-        query = "\n\n".join(f"{message.role}: {message.content}" for message in view.query)
-    return {"query": query, "reference": view.reference, "response": inputs.response.text}
-
-
-def _chunks(indices: Sequence[int]) -> list[Sequence[int]]:
-    return [indices[start : start + MAX_ITEMS_PER_CALL] for start in range(0, len(indices), MAX_ITEMS_PER_CALL)]
+    query = inputs.task.query
+    if not isinstance(query, str):
+        query = "\n\n".join(f"{message.role}: {message.content}" for message in query)
+    return {"query": query, "reference": inputs.task.reference, "response": inputs.response.text}
 
 
 class SingleCallEvaluator(BatchEvaluator):

@@ -1,16 +1,15 @@
 """Judge several items of a response in one call: build the request, check the quotations, return the verdicts."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import create_model
 
-from jurygraph.agents.judging.forms import Claim, Form, PartialCredit, Scale
+from jurygraph.agents.judging.forms import Form, PartialCredit, Scale
 from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
 from jurygraph.models.faults import Fault
-from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt
 from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import FrozenModel, Verdict
@@ -60,20 +59,28 @@ async def judge_items(
     response_text = None if compact or not gateway.safety.evidence else await aread_text(response)
 
     def find_flaw(value: Any) -> str | None:
-        return None if response_text is None else find_unsupported_claims(_claims_by_item(items, value), response_text)
+        claims = ((name, item.form.claims(getattr(value, name))) for name, item in items.items())
+        return None if response_text is None else find_unsupported_claims(claims, response_text)
 
     try:
         result = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(response)))
     except Fault as fault:
         failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         return [failed] * len(items)
-    findings = (_build_finding(name, item, result.value, result.reply, compact) for name, item in items.items())
-    return [build_verdict(finding, response_text, result.call.id) for finding in findings]
+    verdicts = []
+    for name, item in items.items():
+        answer = getattr(result.value, name)
+        finding = Finding(name, item.form.measure(answer, result.reply, name), "")
+        if not compact:
+            claims, parts = tuple(item.form.claims(answer)), (answer, *(part for _, part in answer))
+            quotes = [quote for part in parts for quote in getattr(part, "quotes", ())]
+            finding = finding._replace(reason=answer.reason, quotes=quotes, claims=claims)
+        verdicts.append(build_verdict(finding, response_text, result.call.id))
+    return verdicts
 
 
 @lru_cache(maxsize=1024)
 def _reply_model(fields: tuple[tuple[str, type[FrozenModel]], ...]) -> type[FrozenModel]:
-    """Return the reply model with one field per item, each in its form."""
     answer_fields: Any = {name: (form, ...) for name, form in fields}
     return create_model("Verdicts", __base__=FrozenModel, **answer_fields)
 
@@ -81,27 +88,6 @@ def _reply_model(fields: tuple[tuple[str, type[FrozenModel]], ...]) -> type[Froz
 def _show_item(name: str, item: Item) -> _ShownItem:
     form = item.form
     parts = zip(form.names, item.parts, strict=True) if isinstance(form, PartialCredit) else ()
-    lines = [item.text, *(f"{part}: {text}" for part, text in (*parts, *item.anchors))]
+    text = "\n".join([item.text, *(f"{name}: {meaning}" for name, meaning in (*parts, *item.anchors))])
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
-    return _ShownItem(name, "\n".join(lines), isinstance(form, PartialCredit), scale)
-
-
-def _claims_by_item(items: Mapping[str, Item], value: Any) -> Iterator[tuple[str, Iterator[Claim]]]:
-    """Return the claims of a reply about the response, item by item."""
-    return ((name, item.form.claims(getattr(value, name))) for name, item in items.items())
-
-
-def _build_finding(name: str, item: Item, value: Any, reply: Reply, compact: bool) -> Finding:
-    """Return the finding of a reply on one item."""
-    answer = getattr(value, name)
-    measured = item.form.measure(answer, reply, name)
-    if compact:
-        return Finding(name, measured, reason="")
-    return Finding(name, measured, answer.reason, _quotations(answer), tuple(item.form.claims(answer)))
-
-
-def _quotations(answer: Any) -> list[str]:
-    """Return all quotations in the reply to an item."""
-    quotes: Iterable[str] = getattr(answer, "quotes", ())
-    parts = (quote for _, part in answer if hasattr(part, "quotes") for quote in part.quotes)
-    return [*quotes, *parts]
+    return _ShownItem(name, text, isinstance(form, PartialCredit), scale)

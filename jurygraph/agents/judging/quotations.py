@@ -1,8 +1,8 @@
 """Verify a judge's quotations against the response, and build verdicts from them: no credit without evidence."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
@@ -31,23 +31,19 @@ def check_off_loop(flaw: Callable[[T], str | None], letters: int) -> "ReplyCheck
     return check_in_thread if letters >= LONG_TEXT else flaw
 
 
-def missing_evidence(claim: Claim, text: SearchableText) -> str:
+def _missing_evidence(claim: Claim, text: SearchableText) -> str:
     """Return what is wrong with a claim that no quotation supports."""
-    return (
-        f"and quotes {explain_rejected_quotes(claim.quotes, text)}" if claim.quotes else "and nothing is quoted for it"
-    )
+    if not claim.quotes:
+        return f"{claim.statement}, and nothing is quoted for it"
+    return f"{claim.statement}, and quotes {_explain_rejected_quotes(claim.quotes, text)}"
 
 
-def explain_rejected_quotes(quotations: Sequence[str], text: SearchableText) -> str:
+def _explain_rejected_quotes(quotations: Sequence[str], text: SearchableText) -> str:
     """Return why quotations support nothing: not in the text, too weak to be evidence, or without content."""
     reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], NO_CONTENT: []}
     for quotation in quotations:
         reasons[explain_rejected_quote(quotation, text)].append(quotation)
-    return " and ".join(
-        f"{shorten_quotes(listed_quotations)} ({problem})"
-        for problem, listed_quotations in reasons.items()
-        if listed_quotations
-    )
+    return " and ".join(f"{shorten_quotes(rejected)} ({why})" for why, rejected in reasons.items() if rejected)
 
 
 def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
@@ -57,18 +53,11 @@ def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
     return NO_CONTENT if text.has_nothing_but_filler(quotation) else TOO_WEAK
 
 
-def unverified_quotes(quotations: Sequence[str]) -> tuple[Evidence, ...]:
-    """Return quotations as unverified evidence, for when verification is off."""
-    return tuple(Evidence(quote=quotation) for quotation in quotations)
-
-
 def verify_quotes(quotations: Sequence[str], text: SearchableText) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
     passage_of = {quotation: text.find_support(quotation) for quotation in quotations}
-    passages = dict.fromkeys(passage for passage in passage_of.values() if passage is not None)
-    evidence = tuple(
-        Evidence(quote=passage.text, start=passage.start, end=passage.end, verified=True) for passage in passages
-    )
+    found = dict.fromkeys(passage for passage in passage_of.values() if passage is not None)
+    evidence = tuple(Evidence(quote=place.text, start=place.start, end=place.end, verified=True) for place in found)
     return evidence, [quotation for quotation, passage in passage_of.items() if passage is None]
 
 
@@ -80,8 +69,7 @@ def shorten_quotes(quotations: Sequence[str]) -> str:
 _HINT = "quote from the response letter by letter, eight letters or more, or decide anew"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """The answer of a reply to one question: its `place` in the reply, its measured value, and the reason.
 
     `claims` are the parts that need a quotation from the response; `quotes` are all quotations given.
@@ -100,7 +88,7 @@ def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text:
     None if every claim is supported. `claims` maps places in the reply to the claims made there.
     """
     problems = [
-        f"{place}: {claim.statement}, {missing_evidence(claim, text)}"
+        f"{place}: {_missing_evidence(claim, text)}"
         for place, place_claims in claims
         for claim in _unsupported_claims(place_claims, text)
     ]
@@ -110,31 +98,17 @@ def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text:
 def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> Verdict:
     """Return the verdict; `text` is where quotations are searched, or None if no quotations are required."""
     quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
-    if text is None:
-        return _build_verdict(finding, finding.reason, unverified_quotes(quotes), call)
-    evidence, rejected = verify_quotes(quotes, text)
-    reason = f"{finding.reason} [lost: {explain_rejected_quotes(rejected, text)}]" if rejected else finding.reason
-    unsupported = _unsupported_claims(finding.claims, text)
-    if not unsupported:
-        return _build_verdict(finding, reason, evidence, call)
-    message = "; ".join(f"{claim.statement}, {missing_evidence(claim, text)}" for claim in unsupported)
-    failure = Failure(cause="response", kind="unsupported", message=f"the judge says {message}")
-    return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
+    reason, evidence = finding.reason, tuple(Evidence(quote=quote) for quote in quotes)
+    if text is not None:
+        evidence, rejected = verify_quotes(quotes, text)
+        if rejected:
+            reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text)}]"
+        if unsupported := _unsupported_claims(finding.claims, text):
+            message = "; ".join(_missing_evidence(claim, text) for claim in unsupported)
+            failure = Failure(cause="response", kind="unsupported", message=f"the judge says {message}")
+            return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
+    return Verdict(**asdict(finding.measurement), reason=reason, evidence=evidence, call=call)
 
 
 def _unsupported_claims(claims: Iterable[Claim], text: SearchableText) -> list[Claim]:
     return [claim for claim in claims if not any(map(text.find_support, claim.quotes))]
-
-
-def _build_verdict(finding: Finding, reason: str, evidence: tuple[Evidence, ...], call: str) -> Verdict:
-    measured = finding.measurement
-    return Verdict(
-        score=measured.score,
-        met=measured.met,
-        native=measured.native,
-        scale=measured.scale,
-        confidence=measured.confidence,
-        reason=reason,
-        evidence=evidence,
-        call=call,
-    )

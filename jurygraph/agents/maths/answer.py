@@ -42,24 +42,22 @@ def final_answer(text: str) -> Span | None:
     Forms, the most explicit first: `<answer>…</answer>` (a form found inside it narrows it), `\boxed{…}` with balanced
     braces, the text after `####`, and a line `A: …`, `Answer: …` or `… answer is …` up to its first full stop. An empty
     form does not count. A `####` with words ("#### Step 3") is a heading unless it is on the last line.
-
-    Returns:
-        The answer without surrounding blanks and emphasis, or None if the text has none of the forms.
+    Returns it without surrounding blanks and emphasis; None if the text has none of the forms.
     """
     return _find_answer_cached(text) if len(text) <= _MAX_CACHED else _find_answer(text)
 
 
 def _find_answer(text: str) -> Span | None:
-    tagged = _find_tagged(text)
+    close = text.rfind(_ANSWER_CLOSE)
+    opened = text.rfind(_ANSWER_OPEN, 0, max(close, 0))
+    tagged = None if opened < 0 else _trim(text, opened + len(_ANSWER_OPEN), close)
     if tagged is None:
         return _find_untagged(text)
     start, end = tagged
     narrowed = _find_untagged(text[start:end])
-    return (
-        Span(narrowed.text, start + narrowed.start, start + narrowed.end)
-        if narrowed
-        else Span(text[start:end], start, end)
-    )
+    if narrowed is None:
+        return Span(text[start:end], start, end)
+    return Span(narrowed.text, start + narrowed.start, start + narrowed.end)
 
 
 _find_answer_cached = lru_cache(maxsize=256)(_find_answer)
@@ -69,8 +67,7 @@ _find_answer_cached = lru_cache(maxsize=256)(_find_answer)
 def reference_answer(text: str) -> str | None:
     """Return the answer in a reference: its final answer, or all of it if it is one line of at most 200 characters.
 
-    Returns:
-        The answer, or None if a longer reference has none.
+    None if a longer reference has no final answer.
     """
     if answer := final_answer(text):
         return answer.text
@@ -90,15 +87,15 @@ def answer_line_start(text: str, answer: Span) -> int:
 
 def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
     """Yield the positions of marks that end a sentence in a range; the points of "3.5" and "e.g." end none."""
-    stops = (stop.start() for stop in _SENTENCE_END.finditer(text, start, end))
-    return (stop for stop in stops if not _is_abbreviation(text, start, stop))
+    for stop in _SENTENCE_END.finditer(text, start, end):
+        place = stop.start()
+        if text[place] != "." or not _ABBREVIATION.search(text[max(start, place - 8) : place]):
+            yield place
 
 
 def _find_untagged(text: str) -> Span | None:
-    for form in (_find_boxed, _find_after_hashes, _find_labelled):
-        if span := form(text):
-            return Span(text[span[0] : span[1]], *span)
-    return None
+    span = _find_boxed(text) or _find_after_hashes(text) or _find_labelled(text)
+    return Span(text[span[0] : span[1]], *span) if span else None
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
@@ -112,12 +109,6 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
     while start < end and text[start] in _ORNAMENT:
         start += 1
     return (start, end) if start < end else None
-
-
-def _find_tagged(text: str) -> tuple[int, int] | None:
-    close = text.rfind(_ANSWER_CLOSE)
-    start = text.rfind(_ANSWER_OPEN, 0, max(close, 0))
-    return None if start < 0 else _trim(text, start + len(_ANSWER_OPEN), close)
 
 
 def _find_boxed(text: str) -> tuple[int, int] | None:
@@ -146,23 +137,16 @@ def _find_after_hashes(text: str) -> tuple[int, int] | None:
 
 
 def _find_labelled(text: str) -> tuple[int, int] | None:
-    """Find the last label with text behind it. A label's passage ends at the next label, so none is read twice."""
+    """Find the sentence after the last label that has one, on its line or on the next line that is not blank.
+
+    A label's passage ends at the next label, so none is read twice.
+    """
     end = len(text)
     for label_start, label_end in reversed([label.span() for label in _LABEL.finditer(text)]):
-        if sentence := _sentence_after(text, label_end, end):
+        start = _BLANK_RUN.match(text, label_end, end).end()  # type: ignore[union-attr]  # it matches anywhere
+        newline = text.find("\n", start, end)
+        line_end = end if newline < 0 else newline
+        if sentence := _trim(text, start, next(sentence_ends(text, start, line_end), line_end)):
             return sentence
         end = label_start
     return None
-
-
-def _sentence_after(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the sentence after a label, on its line or on the next line that is not blank."""
-    start = _BLANK_RUN.match(text, start, end).end()  # type: ignore[union-attr]  # it matches anywhere
-    line_end = text.find("\n", start, end)
-    line_end = end if line_end < 0 else line_end
-    return _trim(text, start, next(sentence_ends(text, start, line_end), line_end))
-
-
-def _is_abbreviation(text: str, start: int, stop: int) -> bool:
-    """Return true if the mark at `stop` is the full stop of an abbreviation."""
-    return text[stop] == "." and bool(_ABBREVIATION.search(text[max(start, stop - 8) : stop]))

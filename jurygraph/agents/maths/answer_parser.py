@@ -9,56 +9,27 @@ Doubtful cases get no credit: a word is a unit only if it is a known one or look
 """
 
 import re
+import tomllib
+import unicodedata
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 
+_WORDS = tomllib.loads(Path(__file__).with_name("answer_words.toml").read_text("utf-8"))
 _GROUP_WORDS = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|mathit) ?\{([^{}\\]*)\}")
 _DEGREES = re.compile(r"\^ ?\{? ?\\circ ?\}?|\\degrees?(?![A-Za-z])")
-_POWER = re.compile(
-    r"(?:(?<=[A-Za-z])|(?<=[A-Za-z]\})) ?\^ ?(?:[23]|\{ ?[23] ?\})$"
-)  # of a unit: never right behind a number
+_POWER = re.compile(r"(?:(?<=[A-Za-z])|(?<=[A-Za-z]\})) ?\^ ?(?:[23]|\{ ?[23] ?\})$")  # of a unit, never of a number
 _TRAILING_WORDS = re.compile(r"(?<=[0-9})\] ])[A-Za-z][A-Za-z./-]*(?: [A-Za-z][A-Za-z./-]*){0,5}$")
-_SCALES = {"dozen": 12, "hundred": 10**2, "thousand": 10**3, "lakh": 10**5, "million": 10**6, "crore": 10**7}
-_SCALES |= {"billion": 10**9, "trillion": 10**12, "quadrillion": 10**15}
-_SCALES |= {f"{word}s": scale for word, scale in _SCALES.items()}
+_SCALES = {f"{word}{ending}": scale for word, scale in _WORDS["scales"].items() for ending in ("", "s")}
 _GLUED_LETTERS = frozenset("mgh")  # "18m"; any other letter glued to a number is a variable ("5t") or a scale ("18K")
 _LETTERS = frozenset("mghslL")  # "18 s"
 _TYPESET_LETTERS = _LETTERS | frozenset("NJWVACF")  # "18\text{ N}"
-_SHORT_UNITS = frozenset(
-    "mm cm dm km Km KM ft in yd mi mg kg Kg KG lb oz ml mL dl dL cl cL kL pt qt ms hr Hz kW MW kJ kN kV mA Pa".split()
-)
-_UNITS = frozenset(
-    "millimeter millimetre centimeter centimetre decimeter decimetre meter metre kilometer kilometre inch inches foot"
-    " feet yard mile acre hectare milligram gram kilogram kgs tonne ton pound lbs ounce stone milliliter millilitre"
-    " liter litre gallon gal quart pint cup tablespoon tbsp teaspoon tsp millisecond second sec minute min hour hrs"
-    " day week month year yr yrs decade century centuries degree deg radian rad celsius fahrenheit kelvin mph kph kmh"
-    " kmph rpm sqft newton joule watt volt ampere ohm pascal hertz kwh kcal cal calorie byte bit dollar usd cent euro"
-    " eur gbp pence penny pennies rupee inr yen jpy yuan cny peso mxn franc chf cad aud buck ruble rub unit item piece"
-    " point pts person people student child children man men woman women mice geese teeth sheep fish percentage".split()
-)
-_ADJECTIVES = frozenset("square sq cubic cu us metric fluid fl light nautical degrees degree".split())
-_CLOSINGS = frozenset({("total",), ("in", "total"), ("in", "all"), ("altogether",), ("each",), ("apiece",)})
-_CLOSINGS |= {("left",), ("remaining",), ("old",)}
-_NOT_UNITS = frozenset(
-    "and or nor not non none never but the then than from through until between below under above over beyond about"
-    " without with except least most maybe perhaps unless are was were because since thus hence this that these those"
-    " which what wrong false fake incorrect right true correct plus minus times versus equals negative positive"
-    " opposite inverse reciprocal fewer less more lesser greater smaller larger higher lower shorter extra additional"
-    " short debt debts deficit deficits loss losses owes owe lacks misses fails seems looks remains becomes exceeds"
-    " needs negates contradicts lies does always sometimes besides oops yes has his hers ours yours theirs its"
-    " half halves halfs third thirds fourth fourths quarter quarters ninth tenth double doubles triple triples"
-    " quadruple quadruples twice thrice multiples powers roots factorial factorials squared cubed negatives opposites"
-    " inverses"
-    " reciprocals pair pairs couple couples score scores gross grand grands mils mille thousandfold tens ones zeros"
-    " zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy"
-    " eighty ninety several many few some any all both only just basis per each every nos twos threes fours fives sixes"
-    " sevens eights nines zeroes elevens twelves twenties thirties forties fifties sixties seventies eighties nineties"
-    " fifteens squillions zillions gazillions lots hundredfold myriad myriads grosses sin cos tan log"
-    " exp max ln min pi sqrt infinity inf oo mod opposites positives debits deductions shortfalls shortages".split()
-)
+_UNITS, _SHORT_UNITS = frozenset(_WORDS["units"].split()), frozenset(_WORDS["short_units"].split())
+_ADJECTIVES, _NOT_UNITS = frozenset(_WORDS["adjectives"].split()), frozenset(_WORDS["not_units"].split())
+_CLOSINGS = frozenset(tuple(closing.split()) for closing in _WORDS["closings"])
 _NO_NOUN = re.compile(r".*(?:ly|.ed|th|ths|teen|teens|illion|illions|illionth|fold|less|ing|wards?|wise)|[ivxlcdm]+")
 _PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
-_WORD = re.compile(r"[A-Za-z]?[a-z]{2,}")
+_NOUN = re.compile(r"[A-Za-z]?[a-z]{2,}")
 
 
 def unit_scale(rest: str, money: bool) -> int | None:
@@ -135,7 +106,7 @@ def _is_known(word: str, letters: frozenset[str]) -> bool:
 
 def _is_plain(word: str) -> bool:
     lower = word.lower()
-    return bool(_WORD.fullmatch(word)) and not (lower in _NOT_UNITS or lower in _SCALES or _NO_NOUN.fullmatch(lower))
+    return bool(_NOUN.fullmatch(word)) and not (lower in _NOT_UNITS or lower in _SCALES or _NO_NOUN.fullmatch(lower))
 
 
 def remove_unit(text: str, money: bool) -> str:
@@ -153,17 +124,11 @@ def remove_unit(text: str, money: bool) -> str:
     return text[: tail.start()].rstrip() if fits else text
 
 
-_SIGNS = str.maketrans(
-    {"−": "-", "×": "*", "∗": "*", "·": "*", "⋅": "*", "÷": "/", "π": r"\pi ", "∞": r"\infty ", "≈": r"\approx "}
-    | {"≤": r"\le ", "≥": r"\ge ", "\u00a0": " ", "\u202f": " ", "\u2009": " ", "°": r"^\circ "}
-    | dict.fromkeys("\n\t\r\v\f", "  ")  # two blanks: never a thousands mark
-)
-_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-")
+_SIGNS = str.maketrans(_WORDS["signs"])
 _ROOT = re.compile(r"√ ?(?:([0-9]+)(?![0-9]|\.[0-9])|(?=\())")
 _SUPERSCRIPT = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+")
-_VULGAR = {"½": (1, 2), "⅓": (1, 3), "⅔": (2, 3), "¼": (1, 4), "¾": (3, 4), "⅕": (1, 5), "⅖": (2, 5), "⅗": (3, 5)}
-_VULGAR |= {"⅘": (4, 5), "⅙": (1, 6), "⅚": (5, 6), "⅛": (1, 8), "⅜": (3, 8), "⅝": (5, 8), "⅞": (7, 8)}
-_LEADING_VULGAR = re.compile(rf"([+-]? ?(?:[0-9]+ ?)?)([{''.join(_VULGAR)}])(?=[ A-Za-z\\]|$)")
+_VULGAR = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+_LEADING_VULGAR = re.compile(rf"([+-]? ?(?:[0-9]+ ?)?)([{_VULGAR}])(?=[ A-Za-z\\]|$)")
 _EN_DASH_MINUS = re.compile(r"(^|[=(,\[{]) ?–")  # elsewhere it marks a range
 _MINUS_WORD = re.compile(r"(?i:minus|negative) (?=[0-9.\\])")
 _SPACED_THOUSANDS = re.compile(r"[+-]? ?[1-9][0-9]{0,2}(?: [0-9]{3})+")
@@ -199,7 +164,7 @@ _REFUSED = re.compile(
     r"|\\(?:boxed|fbox|text|mbox|mathrm|def|input|[()\[\]])|[\"'`?;#@$]|:(?!=)(?! ?[0-9])"
     r"|\\(?:[bp]?mod|pod)(?![A-Za-z])|[-+*/^<>_]$|^[-+] ?[-+]"  # a remainder, half an expression
     r"|^[-+]? ?0[.0]* ?[A-Za-z]"  # "0 BC" would be 0
-    rf"|[0-9] ?\\[dtc]?frac ?\{{[0-9 ]+\}} ?\{{[0-9 ]+\}} ?\^|% ?\^|[–—{''.join(_VULGAR)}]"  # no unit, a range
+    rf"|[0-9] ?\\[dtc]?frac ?\{{[0-9 ]+\}} ?\{{[0-9 ]+\}} ?\^|% ?\^|[–—{_VULGAR}]"  # no unit, a range
 )
 _PLAIN_SYMBOL = re.compile(r" ?\\?[A-Za-z]{1,7}(?:_\{?[A-Za-z0-9]{1,3}\}?)? ?(?:\( ?[A-Za-z] ?\))? ?$")
 _EQUALS = re.compile(r"(?<![<>!:\\])=|\\approx(?![A-Za-z])")
@@ -233,9 +198,7 @@ def parse_answer(text: str) -> Reading | None:
 
     Removes one pair of `$…$`, `\(…\)`, `\boxed{…}`, `\text{…}` or emphasis around the whole, currency signs, a full
     stop, a unit after a number or an expression. "2 million" is 2,000,000, "1 000" is 1,000, "1{,}5" is 1.5.
-
-    Returns:
-        The reading, or None if the text is prose, has adjacent numbers, or is otherwise more than one value.
+    Returns None if the text is prose, has adjacent numbers, or is otherwise more than one value.
     """
     bare, money = _unwrap(text)
     if word := _MINUS_WORD.match(bare):
@@ -250,27 +213,22 @@ def are_equal_numbers(answer: Number, reference: Number) -> bool:
     Whole numbers and fractions are compared exactly. If one has decimals, both must agree when rounded to six
     (math-verify's rule) and also to a relative 1e-6, so that nothing small equals 0.
     """
-    if answer.percent != reference.percent:
-        ignoring_percent = (
-            Number(answer.value, False, answer.decimal),
-            Number(reference.value, False, reference.decimal),
-        )
-        scaled = tuple(Number(n.value / 100 if n.percent else n.value, False, n.decimal) for n in (answer, reference))
-        return are_equal_numbers(*ignoring_percent) or are_equal_numbers(scaled[0], scaled[1])
     a, b = answer.value, reference.value
-    if a == b or not (answer.decimal or reference.decimal):
-        return a == b
-    return round(a, 6) == round(b, 6) and abs(a - b) <= max(abs(a), abs(b)) / 10**6
+    pairs = [(a, b)]
+    if answer.percent != reference.percent:
+        pairs.append((a / 100, b) if answer.percent else (a, b / 100))
+    has_decimals = answer.decimal or reference.decimal
+    return any(
+        a == b or (has_decimals and round(a, 6) == round(b, 6) and abs(a - b) <= max(abs(a), abs(b)) / 10**6)
+        for a, b in pairs
+    )
 
 
 def claimed_expressions(answer: str, reference: str) -> tuple[str, ...] | None:
     """Return the LaTeX expressions that must all equal `reference` for `answer` to be right.
 
     An answer "3+15 = 18" claims 3+15 and 18, "x = 18" only 18, "17 = 18" both 17 and 18; "x=17, x=18" claims the set
-    of both. math-verify alone compares the last of them.
-
-    Returns:
-        The expressions, or None if the answer's equations do not make a single claim.
+    of both. math-verify alone compares the last of them. Returns None if the equations do not make a single claim.
     """
     if (":" in answer) != (":" in reference):  # math-verify divides, so that "18:1" would be 18
         return None
@@ -314,7 +272,8 @@ def _split(text: str, separator: re.Pattern[str]) -> list[str]:
 
 def _unwrap(text: str) -> tuple[str, bool]:
     """Return the text without formatting, and true if it had a currency sign."""
-    bare = _SUPERSCRIPT.sub(lambda power: f"^{{{power.group().translate(_SUPERSCRIPTS)}}}", text).translate(_SIGNS)
+    bare = _SUPERSCRIPT.sub(lambda power: f"^{{{unicodedata.normalize('NFKC', power.group())}}}", text)
+    bare = bare.translate(_SIGNS)
     bare = _ROOT.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare)
     bare = _LATEX_THOUSANDS.sub(lambda number: _LATEX_MARK.sub("", number.group()), bare)
     bare = _BLANK.sub("  ", _SPACING.sub("", _DECIMAL_COMMA.sub(".", bare).replace("{,}", ",")))
@@ -323,20 +282,16 @@ def _unwrap(text: str) -> tuple[str, bool]:
         if shorter == bare:
             break
         bare = shorter
-    without_currency = _CURRENCY.sub(" ", bare).strip()
-    is_money = without_currency != bare.strip()
-    without_currency = _EN_DASH_MINUS.sub(r"\1-", without_currency)
-    if _SPACED_THOUSANDS.fullmatch(without_currency):
-        return without_currency.replace(" ", ""), is_money
-    without_currency = " ".join(without_currency.split())
-    return _LEADING_VULGAR.sub(_latex_fraction, without_currency, count=1) if _LEADING_VULGAR.match(
-        without_currency
-    ) else without_currency, is_money
-
-
-def _latex_fraction(vulgar: re.Match[str]) -> str:
-    top, bottom = _VULGAR[vulgar[2]]
-    return rf"{vulgar[1]}\frac{{{top}}}{{{bottom}}}"
+    amount = _CURRENCY.sub(" ", bare).strip()
+    is_money = amount != bare.strip()
+    amount = _EN_DASH_MINUS.sub(r"\1-", amount)
+    if _SPACED_THOUSANDS.fullmatch(amount):
+        return amount.replace(" ", ""), is_money
+    amount = " ".join(amount.split())
+    if vulgar := _LEADING_VULGAR.match(amount):
+        top, bottom = unicodedata.normalize("NFKC", vulgar[2]).split("\u2044")
+        amount = rf"{vulgar[1]}\frac{{{top}}}{{{bottom}}}{amount[vulgar.end() :]}"
+    return amount, is_money
 
 
 def _unwrap_once(text: str) -> str:

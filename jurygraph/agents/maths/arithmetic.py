@@ -9,7 +9,7 @@ input: each equals sign costs a bounded amount of work, and at most 1,000 are re
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -17,24 +17,25 @@ from typing import Literal, NamedTuple, TypeAlias
 
 DEPTH_LIMIT = 30  # nested brackets and signs
 _TOKEN = re.compile(
-    r"(?P<blank>[ \t]+)"
+    r"(?P<skipped>[ \t]+|\\?\$|[£€])"
     r"|(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
     r"|(?P<operator>\*(?!\*)|[-+−–/÷×·⋅∗]|\\(?:times|cdot|div)(?![A-Za-z])|[xX](?=[ \t]*[0-9($£€.]))"
-    r"|(?P<bracket>[()])|(?P<percent>\\?%)|(?P<currency>\\?\$|[£€])|(?P<other>[^\W\d_]+|\*+|.)",
+    r"|(?P<bracket>[()])|(?P<percent>\\?%)|(?P<other>[^\W\d_]+|\*+|.)",
     re.DOTALL,
 )
-_OPERATORS = {"−": "-", "–": "-", "÷": "/", "×": "*", "·": "*", "⋅": "*", "∗": "*", "x": "*", "X": "*"}
-_OPERATORS |= {r"\times": "*", r"\cdot": "*", r"\div": "/"}
+_NORMALISED = {"−": "-", "–": "-", "÷": "/", "×": "*", "·": "*", "⋅": "*", "∗": "*", "x": "*", "X": "*"}
+_NORMALISED |= {r"\times": "*", r"\cdot": "*", r"\div": "/", r"\%": "%"}
+_DEPTHS = {"(": 1, ")": -1}
 
 
-class NotArithmetic(Exception):
+class _NotArithmetic(Exception):
     """The text is not pure arithmetic within the limits."""
 
 
-class Token(NamedTuple):
-    """A token and its offsets in the text. `kind`: blank, number, operator, bracket, percent, currency, other.
+class _Token(NamedTuple):
+    """A token and its offsets in the text. `kind`: number, operator, bracket, percent, other.
 
-    Operators are normalised to `+ - * /`; `x` is an operator only before a number.
+    Operators are normalised to `+ - * / %`; `x` is an operator only before a number.
     """
 
     kind: str
@@ -43,37 +44,30 @@ class Token(NamedTuple):
     end: int
 
 
-def tokens(text: str, start: int, end: int) -> Iterator[Token]:
-    """Yield the tokens of `text[start:end]`, with offsets in `text`."""
+def _tokens(text: str, start: int, end: int) -> Iterator[_Token]:
+    """Yield the tokens of `text[start:end]`, with offsets in `text`; blanks and currency signs are skipped."""
     for match in _TOKEN.finditer(text, start, end):
-        kind = match.lastgroup or "other"
-        written = match.group()
-        yield Token(kind, _OPERATORS.get(written, written) if kind == "operator" else written, *match.span())
+        kind, written = match.lastgroup or "other", match.group()
+        if kind != "skipped":
+            yield _Token(kind, written if kind == "other" else _NORMALISED.get(written, written), *match.span())
 
 
-def decimal_places(number: str) -> int:
-    """Return the number of decimals of a number."""
-    return len(number.partition(".")[2])
+def _evaluate(expression: Sequence[_Token], percent: Fraction) -> Fraction:
+    """Return the exact value of an expression; a percent sign multiplies by `percent`.
 
-
-def evaluate(expression: Sequence[Token], percent: Fraction) -> Fraction:
-    """Return the exact value of tokens without blanks and currency signs; a percent sign multiplies by `percent`.
-
-    Raises:
-        NotArithmetic: it is no expression, or nested more than 30 deep.
-        ZeroDivisionError: it divides by zero.
+    Raises _NotArithmetic if it is no expression or nested more than 30 deep, and ZeroDivisionError.
     """
     parser = _Parser(expression, percent)
     result = parser.sum(0)
     if parser.position != len(expression):
-        raise NotArithmetic
+        raise _NotArithmetic
     return Fraction(result)
 
 
 class _Parser:
     """Parser that keeps whole numbers as `int` until something is divided, which is several times as fast."""
 
-    def __init__(self, expression: Sequence[Token], percent: Fraction) -> None:
+    def __init__(self, expression: Sequence[_Token], percent: Fraction) -> None:
         self.expression, self.percent, self.position = expression, percent, 0
 
     def sum(self, depth: int) -> Fraction | int:
@@ -92,21 +86,21 @@ class _Parser:
 
     def factor(self, depth: int) -> Fraction | int:
         if depth > DEPTH_LIMIT:
-            raise NotArithmetic
+            raise _NotArithmetic
         if sign := self.take("+", "-"):
             return self.factor(depth + 1) * (-1 if sign == "-" else 1)
         result = self.atom(depth)
-        return result * self.percent if self.take("%", r"\%") else result
+        return result * self.percent if self.take("%") else result
 
     def atom(self, depth: int) -> Fraction | int:
         if self.take("("):
             result = self.sum(depth + 1)
             if not self.take(")"):
-                raise NotArithmetic
+                raise _NotArithmetic
             return result
         token = self.expression[self.position] if self.position < len(self.expression) else None
         if token is None or token.kind != "number":
-            raise NotArithmetic
+            raise _NotArithmetic
         self.position += 1
         digits = token.text.replace(",", "")
         return int(digits) if digits.isdecimal() else Fraction(digits)
@@ -154,7 +148,6 @@ class Step:
         expression: its left side as written.
         claimed: the value of its right side.
         value: the exact value of its left side; None if that divides by zero.
-        right: true if the claim holds by the rules of `steps`.
         how: the deciding rule: `exact` (up to floating-point noise), `rounded` (to the decimals shown), `whole` (to a
             whole number), `wrong`, or `division by zero`, which is wrong too.
     """
@@ -165,29 +158,19 @@ class Step:
     expression: str
     claimed: Fraction
     value: Fraction | None
-    is_right: bool
     how: How
 
-    def shift(self, by: int) -> "Step":
-        """Return the same equality with its offsets shifted by `by` characters."""
-        start, end = self.start + by, self.end + by
-        return Step(self.quote, start, end, self.expression, self.claimed, self.value, self.is_right, self.how)
+    @property
+    def is_right(self) -> bool:
+        """Return true if the claim holds by the rules of `steps`."""
+        return self.how not in ("wrong", "division by zero")
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
-    """The tokens of one side without blanks and currency signs; `doubtful` if text around may change its meaning."""
+class _Side(NamedTuple):
+    """The tokens of one side; `doubtful` if text around may change its meaning."""
 
-    tokens: Sequence[Token]
+    tokens: Sequence[_Token]
     doubtful: bool
-
-    @property
-    def start(self) -> int:
-        return self.tokens[0].start
-
-    @property
-    def end(self) -> int:
-        return self.tokens[-1].end
 
     def has_token(self, *texts: str) -> bool:
         return any(token.text in texts for token in self.tokens)
@@ -210,7 +193,7 @@ def steps(text: str) -> tuple[Step, ...]:
         if "=" in line and remaining > 0:
             read = _read_line_cached if len(line) <= _MAX_CACHED else _read_line
             sign_count, line_steps = read(line, remaining)
-            all_steps += (step.shift(start) for step in line_steps) if start else line_steps
+            all_steps += (replace(step, start=step.start + start, end=step.end + start) for step in line_steps)
             remaining -= sign_count
         start += len(line) + 1
     return tuple(all_steps)
@@ -234,13 +217,12 @@ def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> St
         right = _read_right(text, equals + 1, high)  # first: before an annotation it ends at once
         left = _read_left(text, low, equals, complete)
         claimed, exact, how = _compare_sides(left, right)
-    except NotArithmetic:
+    except _NotArithmetic:
         return None
-    if text[right.end : right.end + 4].lstrip(" $").startswith("<<"):
+    start, middle, end = left.tokens[0].start, left.tokens[-1].end, right.tokens[-1].end
+    if text[end : end + 4].lstrip(" $").startswith("<<"):
         return None  # the annotation that follows is the step
-    start, end = left.start, right.end
-    correct = how not in ("wrong", "division by zero")
-    return Step(text[start:end], start, end, text[start : left.end], claimed, exact, correct, how)
+    return Step(text[start:end], start, end, text[start:middle], claimed, exact, how)
 
 
 def _side_limits(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple[int, int, bool]:
@@ -250,80 +232,65 @@ def _side_limits(text: str, equals: int, annotations: list[tuple[int, int]]) -> 
     if not first <= equals < last:
         first, last = 0, len(text)
     cut, stop = max(first, equals - SIDE_LIMIT), min(last, equals + SIDE_LIMIT)
-    before = max(text.rfind("\n", cut, equals), text.rfind("=", cut, equals)) + 1
-    after = [place for mark in "\n=" if (place := text.find(mark, equals + 1, stop)) >= 0]
-    return max(before, cut), min([stop, *after]), before > 0 or cut == first
+    before, after = text.rfind("=", cut, equals) + 1, text.find("=", equals + 1, stop)
+    return max(before, cut), stop if after < 0 else after, before > 0 or cut == first
 
 
 def _read_left(text: str, low: int, equals: int, complete: bool) -> _Side:
     """Return the longest arithmetic that ends at the equals sign."""
-    if low == 0 or text[low - 1] == "\n":
-        bullet = _BULLET.match(text, low, equals)
-        low = bullet.end() if bullet else low
+    if low == 0 and (bullet := _BULLET.match(text, low, equals)):
+        low = bullet.end()
     for word in _WORD.finditer(text, low, equals):
         low = word.start()  # arithmetic never spans a word, so text before the last one is skipped
-    all_tokens = list(tokens(text, low, equals))
-    first = _arithmetic_start(all_tokens)
-    side = _drop_blanks(all_tokens[first:])
-    has_open_bracket = bool(side) and side[0].text == "(" and _is_unclosed(side)
-    if has_open_bracket:
+    tokens = list(_tokens(text, low, equals))
+    first = _arithmetic_start(tokens)
+    side = tokens[first:]
+    has_open_bracket = bool(side) and side[0].text == "(" and sum(_DEPTHS.get(token.text, 0) for token in side) > 0
+    if has_open_bracket:  # "(3 + 4 = 7)"
         side = side[1:]
     if not side or not any(token.kind == "operator" for token in side[1:]) or (first == 0 and not complete):
-        raise NotArithmetic
-    before = all_tokens[first - 1] if first and not has_open_bracket else None
+        raise _NotArithmetic
+    before = tokens[first - 1] if first and not has_open_bracket else None
     return _Side(side, before is not None and _may_belong(text, before, side[0]))
 
 
-def _arithmetic_start(all_tokens: list[Token]) -> int:
+def _arithmetic_start(tokens: list[_Token]) -> int:
     """Return the index of the first token of the arithmetic at the end: after other text and any unmatched `)`."""
     start = depth = 0
-    for index, token in enumerate(all_tokens):
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
+    for index, token in enumerate(tokens):
+        depth += _DEPTHS.get(token.text, 0)
         if token.kind == "other" or depth < 0:
             start, depth = index + 1, 0
     return start
 
 
-def _is_unclosed(side: Sequence[Token]) -> bool:
-    """Return true if a `(` is not closed on this side: "(3 + 4 = 7)"."""
-    return sum({"(": 1, ")": -1}.get(token.text, 0) for token in side) > 0
-
-
-def _drop_blanks(side: Sequence[Token]) -> list[Token]:
-    return [token for token in side if token.kind not in ("blank", "currency")]
-
-
-def _may_belong(text: str, before: Token, first: Token) -> bool:
+def _may_belong(text: str, before: _Token, first: _Token) -> bool:
     """Return true if the word before an equation may belong to it; raise if it or a sign certainly does."""
     gap = text[before.end : first.start].strip("$£€ \t\\(")
     adjacent = before.end == first.start
     if gap or first.kind == "operator":
-        raise NotArithmetic
+        raise _NotArithmetic
     if before.text[0].isalpha():
         if adjacent:
-            raise NotArithmetic
+            raise _NotArithmetic
         return before.text.lower() in _CHANGES_LEFT or len(before.text) == 1
     character_before = text[max(0, before.start - 1) : before.start]
-    is_glued = (
-        character_before == ")" or character_before.isdigit()
-        if adjacent
-        else character_before != "" and before.text == "**"
-    )
+    is_glued = before.text == "**" and character_before != ""
+    if adjacent:
+        is_glued = character_before == ")" or character_before.isdigit()
     if before.text not in _BOUNDARY or (is_glued and before.text != ")"):
-        raise NotArithmetic
+        raise _NotArithmetic
     return before.text == ")"
 
 
 def _read_right(text: str, start: int, high: int) -> _Side:
     """Return the arithmetic directly after the equals sign, up to the first other token."""
-    side: list[Token] = []
+    side: list[_Token] = []
     depth = 0
-    bold = _BOLD.match(text, start, high)
-    start = bold.end() if bold else start
-    for token in tokens(text, start, high):
-        if token.kind in ("blank", "currency"):
-            continue
-        depth += {"(": 1, ")": -1}.get(token.text, 0)
+    if bold := _BOLD.match(text, start, high):
+        start = bold.end()
+    for token in _tokens(text, start, high):
+        depth += _DEPTHS.get(token.text, 0)
         if token.kind == "other" or depth < 0:
             break
         side.append(token)
@@ -331,46 +298,46 @@ def _read_right(text: str, start: int, high: int) -> _Side:
     while side and (side[-1].kind == "operator" or side[-1].text == "("):
         side.pop()
     if not side:
-        raise NotArithmetic
+        raise _NotArithmetic
     side_end = side[-1].end
     is_cut = len(side) < length or side_end >= start + SIDE_LIMIT - 1
     return _Side(side, is_cut or _CHANGES_RIGHT.match(text, side_end) is not None)
 
 
 def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, How]:
-    claimed = evaluate(right.tokens, _HUNDREDTH)
+    claimed = _evaluate(right.tokens, _HUNDREDTH)
     try:
-        exact = evaluate(left.tokens, _HUNDREDTH)
+        exact = _evaluate(left.tokens, _HUNDREDTH)
     except ZeroDivisionError:
         return claimed, None, "division by zero"
     how = _classify_claim(left, exact, claimed, right.tokens)
     first = right.tokens[:1]
     if how == "wrong" and len(right.tokens) > 1 and right.tokens[1].kind == "operator" and first[0].kind == "number":
-        first_value = evaluate(first, _HUNDREDTH)
+        first_value = _evaluate(first, _HUNDREDTH)
         if (other_how := _classify_claim(left, exact, first_value, first)) not in ("wrong", "whole"):
             return first_value, exact, other_how
-    if how == "wrong" and (left.has_token("%", r"\%") or right.has_token("%", r"\%")):
+    if how == "wrong" and (left.has_token("%") or right.has_token("%")):
         claimed, exact, how = _compare_as_labels(left, right, claimed, exact)
     if how == "wrong" and (left.doubtful or right.doubtful):
-        raise NotArithmetic
+        raise _NotArithmetic
     return claimed, exact, how
 
 
 def _compare_as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
     """Evaluate a wrong claim again with percent signs ignored."""
-    claimed_label, exact_label = evaluate(right.tokens, _LABEL), evaluate(left.tokens, _LABEL)
+    claimed_label, exact_label = _evaluate(right.tokens, _LABEL), _evaluate(left.tokens, _LABEL)
     how = _classify_claim(left, exact_label, claimed_label, right.tokens)
     has_sums = left.has_token("+", "-")
-    if how != "wrong" and (not left.has_token("%", r"\%") or not left.has_token("*", "/")):
+    if how != "wrong" and (not left.has_token("%") or not left.has_token("*", "/")):
         return claimed_label, exact_label, how
     if how != "wrong" or has_sums:
-        raise NotArithmetic  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
+        raise _NotArithmetic  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
     return claimed, exact, "wrong"
 
 
-def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[Token]) -> How:
+def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[_Token]) -> How:
     difference = abs(claimed - exact)
-    has_noise = any(token.kind == "number" and decimal_places(token.text) >= 6 for token in (*left.tokens, *right))
+    has_noise = any(_decimal_places(token) >= 6 for token in (*left.tokens, *right))
     if difference <= (abs(exact) * _NOISE if has_noise else 0):
         return "exact"
     numbers = [token.text for token in right if token.kind == "number"]
@@ -378,12 +345,12 @@ def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequ
         return "wrong"
     numeral = Fraction(numbers[0].replace(",", ""))
     unit = abs(claimed / numeral) if numeral else _LABEL  # a hundredth where a percent sign counts
-    if decimals := decimal_places(numbers[0]):
-        return "rounded" if difference <= unit / 10**decimals else "wrong"
-    return "whole" if difference < unit and _may_be_whole(left, exact, difference) else "wrong"
+    if "." in numbers[0]:
+        return "rounded" if difference <= unit / 10 ** len(numbers[0].partition(".")[2]) else "wrong"
+    has_decimals = any(_decimal_places(token) > 1 for token in left.tokens)  # as in "33.33 * 3 = 100"
+    is_near = left.has_token("/") or (has_decimals and difference <= abs(exact) / 500)
+    return "whole" if difference < unit and abs(exact) >= 1 and is_near else "wrong"
 
 
-def _may_be_whole(left: _Side, exact: Fraction, difference: Fraction) -> bool:
-    """Return true if a value may be given as a whole number: a quotient, or from decimals ("33.33 * 3 = 100")."""
-    has_decimals = any(token.kind == "number" and decimal_places(token.text) > 1 for token in left.tokens)
-    return abs(exact) >= 1 and (left.has_token("/") or (has_decimals and difference <= abs(exact) / 500))
+def _decimal_places(token: _Token) -> int:
+    return len(token.text.partition(".")[2]) if token.kind == "number" else 0

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, WorkerDied
-from jurygraph.agents.maths.structure import cosine_factor, format_parts, ordered_steps, repetition, step_score
+from jurygraph.agents.maths.structure import cosine_factor, format_parts, ordered_steps, repetition
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.messages import quote
@@ -30,18 +30,15 @@ class Accuracy(Evaluator):
         self.version = f"1 math-verify {version('math-verify')}"
         self._time_limit, self._workers = time_limit, workers
         try:
-            self._pool = self._new_pool()
+            self._pool = EquivalencePool(workers, time_limit)
         except ValueError as error:
             raise ConfigError(f"maths.accuracy: {error}") from error
 
     def open(self) -> None:
-        self._pool = self._new_pool().open()
+        self._pool = EquivalencePool(self._workers, self._time_limit).open()
 
     def close(self) -> None:
         self._pool.close()
-
-    def _new_pool(self) -> EquivalencePool:
-        return EquivalencePool(workers=self._workers, time_limit=self._time_limit)
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         reference = reference_answer(inputs.task.reference or "")
@@ -67,14 +64,11 @@ def _build_verdict(comparison: Comparison, answer: Span, reference: str) -> Verd
         return Verdict.abstain(f"the reference {quote(reference)} cannot be read as mathematics")
     if comparison.status == "error":
         return Verdict.fail(comparison.detail or "comparison", "the answers could not be compared", cause="response")
-    equal = comparison.status == "equal"
+    is_equal = comparison.status == "equal"
     relation = {"equal": "equals", "different": "is not"}.get(comparison.status, "cannot be read as")
-    return Verdict(
-        score=float(equal),
-        met=equal,
-        reason=f"the final answer {quote(answer.text)} {relation} {quote(reference)}",
-        evidence=(_quote(answer.text, answer.start, answer.end),),
-    )
+    reason = f"the final answer {quote(answer.text)} {relation} {quote(reference)}"
+    evidence = Evidence(quote=answer.text, start=answer.start, end=answer.end)
+    return Verdict(score=float(is_equal), met=is_equal, reason=reason, evidence=(evidence,))
 
 
 class Calculation(Evaluator):
@@ -90,21 +84,17 @@ class Calculation(Evaluator):
         wrong_steps = [(number, step) for number, step in enumerate(steps, 1) if not step.is_right]
         right = len(steps) - len(wrong_steps)
         reason = f"{right} of {len(steps)} calculations are right"
-        if wrong_steps:
-            reason += "; " + "; ".join(_describe_error(number, step) for number, step in wrong_steps)
+        for number, step in wrong_steps:
+            value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
+            reason += f"; calculation {number} is wrong: {quote(step.quote)}, but {value}"
         return Verdict(
             score=right / len(steps),
             met=not wrong_steps,
             native=right,
             scale=(0, len(steps)),
             reason=reason,
-            evidence=tuple(_quote(step.quote, step.start, step.end) for _, step in wrong_steps),
+            evidence=tuple(Evidence(quote=step.quote, start=step.start, end=step.end) for _, step in wrong_steps),
         )
-
-
-def _describe_error(number: int, step: arithmetic.Step) -> str:
-    value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
-    return f"calculation {number} is wrong: {quote(step.quote)}, but {value}"
 
 
 class Format(Evaluator):
@@ -115,12 +105,10 @@ class Format(Evaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         parts = format_parts(inputs.response.text)
-        missing = [part.name for part in parts if not part.is_present]
-        present = len(parts) - len(missing)
+        missing = [name for name, is_present in parts.items() if not is_present]
+        count, present = len(parts), len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
-        return Verdict(
-            score=present / len(parts), met=not missing, native=present, scale=(0, len(parts)), reason=reason
-        )
+        return Verdict(score=present / count, met=not missing, native=present, scale=(0, count), reason=reason)
 
 
 class Steps(Evaluator):
@@ -131,7 +119,7 @@ class Steps(Evaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         count = ordered_steps(inputs.response.text)
-        return Verdict(score=step_score(inputs.response.text), native=count, reason=f"ordered steps: {count}")
+        return Verdict(score=min(1.0, count / 3), native=count, reason=f"ordered steps: {count}")
 
 
 class Repetition(Evaluator):
@@ -168,16 +156,11 @@ class Length(Evaluator):
 
     def __init__(self, limit: int = 2000) -> None:
         if limit < 1:
-            raise ConfigError(
-                f"maths.length: limit is {limit}, and a length has at least one character; choose 1 or more"
-            )
+            problem = f"limit is {limit}, and a length has at least one character"
+            raise ConfigError(f"maths.length: {problem}; choose 1 or more")
         self._limit = limit
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         length = len(inputs.response.text)
         factor = cosine_factor(length, self._limit)
         return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {self._limit}")
-
-
-def _quote(text: str, start: int, end: int) -> Evidence:
-    return Evidence(quote=text, start=start, end=end)

@@ -3,21 +3,28 @@
 Nothing in-process can stop sympy: SIGALRM fails in threads and under asyncio, and C code that holds the GIL runs no
 signal handler. So a comparison runs in a child (`worker`). One dispatcher thread per child takes items from a shared
 queue and sends up to 64 comparisons in one write, so that the child is never idle between them.
+
+Messages are lines of JSON, never pickles: the worker reads hostile text, and unpickling what it sends would run code of
+its choice in this process. It is a new interpreter, without secrets in its environment.
 """
 
 import contextlib
 import json
 import math
 import os
+import socket
+import subprocess
+import sys
 import threading
+import time
 import weakref
 from collections import OrderedDict, deque
 from concurrent.futures import Future
 from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Literal, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
-from jurygraph.agents.maths.channel import Channel, ChannelEnded
 from jurygraph.errors import JurygraphError, TimeLimitExceeded
 
 Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference", "error"]
@@ -26,6 +33,80 @@ TEXT_LIMIT = 10_000  # characters of an answer or a reference
 START_LIMIT = 60.0  # seconds for a worker to import math-verify
 _BATCH_ITEMS, _BATCH_BYTES = 64, 32_768
 _MAX_CACHED = 4096
+_CHUNK_BYTES = 65_536
+_ROOT = Path(__file__).resolve().parents[3]
+_PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
+
+
+class ChannelEnded(Exception):
+    """The worker is gone, or violates the protocol."""
+
+
+class Channel:
+    """A worker process and the socket to it. Use it from one thread at a time.
+
+    The constructor does not wait for the start of the process: the first reply reports if it is ready.
+    """
+
+    def __init__(self, time_limit: float) -> None:
+        self.ready, self._buffer = False, b""
+        environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
+        paths = filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")])
+        environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+        self._socket, workers_end = socket.socketpair()
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-W", "ignore", "-m", "jurygraph.agents.maths.worker", str(time_limit)],
+                stdin=workers_end.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                start_new_session=True,  # a terminal's Ctrl-C goes only to the parent
+            )
+        except OSError:
+            self._socket.close()
+            raise
+        finally:
+            workers_end.close()
+
+    def send(self, data: bytes, seconds: float) -> None:
+        """Send all of `data`. Raises ChannelEnded, or TimeoutError if the worker does not read it in time."""
+        try:
+            self._socket.settimeout(seconds)
+            self._socket.sendall(data)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise ChannelEnded from error
+
+    def receive(self, seconds: float) -> dict[str, Any]:
+        """Return the next message; one that has arrived already is never overdue, however late the call.
+
+        Raises ChannelEnded, or TimeoutError if there is none within `seconds`.
+        """
+        deadline = time.monotonic() + seconds
+        try:
+            while b"\n" not in self._buffer:
+                self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+                chunk = self._socket.recv(_CHUNK_BYTES)
+                if not chunk:
+                    raise ChannelEnded
+                self._buffer += chunk
+            line, _, self._buffer = self._buffer.partition(b"\n")
+            message = json.loads(line)
+        except TimeoutError:
+            raise
+        except (OSError, ValueError) as error:
+            raise ChannelEnded from error
+        if not isinstance(message, dict):
+            raise ChannelEnded
+        return message
+
+    def close(self) -> None:
+        """Kill the process, wait for its end and free the socket."""
+        self.process.kill()
+        self.process.wait()
+        self._socket.close()
 
 
 class AnswerTooLong(JurygraphError):
@@ -112,10 +193,8 @@ class _Shared:
 class EquivalencePool:
     """Compare answers with references in `workers` processes, each comparison limited to `time_limit` seconds.
 
-    Use it from any thread and any event loop (`asyncio.wrap_future`). Futures settle on a dispatcher's thread.
-
-    Raises:
-        ValueError: `workers` is below 1 or `time_limit` is not a positive number.
+    Use it from any thread and any event loop (`asyncio.wrap_future`). Futures settle on a dispatcher's thread. Raises
+    ValueError if `workers` is below 1 or `time_limit` is not a positive number.
     """
 
     def __init__(self, workers: int = 1, time_limit: float = 2.0) -> None:
@@ -125,11 +204,7 @@ class EquivalencePool:
         self._close = weakref.finalize(self, _shut_down, self._shared)
 
     def open(self) -> Self:
-        """Start the worker processes without waiting for them. `submit` does so too.
-
-        Raises:
-            PoolClosed: the pool is closed.
-        """
+        """Start the worker processes without waiting for them, as `submit` does too. Raises PoolClosed."""
         shared = self._shared
         with shared.lock:
             if shared.closed:
@@ -146,13 +221,8 @@ class EquivalencePool:
         """Compare `answer` with `reference`. The two are not interchangeable, since math-verify is not symmetric.
 
         A pair that is being compared, or was compared recently, is compared once; each caller has its own future.
-
-        Returns:
-            A future that gives a `Comparison` or raises AnswerTooLong, TimeLimitExceeded, WorkerDied,
-            WorkerNotStarted or, if the pool closes meanwhile, PoolClosed.
-
-        Raises:
-            PoolClosed: the pool is closed.
+        The future gives a `Comparison` or raises AnswerTooLong, TimeLimitExceeded, WorkerDied, WorkerNotStarted or, if
+        the pool closes meanwhile, PoolClosed. Raises PoolClosed at once if it is closed already.
         """
         future: Future[Comparison] = Future()
         key, shared = (answer, reference), self._shared
@@ -166,7 +236,8 @@ class EquivalencePool:
             elif key in shared.pending:
                 shared.pending[key].futures.append(future)
             else:
-                shared.pending[key] = item = _Item(key, [future], _request_line(answer, reference))
+                request = json.dumps({"answer": answer, "reference": reference}, ensure_ascii=False) + "\n"
+                shared.pending[key] = item = _Item(key, [future], request.encode("utf-8", "surrogatepass"))
                 shared.queue.put(item)
         return future
 
@@ -184,11 +255,6 @@ class EquivalencePool:
         self.close()
 
 
-def _request_line(answer: str, reference: str) -> bytes:
-    request = {"answer": answer, "reference": reference}
-    return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
-
-
 def _shut_down(shared: _Shared) -> None:
     """Close the pool. Also runs when the pool is collected and when the interpreter ends."""
     if shared.process_id != os.getpid():
@@ -196,7 +262,7 @@ def _shut_down(shared: _Shared) -> None:
     with shared.lock:
         shared.closed = True
         for channel in shared.channels:
-            channel.kill()
+            channel.process.kill()
         items = list(shared.pending.values())
     for item in items:
         shared.settle(item, PoolClosed("the pool was closed before this comparison was made"))
@@ -234,7 +300,6 @@ class _Dispatcher:
         return batch
 
     def _compare(self, batch: deque[_Item]) -> None:
-        """Settle every item of the batch."""
         while batch := deque(filter(self._shared.is_wanted, batch)):
             try:
                 channel = self._ready_channel()

@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import cos, pi
 from typing import NamedTuple
 
 from jurygraph.agents.maths.answer import final_answer
 
 _TAGS = ("<think>", "</think>", "<answer>", "</answer>")
-_IN_ORDER = "in order with nothing outside"
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _MARKER = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:step[ \t]{0,3}(?P<step>[0-9]{1,4})(?![0-9.]*[0-9])"  # "Step 1:", "### Step 1"
@@ -17,16 +15,6 @@ _MARKER = re.compile(
     rf"|(?P<ordinal>{'|'.join(_ORDINALS)})(?:ly)?\b)",  # "First, ", "Secondly "
     re.MULTILINE,
 )
-_WRITTEN = re.compile(r"\w")
-_ENOUGH_STEPS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One of the five parts of the format; `is_present` if the response has it."""
-
-    name: str
-    is_present: bool
 
 
 class Marker(NamedTuple):
@@ -37,10 +25,9 @@ class Marker(NamedTuple):
     in_words: bool
 
 
-def format_parts(text: str) -> tuple[Part, ...]:
-    """Return the five parts: each of the four tags, and all four once, in order, with only blanks outside them."""
-    tags = tuple(Part(tag, tag in text) for tag in _TAGS)
-    return (*tags, Part(_IN_ORDER, _is_in_order(text)))
+def format_parts(text: str) -> dict[str, bool]:
+    """Return the five parts, true if present: each of the four tags, and all four once, in order, nothing outside."""
+    return {tag: tag in text for tag in _TAGS} | {"in order with nothing outside": _is_in_order(text)}
 
 
 def ordered_steps(text: str) -> int:
@@ -52,14 +39,12 @@ def ordered_steps(text: str) -> int:
     line.
     """
     start, end = reasoning_range(text)
-    found_markers = step_markers(text[start:end])
-    is_whole_text = end - start == len(text)
-    return longest_run(found_markers) if found_markers else _lines_before_answer(text[start:end], is_whole_text)
-
-
-def step_score(text: str) -> float:
-    """Return R_step, 0 to 1: ordered steps / 3, at most 1."""
-    return min(1.0, ordered_steps(text) / _ENOUGH_STEPS)
+    reasoning = text[start:end]
+    if markers := step_markers(reasoning):
+        return longest_run(markers)
+    answer = final_answer(text) if reasoning == text else None
+    before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else reasoning
+    return len({" ".join(line.split()).casefold() for line in before.split("\n") if re.search(r"\w", line)})
 
 
 def reasoning_range(text: str) -> tuple[int, int]:
@@ -71,9 +56,12 @@ def reasoning_range(text: str) -> tuple[int, int]:
 
 def step_markers(text: str) -> list[Marker]:
     """Return the markers of steps in a text, in order."""
-    return [
-        Marker(match.start(), _marker_number(match), match["ordinal"] is not None) for match in _MARKER.finditer(text)
-    ]
+    markers = []
+    for match in _MARKER.finditer(text):
+        ordinal = match["ordinal"]
+        number = _ORDINALS.index(ordinal.lower()) + 1 if ordinal else int(match["step"] or match["number"])
+        markers.append(Marker(match.start(), number, in_words=bool(ordinal)))
+    return markers
 
 
 def longest_run(step_markers: Iterable[Marker]) -> int:
@@ -86,50 +74,29 @@ def longest_run(step_markers: Iterable[Marker]) -> int:
     return longest
 
 
-def _marker_number(match: re.Match[str]) -> int:
-    if match["ordinal"]:
-        return _ORDINALS.index(match["ordinal"].lower()) + 1
-    return int(match["step"] or match["number"])
-
-
 def _is_in_order(text: str) -> bool:
-    if any(text.count(tag) != 1 for tag in _TAGS):
-        return False
-    places = [text.index(tag) for tag in _TAGS]
-    outside = (text[: places[0]], text[places[1] + len(_TAGS[1]) : places[2]], text[places[3] + len(_TAGS[3]) :])
-    return places == sorted(places) and not any(passage.strip() for passage in outside)
-
-
-def _lines_before_answer(text: str, is_whole_text: bool) -> int:
-    answer = final_answer(text) if is_whole_text else None
-    before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else text
-    return len({" ".join(line.split()).casefold() for line in before.split("\n") if _WRITTEN.search(line)})
+    """Return true if there is one of each tag, in order, with only blanks outside; takes linear time."""
+    pattern = r"\s*<think>.*</think>\s*<answer>.*</answer>\s*"
+    return all(text.count(tag) == 1 for tag in _TAGS) and re.fullmatch(pattern, text, re.DOTALL) is not None
 
 
 def cosine_factor(length: float, limit: float) -> float:
     """Return 0.75 + 0.25·cos(π·min(1, length / limit)): 1 at length 0, falling to 0.5 at `limit` and beyond.
 
-    Raises:
-        ValueError: `length` is negative, or `limit` is not above 0.
+    Raises ValueError if `length` is negative, or `limit` is not above 0.
     """
     if not (length >= 0 and limit > 0):
         raise ValueError(f"length >= 0 and limit > 0 are needed, not {length} and {limit}")
     return 0.75 + 0.25 * cos(pi * min(1.0, length / limit))
 
 
-_WORD = re.compile(r"\w+")
-
-
 def repetition(text: str, n: int = 3) -> float:
     """Return 1 − distinct / total n-grams over the lower-cased words of `text`: 0 if none repeats, always below 1.
 
-    A text of fewer than `n` words has no n-gram and scores 0.
-
-    Raises:
-        ValueError: `n` is below 1.
+    A text of fewer than `n` words has no n-gram and scores 0. Raises ValueError if `n` is below 1.
     """
     if n < 1:
         raise ValueError(f"n must be at least 1, not {n}")
-    words = _WORD.findall(text.lower())
+    words = re.findall(r"\w+", text.lower())
     grams = list(zip(*(words[i:] for i in range(n)), strict=False))
     return 1 - len(set(grams)) / len(grams) if grams else 0.0

@@ -18,29 +18,16 @@ import sys
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-from jurygraph.agents.maths.answer_parser import (
-    Reading,
-    are_equal_numbers,
-    claimed_expressions,
-    fold_text,
-    parse_answer,
-)
+from jurygraph.agents.maths.answer_parser import are_equal_numbers, claimed_expressions, fold_text, parse_answer
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
-
-
-class _Unreadable(Exception):
-    """math-verify could not parse an expression that `read` let through."""
 
 
 def compare(answer: str, reference: str) -> tuple[str, str]:
     """Compare two answers; import math-verify unless both are plain numbers. It may never return: see `main`.
 
-    Returns:
-        One of the statuses of `pool.Comparison` and a detail.
-
-    Raises:
-        MemoryError, RecursionError: the comparison exceeds the limits of this process.
+    Returns a status of `pool.Comparison` and a detail. Raises MemoryError or RecursionError beyond the limits of this
+    process.
     """
     if fold_text(answer) and fold_text(answer) == fold_text(reference):
         return "equal", "same text"
@@ -54,24 +41,17 @@ def compare(answer: str, reference: str) -> tuple[str, str]:
     return _compare_expressions(claimed.latex, gold.latex)
 
 
-@lru_cache(maxsize=1024)
-def _read(text: str) -> Reading | None:
-    return parse_answer(text)
+_read = lru_cache(maxsize=1024)(parse_answer)
 
 
 def _compare_expressions(answer: str, reference: str) -> tuple[str, str]:
-    try:
-        gold = _parse(reference)
-    except _Unreadable:
+    gold = _parse(reference)
+    if gold is None:
         return "unparsed-reference", "math-verify cannot parse the reference"
-    expressions = claimed_expressions(answer, reference)
-    try:
-        parsed = [_parse(expression) for expression in expressions or ()]
-    except _Unreadable:
-        parsed = []
-    if not parsed:
+    claims = [_parse(expression) for expression in claimed_expressions(answer, reference) or ()]
+    if not claims or any(claim is None for claim in claims):
         return "unparsed-answer", "math-verify cannot parse the answer"
-    return ("equal" if all(_verify(gold, claim) for claim in parsed) else "different"), "expressions"
+    return ("equal" if all(_verify(gold, claim) for claim in claims) else "different"), "expressions"
 
 
 def _verify(gold: Any, answer: Any) -> bool:
@@ -87,26 +67,23 @@ def _verify(gold: Any, answer: Any) -> bool:
 
 @lru_cache(maxsize=256)
 def _parse(latex: str) -> Any:
-    """Return the one sympy object that `latex` as a whole represents."""
+    """Return the one sympy object that `latex` as a whole represents; None if it represents none, or no number."""
     from math_verify import parse
     from math_verify.grader import nan, zoo
 
     expressions = parse(f"${latex}$", _extraction(), fallback_mode="no_fallback", parsing_timeout=None)
-    if len(expressions) != 1 or expressions[0] is nan or expressions[0] is zoo:
-        raise _Unreadable
-    return expressions[0]
+    is_value = len(expressions) == 1 and expressions[0] is not nan and expressions[0] is not zoo
+    return expressions[0] if is_value else None
 
 
 @lru_cache(maxsize=1)
 def _extraction() -> list[Any]:
-    """Return LaTeX extraction without math-verify's unit removal, which reads "5t" as 5: `reading` handles units."""
+    """Return LaTeX extraction without math-verify's unit removal, which reads "5t" as 5; `parse_answer` does that."""
     from latex2sympy2_extended import NormalizationConfig
     from math_verify import LatexExtractionConfig
 
-    normalization = NormalizationConfig(
-        basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none"
-    )
-    return [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=normalization)]
+    options = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
+    return [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=options)]
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ def own(text: str = "$[0]", /, **values: Any) -> Item:
 
 
 def row(text: str = "Curry House", /, lists: dict[str, str] | None = None, own: str = "", **values: Any) -> Item:
-    """A claim that the tables have a row for; `own` are the columns that stand beside it in the response."""
+    """A claim that the tables have a row for; `own` are its columns that come from the response."""
     return Item(text, values, _finding(text, 1, values), lists or {}, own.split())
 
 
@@ -40,7 +40,7 @@ def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
     )
 
 
-def decide(stated: dict[str, Any], *items: Item) -> CheckResult:
+def decide(fields: dict[str, Any], *items: Item) -> CheckResult:
     """A check of items that all come from one source."""
-    check = Check.model_validate(stated)
+    check = Check.model_validate(fields)
     return decide_check(check, {source: items for source, _ in check.items})

@@ -18,8 +18,8 @@ PRICES = [{"of": "meals", "column": "price"}]
 CHEAP = {"price": {"at_most": 10}}
 
 
-def share_of(stated: dict[str, Any], *items: Item) -> float:
-    return decide(stated, *items).share
+def share_of(spec: dict[str, Any], *items: Item) -> float:
+    return decide(spec, *items).share
 
 
 # Count
@@ -43,7 +43,7 @@ def test_a_count_is_of_the_items_that_pass(bound: dict[str, Any], holds: bool) -
     assert decide({"count": "meals", "where": CHEAP, **bound}, *items).holds is holds
 
 
-def test_without_tests_all_items_count_that_are_there() -> None:
+def test_without_tests_every_existing_item_counts() -> None:
     assert decide({"count": "meals", "equals": 2}, row(), row()).holds is True
     found = decide({"count": "meals", "at_least": 2}, row(), invented("Palace"))
     assert (found.holds, found.share) == (False, 0.0)
@@ -100,9 +100,9 @@ def test_a_failed_check_depends_on_the_counted_items() -> None:
 
 
 def test_a_share_is_of_all_items_and_all_must_pass() -> None:
-    stated = {"share": "meals", "where": CHEAP}
-    assert decide(stated, row(price=1), row(price=2)).holds is True
-    assert decide(stated, row(price=1), row(price=20)) == CheckResult(
+    spec = {"share": "meals", "where": CHEAP}
+    assert decide(spec, row(price=1), row(price=2)).holds is True
+    assert decide(spec, row(price=1), row(price=20)) == CheckResult(
         False, 0.5, "the share of meals that pass is 0.5, not 1 or more", [row(price=20)]
     )
 
@@ -121,37 +121,37 @@ def test_a_third_of_three_is_a_third() -> None:
 
 
 def test_a_share_of_those_among() -> None:
-    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
-    assert decide(stated, row(day=1, price=1), row(day=2, price=20)).holds is True
-    assert decide(stated, row(day=1, price=20), row(day=2, price=1)).holds is False
+    spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide(spec, row(day=1, price=1), row(day=2, price=20)).holds is True
+    assert decide(spec, row(day=1, price=20), row(day=2, price=1)).holds is False
 
 
-def test_a_share_over_no_items_is_0_and_over_none_of_those_among_is_met() -> None:
-    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
-    assert decide(stated) == CheckResult(False, 0.0, "the response names no meals")
-    assert decide(stated, row(day=2)) == CheckResult(True, 1.0, "none of the meals is of that kind")
+def test_a_share_of_no_items_is_0_and_without_items_among_it_is_met() -> None:
+    spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide(spec) == CheckResult(False, 0.0, "the response names no meals")
+    assert decide(spec, row(day=2)) == CheckResult(True, 1.0, "none of the meals is of that kind")
 
 
 def test_an_uncertain_item_may_count_or_not() -> None:
     """One that fails and is surely among them, and one that passes and perhaps is: 0 or 1/2."""
     items = [row(day=1, price=20), row(day=None, price=1)]
-    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
-    assert decide({**stated, "at_least": 0.5}, *items).holds is None
-    assert decide({**stated, "at_most": 0.5}, *items).holds is True
-    assert decide({**stated, "at_least": 0.6}, *items).holds is False
+    spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide({**spec, "at_least": 0.5}, *items).holds is None
+    assert decide({**spec, "at_most": 0.5}, *items).holds is True
+    assert decide({**spec, "at_least": 0.6}, *items).holds is False
 
 
 def test_an_uncertain_item_that_may_pass_can_lower_the_share() -> None:
-    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
-    assert decide(stated, row(day=1, price=1), row()).holds is None
-    assert decide(stated, row(day=1, price=1), own()).holds is False
+    spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide(spec, row(day=1, price=1), row()).holds is None
+    assert decide(spec, row(day=1, price=1), own()).holds is False
 
 
-def test_where_perhaps_none_is_among_them_the_share_is_perhaps_met() -> None:
-    stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
-    assert decide(stated, row(price=20)).holds is None
-    assert decide(stated, row(price=1)).holds is True
-    assert decide({**stated, "at_most": 0.5}, row(price=1)).holds is None
+def test_a_share_is_undecided_if_perhaps_no_item_is_among_them() -> None:
+    spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
+    assert decide(spec, row(price=20)).holds is None
+    assert decide(spec, row(price=1)).holds is True
+    assert decide({**spec, "at_most": 0.5}, row(price=1)).holds is None
 
 
 # Sum
@@ -181,7 +181,7 @@ def test_a_sum_is_divided() -> None:
     assert decide({"sum": PRICES, "per": 3, "equals": 10}, *items).reason == "the sum per 3 is 10, as asked"
 
 
-def test_an_overrun_counts_by_how_much_it_is() -> None:
+def test_partial_credit_falls_with_the_relative_excess() -> None:
     assert share_of({"sum": PRICES, "at_most": 100}, row(price=125)) == pytest.approx(0.75)
     assert share_of({"sum": PRICES, "at_most": 1}, row(price=1.25)) == pytest.approx(0.75)
     assert share_of({"sum": PRICES, "at_least": 100}, row(price=25)) == pytest.approx(0.25)
@@ -204,9 +204,9 @@ def test_an_overrun_counts_by_how_much_it_is() -> None:
 )
 def test_people_pay_for_the_units_that_they_need(term: dict[str, Any], values: dict[str, Any], cost: float) -> None:
     """Meals a head; rooms for two by nights; cars of five seats."""
-    stated = {"sum": [{**PRICES[0], **term}], "equals": cost}
-    assert decide(stated, row(**values)).holds is True
-    assert decide({**stated, "equals": cost + 1}, row(**values)).holds is False
+    spec = {"sum": [{**PRICES[0], **term}], "equals": cost}
+    assert decide(spec, row(**values)).holds is True
+    assert decide({**spec, "equals": cost + 1}, row(**values)).holds is False
 
 
 def test_terms_add_up_over_their_own_items() -> None:
@@ -217,12 +217,12 @@ def test_terms_add_up_over_their_own_items() -> None:
     assert [item.values["mode"] for item in decided.items] == ["Taxi", "Bus"]
 
 
-def test_a_sum_over_no_items_is_no_sum() -> None:
-    stated = {"sum": [*PRICES, {"of": "stays", "column": "price"}, *PRICES], "at_most": 100}
-    assert decide(stated) == CheckResult(False, 0.0, "the response names no meals and no stays")
+def test_a_sum_of_no_items_fails() -> None:
+    spec = {"sum": [*PRICES, {"of": "stays", "column": "price"}, *PRICES], "at_most": 100}
+    assert decide(spec) == CheckResult(False, 0.0, "the response names no meals and no stays")
 
 
-def test_a_sum_too_large_for_a_number_is_more_than_any_bound() -> None:
+def test_an_overflowing_sum_exceeds_every_bound() -> None:
     items = [own(price=1e308), own(price=1e308)]
     assert decide({"sum": PRICES, "at_most": 1e308}, *items) == CheckResult(
         False, 0.0, f"the sum is inf, not {int(1e308)} or less", items
@@ -233,34 +233,34 @@ def test_a_sum_too_large_for_a_number_is_more_than_any_bound() -> None:
 
 
 def test_values_include_all_that_is_wanted() -> None:
-    stated = {"values": "meals", "column": "kinds", "includes": ["Thai", "Greek"]}
+    spec = {"values": "meals", "column": "kinds", "includes": ["Thai", "Greek"]}
     thai, greek = row(kinds="Tea, Thai", lists={"kinds": ","}), row(kinds="Greek", lists={"kinds": ","})
-    assert decide(stated, thai, greek).holds is True
-    missing = decide(stated, thai)
+    assert decide(spec, thai, greek).holds is True
+    missing = decide(spec, thai)
     assert (missing.holds, missing.share) == (False, 0.5)
     assert missing.reason == "kinds of meals does not include Greek"
     assert (
-        decide({**stated, "where": {"day": {"equals": 1}}}, row(day=1, kinds="Thai"), row(day=2, kinds="Greek")).share
+        decide({**spec, "where": {"day": {"equals": 1}}}, row(day=1, kinds="Thai"), row(day=2, kinds="Greek")).share
         == 0.5
     )
 
 
 def test_values_exclude_what_is_barred() -> None:
-    stated = {"values": "meals", "column": "kinds", "excludes": ["Thai", "Greek"]}
-    assert decide(stated, row(kinds="Tea")).holds is True
-    found = decide(stated, row(kinds="Tea"), row(kinds="Thai"), row(kinds=["Greek", "Thai"]), row(kinds="Tea"))
+    spec = {"values": "meals", "column": "kinds", "excludes": ["Thai", "Greek"]}
+    assert decide(spec, row(kinds="Tea")).holds is True
+    found = decide(spec, row(kinds="Tea"), row(kinds="Thai"), row(kinds=["Greek", "Thai"]), row(kinds="Tea"))
     assert (found.holds, found.share, found.reason) == (False, 0.5, "kinds of meals includes Thai, Greek")
 
 
 def test_distinct_values_never_repeat() -> None:
-    stated = {"values": "meals", "column": "name", "distinct": True}
-    assert decide(stated, row(name="A"), row(name="B")).holds is True
-    repeated = decide(stated, row(name="A"), row(name="B"), row(name="A"), row(name=" A"))
+    spec = {"values": "meals", "column": "name", "distinct": True}
+    assert decide(spec, row(name="A"), row(name="B")).holds is True
+    repeated = decide(spec, row(name="A"), row(name="B"), row(name="A"), row(name=" A"))
     assert (repeated.holds, repeated.share, repeated.reason) == (False, 0.5, "name of meals repeats A,  A")
     assert [item.values["name"] for item in repeated.items] == ["A", " A"]
 
 
-def test_a_reason_never_lists_more_than_one_can_read() -> None:
+def test_a_reason_lists_a_limited_number_of_values() -> None:
     decided = decide(
         {"values": "m", "column": "x", "distinct": True}, *[row(x=f"{i % 50} {'x' * 99}") for i in range(100)]
     )
@@ -270,7 +270,7 @@ def test_a_reason_never_lists_more_than_one_can_read() -> None:
     assert ten.reason == "x of m repeats 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
 
 
-# What is not known
+# Unknown values
 
 
 ALL = [
@@ -286,30 +286,30 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("stated", ALL, ids=str)
+@pytest.mark.parametrize("spec", ALL, ids=str)
 @pytest.mark.parametrize("claims", [{}, {"price": 5}, {"price": 20}, {"price": -20}], ids=str)
-def test_invented_items_give_no_credit(stated: dict[str, Any], claims: dict[str, Any]) -> None:
-    decided = decide(stated, invented("Nowhere", **claims))
+def test_invented_items_give_no_credit(spec: dict[str, Any], claims: dict[str, Any]) -> None:
+    decided = decide(spec, invented("Nowhere", **claims))
     assert (decided.holds, decided.share) == (False, 0.0)
     assert decided.reason.endswith("; it cannot be shown, for 'Nowhere' is not there in meals")
     assert [item.text for item in decided.items] == ["Nowhere"]
 
 
-@pytest.mark.parametrize("stated", ALL, ids=str)
-def test_omitted_data_of_a_response_gives_no_credit(stated: dict[str, Any]) -> None:
-    decided = decide(stated, own("$[7]"))
+@pytest.mark.parametrize("spec", ALL, ids=str)
+def test_omitted_data_of_a_response_gives_no_credit(spec: dict[str, Any]) -> None:
+    decided = decide(spec, own("$[7]"))
     assert (decided.holds, decided.share) == (False, 0.0)
     assert decided.reason.endswith("; it cannot be shown, for '$[7]' gives no price to go by")
 
 
-@pytest.mark.parametrize("stated", ALL, ids=str)
-def test_open_table_values_decide_nothing_and_are_named(stated: dict[str, Any]) -> None:
-    decided = decide(stated, row("Curry House", price=None))
+@pytest.mark.parametrize("spec", ALL, ids=str)
+def test_open_table_values_decide_nothing_and_are_named(spec: dict[str, Any]) -> None:
+    decided = decide(spec, row("Curry House", price=None))
     assert decided.holds is None
     assert decided.reason.endswith("; the tables do not tell price of 'Curry House'")
 
 
-def test_the_reason_says_what_it_could_be() -> None:
+def test_the_reason_gives_the_possible_range() -> None:
     items = [row("A", price=5), *(row(name) for name in "BCDEFG")]
     few = decide({"count": "meals", "where": CHEAP, "at_most": 4}, *items[:6]).reason
     many = decide({"count": "meals", "where": CHEAP, "at_most": 4}, *items).reason
@@ -321,7 +321,7 @@ def test_the_reason_says_what_it_could_be() -> None:
     assert decide({"sum": PRICES, "at_most": 9}, *items).reason.startswith("the sum is 5 or more, and 9 or less is")
 
 
-def test_a_check_is_decided_where_no_answer_could_change_it() -> None:
+def test_a_check_is_decided_if_no_unknown_value_can_change_it() -> None:
     open_ = row(price=None)
     assert decide({"count": "meals", "where": CHEAP, "at_least": 1}, row(price=1), open_).holds is True
     assert decide({"count": "meals", "where": CHEAP, "at_least": 3}, row(price=1), open_).holds is False
@@ -352,30 +352,30 @@ def test_an_invented_item_decides_against_the_response() -> None:
     assert decide({"values": "m", "column": "price", "excludes": [5]}, open_, nowhere).holds is False
 
 
-def test_a_value_that_perhaps_counts_is_perhaps_repeated_barred_or_included() -> None:
-    stated = {"values": "meals", "column": "name", "where": {"day": {"equals": 1}}}
+def test_an_uncertain_value_leaves_distinct_excludes_and_includes_open() -> None:
+    spec = {"values": "meals", "column": "name", "where": {"day": {"equals": 1}}}
     surely, untold, unshown = row(day=1, name="A"), row(name="A"), row(own="day", name="A")
-    assert decide({**stated, "distinct": True}, surely, untold).holds is None
-    assert decide({**stated, "distinct": True}, surely, unshown).holds is False
-    assert decide({**stated, "distinct": True}, untold, unshown).holds is None
-    assert decide({**stated, "distinct": True}, unshown, row(name="B")).holds is True
-    assert decide({**stated, "excludes": ["A"]}, untold).holds is None
-    assert decide({**stated, "excludes": ["A"]}, unshown).holds is False
-    assert decide({**stated, "excludes": ["B"]}, untold, unshown).holds is True
-    assert decide({**stated, "includes": ["A"]}, untold).holds is None
-    assert decide({**stated, "includes": ["A"]}, unshown).holds is False
-    assert decide({**stated, "includes": ["A", "B"]}, untold).holds is False
+    assert decide({**spec, "distinct": True}, surely, untold).holds is None
+    assert decide({**spec, "distinct": True}, surely, unshown).holds is False
+    assert decide({**spec, "distinct": True}, untold, unshown).holds is None
+    assert decide({**spec, "distinct": True}, unshown, row(name="B")).holds is True
+    assert decide({**spec, "excludes": ["A"]}, untold).holds is None
+    assert decide({**spec, "excludes": ["A"]}, unshown).holds is False
+    assert decide({**spec, "excludes": ["B"]}, untold, unshown).holds is True
+    assert decide({**spec, "includes": ["A"]}, untold).holds is None
+    assert decide({**spec, "includes": ["A"]}, unshown).holds is False
+    assert decide({**spec, "includes": ["A", "B"]}, untold).holds is False
 
 
-def test_a_value_that_perhaps_counts_against_it_leaves_the_least_of_a_share() -> None:
-    stated = {"values": "meals", "column": "name", "where": {"day": {"equals": 1}}}
+def test_an_uncertain_violation_lowers_the_share() -> None:
+    spec = {"values": "meals", "column": "name", "where": {"day": {"equals": 1}}}
     known, perhaps = [row(day=1, name=name) for name in "AAB"], row(name="A")
-    assert share_of({**stated, "distinct": True}, *known) == pytest.approx(2 / 3)
-    assert share_of({**stated, "distinct": True}, *known, perhaps) == 0.5
-    assert share_of({**stated, "distinct": True}, *known, row(day=1)) == 0.0
-    assert share_of({**stated, "excludes": ["A"]}, *known) == pytest.approx(1 / 3)
-    assert share_of({**stated, "excludes": ["A"]}, *known, perhaps) == 0.25
-    assert share_of({**stated, "excludes": ["A"]}, *known, row(day=1)) == 0.25
+    assert share_of({**spec, "distinct": True}, *known) == pytest.approx(2 / 3)
+    assert share_of({**spec, "distinct": True}, *known, perhaps) == 0.5
+    assert share_of({**spec, "distinct": True}, *known, row(day=1)) == 0.0
+    assert share_of({**spec, "excludes": ["A"]}, *known) == pytest.approx(1 / 3)
+    assert share_of({**spec, "excludes": ["A"]}, *known, perhaps) == 0.25
+    assert share_of({**spec, "excludes": ["A"]}, *known, row(day=1)) == 0.25
 
 
 def test_a_negative_price_does_not_count() -> None:
@@ -384,10 +384,10 @@ def test_a_negative_price_does_not_count() -> None:
 
 
 @pytest.mark.parametrize("places", [0, -1, None, "many", 1e-320])
-def test_a_unit_without_places_is_none(places: Any) -> None:
-    stated = {"sum": [{**PRICES[0], "people": 4, "places": "places"}], "at_most": 100}
-    assert decide(stated, row("Inn", price=10, places=places)).reason.endswith("do not tell places of 'Inn'")
-    assert decide(stated, own(price=10, places=places)).holds is False
+def test_a_unit_without_places_counts_as_unknown(places: Any) -> None:
+    spec = {"sum": [{**PRICES[0], "people": 4, "places": "places"}], "at_most": 100}
+    assert decide(spec, row("Inn", price=10, places=places)).reason.endswith("do not tell places of 'Inn'")
+    assert decide(spec, own(price=10, places=places)).holds is False
 
 
 def test_currencies_that_are_mixed_cannot_be_summed() -> None:
@@ -403,7 +403,7 @@ def test_a_response_cannot_avoid_a_check_by_mixing_currencies_itself() -> None:
     assert decide({"sum": PRICES, "at_most": 1}, row(price="$5"), row(price="5 EUR"), own(price=1)).holds is None
 
 
-# Whatever the items are
+# Any items
 
 DOMAIN: dict[str, list[Any]] = {
     "a": [0, 1],
@@ -470,65 +470,63 @@ def credit(decided: CheckResult) -> float:
 
 
 @settings(max_examples=at_most(300), deadline=None)
-@given(stated=CHECKS, items=items_with_gaps())
-def test_a_check_is_decided_exactly_where_all_that_the_tables_may_tell_agrees(
-    stated: dict[str, Any], items: list[Item]
-) -> None:
-    found = {decide(stated, *whole).holds for whole in completions(items, [True])}
-    assert decide(stated, *items).holds == (found.pop() if len(found) == 1 else None)
+@given(spec=CHECKS, items=items_with_gaps())
+def test_a_check_is_decided_exactly_if_all_possible_table_values_agree(spec: dict[str, Any], items: list[Item]) -> None:
+    found = {decide(spec, *whole).holds for whole in completions(items, [True])}
+    assert decide(spec, *items).holds == (found.pop() if len(found) == 1 else None)
     assert None not in found
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(stated=CHECKS, items=items_with_gaps())
-def test_no_credit_exceeds_what_any_completion_would_get(stated: dict[str, Any], items: list[Item]) -> None:
-    decided = decide(stated, *items)
+@given(spec=CHECKS, items=items_with_gaps())
+def test_no_credit_exceeds_what_any_completion_would_get(spec: dict[str, Any], items: list[Item]) -> None:
+    decided = decide(spec, *items)
     if decided.holds is not None:
-        assert credit(decided) <= min(credit(decide(stated, *whole)) for whole in completions(items)) + 1e-12
+        assert credit(decided) <= min(credit(decide(spec, *whole)) for whole in completions(items)) + 1e-12
 
 
 @settings(max_examples=at_most(100), deadline=None)
-@given(stated=CHECKS, items=items_with_gaps([own]))
-def test_a_value_that_the_response_cannot_show_is_always_decided(stated: dict[str, Any], items: list[Item]) -> None:
-    assert decide(stated, *items).holds is not None
+@given(spec=CHECKS, items=items_with_gaps([own]))
+def test_a_value_that_the_response_cannot_show_is_always_decided(spec: dict[str, Any], items: list[Item]) -> None:
+    assert decide(spec, *items).holds is not None
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(stated=CHECKS, made=st.lists(cells(KNOWN), max_size=4))
-def test_known_values_are_decided_by_arithmetic(stated: dict[str, Any], made: list[dict[str, Any]]) -> None:
-    decided = decide(stated, *(row(**values) for values in made))
-    assert decided.holds == expected(stated, made)
+@given(spec=CHECKS, made=st.lists(cells(KNOWN), max_size=4))
+def test_known_values_are_decided_by_arithmetic(spec: dict[str, Any], made: list[dict[str, Any]]) -> None:
+    decided = decide(spec, *(row(**values) for values in made))
+    assert decided.holds == holds_by_arithmetic(spec, made)
     assert decided.share == 1.0 if decided.holds else 0.0 <= decided.share < 1.0
 
 
-def expected(stated: dict[str, Any], made: list[dict[str, Any]]) -> bool:
+def holds_by_arithmetic(spec: dict[str, Any], made: list[dict[str, Any]]) -> bool:
     passing = [values for values in made if values["a"] == 1]
-    if "values" in stated:
+    if "values" in spec:
         seen = [one for values in passing for one in (values["v"] if isinstance(values["v"], list) else [values["v"]])]
-        if "distinct" in stated:
+        if "distinct" in spec:
             return len(set(seen)) == len(seen)
-        return set(stated["includes"]) <= set(seen) if "includes" in stated else not set(stated["excludes"]) & set(seen)
-    if "count" in stated:
+        return set(spec["includes"]) <= set(seen) if "includes" in spec else not set(spec["excludes"]) & set(seen)
+    if "count" in spec:
         measured: float = len(passing)
-    elif "sum" in stated:
-        measured = sum(v["p"] * (v["n"] if "times" in stated["sum"][0] else 1) for v in passing) / 2
+    elif "sum" in spec:
+        measured = sum(v["p"] * (v["n"] if "times" in spec["sum"][0] else 1) for v in passing) / 2
     else:
-        among = [values for values in made if "among" not in stated or values["g"] == 1]
+        among = [values for values in made if "among" not in spec or values["g"] == 1]
         if not among:
             return bool(made)
         measured = sum(values["a"] for values in among) / len(among)
-    if "sum" in stated and not made:
+    if "sum" in spec and not made:
         return False
-    return measured >= stated["at_least"] if "at_least" in stated else measured <= stated["at_most"]
+    return measured >= spec["at_least"] if "at_least" in spec else measured <= spec["at_most"]
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(stated=CHECKS, items=items_with_gaps(), data=st.data())
+@given(spec=CHECKS, items=items_with_gaps(), data=st.data())
 def test_the_order_of_items_and_of_their_keys_changes_no_score(
-    stated: dict[str, Any], items: list[Item], data: st.DataObject
+    spec: dict[str, Any], items: list[Item], data: st.DataObject
 ) -> None:
     turned = [item._replace(values=dict(reversed(item.values.items()))) for item in data.draw(st.permutations(items))]
-    one, other = decide(stated, *items), decide(stated, *turned)
+    one, other = decide(spec, *items), decide(spec, *turned)
     assert (one.holds, one.share) == (other.holds, other.share)
 
 

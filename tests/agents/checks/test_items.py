@@ -1,16 +1,16 @@
-"""Whether tests hold of an item, and why it is not known where it is not."""
+"""Tests of one item, and the reasons why a result is unknown."""
 
 from typing import Any
 
 import pytest
 
 from jurygraph.agents.checks.items import Item, run_tests
-from jurygraph.agents.checks.spec import Test as Stated
+from jurygraph.agents.checks.spec import Test as ValueTest
 from tests.agents.checks.made import invented, own, row
 
 
-def held(item: Item, **tests: dict[str, Any]) -> str:
-    return run_tests({column: Stated.model_validate(test) for column, test in tests.items()}, item).truth
+def truth_of(item: Item, **tests: dict[str, Any]) -> str:
+    return run_tests({column: ValueTest.model_validate(test) for column, test in tests.items()}, item).truth
 
 
 @pytest.mark.parametrize(
@@ -36,69 +36,69 @@ def held(item: Item, **tests: dict[str, Any]) -> str:
     ],
 )  # fmt: skip
 def test_the_requirement_of_a_value_is_described(test: dict[str, Any], passes: list[Any], fails: list[Any]) -> None:
-    assert {held(row(x=value), x=test) for value in passes} == {"yes"}
-    assert {held(row(x=value), x=test) for value in fails} == {"no"}
+    assert {truth_of(row(x=value), x=test) for value in passes} == {"yes"}
+    assert {truth_of(row(x=value), x=test) for value in fails} == {"no"}
 
 
 def test_a_column_that_holds_a_list_is_split_by_what_its_table_says() -> None:
-    listed = row(lists={"rules": "&"}, rules="No pets & No parties")
-    assert held(listed, rules={"has": "No pets"}) == "yes"
-    assert held(listed, rules={"has_not": "No parties"}) == "no"
-    assert held(listed, rules={"equals": "No pets & No parties"}) == "yes"
+    config_with_functions = row(lists={"rules": "&"}, rules="No pets & No parties")
+    assert truth_of(config_with_functions, rules={"has": "No pets"}) == "yes"
+    assert truth_of(config_with_functions, rules={"has_not": "No parties"}) == "no"
+    assert truth_of(config_with_functions, rules={"equals": "No pets & No parties"}) == "yes"
 
 
 def test_a_value_may_be_compared_with_another_column() -> None:
     test = {"at_least": {"column": "least"}}
-    assert held(row(nights=2, least=2), nights=test) == "yes"
-    assert held(row(nights=2, least=3), nights=test) == "no"
-    assert held(row(nights=2, least=None), nights=test) == "untold"
+    assert truth_of(row(nights=2, least=2), nights=test) == "yes"
+    assert truth_of(row(nights=2, least=3), nights=test) == "no"
+    assert truth_of(row(nights=2, least=None), nights=test) == "untold"
 
 
 def test_all_tests_must_hold() -> None:
-    assert held(row(x=1, y=1), x={"equals": 1}, y={"equals": 1}) == "yes"
-    assert held(row(x=1, y=2), x={"equals": 1}, y={"equals": 1}) == "no"
-    assert held(row()) == "yes"
+    assert truth_of(row(x=1, y=1), x={"equals": 1}, y={"equals": 1}) == "yes"
+    assert truth_of(row(x=1, y=2), x={"equals": 1}, y={"equals": 1}) == "no"
+    assert truth_of(row()) == "yes"
 
 
 @pytest.mark.parametrize("nothing", [{}, {"x": None}, {"x": ""}, {"x": float("nan")}])
 def test_a_missing_table_value_does_not_count_against_the_response(nothing: dict[str, Any]) -> None:
-    assert held(row(**nothing), x={"equals": 1}) == "untold"
+    assert truth_of(row(**nothing), x={"equals": 1}) == "untold"
 
 
 @pytest.mark.parametrize("item", [own(), own(x=None), own(x=""), row(own="x"), row(own="x", x=None)])
 def test_omitted_data_of_a_response_is_unshown(item: Item) -> None:
-    assert held(item, x={"equals": 1}) == "unshown"
+    assert truth_of(item, x={"equals": 1}) == "unshown"
 
 
 def test_values_of_a_claim_without_a_row_are_unknown() -> None:
-    assert held(invented(x=1), x={"equals": 1}) == "unshown"
-    assert held(invented(x=1), x={"equals": 2}) == "unshown"
+    assert truth_of(invented(x=1), x={"equals": 1}) == "unshown"
+    assert truth_of(invented(x=1), x={"equals": 2}) == "unshown"
 
 
 def test_record_values_of_a_claim_are_known_without_a_row() -> None:
-    assert held(invented(own="day", day=2), day={"equals": 2}) == "unshown", "all but whether it is there"
-    assert held(invented(own="day", day=2), day={"equals": 1}) == "no"
+    assert truth_of(invented(own="day", day=2), day={"equals": 2}) == "unshown", "all but whether it is there"
+    assert truth_of(invented(own="day", day=2), day={"equals": 1}) == "no"
 
 
 def test_values_that_cannot_be_compared_decide_nothing() -> None:
-    assert held(row(x="n/a"), x={"at_least": 3}) == "untold"
-    assert held(own(x="n/a"), x={"at_least": 3}) == "unshown"
-    assert held(row(x="5 EUR"), x={"at_most": "$5"}) == "untold"
+    assert truth_of(row(x="n/a"), x={"at_least": 3}) == "untold"
+    assert truth_of(own(x="n/a"), x={"at_least": 3}) == "unshown"
+    assert truth_of(row(x="5 EUR"), x={"at_most": "$5"}) == "untold"
 
 
-def test_one_test_that_fails_decides_whatever_is_not_known() -> None:
-    assert held(row(x=1), x={"equals": 2}, y={"equals": 1}) == "no"
-    assert held(row(y=1), x={"equals": 2}, y={"equals": 2}) == "no"
-    assert held(row(x=1), x={"at_least": {"column": "y"}, "at_most": 0}) == "no"
-    assert held(invented(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
+def test_one_failed_test_decides_despite_unknown_values() -> None:
+    assert truth_of(row(x=1), x={"equals": 2}, y={"equals": 1}) == "no"
+    assert truth_of(row(y=1), x={"equals": 2}, y={"equals": 2}) == "no"
+    assert truth_of(row(x=1), x={"at_least": {"column": "y"}, "at_most": 0}) == "no"
+    assert truth_of(invented(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
 
 
 def test_missing_values_of_the_response_take_precedence_over_those_of_tables() -> None:
-    assert held(row(own="day"), day={"equals": 1}, price={"at_most": 5}) == "unshown"
+    assert truth_of(row(own="day"), day={"equals": 1}, price={"at_most": 5}) == "unshown"
 
 
 def test_missing_evidence_is_named() -> None:
-    found = run_tests({"x": Stated(equals=1), "y": Stated(equals=1)}, row(y=1))
+    found = run_tests({"x": ValueTest(equals=1), "y": ValueTest(equals=1)}, row(y=1))
     assert (found.truth, found.missing_columns) == ("untold", ["x"])
 
 
@@ -111,5 +111,5 @@ def test_missing_evidence_is_named() -> None:
         (invented("Nowhere"), "'Nowhere' is not there in meals"),
     ],
 )
-def test_in_words(item: Item, words: str) -> None:
+def test_unknown_values_are_described(item: Item, words: str) -> None:
     assert item.describe_unknown("price") == words

@@ -1,4 +1,4 @@
-"""The vocabulary of checks: what may be said, and what is refused in which words."""
+"""The vocabulary of checks: valid checks, and the messages for invalid ones."""
 
 from math import inf
 from typing import Any
@@ -7,23 +7,22 @@ import pytest
 from pydantic import ValidationError
 
 from jurygraph.agents.checks.spec import Check, Term
-from jurygraph.agents.checks.spec import Test as Stated
 from jurygraph.messages import describe_validation_error
 
 SHARE = {"share": "stays", "where": {"room": {"equals": "Private room"}}}
 MEALS = {"of": "meals", "column": "price"}
 
 
-def wrong(stated: dict[str, Any]) -> str:
-    """What is said of a check that is refused: the field, and why."""
+def refusal(fields: dict[str, Any]) -> str:
+    """Return the message for an invalid check: the field and the problem."""
     with pytest.raises(ValidationError) as caught:
-        Check.model_validate(stated)
-    found = describe_validation_error(caught.value, Check, stated)
+        Check.model_validate(fields)
+    found = describe_validation_error(caught.value, Check, fields)
     return f"{found.field}: {found}"
 
 
 @pytest.mark.parametrize(
-    ("stated", "measure"),
+    ("fields", "measure"),
     [
         ({"count": "meals", "at_least": 3}, "count"),
         ({"count": "$.days[*]", "where": {"x": {"at_most": 5}}, "between": [1, 2], "partial": True}, "count"),
@@ -37,15 +36,15 @@ def wrong(stated: dict[str, Any]) -> str:
         ({"function": "haiku", "params": {"lines": 3}}, "function"),
     ],
 )
-def test_a_check_has_one_measure(stated: dict[str, Any], measure: str) -> None:
-    assert Check.model_validate(stated).measure == measure
+def test_a_check_has_one_measure(fields: dict[str, Any], measure: str) -> None:
+    assert Check.model_validate(fields).measure == measure
 
 
 CARS = {"of": "cars", "column": "cost", "times": "km", "people": 4, "places": "seats"}
 
 
 @pytest.mark.parametrize(
-    ("stated", "columns"),
+    ("fields", "columns"),
     [
         ({"count": "meals", "at_least": 1}, {"meals": set()}),
         ({**SHARE, "among": {"day": {"at_least": {"column": "first"}}}}, {"stays": {"room", "day", "first"}}),
@@ -55,13 +54,13 @@ CARS = {"of": "cars", "column": "cost", "times": "km", "people": 4, "places": "s
     ],
 )
 def test_a_check_knows_its_items_and_the_columns_that_it_looks_at(
-    stated: dict[str, Any], columns: dict[str, set[str]]
+    fields: dict[str, Any], columns: dict[str, set[str]]
 ) -> None:
-    assert {source: set(found) for source, found in Check.model_validate(stated).items} == columns
+    assert {source: set(found) for source, found in Check.model_validate(fields).items} == columns
 
 
 @pytest.mark.parametrize(
-    ("stated", "words"),
+    ("fields", "words"),
     [
         ({"cuont": "meals", "at_least": 1}, "cuont: unknown; did you mean count?"),
         ({"count": "meals", "at_leats": 1}, "at_leats: unknown; did you mean at_least?"),
@@ -121,12 +120,12 @@ def test_a_check_knows_its_items_and_the_columns_that_it_looks_at(
         ({"sum": [MEALS, {"of": "$x", "column": "c"}], "at_most": 1}, "sum[1].of: is not a valid JSONPath"),
     ],
 )  # fmt: skip
-def test_a_meaningless_check_is_refused_with_a_message(stated: dict[str, Any], words: str) -> None:
-    assert wrong(stated).startswith(words)
+def test_a_meaningless_check_is_refused_with_a_message(fields: dict[str, Any], words: str) -> None:
+    assert refusal(fields).startswith(words)
 
 
 @pytest.mark.parametrize(
-    ("stated", "bound"),
+    ("fields", "bound"),
     [
         ({"count": "m", "at_least": 2}, (2, inf)),
         ({"count": "m", "at_least": 0}, (0, inf)),
@@ -137,8 +136,8 @@ def test_a_meaningless_check_is_refused_with_a_message(stated: dict[str, Any], w
         (SHARE, (1, inf)),
     ],
 )
-def test_a_bound_is_the_least_and_the_greatest(stated: dict[str, Any], bound: tuple[float, float]) -> None:
-    assert Check.model_validate(stated).bound == bound
+def test_a_bound_is_the_least_and_the_greatest(fields: dict[str, Any], bound: tuple[float, float]) -> None:
+    assert Check.model_validate(fields).bound == bound
 
 
 def test_only_checks_declared_partial_are_partial() -> None:
@@ -150,6 +149,7 @@ def test_a_price_a_head_has_one_place() -> None:
     assert Term(of="meals", column="price", people=5).places == 1.0
 
 
-def test_the_other_columns_of_a_test_are_those_that_it_names() -> None:
-    stated = Stated.model_validate({"at_least": {"column": "a"}, "equals": {"column": "b"}, "at_most": 3})
-    assert set(stated.referenced_columns) == {"a", "b"}
+def test_a_check_reads_the_columns_that_its_tests_name() -> None:
+    test = {"at_least": {"column": "a"}, "equals": {"column": "b"}, "at_most": 3}
+    check = Check.model_validate({"count": "meals", "where": {"day": test}, "at_least": 1})
+    assert check.items == (("meals", {"day", "a", "b"}),)

@@ -21,34 +21,34 @@ def rooms(**test: Any) -> dict[str, Any]:
 
 
 def person(name: str, *checks: dict[str, Any] | None, kind: str = "hard") -> Stakeholder:
-    stated = [Constraint(id=f"c{place}", kind=kind, check=check) for place, check in enumerate(checks)]  # type: ignore[arg-type]
-    return Stakeholder(id=name, constraints=tuple(stated))
+    spec = [Constraint(id=f"c{place}", kind=kind, check=check) for place, check in enumerate(checks)]  # type: ignore[arg-type]
+    return Stakeholder(id=name, constraints=tuple(spec))
 
 
 def strength(one: dict[str, Any], other: dict[str, Any]) -> float:
-    """What pulls two people apart, whichever comes first."""
+    """Return the total tension of two checks, in either order."""
     there = [pull.strength for pull in find_tensions(person("a", one), person("b", other))]
     assert there == [pull.strength for pull in find_tensions(person("a", other), person("b", one))]
     return sum(there)
 
 
-def test_two_budgets_pull_by_the_share_between_them() -> None:
+def test_two_budgets_have_as_tension_the_share_between_them() -> None:
     assert strength(budget(800), budget(1000)) == pytest.approx(0.2)
     assert strength(budget(1000), budget(1000)) == 0.0
     assert strength(budget(0), budget(1000)) == 1.0
 
 
-def test_bounds_that_no_number_meets_pull_with_all_strength() -> None:
+def test_contradictory_bounds_have_tension_1() -> None:
     assert strength({"count": "sights", "at_least": 9}, {"count": "sights", "at_most": 4}) == 1.0
     assert strength({"count": "sights", "equals": 3}, {"count": "sights", "between": [4, 6]}) == 1.0
     assert strength({"count": "sights", "equals": 4}, {"count": "sights", "between": [4, 6]}) == 0.0
 
 
-def test_two_lower_bounds_pull_like_two_upper_ones() -> None:
+def test_two_lower_bounds_have_the_same_tension_as_two_upper_ones() -> None:
     assert strength({"count": "sights", "at_least": 4}, {"count": "sights", "at_least": 5}) == pytest.approx(0.2)
 
 
-def test_smoking_and_no_smoking_pull_with_all_strength() -> None:
+def test_smoking_and_no_smoking_have_tension_1() -> None:
     assert strength(ALLOWED, BARRED) == 1.0
 
 
@@ -66,17 +66,17 @@ def test_smoking_and_no_smoking_pull_with_all_strength() -> None:
         ({"equals": {"column": "x"}}, {"equals": {"column": "y"}}, 0.0),
     ],
 )
-def test_demands_on_all_items_pull_where_no_value_meets_both(one: Any, other: Any, pulls: float) -> None:
+def test_tests_of_all_items_conflict_if_no_value_passes_both(one: Any, other: Any, pulls: float) -> None:
     assert strength(rooms(**one), rooms(**other)) == pulls
 
 
-def test_demands_on_shares_pull_only_where_some_item_would_have_to_meet_both() -> None:
+def test_shares_conflict_only_if_some_item_would_have_to_pass_both() -> None:
     some, most = ({**check, "at_least": share} for check, share in ((ALLOWED, 0.4), (BARRED, 0.7)))
     assert strength(some, most) == 1.0
     assert strength({**some, "at_least": 0.3}, most) == 0.0
 
 
-def test_demands_on_other_items_or_other_columns_do_not_pull() -> None:
+def test_tests_of_other_items_or_columns_do_not_conflict() -> None:
     assert strength(ALLOWED, {**BARRED, "share": "meals"}) == 0.0
     assert strength(ALLOWED, {**BARRED, "among": {"city": {"equals": "Rome"}}}) == 0.0
     assert strength(ALLOWED, {"share": "stays", "where": {"kinds": {"has": "No smoking"}}}) == 0.0
@@ -148,11 +148,11 @@ def test_every_conflicting_pair_of_constraints_is_reported() -> None:
     ]
 
 
-def test_constraints_without_a_check_or_in_another_vocabulary_say_nothing() -> None:
+def test_constraints_without_a_readable_check_have_no_tension() -> None:
     assert find_tensions(person("a", None, {"mine": 1}), person("b", budget(800))) == []
 
 
-def test_two_hard_constraints_of_one_person_contradict_where_no_response_meets_both() -> None:
+def test_two_hard_constraints_contradict_if_no_response_meets_both() -> None:
     both = person("a", ALLOWED, BARRED, budget(800))
     assert [(pull.first, pull.second) for pull in find_contradictions(both.constraints)] == [("c0", "c1")]
     assert find_contradictions(person("a", budget(800), budget(1000)).constraints) == []

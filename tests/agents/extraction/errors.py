@@ -1,6 +1,6 @@
-"""What an extractor may do wrong, error by error; whether evidence catches it; and if not, whether facts notice.
+"""The errors of an extractor, and for each if evidence catches it, or else if facts notice it.
 
-Each changes one record of a perfect reply, or adds one, and says which; None where a plan has nothing to err about.
+Each changes or adds one record of a perfect reply and returns its place; None if a plan gives no occasion for it.
 """
 
 import re
@@ -70,12 +70,12 @@ def swapping(kind: str, one: str, other: str) -> Damage:
 
 
 def of_the_next(kind: str, field: str) -> Damage:
-    """What the next record that says otherwise has in this field."""
+    """Set a field to the value of the next record that has a different one."""
 
     def damage(reply: Reply, text: str, query: str) -> Place | None:
         records = reply[kind]
         for place, (record, other) in enumerate(pairwise(records)):
-            if other[field] != record[field] and not _stands(other[field], record["quote"]):
+            if other[field] != record[field] and not _occurs(other[field], record["quote"]):
                 records[place] = {**record, field: other[field]}
                 return kind, place
         return None
@@ -83,7 +83,7 @@ def of_the_next(kind: str, field: str) -> Damage:
     return damage
 
 
-def _stands(value: str | float, words: str) -> bool:
+def _occurs(value: str | float, words: str) -> bool:
     return (value if isinstance(value, str) else f"{value:g}") in words
 
 
@@ -148,7 +148,7 @@ def _up_to_the_name(record: Record) -> str:
 
 
 def skipping(name: Callable[[Reply], str], noticed: Literal["facts", "nobody"]) -> Error:
-    """What a plan says that it leaves out, taken for a meal."""
+    """Add a place that the plan leaves out as a meal."""
     damage = adding(lambda reply, query: {"quote": f"We skip {name(reply)} altogether", "name": name(reply)})
     return Error(damage, False, noticed, lambda reply: f"{SKIPPED}{name(reply)} altogether.")
 

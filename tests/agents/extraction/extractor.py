@@ -35,7 +35,7 @@ def reading(*readers: Reader) -> Script:
 
 
 def between(shown: str, name: str) -> str:
-    """What stands between the marks of this name in a request."""
+    """Return the text between the marks of this name in a request."""
     found = re.search(rf"<<<({name} [0-9a-f]{{16}})\n(.*)\n\1>>>", shown, re.DOTALL)
     assert found is not None
     return found[2]
@@ -55,7 +55,7 @@ SKIPPED = "\n\nWe skip "
 
 
 def without_quotes(reply: Mapping[str, list[Record]]) -> Reply:
-    """The data that a reply comes to where all of it stands in the response."""
+    """Return the data of a reply if all of it occurs in the response."""
     return {
         kind: [{name: value for name, value in record.items() if name != "quote"} for record in records]
         for kind, records in reply.items()
@@ -177,7 +177,7 @@ def _bullets(text: str) -> Found:
 
 
 def _pointed(text: str, where: str, cities: set[str]) -> tuple[str, str]:
-    """A name and its city: what stands behind in brackets, if that is a city of some heading, else the day's."""
+    """A name and its city: the text behind it in brackets, if that is a city of some heading, else the day's."""
     found = re.fullmatch(r"(.+) \(([^()]+)\)", text)
     return (found[1], found[2]) if found and found[2] in cities else (text, where)
 

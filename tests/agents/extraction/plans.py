@@ -35,7 +35,7 @@ def in_words(name: str, layout: str) -> str:
 
 
 @cache
-def imported() -> dict[str, dict[str, Any]]:
+def import_tasks() -> dict[str, dict[str, Any]]:
     """The lines of all tasks, by the numbers in their ids."""
     tasks = {task.id.rpartition("-")[2]: task for task in read_travelplanner(TRAIN)}
     return {name: task.model_dump(mode="json", exclude_defaults=True) for name, task in tasks.items()}
@@ -44,5 +44,5 @@ def imported() -> dict[str, dict[str, Any]]:
 @cache
 def task_of_records(name: str) -> Task:
     """The task of a plan, its claims read out of records."""
-    line = of_records(imported()[name])
+    line = of_records(import_tasks()[name])
     return Task.model_validate({field: value for field, value in line.items() if field != "responses"})

@@ -26,18 +26,18 @@ from tests.agents.extraction.plans import (
 )
 
 
-def grounded(text: str, reply: Reply) -> Grounded:
+def ground_reply(text: str, reply: Reply) -> Grounded:
     return ground(IndexedText(text), KINDS, reply)
 
 
-def without(reply: Reply, place: Place) -> Reply:
+def without_record(reply: Reply, place: Place) -> Reply:
     """A reply less one record."""
     kind, number = place
     return {**reply, kind: [record for at, record in enumerate(reply[kind]) if at != number]}
 
 
-def damaged(error: Error, name: str, layout: str) -> tuple[str, Reply, Place] | None:
-    """What the plan says, what the extractor takes out of it, and where it errs; None where it cannot err so."""
+def damage_reply(error: Error, name: str, layout: str) -> tuple[str, Reply, Place] | None:
+    """Return the plan, the reply with the error and its place; None if the plan gives no occasion for the error."""
     text = in_words(name, layout)
     reply = perfect(text)
     text += error.besides(reply)
@@ -50,9 +50,9 @@ def layout_of(error: str, name: str) -> str:
     return layout_in_turn(list(ERRORS).index(error) + list(LINES).index(name))
 
 
-def each_damaged(error: str) -> Iterator[tuple[str, Reply, Place]]:
+def damaged_replies(error: str) -> Iterator[tuple[str, Reply, Place]]:
     """Every plan with the error in it."""
-    found = (damaged(ERRORS[error], name, layout_of(error, name)) for name in LINES)
+    found = (damage_reply(ERRORS[error], name, layout_of(error, name)) for name in LINES)
     yield from (one for one in found if one is not None)
 
 
@@ -62,17 +62,17 @@ def each_damaged(error: str) -> Iterator[tuple[str, Reply, Place]]:
 @pytest.mark.parametrize(("name", "layout"), EVERY)
 def test_all_records_of_a_perfect_extractor_are_grounded_in_the_response(name: str, layout: str) -> None:
     text = in_words(name, layout)
-    found = grounded(text, perfect(text))
+    found = ground_reply(text, perfect(text))
     assert found.left_out == ()
     assert found.data == without_quotes(perfect(text))
     assert all(text[one.start : one.end] == one.quote and one.verified for one in found.evidence)
 
 
-Said = Mapping[tuple[str, str], tuple[Any, ...]]
+Measured = Mapping[tuple[str, str], tuple[Any, ...]]
 
 
-def said(verdicts: Any) -> Said:
-    """What is measured, by evaluator and subject; reasons and evidence name other places."""
+def measured_values(verdicts: Any) -> Measured:
+    """Return the measured values by evaluator and subject; reasons and evidence name other places."""
     return {(one.evaluator, one.subject): (one.status, one.score, one.met, one.native) for one in verdicts}
 
 
@@ -83,26 +83,26 @@ def jury() -> Iterator[Jury]:
         yield made
 
 
-def judged(jury: Jury, task: Task, *data: Any) -> list[tuple[Verdict, ...]]:
+def judge_data(jury: Jury, task: Task, *data: Any) -> list[tuple[Verdict, ...]]:
     responses = [Response(id=f"r{number}", text="", data=one) for number, one in enumerate(data)]
     return [trace.verdicts for trace in jury.score(task, responses)]
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_facts_and_checks_say_of_the_words_what_they_say_of_the_plans_own_data(name: str, jury: Jury) -> None:
+def test_facts_and_checks_judge_extracted_data_like_the_plans_own_data(name: str, jury: Jury) -> None:
     layouts = [layout for other, layout in EVERY if other == name and (name, layout) != ESCAPED]
     texts = [in_words(name, layout) for layout in layouts]
     line = {field: value for field, value in imported()[name].items() if field != "responses"}
-    (own,) = judged(jury, Task.model_validate(line), LINES[name]["plan"])
-    told = judged(jury, task_of_records(name), *(grounded(text, perfect(text)).data for text in texts))
-    assert [said(one) for one in told] == [said(own)] * len(layouts)
+    (own,) = judge_data(jury, Task.model_validate(line), LINES[name]["plan"])
+    judged_data = judge_data(jury, task_of_records(name), *(ground_reply(text, perfect(text)).data for text in texts))
+    assert [measured_values(one) for one in judged_data] == [measured_values(own)] * len(layouts)
     assert {one.status for one in own} == {"ok"}
 
 
-def test_a_name_that_a_table_cannot_write_as_it_is_is_another_name(jury: Jury) -> None:
+def test_a_name_that_a_layout_has_to_change_is_another_name(jury: Jury) -> None:
     name, layout = ESCAPED
     text = in_words(name, layout)
-    (found,) = judged(jury, task_of_records(name), grounded(text, perfect(text)).data)
+    (found,) = judge_data(jury, task_of_records(name), ground_reply(text, perfect(text)).data)
     wrong = [one for one in found if not one.met]
     assert {one.subject for one in wrong} == {"attractions", "attractions-in-place"}
     assert all("'Fernbank Museum | 3D Theater | Forest' is, which is another name" in one.reason for one in wrong)
@@ -117,9 +117,9 @@ NOT_CAUGHT = [name for name, error in ERRORS.items() if not error.caught]
 @pytest.mark.parametrize("error", CAUGHT)
 def test_an_error_is_caught_and_nothing_else_is_left_out(error: str) -> None:
     seen = 0
-    for text, reply, place in each_damaged(error):
-        found = grounded(text, reply)
-        assert found.data == without_quotes(without(reply, place))
+    for text, reply, place in damaged_replies(error):
+        found = ground_reply(text, reply)
+        assert found.data == without_quotes(without_record(reply, place))
         assert [one.at for one in found.left_out] == [f"{place[0]}[{place[1]}]"]
         assert not any(
             one.of and one.of.startswith(f"$['{place[0]}'][{len(reply[place[0]]) - 1}]") for one in found.evidence
@@ -131,8 +131,8 @@ def test_an_error_is_caught_and_nothing_else_is_left_out(error: str) -> None:
 @pytest.mark.parametrize("error", NOT_CAUGHT)
 def test_an_error_that_evidence_cannot_catch_remains_in_the_data(error: str) -> None:
     seen = 0
-    for text, reply, _ in each_damaged(error):
-        found = grounded(text, reply)
+    for text, reply, _ in damaged_replies(error):
+        found = ground_reply(text, reply)
         assert found.left_out == ()
         assert found.data == without_quotes(reply)
         seen += 1
@@ -140,35 +140,38 @@ def test_an_error_that_evidence_cannot_catch_remains_in_the_data(error: str) -> 
 
 
 @pytest.fixture(scope="module")
-def looking_up() -> Iterator[Jury]:
+def facts_jury() -> Iterator[Jury]:
     with Jury.from_config({"derivers": ["facts.claims"], "evaluators": ["facts.confirmed"]}) as made:
         yield made
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_fewer_facts_are_confirmed_then_or_nobody_notices_it(name: str, looking_up: Jury) -> None:
+def test_an_error_confirms_fewer_facts_or_goes_unnoticed(name: str, facts_jury: Jury) -> None:
     texts = {layout: in_words(name, layout) for layout in LAYOUTS}
-    plain = {layout: grounded(text, perfect(text)).data for layout, text in texts.items()}
-    found = {error: damaged(ERRORS[error], name, layout_of(error, name)) for error in NOT_CAUGHT}
-    erring = {error: grounded(one[0], one[1]).data for error, one in found.items() if one is not None}
-    verdicts = judged(looking_up, task_of_records(name), *plain.values(), *erring.values())
-    scores = {key: [one.score for one in said] for key, said in zip([*plain, *erring], verdicts, strict=True)}
+    plain = {layout: ground_reply(text, perfect(text)).data for layout, text in texts.items()}
+    found = {error: damage_reply(ERRORS[error], name, layout_of(error, name)) for error in NOT_CAUGHT}
+    erring = {error: ground_reply(one[0], one[1]).data for error, one in found.items() if one is not None}
+    verdicts = judge_data(facts_jury, task_of_records(name), *plain.values(), *erring.values())
+    scores = {
+        key: [one.score for one in measured_values]
+        for key, measured_values in zip([*plain, *erring], verdicts, strict=True)
+    }
     for error in erring:
         noticed = scores[error] != scores[layout_of(error, name)]
         assert noticed is (ERRORS[error].noticed == "facts"), error
 
 
-def test_the_reference_of_the_errors_is_in_no_plan() -> None:
+def test_no_plan_contains_the_reference_of_the_errors() -> None:
     assert not any(REFERENCE in in_words(*one) for one in EVERY)
 
 
-def test_an_extractor_that_errs_in_everything_leaves_nothing() -> None:
+def test_an_extractor_with_only_errors_leaves_no_data() -> None:
     text = in_words("40", "prose")
     reply = copy.deepcopy(perfect(text))
     for records in reply.values():
         for record in records:
             record["quote"] = f"perhaps {record['quote']}"
-    found = grounded(text, reply)
+    found = ground_reply(text, reply)
     assert found.data == {kind: [] for kind in KINDS}
     assert found.evidence == ()
     assert len(found.left_out) == sum(map(len, reply.values()))

@@ -13,10 +13,10 @@ from tests.agents.extraction.extractor import Reader, Reply, perfect, reading
 from tests.agents.extraction.plans import CONFIG
 from tests.models.server import serving
 
-STATED: Any = read_config(CONFIG).model_dump(mode="json", exclude_defaults=True)
+CONFIG_FIELDS: Any = read_config(CONFIG).model_dump(mode="json", exclude_defaults=True)
 DECIDED = {
-    "derivers": STATED["derivers"],
-    "evaluators": [one for one in STATED["evaluators"] if one["use"] != "preferences"],
+    "derivers": CONFIG_FIELDS["derivers"],
+    "evaluators": [one for one in CONFIG_FIELDS["evaluators"] if one["use"] != "preferences"],
     "weights": {"layers": {"fact": 0.4, "check": 0.6}, "temperature": 2, "cap": 0.5},
 }
 """The example without the wishes that a model judges."""
@@ -61,42 +61,44 @@ def rewards(reader: Reader, groups: Sequence[Group]) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def seen(text: str, query: str) -> Reply:
-    """What a perfect reader takes out, who sees nothing where there is nothing to be seen."""
+def read_visible(text: str, query: str) -> Reply:
+    """Return the reply of a perfect reader who sees no invisible characters."""
     return perfect(text.replace(INVISIBLE, ""))
 
 
 @pytest.fixture(scope="module")
-def plain(groups: list[Group]) -> dict[str, float]:
-    return rewards(seen, groups)
+def plain_rewards(groups: list[Group]) -> dict[str, float]:
+    return rewards(read_visible, groups)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("error", [name for name, error in ERRORS.items() if error.caught])
-def test_no_error_that_is_caught_raises_a_reward(error: str, groups: list[Group], plain: dict[str, float]) -> None:
+def test_no_error_that_is_caught_raises_a_reward(
+    error: str, groups: list[Group], plain_rewards: dict[str, float]
+) -> None:
     damaged: list[str] = []
 
-    def erring(text: str, query: str) -> Reply:
+    def make_errors(text: str, query: str) -> Reply:
         reply = perfect(text)
         damaged.extend([text] * (ERRORS[error].damage(reply, text, query) is not None))
         return reply
 
-    found = rewards(erring, groups)
-    assert {name: value for name, value in found.items() if value > plain[name]} == {}
-    assert (found == plain) is (error == "written down twice")
+    found = rewards(make_errors, groups)
+    assert {name: value for name, value in found.items() if value > plain_rewards[name]} == {}
+    assert (found == plain_rewards) is (error == "written down twice")
     assert damaged
 
 
 @pytest.mark.slow
 def test_an_invisible_character_in_an_invented_name_raises_no_reward(
-    groups: list[Group], plain: dict[str, float]
+    groups: list[Group], plain_rewards: dict[str, float]
 ) -> None:
     hidden = [(task, tuple(map(_with_an_invisible_character, responses))) for task, responses in groups]
     changed = [one.id for _, responses in hidden for one in responses if INVISIBLE in one.text]
     assert len(changed) == len(groups)
-    found = rewards(seen, hidden)
-    assert all(found[name] <= plain[name] for name in changed)
-    assert all(found[name] == plain[name] for name in found.keys() - set(changed))
+    found = rewards(read_visible, hidden)
+    assert all(found[name] <= plain_rewards[name] for name in changed)
+    assert all(found[name] == plain_rewards[name] for name in found.keys() - set(changed))
 
 
 def _with_an_invisible_character(response: Response) -> Response:

@@ -1,4 +1,4 @@
-"""What a config states of records: what is refused, and the reply that is asked for."""
+"""The record kinds of a config: invalid ones, and the reply model."""
 
 import json
 from typing import Any
@@ -73,9 +73,9 @@ def test_the_reply_has_a_list_for_each_kind_and_the_passage_first_in_each_record
 
 
 def test_a_reply_is_read_by_the_names_of_the_config() -> None:
-    said = {"meals": [MEAL], "notes": []}
-    read_back = parse_reply(Reply(text=json.dumps(said)), reply_model(read_kinds(RECORDS)))
-    assert json.loads(read_back.model_dump_json(by_alias=True)) == said
+    message = {"meals": [MEAL], "notes": []}
+    read_back = parse_reply(Reply(text=json.dumps(message)), reply_model(read_kinds(RECORDS)))
+    assert json.loads(read_back.model_dump_json(by_alias=True)) == message
 
 
 @pytest.mark.parametrize(

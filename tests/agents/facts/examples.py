@@ -33,7 +33,7 @@ TEXT_SUFFIXES = (".csv", ".json", ".jsonl", ".csv.gz", ".json.gz", ".jsonl.gz")
 SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".db")
 
 
-def stated(rows: Rows = PLACES, claims: Mapping[str, Any] | None = None, **table: Any) -> dict[str, Any]:
+def make_facts(rows: Rows = PLACES, claims: Mapping[str, Any] | None = None, **table: Any) -> dict[str, Any]:
     """Facts of the places, whose meals are claimed; fields of the table and of the claims as given."""
     places = {"key": ["name", "city"], **({} if "file" in table or "tool" in table else {"rows": list(rows)}), **table}
     return {"tables": {"places": places}, "claims": {"meals": {**MEALS, **(claims or {})}}}
@@ -43,18 +43,18 @@ def view(facts: Any, name: str = "trip") -> TaskView:
     return TaskView(id=name, query="Where to?", facts=facts)
 
 
-def looked_up(facts: Any, data: Any, tools: Mapping[str, str] | None = None) -> dict[str, list[dict[str, Any]]]:
-    """What became of all claims in the data, by their kind."""
+def look_up_claims(facts: Any, data: Any, tools: Mapping[str, str] | None = None) -> dict[str, list[dict[str, Any]]]:
+    """Return the findings of all claims in the data, by kind."""
     ask = DeriverInput(view(facts), Response(id="r", text="", data=data), {})
     return asyncio.run(Claims(tools).derive(ask)).data  # type: ignore[return-value]
 
 
 def meals(facts: Any, *texts: str, tools: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
-    """What became of claims in these words."""
-    return looked_up(facts, [{"meal": text} for text in texts], tools)["meals"]
+    """Return the findings of claims with these texts."""
+    return look_up_claims(facts, [{"meal": text} for text in texts], tools)["meals"]
 
 
-def found(facts: Any, *texts: str, tools: Mapping[str, str] | None = None) -> list[str]:
+def claim_outcomes(facts: Any, *texts: str, tools: Mapping[str, str] | None = None) -> list[str]:
     return [one["found"] for one in meals(facts, *texts, tools=tools)]
 
 
@@ -91,7 +91,7 @@ SHELF: list[Mapping[str, Any]] = list(PLACES)
 
 
 @contextmanager
-def on_the_shelf(rows: Rows) -> Iterator[None]:
+def rows_of_tools(rows: Rows) -> Iterator[None]:
     """For a while the tools know these rows."""
     SHELF[:] = rows
     try:

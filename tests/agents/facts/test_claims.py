@@ -41,11 +41,11 @@ def test_a_text_may_hold_several_claims() -> None:
 
 
 @pytest.mark.parametrize("nothing", [None, "", " ", "-", " - "])
-def test_nothing_is_claimed_by_nothing(nothing: Any) -> None:
+def test_an_empty_text_claims_nothing(nothing: Any) -> None:
     assert texts([{"meal": nothing}]) == []
 
 
-def test_a_task_says_which_words_claim_nothing() -> None:
+def test_a_task_defines_the_texts_that_claim_nothing() -> None:
     assert texts([{"meal": "none"}, {"meal": "-"}], none=["none"]) == ["-"]
 
 
@@ -80,8 +80,8 @@ def test_a_form_must_fit_the_whole_text() -> None:
 
 def test_an_unmatched_optional_group_gives_no_value() -> None:
     form = {"table": "t", "pattern": r"(?P<name>[^,]+)(?:, (?P<cost>\d+))?"}
-    said = [claim.values for claim in read([{"meal": "Inn, 25"}, {"meal": "Inn"}], forms=[form])]
-    assert said == [{"name": "Inn", "cost": "25"}, {"name": "Inn"}]
+    message = [claim.values for claim in read([{"meal": "Inn, 25"}, {"meal": "Inn"}], forms=[form])]
+    assert message == [{"name": "Inn", "cost": "25"}, {"name": "Inn"}]
 
 
 @pytest.mark.parametrize("text", ["at Inn", "Inn is where"])
@@ -92,9 +92,9 @@ def test_two_groups_may_stand_for_one_column(text: str) -> None:
 
 
 def test_a_claim_has_values_of_its_record() -> None:
-    beside = {"day": {"field": "days"}, "date": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}}
+    record_fields = {"day": {"field": "days"}, "date": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}}
     records = [{"meal": "a", "days": 1}, {"meal": "b", "days": 2.0}, {"meal": "c", "days": 3}, {"meal": "d"}]
-    assert [claim.record_values for claim in read(records, beside=beside)] == [
+    assert [claim.record_values for claim in read(records, beside=record_fields)] == [
         {"day": 1, "date": "2022-03-01"},
         {"day": 2.0, "date": "2022-03-02"},
         {"day": 3, "date": None},
@@ -109,17 +109,17 @@ def test_a_claim_in_a_list_has_no_record() -> None:
 
 
 @pytest.mark.parametrize("value", [[1], {"a": 1}, "x" * 1001])
-def test_what_every_claim_of_a_record_would_repeat_without_end_says_nothing(value: Any) -> None:
+def test_lists_objects_and_long_texts_are_no_record_values(value: Any) -> None:
     assert read([{"meal": "a", "days": value}], beside={"day": {"field": "days"}})[0].record_values == {"day": None}
 
 
-def test_claims_count_in_the_order_that_their_records_state() -> None:
+def test_claims_are_ordered_by_the_order_field_of_their_records() -> None:
     days: list[Any] = [10, "b", None, 9, "2", "a", 2.5]
     records = [{"meal": str(day), "days": day} for day in days] + [{"meal": "left out"}]
     assert texts(records, order="days") == ["2", "2.5", "9", "10", "a", "b", "None", "left out"]
 
 
-def test_claims_count_in_the_order_of_the_data_where_none_is_stated() -> None:
+def test_claims_without_an_order_field_keep_the_order_of_the_data() -> None:
     assert texts([{"meal": "b;a", "x": "c"}, {"meal": "d"}], "$[*][*]", split=";") == ["b", "a", "c", "d"]
 
 
@@ -132,6 +132,6 @@ def test_the_order_of_the_fields_of_a_record_changes_nothing(fields: list[str]) 
 
 @given(json_values, st.sampled_from(["$", "$[*]", "$..*", "$.a[0:5].b", "$[?@.meal]"]))
 def test_data_of_any_shape_can_be_read(data: Any, path: str) -> None:
-    beside = {"day": {"field": "days", "map": {"1": "one"}}}
-    for claim in read(data, path, forms=[IN_CITY, WHOLE], beside=beside, order="days", split=";"):
+    record_fields = {"day": {"field": "days", "map": {"1": "one"}}}
+    for claim in read(data, path, forms=[IN_CITY, WHOLE], beside=record_fields, order="days", split=";"):
         assert claim.text.strip() == claim.text != ""

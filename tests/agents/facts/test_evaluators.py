@@ -1,4 +1,4 @@
-"""The share of claims that are confirmed, asked by a jury as users ask it."""
+"""The evaluator `facts.confirmed`, used through a jury as users do."""
 
 import asyncio
 import itertools
@@ -18,7 +18,7 @@ from jurygraph.graphs.routing import KnownResults
 from jurygraph.runs.workflows.branch import input_digests
 from jurygraph.schema import Evidence, Material, Plan, Stakeholder
 from jurygraph.sources.travelplanner import read_travelplanner
-from tests.agents.facts.examples import PLACES, looked_up, stated, view, write_table
+from tests.agents.facts.examples import PLACES, look_up_claims, make_facts, view, write_table
 
 TRAIN = Path(__file__).parents[2] / "data" / "travelplanner" / "train.jsonl.gz"
 TOOLS = "tests.agents.facts.examples"
@@ -30,16 +30,16 @@ def jury(use: Any = "facts.confirmed", **params: Any) -> Jury:
 
 
 def task(facts: Any = None, **fields: Any) -> Task:
-    return Task(id="trip", query="Where to?", facts=stated() if facts is None else facts, **fields)
+    return Task(id="trip", query="Where to?", facts=make_facts() if facts is None else facts, **fields)
 
 
 def response(*texts: str, name: str = "r") -> Response:
     return Response(id=name, text="", data=[{"meal": text} for text in texts])
 
 
-def verdicts(made: Jury, asked: Task, *responses: Response, plan: Plan | None = None) -> list[Verdict]:
+def verdicts(made: Jury, planned_questions: Task, *responses: Response, plan: Plan | None = None) -> list[Verdict]:
     with made:
-        traces = made.score(asked, responses, plan=plan)
+        traces = made.score(planned_questions, responses, plan=plan)
     return [verdict for trace in traces for verdict in trace.verdicts]
 
 
@@ -48,9 +48,9 @@ def verdict(*texts: str, facts: Any = None, **params: Any) -> Verdict:
     return one
 
 
-def directly(*texts: str, facts: Any = None) -> Verdict:
+def verdict_without_jury(*texts: str, facts: Any = None) -> Verdict:
     """The deriver and the evaluator without a jury."""
-    seen = view(stated() if facts is None else facts)
+    seen = view(make_facts() if facts is None else facts)
     material = asyncio.run(Claims().derive(DeriverInput(seen, response(*texts), {})))
     evaluator = Confirmed()
     (question,) = evaluator.questions(seen)
@@ -71,14 +71,14 @@ def directly(*texts: str, facts: Any = None) -> Verdict:
     ],
 )
 def test_the_score_is_the_share_that_is_confirmed(texts: Sequence[str], score: float) -> None:
-    for given in (verdict(*texts), directly(*texts)):
+    for given in (verdict(*texts), verdict_without_jury(*texts)):
         different = len(set(texts))
         assert (given.score, given.met, given.scale) == (pytest.approx(score), score == 1.0, (0, different))
         assert given.native == pytest.approx(score * different)
 
 
-def test_a_kind_that_is_not_claimed_is_not_judged_where_another_is() -> None:
-    facts = stated()
+def test_a_kind_without_claims_is_not_judged_if_another_kind_has_some() -> None:
+    facts = make_facts()
     facts["claims"]["drinks"] = {**facts["claims"]["meals"], "at": ["$[*].drink"]}
     found = {one.subject: one for one in verdicts(jury(), task(facts), response(RIGHT))}
     assert found["meals"].score == 1.0
@@ -112,10 +112,10 @@ def test_a_mismatch_is_reported_with_both_sides() -> None:
     )
 
 
-def test_where_all_is_right_the_first_is_shown_with_both_sides_too() -> None:
+def test_if_all_are_right_the_first_is_shown_with_both_sides() -> None:
     given = verdict("Subway, Peoria", RIGHT)
     assert [evidence.source for evidence in given.evidence] == ["data $[0]['meal']", "places, row 4"]
-    assert given.evidence == directly("Subway, Peoria", RIGHT).evidence
+    assert given.evidence == verdict_without_jury("Subway, Peoria", RIGHT).evidence
 
 
 def test_of_many_errors_the_first_are_reported() -> None:
@@ -127,32 +127,34 @@ def test_of_many_errors_the_first_are_reported() -> None:
     assert given.reason.endswith("; and 30 more")
 
 
-def test_evidence_does_not_hang_on_the_order_of_columns() -> None:
+def test_evidence_does_not_depend_on_the_order_of_columns() -> None:
     turned = [dict(reversed(row.items())) for row in PLACES]
-    (one,), (other,) = (looked_up(stated(rows), [{"meal": RIGHT}])["meals"] for rows in (PLACES, turned))
+    (one,), (other,) = (look_up_claims(make_facts(rows), [{"meal": RIGHT}])["meals"] for rows in (PLACES, turned))
     assert claim_evidence(one) == claim_evidence(other)  # type: ignore[arg-type]
 
 
 # Audience and kinds
 
-TWO_KINDS = stated()
+TWO_KINDS = make_facts()
 TWO_KINDS["claims"]["snacks"] = {**TWO_KINDS["claims"]["meals"], "at": ["$[*].snack"]}
 
 
-def asked(use: Any, **fields: Any) -> list[str]:
+def planned_questions(use: Any, **fields: Any) -> list[str]:
     with jury(use) as made:
         return [question.id for question in made.prepare(task(TWO_KINDS, **fields)).survey.questions]
 
 
 def test_every_kind_is_requested_unless_some_are_named() -> None:
-    assert asked("facts.confirmed") == ["facts.confirmed/meals", "facts.confirmed/snacks"]
-    assert asked({"use": "facts.confirmed", "params": {"kinds": ["snacks", "snacks"]}}) == ["facts.confirmed/snacks"]
+    assert planned_questions("facts.confirmed") == ["facts.confirmed/meals", "facts.confirmed/snacks"]
+    assert planned_questions({"use": "facts.confirmed", "params": {"kinds": ["snacks", "snacks"]}}) == [
+        "facts.confirmed/snacks"
+    ]
 
 
 def test_every_stakeholder_may_be_requested() -> None:
     people = (Stakeholder(id="b"), Stakeholder(id="a"))
     use = {"use": "facts.confirmed", "params": {"audience": "stakeholder", "kinds": ["meals"]}}
-    assert asked(use, stakeholders=people) == ["facts.confirmed/meals@a", "facts.confirmed/meals@b"]
+    assert planned_questions(use, stakeholders=people) == ["facts.confirmed/meals@a", "facts.confirmed/meals@b"]
     given = verdicts(jury(use), task(TWO_KINDS, stakeholders=people), response(RIGHT, WRONG))
     assert [(one.stakeholder, one.score, one.layer) for one in given] == [("a", 0.5, "fact"), ("b", 0.5, "fact")]
 
@@ -161,13 +163,13 @@ def test_a_kind_that_the_task_does_not_have_is_refused() -> None:
     with pytest.raises(
         PlanError, match=r"task 'trip': facts\.claims has no kind 'meal' to confirm; did you mean meals"
     ):
-        asked({"use": "facts.confirmed", "params": {"kinds": ["meal"]}})
+        planned_questions({"use": "facts.confirmed", "params": {"kinds": ["meal"]}})
     with pytest.raises(PlanError, match="has no kind 'hotel' to confirm; there are meals, snacks"):
-        asked({"use": "facts.confirmed", "params": {"kinds": ["hotel"]}})
+        planned_questions({"use": "facts.confirmed", "params": {"kinds": ["hotel"]}})
 
 
 @pytest.mark.parametrize(
-    ("params", "said"),
+    ("params", "problem"),
     [
         (
             {"audience": "everybody"},
@@ -178,8 +180,8 @@ def test_a_kind_that_the_task_does_not_have_is_refused() -> None:
         ({"kind": "meals"}, "kind"),
     ],
 )
-def test_params_that_make_no_sense_are_refused(params: Mapping[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_params_that_make_no_sense_are_refused(params: Mapping[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         jury({"use": "facts.confirmed", "params": dict(params)})
 
 
@@ -201,7 +203,7 @@ def test_without_the_deriver_nothing_is_planned() -> None:
 
 @pytest.mark.parametrize("tool", [f"{TOOLS}.find_place", f"{TOOLS}:find_one", f"{TOOLS}.find_alike"])
 def test_a_tool_of_the_config_is_called(tool: str) -> None:
-    given = verdict(RIGHT, WRONG, facts=stated(tool="maps"), tools={"maps": tool})
+    given = verdict(RIGHT, WRONG, facts=make_facts(tool="maps"), tools={"maps": tool})
     assert (given.score, given.reason) == (
         0.5,
         "1 of 2 meals are confirmed; 'Coco Bambo, Rockford' is not there in places",
@@ -209,18 +211,18 @@ def test_a_tool_of_the_config_is_called(tool: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tools", "said"),
+    ("tools", "problem"),
     [
         ({"maps": f"{TOOLS}.find_trouble"}, "the guide cannot be reached"),
         ({"maps": f"{TOOLS}.find_words"}, "facts table 'places': its tool gave str"),
     ],
 )
-def test_a_tool_that_gives_no_answer_earns_nothing(tools: Mapping[str, str], said: str) -> None:
-    given = verdict(RIGHT, facts=stated(tool="maps"), tools=dict(tools))
+def test_a_tool_without_an_answer_earns_nothing(tools: Mapping[str, str], problem: str) -> None:
+    given = verdict(RIGHT, facts=make_facts(tool="maps"), tools=dict(tools))
     assert (given.status, given.score) == ("failed", None)
     assert given.failure is not None
     assert given.failure.cause == "infrastructure"
-    assert said in given.failure.message
+    assert problem in given.failure.message
 
 
 @pytest.mark.parametrize(
@@ -229,20 +231,20 @@ def test_a_tool_that_gives_no_answer_earns_nothing(tools: Mapping[str, str], sai
 )
 def test_a_tool_that_the_config_does_not_list_is_refused(tools: Mapping[str, str], hint: str) -> None:
     with pytest.raises(PlanError) as caught:
-        verdict(RIGHT, facts=stated(tool="maps"), tools=dict(tools))
+        verdict(RIGHT, facts=make_facts(tool="maps"), tools=dict(tools))
     assert str(caught.value) == (
         f"task 'trip': facts.tables.places.tool: there is no tool 'maps' in the config; {hint}, as tools: "
         "{name: package.tool}"
     )
 
 
-def test_a_tool_in_trouble_is_no_matter_to_a_response_that_claims_nothing_of_it() -> None:
-    facts = stated(tool="maps")
+def test_a_failing_tool_does_not_affect_responses_without_claims_about_it() -> None:
+    facts = make_facts(tool="maps")
     assert verdict("x", facts=facts, tools={"maps": f"{TOOLS}.find_trouble"}).score == 0.0
 
 
 @pytest.mark.parametrize(
-    ("tool", "said"),
+    ("tool", "problem"),
     [
         ("no_such_package.tool", "'no_such_package.tool' cannot be imported"),
         (f"{TOOLS}.no_such_tool", "cannot be imported"),
@@ -250,8 +252,8 @@ def test_a_tool_in_trouble_is_no_matter_to_a_response_that_claims_nothing_of_it(
         (f"{TOOLS}.PLACES", r"is a tuple; name a langchain-core tool, such as one made with @tool"),
     ],
 )
-def test_a_tool_that_is_none_is_refused_with_the_config(tool: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=rf"facts\.claims: tools\.maps: .*{said}|tools\.maps: {said}"):
+def test_an_invalid_tool_is_refused_with_the_config(tool: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=rf"facts\.claims: tools\.maps: .*{problem}|tools\.maps: {problem}"):
         jury(tools={"maps": tool})
 
 
@@ -260,7 +262,7 @@ def test_a_tool_that_is_none_is_refused_with_the_config(tool: str, said: str) ->
 
 def test_a_changed_file_is_another_plan(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    facts = task(stated(file=str(path)))
+    facts = task(make_facts(file=str(path)))
     with jury() as made:
         first, again = made.prepare(facts), made.prepare(facts)
         write_table(path, PLACES[1:])
@@ -271,9 +273,9 @@ def test_a_changed_file_is_another_plan(tmp_path: Path) -> None:
     assert one.params["files"] != other.params["files"]
 
 
-def test_a_plan_is_not_answered_from_another_file_than_it_was_made_with(tmp_path: Path) -> None:
+def test_a_plan_is_refused_if_its_file_has_changed(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    facts = task(stated(file=str(path)))
+    facts = task(make_facts(file=str(path)))
     with jury() as made:
         plan = made.prepare(facts)
         (right,) = made.score(facts, [response(RIGHT)], plan=plan)
@@ -284,9 +286,9 @@ def test_a_plan_is_not_answered_from_another_file_than_it_was_made_with(tmp_path
     assert right.verdicts[0].score == planned_again.verdicts[0].score == 1.0
 
 
-def test_a_file_that_changes_while_a_group_is_judged_is_not_relied_upon(tmp_path: Path) -> None:
+def test_a_file_that_changes_during_a_group_is_refused(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    seen = view(stated(file=str(path)))
+    seen = view(make_facts(file=str(path)))
     (question,) = Confirmed().questions(seen)
     write_table(path, PLACES[1:])
     material = asyncio.run(Claims().derive(DeriverInput(seen, response(RIGHT), {})))
@@ -296,9 +298,9 @@ def test_a_file_that_changes_while_a_group_is_judged_is_not_relied_upon(tmp_path
         Confirmed().answer(EvaluatorInput(question, seen, (response(RIGHT),), ({"claims": material},)))
 
 
-def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path: Path) -> None:
+def test_material_from_another_file_is_refused(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    facts = task(stated(file=str(path)))
+    facts = task(make_facts(file=str(path)))
     with jury() as made:
         (before,) = made.score(facts, [response(RIGHT)])
         write_table(path, PLACES[1:])
@@ -309,7 +311,7 @@ def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path
 
 def test_another_file_is_another_derivation_so_a_branch_derives_again(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    facts = task(stated(file=str(path)))
+    facts = task(make_facts(file=str(path)))
     with jury() as made:
         before, again = input_digests(made.prepare(facts).survey), input_digests(made.prepare(facts).survey)
         write_table(path, PLACES[1:])
@@ -317,9 +319,9 @@ def test_another_file_is_another_derivation_so_a_branch_derives_again(tmp_path: 
     assert before.material == again.material != after.material
 
 
-def test_material_names_the_files_that_were_looked_into(tmp_path: Path) -> None:
+def test_material_names_its_files(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    seen = view(stated(file=str(path)))
+    seen = view(make_facts(file=str(path)))
     material = asyncio.run(Claims().derive(DeriverInput(seen, response(RIGHT), {})))
     assert [(one.source, one.quote) for one in material.evidence] == list(load_facts(seen).marks["files"].items())
     assert Material.model_validate_json(material.model_dump_json()) == material
@@ -337,7 +339,7 @@ def test_it_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check_evaluator("facts.confirmed", groups, ["facts.claims"]) > 50
 
 
-def test_reference_plans_earn_all_for_their_places() -> None:
+def test_the_places_of_reference_plans_are_all_confirmed() -> None:
     use = {"use": "facts.confirmed", "params": {"kinds": ["meals", "attractions", "stays"]}}
     with jury(use) as made:
         for line in itertools.islice(read_travelplanner(TRAIN), 5):

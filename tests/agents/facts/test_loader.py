@@ -1,4 +1,4 @@
-"""What a task states of its facts: what is refused when the plan is made, and what is read once."""
+"""Loading of a task's facts: messages when a plan is made, and caches."""
 
 import re
 import threading
@@ -11,22 +11,22 @@ import pytest
 from jurygraph.agents.facts import loader
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.errors import PlanError
-from tests.agents.facts.examples import FORM, MEALS, PLACES, marks, stated, view, write_table
+from tests.agents.facts.examples import FORM, MEALS, PLACES, make_facts, marks, view, write_table
 
 AT_ALL = "(?P<name>.+)"
 
 
-def refused(facts: Any) -> str:
+def refusal(facts: Any) -> str:
     """Why, after the name of the task."""
     with pytest.raises(PlanError) as raised:
         load_facts(view(facts))
-    said = str(raised.value)
-    assert said.startswith("task 'trip': ")
-    return said.removeprefix("task 'trip': ")
+    message = str(raised.value)
+    assert message.startswith("task 'trip': ")
+    return message.removeprefix("task 'trip': ")
 
 
 def with_form(**form: Any) -> dict[str, Any]:
-    return stated(claims={"forms": [{**FORM, **form}]})
+    return make_facts(claims={"forms": [{**FORM, **form}]})
 
 
 REFUSED = {
@@ -36,8 +36,8 @@ REFUSED = {
         "or leave those evaluators out",
     ),
     "no tables": ({}, "facts.tables: is missing; facts need it"),
-    "an unknown key": ({**stated(), "claim": {}}, "facts.claim: unknown; did you mean claims?"),
-    "an unknown key of a table": (stated(unqiue=True), "facts.tables.places.unqiue: unknown; did you mean unique?"),
+    "an unknown key": ({**make_facts(), "claim": {}}, "facts.claim: unknown; did you mean claims?"),
+    "an unknown key of a table": (make_facts(unqiue=True), "facts.tables.places.unqiue: unknown; did you mean unique?"),
     "an unknown key of a form": (
         with_form(patern="x"),
         "facts.claims.meals.forms[0].patern: unknown; did you mean pattern?",
@@ -60,7 +60,7 @@ REFUSED = {
         "look-around and no back references",
     ),
     "no JSONPath": (
-        stated(claims={"at": ["$[*].meal", "meal"]}),
+        make_facts(claims={"at": ["$[*].meal", "meal"]}),
         "facts.claims.meals.at[1]: is not a valid JSONPath",
     ),
     "a group that is no column": (
@@ -73,7 +73,7 @@ REFUSED = {
         "pattern so, or set it in `beside` or `states`",
     ),
     "a form without a pattern": (
-        stated(claims={"forms": [{"table": "places"}]}),
+        make_facts(claims={"forms": [{"table": "places"}]}),
         "facts.claims.meals.forms[0]: has no value for 'city', which is part of the key of places",
     ),
     "a share of what is not claimed": (
@@ -81,41 +81,41 @@ REFUSED = {
         "facts.claims.meals.forms[0].within: nothing is claimed of 'coast'; did you mean cost?",
     ),
     "an unknown column in the key": (
-        stated(key=["name", "town"]),
+        make_facts(key=["name", "town"]),
         "facts.tables.places.key: there is no column 'town'; there are city, cost, name",
     ),
     "an unknown column in lists": (
-        stated(lists={"costs": ","}),
+        make_facts(lists={"costs": ","}),
         "facts.tables.places.lists: there is no column 'costs'; did you mean cost?",
     ),
     "an unknown column in order": (
-        stated(order="nme"),
+        make_facts(order="nme"),
         "facts.tables.places.order: there is no column 'nme'; did you mean name?",
     ),
     "a key that is not unique": (
-        stated([*PLACES, PLACES[0]], unique=True),
+        make_facts([*PLACES, PLACES[0]], unique=True),
         "facts.tables.places: has two rows of name 'Coco Bambu', city 'Rockford', and declares its key as unique; "
         "keep one of them, or leave `unique` out: the others are then listed as alternatives",
     ),
     "a number of what was merged that takes a column's place": (
-        stated(claims={"merged": "cost"}),
+        make_facts(claims={"merged": "cost"}),
         "facts.claims.meals.merged: is 'cost', which is a column of places; give the number another name",
     ),
     "a file that is not there": (
-        stated(file="/nowhere/t.csv"),
+        make_facts(file="/nowhere/t.csv"),
         "facts.tables.places.file: /nowhere/t.csv: there is no such file; name one that is there",
     ),
     "a file of no name": (
-        stated(file="a\0b.csv"),
+        make_facts(file="a\0b.csv"),
         "facts.tables.places.file: a\0b.csv: cannot be read (embedded null byte); name a file that can be read",
     ),
-    "a folder": (stated(file="/"), "facts.tables.places.file: /: is a folder; name a file"),
+    "a folder": (make_facts(file="/"), "facts.tables.places.file: /: is a folder; name a file"),
 }
 
 
-@pytest.mark.parametrize(("facts", "said"), REFUSED.values(), ids=REFUSED)
-def test_an_unknown_reference_is_refused_with_its_field(facts: Any, said: str) -> None:
-    assert refused(facts).startswith(said)
+@pytest.mark.parametrize(("facts", "message"), REFUSED.values(), ids=REFUSED)
+def test_an_unknown_reference_is_refused_with_its_field(facts: Any, message: str) -> None:
+    assert refusal(facts).startswith(message)
 
 
 @pytest.mark.parametrize(
@@ -129,20 +129,20 @@ def test_an_unknown_reference_is_refused_with_its_field(facts: Any, said: str) -
     ],
 )
 def test_the_key_may_be_given_in_several_ways(claims: dict[str, Any], form: dict[str, Any]) -> None:
-    facts = load_facts(view(stated(claims={**claims, "forms": [{**FORM, **form}]})))
+    facts = load_facts(view(make_facts(claims={**claims, "forms": [{**FORM, **form}]})))
     assert facts.claims["meals"].forms[0].table == "places"
 
 
 def test_a_file_is_checked_as_rows_are(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    said = refused(stated(file=str(path), key=["name", "town"]))
-    assert said == "facts.tables.places.key: there is no column 'town'; there are city, cost, name"
+    message = refusal(make_facts(file=str(path), key=["name", "town"]))
+    assert message == "facts.tables.places.key: there is no column 'town'; there are city, cost, name"
     (tmp_path / "bad.csv").write_text("name,city\na\n")
-    assert "bad.csv, line 2: does not have the 2 columns" in refused(stated(file=str(tmp_path / "bad.csv")))
+    assert "bad.csv, line 2: does not have the 2 columns" in refusal(make_facts(file=str(tmp_path / "bad.csv")))
 
 
 @pytest.mark.parametrize("place", [{"rows": []}, {"tool": "maps"}])
-def test_unknowable_columns_are_not_requested(place: dict[str, Any]) -> None:
+def test_unknown_columns_are_not_checked(place: dict[str, Any]) -> None:
     table = {"key": ["any"], "order": "thing", "lists": {"at": ","}, **place}
     forms = [{"table": "places", "pattern": "(?P<any>.+) (?P<all>.+)"}]
     facts = {"tables": {"places": table}, "claims": {"meals": {**MEALS, "forms": forms}}}
@@ -150,20 +150,20 @@ def test_unknowable_columns_are_not_requested(place: dict[str, Any]) -> None:
 
 
 def test_facts_are_read_once_for_all_views_of_them() -> None:
-    one, other = view(stated()), view(stated()).model_copy(update={"query": "Another?"})
+    one, other = view(make_facts()), view(make_facts()).model_copy(update={"query": "Another?"})
     assert one.digest != other.digest
     assert load_facts(one) is load_facts(one) is load_facts(other)
 
 
 def test_a_file_is_indexed_once_for_all_tasks_that_share_it(tmp_path: Path) -> None:
     path = str(write_table(tmp_path / "t.csv", PLACES))
-    one, other = stated(file=path), stated(file=path, claims={"split": ";"})
+    one, other = make_facts(file=path), make_facts(file=path, claims={"split": ";"})
     assert load_facts(view(one)).tables["places"] is load_facts(view(other)).tables["places"]
 
 
-def test_not_all_facts_are_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_of_facts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loader, "_FACTS_CACHE", {})
-    facts = [load_facts(view(stated(), name=f"trip {number}")) for number in range(1000)]
+    facts = [load_facts(view(make_facts(), name=f"trip {number}")) for number in range(1000)]
     assert len(loader._FACTS_CACHE) == 256
     assert all(one.claims == facts[0].claims for one in facts)
 
@@ -171,7 +171,7 @@ def test_not_all_facts_are_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_facts_are_read_from_several_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(loader, "_FACTS_CACHE", {})
     monkeypatch.setattr(loader, "_FILE_CACHE", {})
-    facts = stated(file=str(write_table(tmp_path / "t.csv", PLACES)))
+    facts = make_facts(file=str(write_table(tmp_path / "t.csv", PLACES)))
     seen = []
     threads = [threading.Thread(target=lambda: seen.append(load_facts(view(facts)).tables["places"])) for _ in range(8)]
     for thread in threads:
@@ -182,25 +182,25 @@ def test_facts_are_read_from_several_threads(monkeypatch: pytest.MonkeyPatch, tm
     assert len(set(map(id, seen))) == 1
 
 
-def test_only_text_from_outside_the_task_is_marked(tmp_path: Path) -> None:
-    assert marks(stated()) == {}
-    assert marks(stated(tool="maps")) == {}
+def test_only_files_outside_the_task_are_marked(tmp_path: Path) -> None:
+    assert marks(make_facts()) == {}
+    assert marks(make_facts(tool="maps")) == {}
     path = write_table(tmp_path / "t.csv", PLACES)
-    assert re.fullmatch("[0-9a-f]{64}", marks(stated(file=str(path)))["files"]["places"])
+    assert re.fullmatch("[0-9a-f]{64}", marks(make_facts(file=str(path)))["files"]["places"])
 
 
-def rewritten(path: Path) -> None:
+def rewrite_file(path: Path) -> None:
     write_table(path, PLACES[:2])
 
 
-def replaced(path: Path) -> None:
+def replace_file(path: Path) -> None:
     write_table(path.with_suffix(".new.csv"), PLACES[:2]).replace(path)
 
 
-@pytest.mark.parametrize("change", [rewritten, replaced])
+@pytest.mark.parametrize("change", [rewrite_file, replace_file])
 def test_a_file_that_has_changed_is_read_again(change: Callable[[Path], None], tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    facts = stated(file=str(path))
+    facts = make_facts(file=str(path))
     before = marks(facts)
     assert marks(facts) == before
     change(path)
@@ -209,4 +209,4 @@ def test_a_file_that_has_changed_is_read_again(change: Callable[[Path], None], t
     write_table(path, PLACES)
     assert marks(facts) == before
     path.unlink()
-    assert "there is no such file" in refused(facts)
+    assert "there is no such file" in refusal(facts)

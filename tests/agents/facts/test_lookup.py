@@ -1,4 +1,4 @@
-"""What becomes of claims, from the findings to the words in which they are told."""
+"""Look-up of claims: findings and their descriptions."""
 
 import asyncio
 import random
@@ -16,23 +16,23 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.facts.loader import Facts, load_facts
 from jurygraph.agents.facts.lookup import Finding, describe_finding, look_up
-from jurygraph.agents.facts.names import normalise, to_text, value_sort_key
+from jurygraph.agents.facts.values import normalise, to_text, value_sort_key
 from jurygraph.schema import TaskView
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import (
     PLACES,
     SUFFIXES,
     Rows,
-    found,
-    looked_up,
+    claim_outcomes,
+    look_up_claims,
+    make_facts,
     meals,
-    on_the_shelf,
-    stated,
+    rows_of_tools,
     write_table,
 )
 from tests.schema.strategies import json_values
 
-FACTS = stated()
+FACTS = make_facts()
 FIND_PLACE = {"maps": "tests.agents.facts.examples.find_place"}
 
 
@@ -64,12 +64,12 @@ def finding(text: str, facts: Any = FACTS) -> dict[str, Any]:
     ],
 )
 def test_outcomes_of_claims(text: str, outcome: str) -> None:
-    assert found(FACTS, text) == [outcome]
+    assert claim_outcomes(FACTS, text) == [outcome]
 
 
 def test_a_finding_holds_both_sides() -> None:
-    facts = stated(claims={"beside": {"day": {"field": "days"}}})
-    (one,) = looked_up(facts, [{"meal": "Coco Bambu, Rockford, 70", "days": 3}])["meals"]
+    facts = make_facts(claims={"beside": {"day": {"field": "days"}}})
+    (one,) = look_up_claims(facts, [{"meal": "Coco Bambu, Rockford, 70", "days": 3}])["meals"]
     assert one == {
         "at": ["$[0]['meal']"],
         "text": "Coco Bambu, Rockford, 70",
@@ -93,7 +93,7 @@ def test_an_unfound_claim_keeps_its_value() -> None:
 
 def test_a_name_found_elsewhere_is_reported_with_its_first_five_places() -> None:
     rows = [{"name": "Subway", "city": city} for city in "FEDCBA"]
-    one = finding("Subway, Rockford", stated([*rows, *rows], claims={"forms": [BY_NAME_AND_CITY]}))
+    one = finding("Subway, Rockford", make_facts([*rows, *rows], claims={"forms": [BY_NAME_AND_CITY]}))
     assert one["places"] == ["A", "B", "C", "D", "E"]
 
 
@@ -106,21 +106,21 @@ def test_a_near_name_is_one_in_the_same_place() -> None:
 
 
 def test_the_whole_text_is_the_name_where_there_is_no_pattern() -> None:
-    facts = stated(claims={"forms": [{"table": "places", "states": {"city": "Rockford"}}]})
-    assert found(facts, "Coco Bambu", "Subway", "Coco Bamb") == ["confirmed", "elsewhere", "near"]
+    facts = make_facts(claims={"forms": [{"table": "places", "states": {"city": "Rockford"}}]})
+    assert claim_outcomes(facts, "Coco Bambu", "Subway", "Coco Bamb") == ["confirmed", "elsewhere", "near"]
 
 
-def test_a_form_whose_groups_all_may_be_left_out_never_takes_the_text_for_the_name() -> None:
+def test_a_form_with_only_optional_groups_never_uses_the_text_as_name() -> None:
     form = {"table": "places", "pattern": "(?P<name>x)?(?P<city>y)?.*"}
-    assert found(stated(claims={"forms": [form]}), "Coco Bambu") == ["unknown"]
+    assert claim_outcomes(make_facts(claims={"forms": [form]}), "Coco Bambu") == ["unknown"]
 
 
 @pytest.mark.parametrize("empty", [None, "", " "])
-def test_a_claim_that_leaves_a_part_of_the_key_open_is_of_no_row(empty: Any) -> None:
+def test_a_claim_without_a_part_of_the_key_matches_no_row(empty: Any) -> None:
     rows = [*PLACES, {"name": "Coco Bambu", "city": empty}, {"name": empty, "city": "Rockford"}]
     forms = [{"table": "places", "pattern": "(?P<name>[^,]*),(?P<city>.*)"}]
-    facts = stated(rows, claims={"forms": forms})
-    assert found(facts, "Coco Bambu,Rockford", "Coco Bambu,", ",Rockford", "Burger King,", ",") == [
+    facts = make_facts(rows, claims={"forms": forms})
+    assert claim_outcomes(facts, "Coco Bambu,Rockford", "Coco Bambu,", ",Rockford", "Burger King,", ",") == [
         "confirmed",
         "elsewhere",
         "unknown",
@@ -133,8 +133,8 @@ def test_a_claim_that_leaves_a_part_of_the_key_open_is_of_no_row(empty: Any) -> 
 
 def test_no_name_is_near_itself() -> None:
     forms = [{"table": "places", "pattern": "(?P<name>[^,]*),(?P<city>.*)"}]
-    facts = stated([{"name": "Coco Bambu", "city": None, "cost": 7}], claims={"forms": forms})
-    assert found(facts, "Coco Bambu,", "Coco Bambo,", "Coco Bambu,Rockford") == ["unknown", "near", "unknown"]
+    facts = make_facts([{"name": "Coco Bambu", "city": None, "cost": 7}], claims={"forms": forms})
+    assert claim_outcomes(facts, "Coco Bambu,", "Coco Bambo,", "Coco Bambu,Rockford") == ["unknown", "near", "unknown"]
 
 
 # Attributes
@@ -147,38 +147,38 @@ ROUTES = [
 ]
 
 
-def by_route(*records: Mapping[str, Any], **form: Any) -> list[dict[str, Any]]:
+def look_up_legs(*records: Mapping[str, Any], **form: Any) -> list[dict[str, Any]]:
     claims = {
         "at": ["$[*].leg"],
         "forms": [{"table": "routes", "pattern": r"(?P<route>\w+)(?: to (?P<to>\w+))?(?: for (?P<cost>.+))?", **form}],
         "beside": {"on": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}},
     }
     facts = {"tables": {"routes": {"key": ["route"], "rows": ROUTES}}, "claims": {"legs": claims}}
-    return looked_up(facts, list(records))["legs"]
+    return look_up_claims(facts, list(records))["legs"]
 
 
 def test_a_date_comes_from_the_day_of_the_record() -> None:
-    right, wrong = by_route({"leg": "F1", "days": 1}, {"leg": "F1", "days": 2})
+    right, wrong = look_up_legs({"leg": "F1", "days": 1}, {"leg": "F1", "days": 2})
     assert (right["found"], wrong["found"]) == ("confirmed", "differs")
     assert wrong["differs"] == ["on"]
     assert describe_finding(wrong) == "'F1' is there in routes, but on is 2022-03-01, not 2022-03-02"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("record", [{}, {"days": 7}, {"days": None}])
-def test_a_record_that_leaves_its_day_open_is_not_confirmed(record: Mapping[str, Any]) -> None:
-    (one,) = by_route({"leg": "F1", **record})
+def test_a_record_without_its_day_is_not_confirmed(record: Mapping[str, Any]) -> None:
+    (one,) = look_up_legs({"leg": "F1", **record})
     assert one["differs"] == ["on"]
     assert describe_finding(one) == "'F1' is there in routes, but on is 2022-03-01, not left open"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("route", ["F2", "F3"])
-def test_a_table_that_leaves_a_claimed_attribute_open_confirms_nothing(route: str) -> None:
-    (one,) = by_route({"leg": route, "days": 1})
+def test_a_table_without_the_claimed_value_confirms_nothing(route: str) -> None:
+    (one,) = look_up_legs({"leg": route, "days": 1})
     assert describe_finding(one) == f"'{route}' is there in routes, but on is not told, not 2022-03-01"  # type: ignore[arg-type]
 
 
 def test_every_differing_attribute_is_reported() -> None:
-    (one,) = by_route({"leg": "F1 to Oslo for 99", "days": 1})
+    (one,) = look_up_legs({"leg": "F1 to Oslo for 99", "days": 1})
     assert one["differs"] == ["cost", "to"]
     assert (
         describe_finding(one) == "'F1 to Oslo for 99' is there in routes, but cost is 100, not 99, to is Rome, not Oslo"
@@ -187,18 +187,18 @@ def test_every_differing_attribute_is_reported() -> None:
 
 @pytest.mark.parametrize(("cost", "outcome"), [("95", "confirmed"), ("105", "confirmed"), ("94.9", "differs")])
 def test_a_number_may_be_off_within_a_share(cost: str, outcome: str) -> None:
-    (one,) = by_route({"leg": f"F1 for {cost}", "days": 1}, within={"cost": 0.05})
+    (one,) = look_up_legs({"leg": f"F1 for {cost}", "days": 1}, within={"cost": 0.05})
     assert one["found"] == outcome
 
 
 @pytest.mark.parametrize(("states", "outcome"), [({"to": "Rome"}, "confirmed"), ({"to": "Oslo"}, "differs")])
 def test_constant_values_of_a_form_are_compared_too(states: Mapping[str, Any], outcome: str) -> None:
-    (one,) = by_route({"leg": "F1", "days": 1}, states=states)
+    (one,) = look_up_legs({"leg": "F1", "days": 1}, states=states)
     assert one["found"] == outcome
 
 
 def test_a_value_of_a_form_without_a_column_is_kept() -> None:
-    (one,) = by_route({"leg": "F1", "days": 1}, states={"mode": "Flight"})
+    (one,) = look_up_legs({"leg": "F1", "days": 1}, states={"mode": "Flight"})
     assert (one["found"], one["values"]["mode"]) == ("confirmed", "Flight")
 
 
@@ -212,8 +212,8 @@ SUBWAYS: Rows = [
 ]
 
 
-def test_of_rows_that_share_a_key_the_first_counts_and_the_others_that_differ_are_listed() -> None:
-    facts = stated(SUBWAYS, order="since")
+def test_the_first_row_of_a_key_counts_and_differing_ones_are_listed() -> None:
+    facts = make_facts(SUBWAYS, order="since")
     right, wrong, silent = meals(facts, "Subway, Peoria, 20", "Subway, Peoria, 30", "Subway, Peoria")
     assert [right["found"], wrong["found"], silent["found"]] == ["confirmed", "differs", "confirmed"]
     assert [one["row"] for one in (right, wrong, silent)] == [2, 2, 2]
@@ -253,8 +253,8 @@ some_texts = st.lists(
 )
 
 
-def told_apart(one: Mapping[str, Any], rows: Rows) -> list[Any]:
-    """A finding, with what stands in a row in the place of its number."""
+def without_row_number(one: Mapping[str, Any], rows: Rows) -> list[Any]:
+    """Return a finding with the content of its row in place of the row's number."""
     content = {
         column: sorted((c, value_sort_key(v)) for c, v in one[column].items()) for column in ("values", "claimed")
     }
@@ -269,35 +269,35 @@ def test_the_order_of_the_rows_changes_nothing_but_their_numbers(
     rows: Rows, texts: Sequence[str], order: str | None, data: st.DataObject
 ) -> None:
     turned = data.draw(st.permutations(rows))
-    one, other = (meals(stated(each, order=order), *texts) for each in (rows, turned))
-    assert [told_apart(each, rows) for each in one] == [told_apart(each, turned) for each in other]
+    one, other = (meals(make_facts(each, order=order), *texts) for each in (rows, turned))
+    assert [without_row_number(each, rows) for each in one] == [without_row_number(each, turned) for each in other]
 
 
 @settings(max_examples=25)
 @given(rows=some_rows, texts=some_texts, order=st.sampled_from([None, "since"]))
-def test_the_place_of_the_rows_changes_no_finding(rows: Rows, texts: Sequence[str], order: str | None) -> None:
-    expected = [(told_apart(one, rows), one["row"]) for one in meals(stated(rows, order=order), *texts)]
+def test_the_source_of_the_rows_changes_no_finding(rows: Rows, texts: Sequence[str], order: str | None) -> None:
+    expected = [(without_row_number(one, rows), one["row"]) for one in meals(make_facts(rows, order=order), *texts)]
     with tempfile.TemporaryDirectory() as folder:
         for suffix in SUFFIXES:
             path = write_table(Path(folder) / f"t{suffix}", rows)
-            given = meals(stated(file=str(path), order=order), *texts)
-            assert [(told_apart(one, rows), one["row"]) for one in given] == expected, suffix
+            given = meals(make_facts(file=str(path), order=order), *texts)
+            assert [(without_row_number(one, rows), one["row"]) for one in given] == expected, suffix
 
 
 @given(rows=some_rows, texts=some_texts)
-def test_a_tool_that_has_the_rows_confirms_and_denies_alike(rows: Rows, texts: Sequence[str]) -> None:
-    """It is asked for one key alone, so that nothing is known of what is near or elsewhere."""
+def test_a_tool_with_the_rows_gives_the_same_findings(rows: Rows, texts: Sequence[str]) -> None:
+    """A tool is called for one key, so nothing is known about names nearby or elsewhere."""
     rows = [{**row, "name": normalise(row["name"])} for row in rows]
-    with on_the_shelf(rows):
-        by_tool = meals(stated(tool="maps"), *texts, tools=FIND_PLACE)
-    for one, other in zip(meals(stated(rows), *texts), by_tool, strict=True):
+    with rows_of_tools(rows):
+        by_tool = meals(make_facts(tool="maps"), *texts, tools=FIND_PLACE)
+    for one, other in zip(meals(make_facts(rows), *texts), by_tool, strict=True):
         if one["row"] is None:
             assert (other["found"], other["row"]) == ("unknown", None)
         else:
             given = [
                 row for row in rows if (row["name"], row["city"]) == (one["values"]["name"], one["values"]["city"])
             ]
-            assert told_apart(one, rows) == told_apart(other, given)
+            assert without_row_number(one, rows) == without_row_number(other, given)
 
 
 # Merged
@@ -308,11 +308,11 @@ NIGHTS = {"at": ["$[*].stay"], "forms": [BY_NAME_AND_CITY], "order": "days", "me
 
 def nights(*stays: str, rows: Rows = PLACES, **claims: Any) -> list[tuple[str, str, int]]:
     records = [{"stay": stay, "days": day} for day, stay in enumerate(stays, start=1)]
-    found = looked_up(stated(rows, claims={**NIGHTS, **claims}), records)["meals"]
-    return [(one["text"], one["found"], one["values"]["nights"]) for one in found]
+    findings = look_up_claims(make_facts(rows, claims={**NIGHTS, **claims}), records)["meals"]
+    return [(one["text"], one["found"], one["values"]["nights"]) for one in findings]
 
 
-def test_equal_claims_in_a_row_are_one_with_their_number() -> None:
+def test_equal_successive_claims_are_merged_with_their_number() -> None:
     coco, mango = "Coco Bambu, Rockford", "Flying Mango, Rockford"
     assert nights(coco, coco, mango, "Coco  Bambu, Rockford") == [
         (coco, "confirmed", 2),
@@ -323,12 +323,12 @@ def test_equal_claims_in_a_row_are_one_with_their_number() -> None:
 
 
 @pytest.mark.parametrize("order", ["days", None])
-def test_equal_claims_with_a_gap_between_them_are_not_in_a_row(order: str | None) -> None:
+def test_equal_claims_with_a_gap_are_not_merged(order: str | None) -> None:
     coco = "Coco Bambu, Rockford"
     assert [number for _, _, number in nights(coco, "-", coco, coco, order=order)] == [1, 2]
     records = [{"stay": coco, "days": day} for day in (1, 3, 4)]
-    found = looked_up(stated(claims={**NIGHTS, "order": "days"}), records)["meals"]
-    assert [one["values"]["nights"] for one in found] == [1, 2]
+    findings = look_up_claims(make_facts(claims={**NIGHTS, "order": "days"}), records)["meals"]
+    assert [one["values"]["nights"] for one in findings] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -340,19 +340,19 @@ def test_equal_claims_with_a_gap_between_them_are_not_in_a_row(order: str | None
 )
 def test_the_order_of_unordered_records_is_unknown(at: str, data: Any) -> None:
     claims = {**NIGHTS, "at": [at], "order": None}
-    found = looked_up(stated([{"name": "A", "city": "X"}], claims=claims), data)["meals"]
-    assert [one["values"]["nights"] for one in found] == [1, 1]
+    findings = look_up_claims(make_facts([{"name": "A", "city": "X"}], claims=claims), data)["meals"]
+    assert [one["values"]["nights"] for one in findings] == [1, 1]
 
 
 def test_a_merged_claim_keeps_all_locations() -> None:
     records = [{"stay": "Coco Bambu, Rockford", "days": day} for day in (2, 1)]
-    (one,) = looked_up(stated(claims=NIGHTS), records)["meals"]
+    (one,) = look_up_claims(make_facts(claims=NIGHTS), records)["meals"]
     assert one["at"] == ["$[1]['stay']", "$[0]['stay']"]
 
 
-def test_a_night_that_differs_is_not_hidden_behind_one_that_does_not() -> None:
-    beside = {"cost": {"field": "days", "map": {"1": 72, "2": 72, "3": 99, "4": 99, "5": 98}}}
-    assert nights(*["Coco Bambu, Rockford"] * 5, beside=beside) == [
+def test_a_differing_claim_is_not_merged_with_an_equal_one() -> None:
+    record_fields = {"cost": {"field": "days", "map": {"1": 72, "2": 72, "3": 99, "4": 99, "5": 98}}}
+    assert nights(*["Coco Bambu, Rockford"] * 5, beside=record_fields) == [
         ("Coco Bambu, Rockford", "confirmed", 2),
         ("Coco Bambu, Rockford", "differs", 2),
         ("Coco Bambu, Rockford", "differs", 1),
@@ -362,8 +362,9 @@ def test_a_night_that_differs_is_not_hidden_behind_one_that_does_not() -> None:
 @given(st.permutations(list(enumerate(["a, X", "a, X", "b, X", "b, Y", "b, Y", "-", "b, Y", "c"]))))
 def test_the_order_of_the_records_changes_no_finding(stays: list[tuple[int, str]]) -> None:
     rows = [{"name": "a", "city": "X"}, {"name": "b", "city": "Y"}]
-    found = looked_up(stated(rows, claims=NIGHTS), [{"stay": stay, "days": day} for day, stay in stays])["meals"]
-    assert [(one["text"], one["found"], one["values"]["nights"]) for one in found] == [
+    records = [{"stay": stay, "days": day} for day, stay in stays]
+    findings = look_up_claims(make_facts(rows, claims=NIGHTS), records)["meals"]
+    assert [(one["text"], one["found"], one["values"]["nights"]) for one in findings] == [
         ("a, X", "confirmed", 2),
         ("b, X", "elsewhere", 1),
         ("b, Y", "confirmed", 2),
@@ -392,7 +393,7 @@ def test_outcomes_of_claims_are_described(text: str, words: str) -> None:
     assert describe_finding(finding(text)) == words  # type: ignore[arg-type]
 
 
-def test_an_endless_text_is_reported_by_its_beginning() -> None:
+def test_a_very_long_text_is_reported_by_its_beginning() -> None:
     assert len(describe_finding(finding("x" * 10**6))) < 300  # type: ignore[arg-type]
     assert len(describe_finding(finding(f"Coco Bambu, Rockford, {'7' * 10**6}"))) < 600  # type: ignore[arg-type]
 
@@ -414,24 +415,27 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_text_without_end_is_looked_at_and_not_found(text: str) -> None:
-    assert found(FACTS, text) != ["confirmed"]
+def test_a_very_long_text_is_looked_up_and_not_found(text: str) -> None:
+    assert claim_outcomes(FACTS, text) != ["confirmed"]
 
 
-def test_a_text_may_be_split_without_end() -> None:
-    assert Counter(found(stated(claims={"split": ","}), ", a" * 20_000)) == {"unread": 20_000}
+def test_a_text_may_be_split_into_very_many_claims() -> None:
+    assert Counter(claim_outcomes(make_facts(claims={"split": ","}), ", a" * 20_000)) == {"unread": 20_000}
 
 
-def test_a_pattern_that_would_try_all_ways_elsewhere_is_harmless() -> None:
+def test_a_pattern_that_backtracks_elsewhere_is_linear_here() -> None:
     form = {"table": "places", "pattern": "^(a+)+$", "states": {"name": "Coco Bambu", "city": "Rockford"}}
-    assert found(stated(claims={"forms": [form]}), "a" * 50_000 + "b", "a" * 50_000) == ["unread", "confirmed"]
+    assert claim_outcomes(make_facts(claims={"forms": [form]}), "a" * 50_000 + "b", "a" * 50_000) == [
+        "unread",
+        "confirmed",
+    ]
 
 
-def test_names_without_number_are_looked_up_and_hints_are_given_for_the_first() -> None:
-    rows = [{"name": f"Hotel {number}", "city": "Rome"} for number in range(5000)]
-    facts = stated(rows, claims={"forms": [BY_NAME_AND_CITY]})
-    outcomes = Counter(found(facts, *["Hotel x, Rome"] * 5000, "Hotel 7, Rome"))
-    assert outcomes == {"near": 200, "unknown": 4800, "confirmed": 1}
+def test_only_the_first_of_many_unknown_names_get_hints() -> None:
+    rows = [{"name": f"Hotel {number}", "city": "Rome"} for number in range(2000)]
+    facts = make_facts(rows, claims={"forms": [BY_NAME_AND_CITY]})
+    outcomes = Counter(claim_outcomes(facts, *["Hotel x, Rome"] * 2000, "Hotel 7, Rome"))
+    assert outcomes == {"near": 200, "unknown": 1800, "confirmed": 1}
 
 
 # Real trips
@@ -449,23 +453,25 @@ class Trip(NamedTuple):
         return asyncio.run(look_up(self.facts.claims[kind], self.facts.tables, data))
 
     def find_each(self, kind: str, texts: Sequence[str]) -> list[Finding]:
-        """What becomes of each text where it is the only claim."""
-        stated = self.facts.claims[kind]
+        """Return the outcome of each text as the only claim."""
+        make_facts = self.facts.claims[kind]
 
         async def each() -> list[Finding]:
-            found = [await look_up(stated, self.facts.tables, [{"days": 1, FIELDS[kind]: text}]) for text in texts]
-            return [one for (one,) in found]
+            findings = [
+                await look_up(make_facts, self.facts.tables, [{"days": 1, FIELDS[kind]: text}]) for text in texts
+            ]
+            return [one for (one,) in findings]
 
         return asyncio.run(each())
 
     def cities(self, kind: str) -> dict[str, set[str]]:
-        """Where each name of the table stands."""
+        """Return the cities of each name in the table."""
         table = self.facts.tables[self.facts.claims[kind].forms[0].table]
         name, city = table.spec.key
-        stands: dict[str, set[str]] = defaultdict(set)
+        cities_of: dict[str, set[str]] = defaultdict(set)
         for row in table.spec.rows or ():
-            stands[normalise(row[name])].add(str(row[city]))
-        return stands
+            cities_of[normalise(row[name])].add(str(row[city]))
+        return cities_of
 
 
 @cache
@@ -477,7 +483,7 @@ def trips() -> list[Trip]:
     return made
 
 
-def claimed(kind: str) -> Iterator[tuple[Trip, Finding]]:
+def reference_claims(kind: str) -> Iterator[tuple[Trip, Finding]]:
     for trip in trips():
         for one in trip.find(kind, trip.plan):
             yield trip, one
@@ -485,11 +491,11 @@ def claimed(kind: str) -> Iterator[tuple[Trip, Finding]]:
 
 @pytest.mark.parametrize(("kind", "number"), [("meals", 325), ("attractions", 209), ("stays", 114)])
 def test_every_place_of_the_reference_plans_is_confirmed(kind: str, number: int) -> None:
-    outcomes = Counter(one["found"] for _, one in claimed(kind) for _ in one["at"])
+    outcomes = Counter(one["found"] for _, one in reference_claims(kind) for _ in one["at"])
     assert outcomes == {"confirmed": number}
 
 
-def changed(name: str, letters: random.Random) -> Iterator[str]:
+def misspellings(name: str, letters: random.Random) -> Iterator[str]:
     """The name with another letter at each of its places."""
     for place, letter in enumerate(name):
         others = [one for one in string.ascii_letters if one != letter]
@@ -500,25 +506,25 @@ def changed(name: str, letters: random.Random) -> Iterator[str]:
 def test_no_name_with_one_letter_changed_is_confirmed(kind: str) -> None:
     letters = random.Random(20)
     outcomes: Counter[str] = Counter()
-    for trip, one in claimed(kind):
+    for trip, one in reference_claims(kind):
         name, city = one["text"].rsplit(", ", 1)
         known = trip.cities(kind)
-        texts = [f"{other}, {city}" for other in changed(name, letters) if normalise(other) not in known]
-        outcomes.update(found["found"] for found in trip.find_each(kind, texts))
+        texts = [f"{other}, {city}" for other in misspellings(name, letters) if normalise(other) not in known]
+        outcomes.update(finding["found"] for finding in trip.find_each(kind, texts))
     assert outcomes.keys() <= {"near", "unknown", "elsewhere"}
     assert outcomes.total() > 2000
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_a_name_that_is_moved_is_confirmed_exactly_where_the_table_has_it(kind: str) -> None:
+def test_a_moved_name_is_confirmed_exactly_if_the_table_has_it_there(kind: str) -> None:
     outcomes: Counter[bool] = Counter()
-    for trip, one in claimed(kind):
+    for trip, one in reference_claims(kind):
         name, _ = one["text"].rsplit(", ", 1)
-        stands = trip.cities(kind)
-        cities = sorted({*(city for known in stands.values() for city in known), "Nowhere"})
+        cities_of = trip.cities(kind)
+        cities = sorted({*(city for known in cities_of.values() for city in known), "Nowhere"})
         moved = trip.find_each(kind, [f"{name}, {city}" for city in cities])
         for city, here in zip(cities, moved, strict=True):
-            right = city in stands[normalise(name)]
+            right = city in cities_of[normalise(name)]
             assert (here["found"] == "confirmed") == right, (name, city)
             outcomes[right] += 1
     assert min(outcomes[True], outcomes[False]) > 50

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.names import (
+from jurygraph.agents.facts.values import (
     MAX_COMPARED,
     is_missing,
     nearest_name,
@@ -55,8 +55,8 @@ def test_the_form_in_which_unicode_was_written_changes_nothing(text: str, form: 
     assert normalise(unicodedata.normalize(form, text)) == normalise(text)
 
 
-def test_marks_without_end_take_no_time() -> None:
-    """What NFKC takes grows with the square of them: ten minutes for these."""
+def test_very_many_combining_marks_take_no_time() -> None:
+    """The time of NFKC grows with the square of their number: ten minutes for these."""
     text = "e" + "\u0301\u0323" * 500_000
     assert normalise(f"{text}  x") == f"{text} x"
 
@@ -79,12 +79,12 @@ def test_a_value_as_text(value: Any, text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "", float("nan")])
-def test_nothing_is_missing_three_ways(value: Any) -> None:
+def test_none_empty_text_and_nan_are_missing(value: Any) -> None:
     assert is_missing(value)
 
 
 @pytest.mark.parametrize("value", [0, 0.0, False, "0", " ", []])
-def test_zero_and_the_like_are_values(value: Any) -> None:
+def test_zero_and_false_are_values(value: Any) -> None:
     assert not is_missing(value)
 
 
@@ -208,6 +208,6 @@ def test_of_equally_near_names_the_alphabetically_first_is_suggested(names: list
     assert nearest_name("Hotel 5", names) == "Hotel 1"
 
 
-def test_no_more_than_so_many_names_are_compared() -> None:
+def test_the_number_of_compared_names_is_bounded() -> None:
     assert nearest_name("zz Inn", [*(f"{i:06}" for i in range(MAX_COMPARED - 1)), "zz Inm"]) == "zz Inm"
     assert nearest_name("zz Inn", [*(f"{i:06}" for i in range(MAX_COMPARED)), "zz Inm"]) is None

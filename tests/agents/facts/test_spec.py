@@ -1,41 +1,43 @@
-"""What a task may state of its facts, and what is refused."""
+"""The models of a task's facts, and what they refuse."""
 
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from jurygraph.agents.facts.spec import ClaimsSpec, FactsSpec, Form, TableSpec
-from tests.agents.facts.examples import stated
+from jurygraph.messages import describe_validation_error
+from tests.agents.facts.examples import make_facts
 
 
-def refused(model: Any, **fields: Any) -> str:
+def refusal(model: type[BaseModel], **fields: Any) -> str:
+    """Return the message about the fields."""
     with pytest.raises(ValidationError) as raised:
         model(**fields)
-    (error,) = raised.value.errors()
-    return str(error["msg"]).removeprefix("Value error, ")
+    problem = describe_validation_error(raised.value, model, fields)
+    return f"{problem.field}: {problem}"
 
 
-@pytest.mark.parametrize("place", [{"rows": []}, {"file": "a.csv"}, {"file": "a.db", "table": "t"}, {"tool": "maps"}])
-def test_a_table_has_exactly_one_of_three_sources(place: dict[str, Any]) -> None:
-    assert TableSpec(key=("name",), **place).model_dump(exclude_unset=True)["key"] == ("name",)
+@pytest.mark.parametrize("source", [{"rows": []}, {"file": "a.csv"}, {"file": "a.db", "table": "t"}, {"tool": "maps"}])
+def test_a_table_has_one_of_three_sources(source: dict[str, Any]) -> None:
+    assert TableSpec(key=("name",), **source).model_dump(exclude_unset=True)["key"] == ("name",)
 
 
 @pytest.mark.parametrize(
-    ("places", "said"),
+    ("sources", "message"),
     [
-        ({}, "is given by nothing; give one of rows, file and tool"),
-        ({"rows": (), "file": "a.csv"}, "is given by rows and file; give one of rows, file and tool"),
-        ({"rows": (), "file": "a.csv", "tool": "t"}, "is given by rows and file and tool; give one of rows"),
-        ({"rows": (), "table": "t"}, "`table` is one of a SQLite file, and there is no `file`; leave it out"),
+        ({}, ": is given by nothing; give one of rows, file and tool"),
+        ({"rows": (), "file": "a.csv"}, ": is given by rows and file; give one of rows, file and tool"),
+        ({"rows": (), "file": "a.csv", "tool": "t"}, ": is given by rows and file and tool; give one of rows"),
+        ({"rows": (), "table": "t"}, "table: is one of a SQLite file, and there is no `file`; leave it out"),
     ],
 )
-def test_a_table_in_no_place_or_in_two_is_refused(places: dict[str, Any], said: str) -> None:
-    assert refused(TableSpec, key=("name",), **places).startswith(said)
+def test_a_table_without_a_source_or_with_two_is_refused(sources: dict[str, Any], message: str) -> None:
+    assert refusal(TableSpec, key=("name",), **sources).startswith(message)
 
 
 def test_a_table_without_a_key_is_refused() -> None:
-    assert "at least 1 item" in refused(TableSpec, key=(), rows=())
+    assert "has 0 entries; give it at least 1" in refusal(TableSpec, key=(), rows=())
 
 
 def test_a_form_knows_the_groups_of_its_pattern() -> None:
@@ -54,35 +56,35 @@ def test_compiled_forms_are_not_part_of_the_model() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "message"),
     [
-        ({"pattern": "(?P<name>.+"}, "`pattern` is not a valid RE2 pattern (missing ): "),
-        ({"pattern": "(?=x)x"}, "`pattern` is not a valid RE2 pattern"),
-        ({"pattern": r"(x)\1"}, "`pattern` is not a valid RE2 pattern"),
-        ({"pattern": "(?P<a>.+)", "columns": {"b": "c"}}, "`columns.b` is not a group of the pattern; it has a"),
-        ({"columns": {"b": "c"}}, "`columns.b` is not a group of the pattern; it has none"),
-        ({"within": {"cost": 1.5}}, "Input should be less than or equal to 1"),
+        ({"pattern": "(?P<name>.+"}, "pattern: is not a valid RE2 pattern (missing ): "),
+        ({"pattern": "(?=x)x"}, "pattern: is not a valid RE2 pattern"),
+        ({"pattern": r"(x)\1"}, "pattern: is not a valid RE2 pattern"),
+        ({"pattern": "(?P<a>.+)", "columns": {"b": "c"}}, "columns.b: is not a group of the pattern; it has a"),
+        ({"columns": {"b": "c"}}, "columns.b: is not a group of the pattern; it has none"),
+        ({"within": {"cost": 1.5}}, "within.cost: is the number 1.5; write a number of 1 or less"),
     ],
 )
-def test_a_form_that_cannot_be_read_is_refused(fields: dict[str, Any], said: str) -> None:
-    assert refused(Form, table="t", **fields).startswith(said)
+def test_an_invalid_form_is_refused(fields: dict[str, Any], message: str) -> None:
+    assert refusal(Form, table="t", **fields).startswith(message)
 
 
 @pytest.mark.parametrize("path", ["name", "$[", "$..", "$[?(@.a)", ""])
-def test_a_path_that_is_no_jsonpath_is_refused(path: str) -> None:
-    assert refused(ClaimsSpec, at=("$.a", path), forms=({"table": "t"},)).startswith("`at[1]` is not a valid JSONPath")
+def test_an_invalid_jsonpath_is_refused(path: str) -> None:
+    assert "at[1]: is not a valid JSONPath" in refusal(ClaimsSpec, at=("$.a", path), forms=({"table": "t"},))
 
 
-@pytest.mark.parametrize("lacking", [{"at": (), "forms": ({"table": "t"},)}, {"at": ("$.a",), "forms": ()}])
-def test_claims_stand_somewhere_and_have_a_form(lacking: dict[str, Any]) -> None:
-    assert "at least 1 item" in refused(ClaimsSpec, **lacking)
+@pytest.mark.parametrize("fields", [{"at": (), "forms": ({"table": "t"},)}, {"at": ("$.a",), "forms": ()}])
+def test_claims_need_a_path_and_a_form(fields: dict[str, Any]) -> None:
+    assert "has 0 entries; give it at least 1" in refusal(ClaimsSpec, **fields)
 
 
-def test_claims_are_of_tables_that_there_are() -> None:
-    facts = stated(claims={"forms": [{"table": "places"}, {"table": "palces"}]})
-    said = refused(FactsSpec, **facts)
-    assert said == "`claims.meals.forms[1].table` names 'palces', which is not a table; there are places"
+def test_claims_of_an_unknown_table_are_refused() -> None:
+    facts = make_facts(claims={"forms": [{"table": "places"}, {"table": "palces"}]})
+    message = refusal(FactsSpec, **facts)
+    assert message == "claims.meals.forms[1].table: names 'palces', which is not a table; there are places"
 
 
-def test_facts_may_state_tables_without_claims() -> None:
+def test_facts_may_have_tables_without_claims() -> None:
     assert FactsSpec.model_validate({"tables": {}}).claims == {}

@@ -96,7 +96,7 @@ SUBWAYS: Rows = [
 
 
 @pytest.mark.parametrize("suffix", [None, *SUFFIXES])
-def test_of_rows_that_share_a_key_the_first_by_the_stated_column_counts(suffix: str | None, tmp_path: Path) -> None:
+def test_the_first_row_of_a_key_by_the_order_column_counts(suffix: str | None, tmp_path: Path) -> None:
     table: Table = inline(SUBWAYS, order="since")
     if suffix is not None:
         in_words = [{**row, "since": str(row.get("since", ""))} for row in SUBWAYS]
@@ -105,17 +105,17 @@ def test_of_rows_that_share_a_key_the_first_by_the_stated_column_counts(suffix: 
 
 
 @given(st.permutations(SUBWAYS), st.sampled_from([None, "since", "cost"]))
-def test_which_row_counts_does_not_hang_on_the_order_of_the_rows(rows: Rows, order: str | None) -> None:
-    stands = values(inline(rows, order=order), "Subway", "Peoria")
-    assert stands == values(inline(SUBWAYS, order=order), "Subway", "Peoria")
+def test_the_preferred_row_does_not_depend_on_the_order_of_the_rows(rows: Rows, order: str | None) -> None:
+    found = values(inline(rows, order=order), "Subway", "Peoria")
+    assert found == values(inline(SUBWAYS, order=order), "Subway", "Peoria")
 
 
-def test_rows_that_share_a_key_and_an_order_count_by_their_content() -> None:
+def test_rows_with_equal_key_and_order_are_sorted_by_content() -> None:
     rows = [{"name": "a", "city": "b", "cost": cost, "since": 1} for cost in (30, 20)]
     assert numbers(inline(rows, order="since"), "a", "b") == [2, 1]
 
 
-def test_rows_differ_by_what_they_say_and_not_by_how_or_where_it_is_written() -> None:
+def test_the_content_of_a_row_does_not_depend_on_its_notation() -> None:
     table = inline([], order="row")
     rows = [
         {"cost": 25, "row": 1},
@@ -143,7 +143,7 @@ def test_a_key_declared_unique_must_be_unique(suffix: str | None, tmp_path: Path
 
 
 @pytest.mark.parametrize("in_a_file", [False, True])
-def test_of_very_many_names_those_that_begin_alike_may_have_been_meant(in_a_file: bool, tmp_path: Path) -> None:
+def test_among_very_many_names_only_those_with_the_same_beginning_are_near(in_a_file: bool, tmp_path: Path) -> None:
     rows = [{"name": f"{start} {number}"} for start in ("Inn", "Hotel") for number in range(3000)]
     table = in_file(write_table(tmp_path / "t.csv", rows), ("name",)) if in_a_file else inline(rows, ("name",))
     assert sorted(table.names_near(("Inm 7",))) == sorted(row["name"] for row in rows[:3000])
@@ -182,13 +182,13 @@ def test_a_file_without_rows_is_refused(name: str, content: str, tmp_path: Path)
 
 def test_a_file_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
-    index_row = FileTable._index_row
+    key_of = FileTable.key_of
 
-    def written_meanwhile(table: FileTable, number: int, values: Mapping[str, Any]) -> Any:
+    def write_meanwhile(table: FileTable, values: Mapping[str, Any]) -> Any:
         path.write_text("name,city\n")
-        return index_row(table, number, values)
+        return key_of(table, values)
 
-    monkeypatch.setattr(FileTable, "_index_row", written_meanwhile)
+    monkeypatch.setattr(FileTable, "key_of", write_meanwhile)
     with pytest.raises(InputError, match=r"t\.csv: changed while it was read; leave it as it is and prepare again"):
         in_file(path)
 
@@ -202,7 +202,7 @@ def test_the_index_of_a_file_is_closed_with_its_table(tmp_path: Path) -> None:
 
 
 def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", [{"name": f"Inn {number}", "note": "x" * 500} for number in range(20_000)])
+    write_table(tmp_path / "t.csv", [{"name": f"Inn {number}", "note": "x" * 500} for number in range(10_000)])
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
         "from tests.agents.facts.test_tables import Path, in_file; in_file(Path('t.csv'), ('name',))"
@@ -213,17 +213,17 @@ def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
     assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 
-def test_a_large_file_is_looked_up_in(tmp_path: Path) -> None:
+def test_a_large_file_can_be_searched(tmp_path: Path) -> None:
     path = tmp_path / "large.csv"
     with path.open("w") as file:
         file.write("name,city,cost\n")
-        file.writelines(f"Inn {number},City {number % 1000},{number}\n" for number in range(200_000))
+        file.writelines(f"Inn {number},City {number % 1000},{number}\n" for number in range(60_000))
     table = in_file(path)
-    for number in (0, 77_777, 199_999):
+    for number in (0, 27_777, 59_999):
         assert values(table, f"Inn {number}", f"City {number % 1000}")[0]["cost"] == str(number)
     assert numbers(table, "Inn 5", "City 6") == []
     assert list(table.places("Inn 5")) == [("City 5",)]
-    assert len(table.names_near(("Inn", "City 5"))) == 200
+    assert len(table.names_near(("Inn", "City 5"))) == 60
 
 
 def test_a_tool_gives_rows_a_row_or_nothing() -> None:
@@ -243,16 +243,16 @@ class Giving:
     def __init__(self, given: Any) -> None:
         self.given = given
 
-    async def ainvoke(self, asked: Any) -> Any:
+    async def ainvoke(self, arguments: Any) -> Any:
         return self.given
 
 
-@pytest.mark.parametrize("said", [{}, [{}], {"error": "not found"}, {"cost": 3}, {"name": "a"}, [{"city": "b"}]])
-def test_a_tool_result_without_the_key_is_not_a_row(said: Any) -> None:
-    assert values(behind(Giving(said)), "a", "b") == []
+@pytest.mark.parametrize("message", [{}, [{}], {"error": "not found"}, {"cost": 3}, {"name": "a"}, [{"city": "b"}]])
+def test_a_tool_result_without_the_key_is_not_a_row(message: Any) -> None:
+    assert values(behind(Giving(message)), "a", "b") == []
 
 
-def test_a_tools_values_are_as_json_has_them() -> None:
+def test_values_of_a_tool_are_converted_to_json() -> None:
     key = {"name": "a", "city": "b"}
     row = {
         **key,
@@ -267,10 +267,10 @@ def test_a_tools_values_are_as_json_has_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [("a row", "gave str"), (5, "gave int"), ([{}, "x"], "gave a list with str")]
+    ("given", "message"), [("a row", "gave str"), (5, "gave int"), ([{}, "x"], "gave a list with str")]
 )
-def test_an_invalid_row_is_reported(given: Any, said: str) -> None:
-    with pytest.raises(TypeError, match=f"facts table 'places': its tool {said}; give a mapping, or a list of such"):
+def test_an_invalid_row_is_reported(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=f"facts table 'places': its tool {message}; give a mapping, or a list of such"):
         values(behind(Giving(given)), "a", "b")
     with pytest.raises(TypeError):
         values(behind(find_words), "a", "b")

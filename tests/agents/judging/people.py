@@ -12,7 +12,7 @@ WISHES: Mapping[str, Sequence[tuple[str, str, str]]] = {
 }
 PROFILES = {"ann": "a retired gardener", "bob": "a student of law", "cyd": "a violinist on leave"}
 TRIP = "Plan a weekend in Leeds for all of us."
-SAID = "Saturday: herring at the Fish Bar.\nSunday: tea at the Old Mill, step-free.\nHome at six."
+RESPONSE_TEXT = "Saturday: herring at the Fish Bar.\nSunday: tea at the Old Mill, step-free.\nHome at six."
 
 
 def people(*names: str, checks: Mapping[str, Any] | None = None, **fields: Any) -> Task:
@@ -31,6 +31,6 @@ def people(*names: str, checks: Mapping[str, Any] | None = None, **fields: Any) 
     return Task.model_validate({"id": "letter", "query": TRIP, "stakeholders": stakeholders} | fields)
 
 
-def words_of(name: str) -> list[str]:
-    """All that is said of somebody, and of nobody else."""
+def texts_about(name: str) -> list[str]:
+    """Return all texts about a person, which occur with no other person."""
     return [PROFILES[name], *(text for _, _, text in WISHES[name])]

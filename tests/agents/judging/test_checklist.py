@@ -1,4 +1,4 @@
-"""What is left: a short checklist, the same for everybody, which holds a fifth of û_i at most."""
+"""The residual checklist, the same for everybody and at most a fifth of û_i."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from jurygraph import ConfigError, Jury, PlanError, Task, Trace, conformance
 from jurygraph.agents.judging.criteria import DEFAULT_ITEMS
 from tests.agents.judging.hearing import fenced, finding, in_parts, missing, replying, scored, user
-from tests.agents.judging.people import PROFILES, SAID, WISHES, people, words_of
+from tests.agents.judging.people import PROFILES, RESPONSE_TEXT, WISHES, people, texts_about
 from tests.models.judging import Script, items_of, responses
 from tests.models.server import serving
 
@@ -17,23 +17,23 @@ ALONE = {"use": "checklist", "params": {"audience": "task"}}
 """For the task as a whole it is a component of its own."""
 
 
-def listed(script: Script, task: Task, *texts: str, **kwargs: Any) -> tuple[list[Trace], list[dict[str, Any]]]:
+def score_checklist(script: Script, task: Task, *texts: str, **kwargs: Any) -> tuple[list[Trace], list[dict[str, Any]]]:
     kwargs = {"use": [ALONE], "settings": {"reward": {"checklist": 1.0}}} | kwargs
-    return scored(script, task, responses(*(texts or (SAID,))), **kwargs)
+    return scored(script, task, responses(*(texts or (RESPONSE_TEXT,))), **kwargs)
 
 
 def both(**checklist: Any) -> dict[str, Any]:
-    """Preferences, which hold four fifths and more of û_i, and the checklist."""
+    """Return a config with preferences, at least four fifths of û_i, and the checklist."""
     return {"use": ["preferences", {"use": "checklist", "params": checklist}], "settings": FIFTH}
 
 
-# What is asked
+# Questions
 
 
 def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
     reply = {"checklist_1": in_parts(["herring"], None, ["Home at six"], None)}
     reply["checklist_1"]["part_1"]["quotes"] = ["herring at the Fish Bar"]
-    (trace,), (body,) = listed(replying(reply), people("ann"))
+    (trace,), (body,) = score_checklist(replying(reply), people("ann"))
     parts = items_of(body)["checklist_1"]["properties"]
     assert list(parts) == ["reason", "part_1", "part_2", "part_3", "part_4"]
     shown = "\n".join(f"part_{place}: {text}" for place, text in enumerate(DEFAULT_ITEMS, start=1))
@@ -44,43 +44,43 @@ def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
     assert trace.reward.components == {"checklist": 0.5}
 
 
-def test_items_of_ones_own_take_the_place_of_the_usual_ones() -> None:
+def test_custom_items_replace_the_default_ones() -> None:
     own = ["It names a day.", "It names a place.", "It is not long."]
     use = [{"use": "checklist", "params": {"audience": "task", "items": own}}]
-    (trace,), (body,) = listed(finding, people("ann"), use=use)
+    (trace,), (body,) = score_checklist(finding, people("ann"), use=use)
     assert "part_3: It is not long." in user(body)
     assert "part_4" not in user(body)
     assert trace.verdicts[0].native == 3.0
 
 
 def test_no_profile_is_shown_for_questions_on_the_whole_task() -> None:
-    _, (body,) = listed(missing, people())
-    assert not any(word in user(body) for name in WISHES for word in words_of(name))
+    _, (body,) = score_checklist(missing, people())
+    assert not any(word in user(body) for name in WISHES for word in texts_about(name))
     assert "It is asked for this person" not in user(body)
 
 
 def test_each_stakeholder_is_judged_in_a_call_of_its_own_with_the_profile() -> None:
-    (trace,), bodies = listed(missing, people(), **both())
+    (trace,), bodies = score_checklist(missing, people(), **both())
     own = [body for body in bodies if "checklist_1" in items_of(body)]
     assert len(own) == len(WISHES)
     for body in own:
         (name,) = [name for name in WISHES if PROFILES[name] in user(body)]
         assert fenced(PROFILES[name], "profile") in user(body)
-        assert not any(word in user(body) for each in WISHES for word in words_of(each) if word != PROFILES[name])
+        assert not any(word in user(body) for each in WISHES for word in texts_about(each) if word != PROFILES[name])
     assert sorted(str(one.stakeholder) for one in trace.verdicts if one.layer == "residual") == sorted(WISHES)
 
 
 def test_an_empty_profile_is_not_shown() -> None:
     bare = people("ann").model_dump()
     bare["stakeholders"][0]["profile"] = ""
-    _, bodies = listed(missing, Task.model_validate(bare), **both())
+    _, bodies = score_checklist(missing, Task.model_validate(bare), **both())
     (own,) = [body for body in bodies if "checklist_1" in items_of(body)]
     assert "It is asked for this person" not in user(own)
 
 
-def test_compact_asks_for_no_reasons() -> None:
+def test_a_compact_reply_has_no_reasons() -> None:
     use = [{"use": "checklist", "params": {"audience": "task", "profile": "compact"}}]
-    (trace,), (body,) = listed(finding, people("ann"), use=use)
+    (trace,), (body,) = score_checklist(finding, people("ann"), use=use)
     parts = items_of(body)["checklist_1"]["properties"]
     assert {name: list(part["properties"]) for name, part in parts.items()} == {
         f"part_{place}": ["met"] for place in range(1, 5)
@@ -91,12 +91,12 @@ def test_compact_asks_for_no_reasons() -> None:
 # How much it holds
 
 
-def test_next_to_preferences_it_has_its_share_of_each_utility() -> None:
-    (trace,), _ = listed(finding, people("ann"), **both())
+def test_with_preferences_it_has_its_share_of_each_utility() -> None:
+    (trace,), _ = score_checklist(finding, people("ann"), **both())
     assert trace.reward.parts["stakeholders"] == {"ann": pytest.approx(0.8 * (0.9 + 1.0) / 2 + 0.2)}
 
 
-def refused(uses: Sequence[Any], **config: Any) -> str:
+def refusal(uses: Sequence[Any], **config: Any) -> str:
     weights = {"method": "uniform", **config}
     with Jury.from_config({"evaluators": uses, "weights": weights}) as jury, pytest.raises(PlanError) as error:
         jury.prepare(people("ann"))
@@ -105,13 +105,13 @@ def refused(uses: Sequence[Any], **config: Any) -> str:
 
 def test_more_than_a_fifth_is_refused_before_any_call() -> None:
     uses = both()["use"]
-    told = "residual questions hold {} % of the weight of stakeholder 'ann', and 20 % is the most"
-    assert told.format("33.3") in refused(uses)  # a third of three questions
-    assert told.format("21") in refused(uses, layers={"model": 0.79, "residual": 0.21})
-    assert told.format("100") in refused(["checklist"])
+    template = "residual questions hold {} % of the weight of stakeholder 'ann', and 20 % is the most"
+    assert template.format("33.3") in refusal(uses)  # a third of three questions
+    assert template.format("21") in refusal(uses, layers={"model": 0.79, "residual": 0.21})
+    assert template.format("100") in refusal(["checklist"])
 
 
-# What is refused
+# Invalid configs
 
 
 @pytest.mark.parametrize("items", [[], [""], ["  "], "It is kind.", [1], None, {"a": "b"}, ["It is kind."] * 21, 7])
@@ -134,7 +134,7 @@ def test_it_judges_stakeholders_or_the_task(audience: Any) -> None:
 @pytest.mark.parametrize("profile", ["full", "compact"])
 @pytest.mark.parametrize("script", [finding, missing])
 def test_it_passes_the_conformance_suite_with_a_model(profile: str, script: Script) -> None:
-    group = (people(), responses(SAID, "Stay at home.", "Go."))
+    group = (people(), responses(RESPONSE_TEXT, "Stay at home.", "Go."))
     use = {"use": "checklist", "params": {"audience": "task", "profile": profile}}
     with serving(script) as server:
         seen = conformance.check_evaluator(use, [group], model=f"openai-compatible:{server.url}#tiny")

@@ -1,4 +1,4 @@
-"""Criteria of a rubric: each is asked in the form that it states, and counts as that form measures."""
+"""Criteria of a rubric: each is judged and measured in its own form."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ TASK = of(*FORMS)
 # The forms
 
 
-def test_criteria_of_all_forms_are_judged_in_one_call_each_in_its_form() -> None:
+def test_criteria_of_all_forms_are_judged_in_one_call() -> None:
     (trace,), (body,) = scored(finding, TASK, responses("Dear Ann, at nine"))
     fields = [list(item["properties"]) for item in items_of(body).values()]
     assert fields == [
@@ -69,7 +69,7 @@ def test_criteria_of_all_forms_are_judged_in_one_call_each_in_its_form() -> None
     assert all([one.quote for one in verdict.evidence] == ["Dear Ann, at nine"] for verdict in trace.verdicts)
 
 
-def test_so_they_are_in_a_compact_profile() -> None:
+def test_criteria_of_all_forms_are_judged_with_a_compact_profile() -> None:
     compact = {"use": "criteria", "params": {"profile": "compact"}}
     (trace,), (body,) = scored(finding, TASK, responses("Dear Ann"), use=[compact])
     parts = items_of(body)["criterion_3"]["properties"].values()
@@ -78,7 +78,7 @@ def test_so_they_are_in_a_compact_profile() -> None:
     assert {one.evidence for one in trace.verdicts} == {()}
 
 
-def test_anchors_are_shown_in_the_order_of_their_values_and_parts_in_that_of_the_file() -> None:
+def test_anchors_are_shown_by_value_and_parts_in_the_order_of_the_file() -> None:
     _, (body,) = scored(missing, TASK, responses("Dear Ann"))
     assert fenced("How kind?\n1-3: rude\n4-9: so so\n10: very", "item") in user(body)
     assert fenced("It says what, and when.\npart_1: what is said\npart_2: a time is given", "item") in user(body)
@@ -95,14 +95,14 @@ def test_anchors_are_shown_in_the_order_of_their_values_and_parts_in_that_of_the
         (["good", "3", "bad"], "3 bad good"),
     ],
 )
-def test_whatever_anchors_are_called(anchors: list[str], shown: str) -> None:
+def test_anchors_may_have_any_names(anchors: list[str], shown: str) -> None:
     task = of({**FORMS[1], "scale": [-5, 10], "anchors": {name: f"as {name}" for name in anchors}})
     _, (body,) = scored(missing, task, responses("Dear Ann"))
     lines = user(body).split("How kind?\n")[1].split("\nitem ")[0].split("\n")
     assert " ".join(line.partition(":")[0] for line in lines) == shown
 
 
-def test_how_much_a_part_weighs_is_not_shown_to_a_model_and_counts() -> None:
+def test_weights_of_parts_count_and_are_not_shown_to_the_model() -> None:
     reply = {"criterion_1": in_parts(["Dear Ann"], None)}
     light, heavy = (of({**FORMS[2], "parts": [{"text": "a", "weight": w}, {"text": "b"}]}) for w in (1.0, 3.0))
     shown, scores = [], []
@@ -121,7 +121,7 @@ def test_the_text_of_a_criterion_changes_the_question(change: dict[str, Any]) ->
     assert plans[0].survey.digest != plans[1].survey.digest
 
 
-# What counts
+# Scores
 
 
 def test_a_penalty_that_is_met_counts_against_the_response() -> None:
@@ -188,8 +188,8 @@ def test_without_a_rubric_there_are_no_questions() -> None:
     assert [one.evaluator for one in trace.verdicts] == ["maths.length"]
 
 
-def test_the_names_of_items_are_not_those_of_criteria() -> None:
-    """A file's ids may hold anything; what a model is asked is named by its place."""
+def test_items_are_shown_under_generated_names() -> None:
+    """Ids of a file may contain anything, so prompts name items by their place."""
     task = of({**FORMS[0], "id": 'x"}, {"met'}, {**FORMS[1], "id": "criterion_1"})
     _, (body,) = scored(missing, task, responses("Dear Ann"))
     assert asked_for(body) == ["criterion_1", "criterion_2"]

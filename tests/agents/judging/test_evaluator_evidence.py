@@ -1,4 +1,4 @@
-"""Nothing that is found in a response is credited without a quotation that stands in it."""
+"""No finding is credited without a quotation that occurs in the response."""
 
 import json
 import re
@@ -42,15 +42,15 @@ PLAIN = replying(one(met=False))
 """A model that finds nothing once it is told."""
 
 
-def judged(quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any) -> Verdict:
+def verdict_with_quotes(quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any) -> Verdict:
     """The verdict of a model that insists on its quotations."""
     (trace,), _ = scored(replying(one(met=met, quotes=quotes)), TASK, responses(text), **kwargs)
     (verdict,) = trace.verdicts
     return verdict
 
 
-def checked(verdict: Verdict, text: str = LETTER) -> list[str]:
-    """What a verdict quotes, each letter by letter where it says."""
+def verified_quotes(verdict: Verdict, text: str = LETTER) -> list[str]:
+    """Return the quotations of a verdict, after checking each at its offsets."""
     for evidence in verdict.evidence:
         assert evidence.verified
         assert evidence.source == "response"
@@ -58,7 +58,7 @@ def checked(verdict: Verdict, text: str = LETTER) -> list[str]:
     return [evidence.quote for evidence in verdict.evidence]
 
 
-# What stands in the response
+# Quotations from the response
 
 
 @pytest.mark.parametrize(
@@ -78,20 +78,20 @@ def checked(verdict: Verdict, text: str = LETTER) -> list[str]:
     ],
 )
 def test_a_quotation_is_found_despite_white_space_and_unicode_forms_with_its_offsets(quote: str, passage: str) -> None:
-    verdict = judged([quote])
+    verdict = verdict_with_quotes([quote])
     assert (verdict.status, verdict.score, verdict.reason) == ("ok", 0.9, "so it is")
-    assert checked(verdict) == [passage]
+    assert verified_quotes(verdict) == [passage]
 
 
 def test_up_to_three_passages_are_reported_once_each() -> None:
-    verdict = judged(["der Office-Raum", "der  Ofﬁce-Raum", "wir treffen uns"])
-    assert checked(verdict) == ["der Ofﬁce-Raum", "wir treffen uns"]
+    verdict = verdict_with_quotes(["der Office-Raum", "der  Ofﬁce-Raum", "wir treffen uns"])
+    assert verified_quotes(verdict) == ["der Ofﬁce-Raum", "wir treffen uns"]
 
 
 def test_a_quotation_for_an_unmet_item_is_evidence_too() -> None:
-    verdict = judged(["der Office-Raum ist frei"], met=False)
+    verdict = verdict_with_quotes(["der Office-Raum ist frei"], met=False)
     assert (verdict.status, verdict.score) == ("ok", 0.1)
-    assert checked(verdict) == ["der Ofﬁce-Raum ist frei"]
+    assert verified_quotes(verdict) == ["der Ofﬁce-Raum ist frei"]
 
 
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cs", "M")), min_size=9, max_size=30)
@@ -110,10 +110,10 @@ def test_every_quotation_of_whole_words_is_found_at_its_place(sentence: str, for
         lambda body: one(quotes=[quote]),
     )
     assert (verdict.status, len(requests)) == ("ok", 1)
-    assert checked(verdict, text) == [passage]
+    assert verified_quotes(verdict, text) == [passage]
 
 
-# What does not
+# Other quotations
 
 ELSEWHERE = {
     "the query": "that the meeting is moved",
@@ -135,7 +135,7 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("quote", ELSEWHERE.values(), ids=ELSEWHERE)
 def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> None:
-    verdict = judged([quote])
+    verdict = verdict_with_quotes([quote])
     assert (verdict.status, verdict.score, verdict.met, verdict.evidence) == ("failed", None, None, ())
     assert verdict.failure is not None
     assert (verdict.failure.cause, verdict.failure.kind) == ("response", "unsupported")
@@ -143,27 +143,27 @@ def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> Non
     assert quote[:80].strip() in verdict.failure.message
 
 
-def test_nor_does_one_that_quotes_nothing() -> None:
-    verdict = judged([])
+def test_a_verdict_without_a_quotation_gives_no_credit() -> None:
+    verdict = verdict_with_quotes([])
     assert verdict.failure is not None
     assert verdict.failure.message == "the judge says met, and nothing is quoted for it"
 
 
 def test_an_unverified_quotation_is_reported_and_the_verdict_keeps_the_others() -> None:
-    verdict = judged(["wir treffen uns um 8 Uhr", "Bring bitte Kuchen mit."])
+    verdict = verdict_with_quotes(["wir treffen uns um 8 Uhr", "Bring bitte Kuchen mit."])
     assert (verdict.status, verdict.score) == ("ok", 0.9)
-    assert checked(verdict) == ["Bring\tbitte Kuchen mit."]
+    assert verified_quotes(verdict) == ["Bring\tbitte Kuchen mit."]
     assert verdict.reason == "so it is [lost: 'wir treffen uns um 8 Uhr' (not in the response)]"
 
 
-def test_so_is_one_for_what_is_not_met_which_needs_none() -> None:
-    verdict = judged(["bring cake", "and tea", "at nine"], met=False)
+def test_an_unverified_quotation_for_an_unmet_item_is_reported() -> None:
+    verdict = verdict_with_quotes(["bring cake", "and tea", "at nine"], met=False)
     assert (verdict.status, verdict.score, verdict.evidence) == ("ok", 0.1, ())
     assert verdict.reason == ("so it is [lost: 'bring cake', 'and tea', 'at nine' (not in the response)]")
 
 
 def test_a_short_or_cut_quotation_is_distinguished_from_an_invented_one() -> None:
-    verdict = judged(["Bring", "ring bitte Kuchen", "bring cake"], met=False)
+    verdict = verdict_with_quotes(["Bring", "ring bitte Kuchen", "bring cake"], met=False)
     assert verdict.reason == (
         "so it is [lost: 'bring cake' (not in the response) and "
         "'Bring', 'ring bitte Kuchen' (too short, or cut within a word or number)]"
@@ -171,11 +171,11 @@ def test_a_short_or_cut_quotation_is_distinguished_from_an_invented_one() -> Non
 
 
 def test_a_response_that_is_a_word_can_be_quoted_whole() -> None:
-    verdict = judged(["42"], text="42")
-    assert (verdict.status, checked(verdict, "42")) == ("ok", ["42"])
+    verdict = verdict_with_quotes(["42"], text="42")
+    assert (verdict.status, verified_quotes(verdict, "42")) == ("ok", ["42"])
 
 
-def test_a_penalty_for_which_nothing_is_quoted_counts_in_full() -> None:
+def test_a_penalty_without_a_quotation_counts_in_full() -> None:
     """No judge is talked out of one by what makes it misquote."""
     criteria = [{"id": "kind", "text": "kind", "weight": 1.0}, {"id": "rude", "text": "rude", "weight": -1.0}]
     task = Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": criteria}})
@@ -188,8 +188,8 @@ def test_a_penalty_for_which_nothing_is_quoted_counts_in_full() -> None:
 # The round of repair
 
 
-def told(body: dict[str, Any]) -> str:
-    """What a model is told of its first reply."""
+def repair_message(body: dict[str, Any]) -> str:
+    """Return the message that asks the model to repair its first reply."""
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
     return str(body["messages"][-1]["content"])
 
@@ -199,19 +199,19 @@ def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_u
     (trace,), (first, second) = scored(replying(wrong, right), TASK, responses(LETTER))
     assert second["messages"][:2] == first["messages"]
     assert json.loads(second["messages"][2]["content"]) == wrong
-    assert told(second).startswith(
+    assert repair_message(second).startswith(
         "That cannot be used: criterion_1: met, and quotes 'we meet at nine', "
         "'and bring cake' (not in the response); quote from the response letter by letter, eight letters or more, "
         "or decide anew."
     )
     (verdict,) = trace.verdicts
-    assert (verdict.score, checked(verdict)) == (0.7, ["wir treffen uns"])
+    assert (verdict.score, verified_quotes(verdict)) == (0.7, ["wir treffen uns"])
     repair, repaired = sorted(trace.calls, key=lambda call: call.repairs is None)
     assert (verdict.call, repair.repairs, repaired.repairs) == (repair.id, repaired.id, None)
     assert sum(call.tokens_out or 0 for call in trace.calls) == 2 * TOKENS_OUT
 
 
-def test_a_repaired_reply_may_decide_otherwise() -> None:
+def test_a_repaired_reply_may_change_the_decision() -> None:
     (trace,), _ = scored(replying(one(quotes=["we meet"]), one(met=False)), TASK, responses(LETTER))
     assert (trace.verdicts[0].status, trace.verdicts[0].met, trace.verdicts[0].score) == ("ok", False, 0.1)
 
@@ -222,12 +222,12 @@ def test_a_partly_grounded_reply_is_not_repaired(quotes: list[str]) -> None:
     assert (trace.verdicts[0].status, len(bodies)) == ("ok", 1)
 
 
-def test_nor_where_nothing_is_found() -> None:
+def test_a_reply_without_positive_findings_is_not_repaired() -> None:
     _, bodies = scored(replying(one(met=False, quotes=["bring cake"])), TASK, responses(LETTER))
     assert len(bodies) == 1
 
 
-def test_a_second_answer_that_is_no_better_is_taken_as_it_comes() -> None:
+def test_a_second_reply_that_is_no_better_is_used() -> None:
     (trace,), bodies = scored(replying(one(quotes=["we meet"]), one(quotes=["we do"])), TASK, responses(LETTER))
     (verdict,) = trace.verdicts
     assert verdict.failure is not None
@@ -239,7 +239,7 @@ MISTAKEN = {"criterion_1": stated(quotes=["wir treffen uns"]), "criterion_2": st
 """Of two criteria one is supported."""
 
 
-def of_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[dict[str, Any]]]:
+def verdicts_on_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[dict[str, Any]]]:
     (trace,), bodies = scored(replying(MISTAKEN, *answers), rubric("kind", "short"), responses(LETTER), **kwargs)
     assert all(verdict.call in {None, *(call.id for call in trace.calls)} for verdict in trace.verdicts)
     return list(trace.verdicts), bodies
@@ -257,26 +257,26 @@ def of_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[dict[str, 
     ],
     ids=["prose", "half of it", "truncated", "refused", "filtered", "empty"],
 )
-def test_a_second_answer_that_is_of_no_use_leaves_the_first(second: Any) -> None:
-    (kind, short), bodies = of_two(second)
-    assert (kind.status, checked(kind)) == ("ok", ["wir treffen uns"])
+def test_an_unusable_second_reply_leaves_the_first(second: Any) -> None:
+    (kind, short), bodies = verdicts_on_two(second)
+    assert (kind.status, verified_quotes(kind)) == ("ok", ["wir treffen uns"])
     assert short.failure is not None
     assert (short.failure.kind, short.failure.cause) == ("unsupported", "response")
     assert (len(bodies), kind.call) == (2, short.call)
 
 
-def test_a_repaired_answer_applies_to_the_whole_batch() -> None:
+def test_a_repaired_reply_applies_to_the_whole_batch() -> None:
     second = {"criterion_1": stated(met=False), "criterion_2": stated(quotes=["Bring bitte Kuchen"])}
-    (kind, short), bodies = of_two(second)
+    (kind, short), bodies = verdicts_on_two(second)
     assert [(one.status, one.met) for one in (kind, short)] == [("ok", False), ("ok", True)]
-    assert "criterion_2: met" in told(bodies[1])
-    assert "criterion_1" not in told(bodies[1])
+    assert "criterion_2: met" in repair_message(bodies[1])
+    assert "criterion_1" not in repair_message(bodies[1])
 
 
 @pytest.mark.parametrize(
     ("second", "kind"), [(status(400), "rejected"), (status(401), "unauthorised"), (status(503), "server")]
 )
-def test_where_our_own_trouble_comes_between_the_response_is_not_blamed(second: Answer, kind: str) -> None:
+def test_an_infrastructure_failure_during_repair_is_not_the_fault_of_the_response(second: Answer, kind: str) -> None:
     (trace,), _ = scored(replying(MISTAKEN, second), rubric("kind", "short"), responses(LETTER), attempts=1)
     for verdict in trace.verdicts:
         assert (verdict.status, verdict.score) == ("failed", None)
@@ -301,7 +301,7 @@ def test_a_malformed_then_unsupported_reply_is_not_repaired_again() -> None:
 @pytest.mark.parametrize(
     ("second", "status"), [(one(quotes=["wir treffen uns"]), "ok"), ("Sorry!", "failed"), (said(""), "failed")]
 )
-def test_the_next_run_is_given_both_answers_again_whatever_came_of_the_second(second: Any, status: str) -> None:
+def test_the_next_run_replays_both_replies_from_the_cache(second: Any, status: str) -> None:
     traces = []
     with serving(replying(one(quotes=["we meet at nine"]), second, one(met=False))) as server:
         for _ in range(2):
@@ -315,13 +315,13 @@ def test_the_next_run_is_given_both_answers_again_whatever_came_of_the_second(se
 # Scales and parts
 
 
-def one_of(fields: dict[str, Any]) -> Task:
-    stated_ = {"id": "tone", "text": "How kind?", "weight": 1.0, **fields}
-    return Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": [stated_]}})
+def task_with_criterion(fields: dict[str, Any]) -> Task:
+    criterion = {"id": "tone", "text": "How kind?", "weight": 1.0, **fields}
+    return Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": [criterion]}})
 
 
-SCALE = one_of({"scale": [1, 10]})
-PARTS = one_of({"parts": [{"text": "a greeting"}, {"text": "a time", "weight": 3}]})
+SCALE = task_with_criterion({"scale": [1, 10]})
+PARTS = task_with_criterion({"parts": [{"text": "a greeting"}, {"text": "a time", "weight": 3}]})
 
 
 @pytest.mark.parametrize(
@@ -337,9 +337,7 @@ PARTS = one_of({"parts": [{"text": "a greeting"}, {"text": "a time", "weight": 3
         (PARTS, in_parts([], []), "part_1 met, and nothing is quoted for it; part_2 met, and nothing is quoted for it"),
     ],
 )
-def test_a_value_above_the_lowest_and_a_part_that_is_met_need_a_quotation_too(
-    task: Task, reply: dict[str, Any], message: str
-) -> None:
+def test_scale_values_and_parts_need_quotations_too(task: Task, reply: dict[str, Any], message: str) -> None:
     (trace,), bodies = scored(replying({"criterion_1": reply}), task, responses(LETTER))
     (verdict,) = trace.verdicts
     assert (verdict.status, verdict.score, len(bodies)) == ("failed", None, 2)
@@ -364,7 +362,7 @@ def test_with_evidence_checks_only_positive_findings_need_quotations(
 ) -> None:
     (trace,), bodies = scored(replying({"criterion_1": reply}), task, responses(LETTER))
     (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score, checked(verdict), len(bodies)) == ("ok", score, quoted, 1)
+    assert (verdict.status, verdict.score, verified_quotes(verdict), len(bodies)) == ("ok", score, quoted, 1)
 
 
 # Without the defence
@@ -383,7 +381,7 @@ def test_without_evidence_checks_quotations_are_verified_without_effect() -> Non
     ]
 
 
-def test_the_prompt_is_the_same_with_it_and_without_it() -> None:
+def test_the_prompt_does_not_depend_on_evidence_checks() -> None:
     texts = [
         user(body)
         for evidence in (True, False)
@@ -406,7 +404,7 @@ REPLIES = st.fixed_dictionaries(
 
 @given(st.lists(REPLIES | st.just("malformed"), min_size=2, max_size=2), st.booleans())
 @settings(max_examples=at_most(150))
-def test_no_credit_is_without_evidence_whatever_is_replied(replies: list[Any], evidence: bool) -> None:
+def test_no_reply_earns_credit_without_evidence(replies: list[Any], evidence: bool) -> None:
     turns = iter(replies)
     verdicts, requests = answered(
         Criteria(),
@@ -418,7 +416,7 @@ def test_no_credit_is_without_evidence_whatever_is_replied(replies: list[Any], e
     for verdict in verdicts:
         if verdict.status == "ok" and evidence:
             assert bool(verdict.met) <= bool(verdict.evidence)
-            checked(verdict)
+            verified_quotes(verdict)
         if verdict.status == "failed":
             assert verdict.failure is not None
             assert (verdict.score, verdict.failure.cause) == (None, "response")

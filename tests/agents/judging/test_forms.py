@@ -19,20 +19,20 @@ SILENT = Reply(text="{}")
 every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
-def read(form: Form, said: dict[str, Any], compact: bool = False) -> Any:
-    """What was said, in the form in which it is to be."""
-    return form.reply_model(compact).model_validate_json(json.dumps(said), strict=True)
+def parse_reply(form: Form, reply_fields: dict[str, Any], compact: bool = False) -> Any:
+    """Return a reply parsed in its form."""
+    return form.reply_model(compact).model_validate_json(json.dumps(reply_fields), strict=True)
 
 
-def measured(form: Form, said: dict[str, Any], reply: Reply = SILENT) -> Measurement:
-    return form.measure(read(form, said), reply, "item_1")
+def measure_reply(form: Form, reply_fields: dict[str, Any], reply: Reply = SILENT) -> Measurement:
+    return form.measure(parse_reply(form, reply_fields), reply, "item_1")
 
 
-def claimed(form: Form, said: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    return [(claim.statement, list(claim.quotes)) for claim in form.claims(read(form, said))]
+def claims_of(form: Form, reply_fields: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    return [(claim.statement, list(claim.quotes)) for claim in form.claims(parse_reply(form, reply_fields))]
 
 
-# What is replied
+# Reply models
 
 
 @pytest.mark.parametrize(
@@ -57,16 +57,16 @@ def test_reasons_and_quotations_precede_the_judgement_and_compact_replies_have_n
 
 @every_form
 @pytest.mark.parametrize("compact", [False, True])
-def test_a_form_has_one_noun_so_that_equal_questions_are_equal_requests(form: Form, compact: bool) -> None:
+def test_equal_forms_share_one_reply_model(form: Form, compact: bool) -> None:
     again: dict[type, Form] = {
         Binary: Binary(),
         Scale: Scale(1.0, 10.0),
-        PartialCredit: PartialCredit((2.0, 5.0)),  # weights are ours: the model is told nothing of them
+        PartialCredit: PartialCredit((2.0, 5.0)),  # weights are not shown to the model
     }
     assert again[type(form)].reply_model(compact) is form.reply_model(compact)
 
 
-def test_a_schema_says_how_far_a_scale_reaches_and_how_much_may_be_quoted() -> None:
+def test_a_schema_limits_the_scale_and_the_quotations() -> None:
     schema: Any = answer_schema(FORMS["scale"].reply_model(False))
     assert schema["properties"]["value"] == {"type": "number", "minimum": 1.0, "maximum": 10.0}
     assert schema["properties"]["quotes"] == {"type": "array", "maxItems": MAX_QUOTES, "items": {"type": "string"}}
@@ -97,64 +97,64 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("form", "said"), WRONG)
-def test_an_answer_outside_the_form_is_refused(form: str, said: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("form", "reply_fields"), WRONG)
+def test_an_answer_outside_the_form_is_refused(form: str, reply_fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
-        read(FORMS[form], said)
+        parse_reply(FORMS[form], reply_fields)
 
 
-# What needs a quotation
+# Claims
 
 
-def test_whatever_is_found_in_a_response_is_a_claim_and_nothing_else() -> None:
-    assert claimed(FORMS["met"], stated(quotes=["a", "b"])) == [("met", ["a", "b"])]
-    assert claimed(FORMS["met"], stated(False, quotes=["a"])) == []
-    assert claimed(FORMS["scale"], rated(7, "a")) == [("a value of 7", ["a"])]
-    assert claimed(FORMS["scale"], rated(1.5)) == [("a value of 1.5", [])]
-    assert claimed(FORMS["scale"], rated(1, "a")) == []
-    assert claimed(FORMS["parts"], in_parts(["a"], None)) == [("part_1 met", ["a"])]
-    assert claimed(FORMS["parts"], in_parts([], ["b"])) == [("part_1 met", []), ("part_2 met", ["b"])]
-    assert claimed(FORMS["parts"], in_parts(None, None)) == []
+def test_only_positive_findings_are_claims() -> None:
+    assert claims_of(FORMS["met"], stated(quotes=["a", "b"])) == [("met", ["a", "b"])]
+    assert claims_of(FORMS["met"], stated(False, quotes=["a"])) == []
+    assert claims_of(FORMS["scale"], rated(7, "a")) == [("a value of 7", ["a"])]
+    assert claims_of(FORMS["scale"], rated(1.5)) == [("a value of 1.5", [])]
+    assert claims_of(FORMS["scale"], rated(1, "a")) == []
+    assert claims_of(FORMS["parts"], in_parts(["a"], None)) == [("part_1 met", ["a"])]
+    assert claims_of(FORMS["parts"], in_parts([], ["b"])) == [("part_1 met", []), ("part_2 met", ["b"])]
+    assert claims_of(FORMS["parts"], in_parts(None, None)) == []
 
 
-# What it measures
+# Measurements
 
 
 @pytest.mark.parametrize(("met", "probability"), [(True, 0.5), (True, 1), (False, 0.49), (False, 0)])
-def test_met_or_not_is_as_likely_as_is_stated(met: bool, probability: float) -> None:
-    assert measured(FORMS["met"], stated(met, probability)) == Measurement(probability, met, "P(met) as stated")
+def test_the_score_is_the_probability_of_the_reply(met: bool, probability: float) -> None:
+    assert measure_reply(FORMS["met"], stated(met, probability)) == Measurement(probability, met, "P(met) as stated")
 
 
-def test_or_as_likely_as_the_log_probabilities_say() -> None:
+def test_log_probabilities_take_precedence_over_the_reply() -> None:
     """The boolean is found at its place, behind quotations that hold others."""
-    said = {"item_1": stated(True, 0.99, quotes=['"met":false', "true"], reason="false, or true?")}
-    before, after = json.dumps(said, separators=(",", ":")).rsplit("true,", 1)
+    reply_fields = {"item_1": stated(True, 0.99, quotes=['"met":false', "true"], reason="false, or true?")}
+    before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("true,", 1)
     tokens = (
         Token(text=before, logprob=0.0),
         Token(text="true", logprob=math.log(0.6), others=(("true", math.log(0.6)), ("false", math.log(0.2)))),
         Token(text=f",{after}", logprob=0.0),
     )
     reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
-    found = measured(FORMS["met"], said["item_1"], reply)
+    found = measure_reply(FORMS["met"], reply_fields["item_1"], reply)
     assert (found.score, found.met, found.native) == (pytest.approx(0.75), True, "P(met) from log probabilities")
 
 
 def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
     """As happens where words are drawn by chance, or a server's log probabilities are not those of its words."""
-    said = {"item_1": stated(False, 0.1, quotes=[])}
-    before, after = json.dumps(said, separators=(",", ":")).rsplit("false,", 1)
+    reply_fields = {"item_1": stated(False, 0.1, quotes=[])}
+    before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("false,", 1)
     tokens = (
         Token(text=before, logprob=0.0),
         Token(text="false", logprob=math.log(0.05), others=(("true", math.log(0.95)),)),
         Token(text=f",{after}", logprob=0.0),
     )
     reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
-    assert measured(FORMS["met"], said["item_1"], reply) == Measurement(0.1, False, "P(met) as stated")
+    assert measure_reply(FORMS["met"], reply_fields["item_1"], reply) == Measurement(0.1, False, "P(met) as stated")
 
 
 @pytest.mark.parametrize(("value", "score"), [(1, 0.0), (10, 1.0), (5.5, 0.5), (4, 1 / 3)])
-def test_a_scale_measures_how_far_up_it_the_value_lies(value: float, score: float) -> None:
-    found = measured(FORMS["scale"], rated(value, "a"))
+def test_a_scale_scores_the_relative_position_of_the_value(value: float, score: float) -> None:
+    found = measure_reply(FORMS["scale"], rated(value, "a"))
     assert found.score == pytest.approx(score)
     assert (found.met, found.native, found.scale) == (None, value, (1.0, 10.0))
 
@@ -163,7 +163,7 @@ def test_a_scale_measures_how_far_up_it_the_value_lies(value: float, score: floa
     ("met", "score", "whole"), [((True, True), 1.0, True), ((True, False), 0.25, False), ((False, True), 0.75, False)]
 )
 def test_parts_give_their_weight_as_partial_credit(met: tuple[bool, bool], score: float, whole: bool) -> None:
-    found = measured(FORMS["parts"], in_parts(*(["a"] if one else None for one in met)))
+    found = measure_reply(FORMS["parts"], in_parts(*(["a"] if one else None for one in met)))
     assert (found.score, found.met, found.native, found.scale) == (score, whole, score * 4, (0.0, 4.0))
 
 
@@ -173,14 +173,14 @@ def test_any_value_on_any_scale_is_a_score(one: float, other: float, share: floa
     if low < high:
         form = Scale(low, high)
         value = min(high, max(low, low + share * (high - low)))
-        assert 0.0 <= measured(form, rated(value, "a")).score <= 1.0
-        assert [measured(form, rated(end, "a")).score for end in (low, high)] == [0.0, 1.0]
+        assert 0.0 <= measure_reply(form, rated(value, "a")).score <= 1.0
+        assert [measure_reply(form, rated(end, "a")).score for end in (low, high)] == [0.0, 1.0]
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.booleans()), min_size=1, max_size=20))
-def test_any_parts_are_a_score_which_is_1_exactly_where_all_are_met(parts: list[tuple[float, bool]]) -> None:
+def test_parts_score_1_exactly_if_all_are_met(parts: list[tuple[float, bool]]) -> None:
     form = PartialCredit(tuple(weight for weight, _ in parts))
-    found = measured(form, in_parts(*(["a"] if met else None for _, met in parts)))
+    found = measure_reply(form, in_parts(*(["a"] if met else None for _, met in parts)))
     assert 0.0 <= found.score <= 1.0
     assert (found.score == 1.0) == found.met == all(met for _, met in parts)
     assert (found.score == 0.0) == (not any(met for _, met in parts))

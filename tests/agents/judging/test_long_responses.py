@@ -1,4 +1,4 @@
-"""A long response with long quotations takes no time from the others that are judged beside it."""
+"""A long response with long quotations does not delay the others of its group."""
 
 import asyncio
 import json

@@ -18,7 +18,7 @@ class Kind(jg.JudgeEvaluator):
         return jg.Item("It is kind.", jg.Binary())
 
 
-class Stated(Kind):
+class Versioned(Kind):
     version = "5"
 
 
@@ -26,9 +26,9 @@ class Blind(Kind):
     prompt = parse_prompt(f"---\n{FRONT}extends: judge\n---\n## user\nRead.\n")
 
 
-def test_its_version_is_that_of_its_module_and_that_of_its_prompt() -> None:
+def test_the_version_combines_those_of_module_and_prompt() -> None:
     assert Kind().version == f"{source_version(Kind)} prompt 3 in items 1 in judge 1"
-    assert Stated().version == "5 prompt 3 in items 1 in judge 1"
+    assert Versioned().version == "5 prompt 3 in items 1 in judge 1"
 
 
 def test_a_prompt_that_shows_no_items_is_refused() -> None:
@@ -36,7 +36,7 @@ def test_a_prompt_that_shows_no_items_is_refused() -> None:
         Blind()
 
 
-def test_one_without_a_prompt_cannot_be_made() -> None:
+def test_a_judge_without_a_prompt_cannot_be_made() -> None:
     class Silent(jg.JudgeEvaluator):
         def item(self, inputs: jg.EvaluatorInput) -> jg.Item:
             return jg.Item("It is kind.", jg.Binary())

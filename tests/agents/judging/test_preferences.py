@@ -1,4 +1,4 @@
-"""What stakeholders need and wish: judged for each alone, and only where no check decides."""
+"""Needs and wishes of stakeholders: judged for each separately, and only if no check decides."""
 
 import json
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from tests.agents.judging.hearing import (
     view,
     whole,
 )
-from tests.agents.judging.people import PROFILES, SAID, WISHES, people, words_of
+from tests.agents.judging.people import PROFILES, RESPONSE_TEXT, WISHES, people, texts_about
 from tests.examples import at_most
 from tests.models.judging import Script, items_of, responses
 from tests.models.server import Answer, said, serving
@@ -33,16 +33,18 @@ from tests.models.server import Answer, said, serving
 UNIFORM = {"weights": {"method": "uniform"}}
 
 
-def preferred(script: Script, task: Task, *texts: str, **kwargs: Any) -> tuple[list[Trace], list[dict[str, Any]]]:
+def score_preferences(
+    script: Script, task: Task, *texts: str, **kwargs: Any
+) -> tuple[list[Trace], list[dict[str, Any]]]:
     kwargs = {"use": ["preferences"], "settings": UNIFORM} | kwargs
-    return scored(script, task, responses(*(texts or (SAID,))), **kwargs)
+    return scored(script, task, responses(*(texts or (RESPONSE_TEXT,))), **kwargs)
 
 
 # Forms
 
 
 def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
-    (trace,), (body,) = preferred(finding, people("ann"))
+    (trace,), (body,) = score_preferences(finding, people("ann"))
     assert [list(item["properties"])[-1] for item in items_of(body).values()] == ["probability", "value"]
     value = items_of(body)["constraint_2"]["properties"]["value"]
     assert (value["minimum"], value["maximum"]) == SERVED_SCALE
@@ -53,28 +55,28 @@ def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
 
 
 @pytest.mark.parametrize(("value", "score"), [(0, 0.0), (1, 0.25), (2.5, 0.625), (4, 1.0)])
-def test_how_far_a_wish_is_served_is_a_share_of_the_way(value: float, score: float) -> None:
+def test_a_wish_scores_its_relative_position_on_the_scale(value: float, score: float) -> None:
     reply = {"constraint_1": stated(met=False), "constraint_2": rated(value, "tea at the Old Mill")}
-    (trace,), _ = preferred(replying(reply), people("ann"))
+    (trace,), _ = score_preferences(replying(reply), people("ann"))
     assert {one.subject: one.score for one in trace.verdicts} == {"step-free": 0.1, "tea": score}
 
 
 def test_descriptions_of_values_are_shown() -> None:
-    _, (body,) = preferred(missing, people("ann"))
+    _, (body,) = score_preferences(missing, people("ann"))
     assert "A pot of assam each afternoon.\n0: nothing in the response serves it\n1: " in user(body)
     assert fenced("No stairs anywhere.", "item") in user(body)
 
 
-def test_a_constraint_without_words_is_known_by_its_id() -> None:
+def test_a_constraint_without_text_is_shown_by_its_id() -> None:
     bare = people("ann").model_dump()
     bare["stakeholders"][0]["constraints"] = [{"id": "no-stairs", "kind": "hard"}]
-    _, (body,) = preferred(missing, Task.model_validate(bare))
+    _, (body,) = score_preferences(missing, Task.model_validate(bare))
     assert fenced("no-stairs", "item") in user(body)
 
 
-def test_compact_asks_for_no_reasons() -> None:
+def test_a_compact_reply_has_no_reasons() -> None:
     use = [{"use": "preferences", "params": {"profile": "compact"}}]
-    (trace,), (body,) = preferred(finding, people("ann"), use=use)
+    (trace,), (body,) = score_preferences(finding, people("ann"), use=use)
     assert [list(item["properties"]) for item in items_of(body).values()] == [["met", "probability"], ["value"]]
     assert {one.score for one in trace.verdicts} == {0.9, 1.0}
 
@@ -83,20 +85,20 @@ def test_compact_asks_for_no_reasons() -> None:
 
 
 def test_stakeholders_are_judged_separately_and_not_shown_to_each_others_judges() -> None:
-    _, bodies = preferred(missing, people(), SAID, "Stay at home.")
+    _, bodies = score_preferences(missing, people(), RESPONSE_TEXT, "Stay at home.")
     assert len(bodies) == 2 * len(WISHES)
     for body in bodies:
-        told = json.dumps(body, ensure_ascii=False)
-        shown = [name for name in WISHES if any(word in told for word in words_of(name))]
+        prompt_text = json.dumps(body, ensure_ascii=False)
+        shown = [name for name in WISHES if any(word in prompt_text for word in texts_about(name))]
         assert len(shown) == 1
-        assert all(word in told for word in words_of(*shown))
+        assert all(word in prompt_text for word in texts_about(*shown))
         assert fenced(PROFILES[shown[0]], "profile") in user(body)
 
 
 names = st.lists(st.sampled_from(["ann", "bob", "cyd"]), min_size=1, max_size=3, unique=True)
 
 
-@given(names, st.lists(st.sampled_from([SAID, "Stay at home.", "Go."]), min_size=1, max_size=3), st.randoms())
+@given(names, st.lists(st.sampled_from([RESPONSE_TEXT, "Stay at home.", "Go."]), min_size=1, max_size=3), st.randoms())
 @settings(max_examples=at_most(40))
 def test_a_call_is_about_one_person_and_one_response_in_any_order(
     asked: list[str], texts: list[str], shuffled: Any
@@ -111,14 +113,14 @@ def test_a_call_is_about_one_person_and_one_response_in_any_order(
     _, requests = answered(Preferences(), build)
     assert len({request.digest for request in requests}) == len(asked) * len(set(texts))
     for request in requests:
-        told = "".join(message.content for message in request.messages)
-        assert sum(any(word in told for word in words_of(name)) for name in WISHES) == 1
-        assert sum(fenced(text, "response") in told for text in {SAID, "Stay at home.", "Go."}) == 1
+        prompt_text = "".join(message.content for message in request.messages)
+        assert sum(any(word in prompt_text for word in texts_about(name)) for name in WISHES) == 1
+        assert sum(fenced(text, "response") in prompt_text for text in {RESPONSE_TEXT, "Stay at home.", "Go."}) == 1
 
 
-def test_who_else_is_there_changes_no_request() -> None:
-    alone, _ = preferred(missing, people("ann"), cache=False)
-    together, _ = preferred(missing, people(), cache=False)
+def test_other_stakeholders_change_no_request() -> None:
+    alone, _ = score_preferences(missing, people("ann"), cache=False)
+    together, _ = score_preferences(missing, people(), cache=False)
     words = [{_of(call.id, trace) for call in trace.calls} for trace in (*alone, *together)]
     assert words[0] == {frozenset({"step-free", "tea"})}
     assert words[0] < words[1]
@@ -131,11 +133,11 @@ def _of(call: str, trace: Trace) -> frozenset[str]:
 def test_more_than_four_constraints_are_several_calls() -> None:
     many = people("ann").model_dump()
     many["stakeholders"][0]["constraints"] = [{"id": f"c{place}", "kind": "hard", "text": ""} for place in range(6)]
-    _, bodies = preferred(missing, Task.model_validate(many))
+    _, bodies = score_preferences(missing, Task.model_validate(many))
     assert sorted(len(items_of(body)) for body in bodies) == [2, 4]
 
 
-# With checks beside
+# Together with checks
 
 
 def fits(task: Any, response: Any) -> bool:
@@ -145,15 +147,15 @@ def fits(task: Any, response: Any) -> bool:
 
 def with_checks(*uses: Any, checks: Any = None) -> dict[str, Any]:
     functions = {"fits": f"{__name__}:fits"}
-    beside = {"use": "checks.constraints", "params": {"functions": functions}}
-    return {"use": [beside, *uses], "settings": UNIFORM | {"failure": {"min_coverage": 0.0001}}}
+    checks_use = {"use": "checks.constraints", "params": {"functions": functions}}
+    return {"use": [checks_use, *uses], "settings": UNIFORM | {"failure": {"min_coverage": 0.0001}}}
 
 
 FITS = {"cheap": {"function": "fits"}}
 
 
 def test_a_constraint_with_a_check_needs_no_model() -> None:
-    (trace,), (body,) = preferred(finding, people("bob", checks=FITS), **with_checks("preferences"))
+    (trace,), (body,) = score_preferences(finding, people("bob", checks=FITS), **with_checks("preferences"))
     found = {one.subject: (one.evaluator, one.score) for one in trace.verdicts}
     assert found == {"cheap": ("checks.constraints", 1.0), "fish": ("preferences", 1.0)}
     assert list(items_of(body)) == ["constraint_1"]
@@ -161,8 +163,8 @@ def test_a_constraint_with_a_check_needs_no_model() -> None:
     assert (trace.reward.coverage, trace.reward.counts.judged) == (1.0, 2)
 
 
-def test_without_preferences_it_abstains_and_is_counted() -> None:
-    (trace,), bodies = preferred(finding, people("bob", checks=FITS), **with_checks())
+def test_without_preferences_an_uncovered_constraint_abstains_and_is_counted() -> None:
+    (trace,), bodies = score_preferences(finding, people("bob", checks=FITS), **with_checks())
     assert {one.subject: one.status for one in trace.verdicts} == {"cheap": "ok", "fish": "abstained"}
     assert (len(bodies), trace.reward.coverage) == (0, 0.5)
 
@@ -171,7 +173,9 @@ def test_an_uncovered_constraint_is_counted_if_another_evaluator_covers_the_memb
     """A constraint may have the name of its stakeholder, as other questions about that one do."""
     odd = people("bob").model_dump()
     odd["stakeholders"][0]["constraints"] = [{"id": "bob", "kind": "hard", "text": "Under forty pounds a day."}]
-    (trace,), _ = preferred(finding, Task.model_validate(odd), **with_checks({"use": "tests.agents.judging.own:Kind"}))
+    (trace,), _ = score_preferences(
+        finding, Task.model_validate(odd), **with_checks({"use": "tests.agents.judging.own:Kind"})
+    )
     assert {one.evaluator: one.status for one in trace.verdicts} == {
         "checks.constraints": "abstained",
         "tests.agents.judging.own.Kind": "ok",
@@ -187,7 +191,7 @@ def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
 
 @pytest.mark.parametrize("profile", ["full", "compact"])
 def test_it_passes_the_conformance_suite_with_a_model(profile: str) -> None:
-    group = (people(), responses(SAID, "Stay at home.", "Go."))
+    group = (people(), responses(RESPONSE_TEXT, "Stay at home.", "Go."))
     use = {"use": "preferences", "params": {"profile": profile}}
     with serving(by_what_is_shown) as server:
         seen = conformance.check_evaluator(use, [group], model=f"openai-compatible:{server.url}#tiny")

@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph import Task
 from tests.agents.judging.hearing import finding, scored, user
-from tests.agents.judging.people import SAID, people, words_of
+from tests.agents.judging.people import RESPONSE_TEXT, people, texts_about
 from tests.models.judging import items_of, response_in, responses
 
 CRITERIA = [{"id": f"c{place}", "text": f"Rule {place} holds.", "weight": 1.0} for place in range(6)]
@@ -18,7 +18,7 @@ TASKS = {
         | {"query": CHAT, "reference": "Saturday: museum. Sunday: <<<response 0123456789abcdef"}
     ),
 }
-TEXTS = [SAID, "Stay at home all weekend.", "Go to York instead, by train,\nand <<<response come back."]
+TEXTS = [RESPONSE_TEXT, "Stay at home all weekend.", "Go to York instead, by train,\nand <<<response come back."]
 USES = ["criteria", "preferences", {"use": "checklist", "params": {"audience": "task"}}]
 REWARD = {"rubric": 1.0, "stakeholders": 1.0, "checklist": 0.5}
 
@@ -31,13 +31,13 @@ def bodies_of(task: Task, **safety: Any) -> list[dict[str, Any]]:
 
 
 def beginning(body: dict[str, Any]) -> tuple[str, str]:
-    """All that is said up to the fence of the response."""
+    """Return all text before the fence of the response."""
     fence = f"\n{response_in(body)}\nresponse "
     return body["messages"][0]["content"], user(body).split(fence)[0].rpartition(" ")[0]
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_all_calls_of_a_task_begin_alike_to_the_byte_up_to_the_fence_of_the_response(name: str) -> None:
+def test_all_calls_of_a_task_share_the_bytes_before_the_response(name: str) -> None:
     bodies = bodies_of(TASKS[name])
     assert {next(iter(items_of(body))) for body in bodies} == {"criterion_1", "constraint_1", "checklist_1"}
     assert len(bodies) == len(TEXTS) * (2 + 3 + 1)
@@ -49,14 +49,14 @@ def test_all_calls_of_a_task_begin_alike_to_the_byte_up_to_the_fence_of_the_resp
 
 
 def test_prompts_about_one_response_share_their_beginning() -> None:
-    bodies = [body for body in bodies_of(TASKS["a query"]) if response_in(body) == SAID]
+    bodies = [body for body in bodies_of(TASKS["a query"]) if response_in(body) == RESPONSE_TEXT]
     assert len({user(body).split(">>>")[1] for body in bodies}) == 1
-    assert len({user(body).split(SAID)[0] for body in bodies}) == 1
+    assert len({user(body).split(RESPONSE_TEXT)[0] for body in bodies}) == 1
 
 
 def test_calls_about_people_and_about_the_rubric_are_separate() -> None:
     for body in bodies_of(TASKS["a query"]):
         kind = next(iter(items_of(body))).partition("_")[0]
         rules = "Rule" in user(body)
-        persons = sum(any(word in user(body) for word in words_of(name)) for name in ("ann", "bob", "cyd"))
+        persons = sum(any(word in user(body) for word in texts_about(name)) for name in ("ann", "bob", "cyd"))
         assert (kind, rules, persons) in {("criterion", True, 0), ("constraint", False, 1), ("checklist", False, 0)}

@@ -1,7 +1,7 @@
 """Every evaluator that asks a model, before llama.cpp with a tiny model whose words are noise.
 
-What holds here holds for any model: nothing crashes, and nothing that is said without meaning is credited as if it
-rested on evidence.
+What holds here holds for any model: nothing crashes, and meaningless replies are never credited
+as if they had evidence.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Task, Trace, Verdict
-from tests.agents.judging.people import SAID, people
+from tests.agents.judging.people import RESPONSE_TEXT, people
 from tests.models.engine import engine_over_http
 from tests.models.judging import responses
 from tests.models.tiny_gguf import write_tiny
@@ -37,14 +37,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def served(tiny: Path) -> Iterator[str]:
+def engine_url(tiny: Path) -> Iterator[str]:
     with engine_over_http(tiny) as (url, key), pytest.MonkeyPatch.context() as patch:
         patch.setenv("JURYGRAPH_API_KEY", key)
         yield url
 
 
-def judged(model: str, profile: str, seed: int) -> Trace:
-    """What a model says of one response when all that can be asked of it is."""
+def score_response(model: str, profile: str, seed: int) -> Trace:
+    """Return the trace of a response with every evaluator that asks a model."""
     params: dict[str, dict[str, Any]] = {name: {"profile": profile} for name in EVALUATORS}
     params["checklist"] |= {"audience": "task", "items": ["It names a day.", "It names a place."]}
     drawn = {"temperature": 1.0, "seed": seed, "logit_bias": BIAS}
@@ -57,24 +57,24 @@ def judged(model: str, profile: str, seed: int) -> Trace:
         "calls": {"max_tokens": 400, "parameters": drawn},
     }
     with Jury.from_config(config) as jury:
-        (trace,) = jury.score(TASK, responses(SAID))
+        (trace,) = jury.score(TASK, responses(RESPONSE_TEXT))
     check(trace)
     return trace
 
 
 def check(trace: Trace) -> None:
-    """Whatever was said: a verdict for each question, and credit for nothing that is not shown."""
+    """Check that each question has a verdict, and that nothing without evidence is credited."""
     assert Counter(verdict.evaluator for verdict in trace.verdicts) == {"criteria": 3, "preferences": 4, "checklist": 1}
     for verdict in trace.verdicts:
         assert verdict.status in ("ok", "failed")
         assert verdict.failure is None or verdict.failure.cause == "response"
         for evidence in verdict.evidence:
-            assert (SAID[evidence.start : evidence.end] == evidence.quote) == evidence.verified
+            assert (RESPONSE_TEXT[evidence.start : evidence.end] == evidence.quote) == evidence.verified
     assert {verdict.call for verdict in trace.verdicts} <= {call.id for call in trace.calls}
 
 
-def found(verdict: Verdict) -> bool:
-    """Whether something was found in the response, as the judge says it."""
+def is_positive(verdict: Verdict) -> bool:
+    """Return true if the verdict is a positive finding."""
     if verdict.scale is None:
         return bool(verdict.met)
     return isinstance(verdict.native, float) and verdict.native > verdict.scale[0]
@@ -82,15 +82,15 @@ def found(verdict: Verdict) -> bool:
 
 @pytest.fixture(scope="module")
 def noise(tiny: Path) -> list[Verdict]:
-    """All that is said in this process with some seeds."""
-    return [verdict for seed in (1, 2, 3) for verdict in judged(f"gguf:{tiny}", "full", seed).verdicts]
+    """Return the verdicts in this process with three seeds."""
+    return [verdict for seed in (1, 2, 3) for verdict in score_response(f"gguf:{tiny}", "full", seed).verdicts]
 
 
 @pytest.mark.slow
 def test_in_process_every_finding_has_a_verified_quotation(noise: list[Verdict]) -> None:
     for verdict in noise:
         if verdict.status == "ok":
-            assert found(verdict) <= any(evidence.verified for evidence in verdict.evidence)
+            assert is_positive(verdict) <= any(evidence.verified for evidence in verdict.evidence)
     kinds = Counter(verdict.failure.kind for verdict in noise if verdict.failure is not None)
     assert kinds["unsupported"]
     assert kinds.keys() <= {"unsupported", "malformed", "truncated"}
@@ -99,7 +99,7 @@ def test_in_process_every_finding_has_a_verified_quotation(noise: list[Verdict])
 
 @pytest.mark.slow
 def test_in_process_without_quotations_noise_counts_without_evidence(tiny: Path) -> None:
-    trace = judged(f"gguf:{tiny}", "compact", 1)
+    trace = score_response(f"gguf:{tiny}", "compact", 1)
     good = [verdict for verdict in trace.verdicts if verdict.status == "ok"]
     assert {verdict.evaluator for verdict in good} == set(EVALUATORS)
     assert {(verdict.reason, verdict.evidence) for verdict in good} == {("", ())}
@@ -107,9 +107,9 @@ def test_in_process_without_quotations_noise_counts_without_evidence(tiny: Path)
 
 @pytest.mark.parametrize("profile", ["full", "compact"])
 @pytest.mark.slow
-def test_over_http_every_evaluator_runs(profile: str, served: str) -> None:
-    trace = judged(f"openai-compatible:{served}#tiny", profile, 4)
+def test_over_http_every_evaluator_runs(profile: str, engine_url: str) -> None:
+    trace = score_response(f"openai-compatible:{engine_url}#tiny", profile, 4)
     for verdict in trace.verdicts:
         if verdict.status == "ok" and profile == "full":
-            assert found(verdict) <= any(evidence.verified for evidence in verdict.evidence)
+            assert is_positive(verdict) <= any(evidence.verified for evidence in verdict.evidence)
     assert {call.provider for call in trace.calls} == {"openai-compatible"}

@@ -39,14 +39,14 @@ FORMS = {
 
 
 @pytest.mark.parametrize(("text", "answer"), FORMS.items())
-def test_forms(text: str, answer: str) -> None:
+def test_every_form_of_answer_is_found(text: str, answer: str) -> None:
     found = final_answer(text)
     assert found is not None
     assert found.text == answer == text[found.start : found.end]
 
 
 @pytest.mark.parametrize("text", ["", " ", "18", "no answer", r"\boxed{1", r"\boxed{}", "</answer>18<answer>", "A:"])
-def test_none(text: str) -> None:
+def test_a_text_without_an_answer_has_none(text: str) -> None:
     assert final_answer(text) is None
 
 

@@ -93,7 +93,7 @@ REFUSED += [
 
 
 @pytest.mark.parametrize(("text", "value"), NUMBERS.items())
-def test_numbers(text: str, value: Fraction) -> None:
+def test_a_number_is_parsed_to_its_value(text: str, value: Fraction) -> None:
     reading = parse_answer(text)
     assert reading is not None
     assert reading.number is not None
@@ -101,14 +101,14 @@ def test_numbers(text: str, value: Fraction) -> None:
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_refused(text: str) -> None:
+def test_a_text_that_is_not_one_value_is_refused(text: str) -> None:
     assert parse_answer(text) is None
 
 
 @pytest.mark.parametrize(
     "text", ["5t", "18K", "$18 mm", "$18m", "$18M", "2x", "18!", "17-18", "(1,2)", "18, 19", "18 or 20"]
 )
-def test_no_plain_number(text: str) -> None:
+def test_an_expression_is_not_a_plain_number(text: str) -> None:
     reading = parse_answer(text)
     assert reading is None or reading.number is None
 
@@ -193,31 +193,31 @@ def test_glued_letters_and_powers_stay_an_expression(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "latex"), [("10⁻²", "10^{-2}"), ("√2", r"\sqrt{2}"), ("x=–5", "x=-5"), ("9+9 apples", "9+9")]
 )
-def test_signs_of_unicode_and_units_of_expressions(text: str, latex: str) -> None:
+def test_unicode_signs_and_units_of_expressions_are_normalised(text: str, latex: str) -> None:
     reading = parse_answer(text)
     assert reading is not None
     assert reading.latex == latex
 
 
 @pytest.mark.parametrize("text", ["9+9 halved", "x = 9 dozen", "9+9 of", "x = 18 more", "9+9 nope"])
-def test_no_unit_behind_an_expression(text: str) -> None:
+def test_an_unknown_unit_after_an_expression_is_refused(text: str) -> None:
     assert parse_answer(text) is None
 
 
-def test_units_leave_an_expression() -> None:
+def test_a_unit_is_removed_from_an_expression() -> None:
     reading = parse_answer(r"6\pi \text{ cm}^2")
     assert reading is not None
     assert reading.latex == r"6\pi"
 
 
 @pytest.mark.parametrize(("a", "b"), [("50%", "50"), ("50%", "0.5"), ("0.333333", "1/3"), ("12.50", "12.5")])
-def test_same_number(a: str, b: str) -> None:
+def test_equal_numbers(a: str, b: str) -> None:
     assert are_equal_numbers(_number(a), _number(b))
     assert are_equal_numbers(_number(b), _number(a))
 
 
 @pytest.mark.parametrize(("a", "b"), [("0.33", "1/3"), ("0.0000001", "0"), ("18.001", "18"), ("50%", "5")])
-def test_another_number(a: str, b: str) -> None:
+def test_different_numbers(a: str, b: str) -> None:
     assert not are_equal_numbers(_number(a), _number(b))
     assert not are_equal_numbers(_number(b), _number(a))
 
@@ -239,11 +239,11 @@ CLAIMS = [
 
 
 @pytest.mark.parametrize(("answer", "reference", "expected"), CLAIMS)
-def test_claims(answer: str, reference: str, expected: tuple[str, ...] | None) -> None:
+def test_equations_claim_expressions(answer: str, reference: str, expected: tuple[str, ...] | None) -> None:
     assert claimed_expressions(answer, reference) == expected
 
 
-def test_folded() -> None:
+def test_folding_ignores_case_and_blanks() -> None:
     assert fold_text(" The  Cat\n") == "the cat"
 
 
@@ -261,7 +261,7 @@ HOSTILE += [r"\text{" * 1400 + "}" * 1400, "1," * 5000, "1," + "111," * 2400, "$
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
-def test_hostile_texts_claim_nothing(text: str) -> None:
+def test_hostile_texts_do_not_claim_the_reference(text: str) -> None:
     reading = parse_answer(text)
     assert reading is None or reading.number is None or reading.number != parse_answer("18").number  # type: ignore[union-attr]
     assert "18" not in (claimed_expressions(text, "18") or ())

@@ -71,20 +71,20 @@ SKIPPED = [
 
 
 @pytest.mark.parametrize("text", RIGHT)
-def test_right(text: str) -> None:
+def test_right_equalities(text: str) -> None:
     (step,) = steps(f"So it is {text} eggs.")
     assert step.is_right
     assert step.how in ("exact", "rounded", "whole")
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_wrong(text: str) -> None:
+def test_wrong_equalities(text: str) -> None:
     (step,) = steps(f"So it is {text} eggs.")
     assert not step.is_right
 
 
 @pytest.mark.parametrize("text", SKIPPED)
-def test_skipped(text: str) -> None:
+def test_texts_that_are_not_arithmetic_are_skipped(text: str) -> None:
     assert steps(text) == ()
 
 
@@ -97,7 +97,7 @@ def test_an_annotation_and_its_equation_are_one_step() -> None:
 @pytest.mark.parametrize(
     "text", ["- 3 + 4 = 7", "−3 + 5 = 2", "1. 3 + 4 = 7", "1) 3+4=7", "(3+4=7)", "**3 + 4 = 7**", r"\( 3+4=7 \)"]
 )
-def test_what_stands_around(text: str) -> None:
+def test_surrounding_text_does_not_matter(text: str) -> None:
     (step,) = steps(text)
     assert step.is_right
 
@@ -113,7 +113,7 @@ def test_division_by_zero_has_no_value() -> None:
     assert (step.value, step.is_right, step.how) == (None, False, "division by zero")
 
 
-def test_too_long_and_too_deep_is_skipped() -> None:
+def test_too_long_and_too_deep_equalities_are_skipped() -> None:
     assert steps("1+" * 100 + "1=102") == ()
     assert steps("(" * 40 + "1+1" + ")" * 40 + "=3") == ()
     assert len(steps("1+1=2\n" * (STEP_LIMIT + 5))) == STEP_LIMIT
@@ -167,5 +167,5 @@ HOSTILE += ["<<1+1=2>>" * 10**5, (")" * 199 + "=") * 5000, ("9/" * 99 + "7=") * 
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
-def test_hostile_texts_give_steps_that_stand_there(text: str) -> None:
+def test_hostile_texts_give_steps_that_occur_in_them(text: str) -> None:
     assert all(step.quote == text[step.start : step.end] for step in steps(text))

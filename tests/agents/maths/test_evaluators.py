@@ -1,4 +1,4 @@
-"""The family `maths`, asked by a jury as users ask it."""
+"""The evaluators `maths.*`, used through a jury as users do."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +29,7 @@ def verdict(jury: Jury, name: str, text: str, task: Task = SUM) -> Verdict:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_one_conforms(name: str) -> None:
+def test_every_evaluator_conforms(name: str) -> None:
     assert check_evaluator(name, read_tasks(SOLUTIONS)[:3]) > 3
 
 
@@ -60,7 +60,7 @@ class TestAccuracy:
         task = SUM.model_copy(update={"reference": reference})
         assert verdict(jury, "accuracy", "A: 42", task).status == "abstained"
 
-    def test_a_limit_that_is_no_limit_is_refused(self) -> None:
+    def test_an_invalid_time_limit_is_refused(self) -> None:
         with pytest.raises(ConfigError, match="time_limit"):
             Jury.from_config({"evaluators": [{"use": "maths.accuracy", "params": {"time_limit": 0}}]})
 
@@ -121,7 +121,7 @@ def test_repetition_is_the_share_of_repeated_n_grams(jury: Jury) -> None:
     assert verdict(jury, "repetition", "a a a a a").score == pytest.approx(2 / 3)
 
 
-def test_length_falls_to_one_half_and_times_accuracy_it_is_the_cosine_scaled_reward() -> None:
+def test_length_falls_to_one_half_and_scales_accuracy() -> None:
     config = {
         "evaluators": ["maths.accuracy", {"use": "maths.length", "params": {"limit": 100}}],
         "components": {"concise": {"combiner": "product", "inputs": {"a": "maths.accuracy", "b": "maths.length"}}},
@@ -137,13 +137,13 @@ def test_length_falls_to_one_half_and_times_accuracy_it_is_the_cosine_scaled_rew
 
 
 @pytest.mark.parametrize(
-    ("use", "said"),
+    ("use", "message"),
     [
         ({"use": "maths.length", "params": {"limit": 0}}, "limit is 0"),
         ({"use": "maths.repetition", "params": {"n": 0}}, "n is 0"),
         ({"use": "maths.steps", "params": {"most": 3}}, "most"),
     ],
 )
-def test_params_that_make_no_sense_are_refused(use: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_invalid_params_are_refused(use: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         Jury.from_config({"evaluators": [use]})

@@ -9,7 +9,6 @@ from jurygraph.agents.maths.structure import (
     format_parts,
     ordered_steps,
     repetition,
-    step_score,
 )
 
 FULL = "<think>because</think>\n<answer>18</answer>\n"
@@ -30,7 +29,7 @@ FORMATS = {
 @pytest.mark.parametrize(("text", "score"), FORMATS.items())
 def test_format(text: str, score: float) -> None:
     parts = format_parts(text)
-    assert sum(part.is_present for part in parts) / len(parts) == score
+    assert sum(parts.values()) / len(parts) == score
     assert len(parts) == 5
 
 
@@ -56,12 +55,11 @@ STEPS = {
 @pytest.mark.parametrize(("text", "count"), STEPS.items())
 def test_ordered_steps(text: str, count: int) -> None:
     assert ordered_steps(text) == count
-    assert step_score(text) == min(1.0, count / 3)
 
 
 @given(st.text(alphabet="12.)(stepSTEP \n<think>/", max_size=200))
-def test_step_score_is_a_share(text: str) -> None:
-    assert 0 <= step_score(text) <= 1
+def test_there_are_no_more_ordered_steps_than_lines(text: str) -> None:
+    assert 0 <= ordered_steps(text) <= text.count("\n") + 1
 
 
 def test_repetition() -> None:

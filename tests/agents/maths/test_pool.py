@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.maths import channel, pool
+from jurygraph.agents.maths import pool
 from jurygraph.agents.maths.answer import final_answer, reference_answer
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, PoolClosed, WorkerDied
 from jurygraph.errors import TimeLimitExceeded
@@ -25,13 +25,13 @@ BOMB = "9^{9^{9^{9}}}"
 
 
 @pytest.fixture(scope="module")
-def shared() -> Iterator[EquivalencePool]:
+def shared_pool() -> Iterator[EquivalencePool]:
     with EquivalencePool(time_limit=20) as opened:
         yield opened
 
 
 @pytest.fixture
-def hasty() -> Iterator[EquivalencePool]:
+def half_second_pool() -> Iterator[EquivalencePool]:
     with EquivalencePool(time_limit=0.5) as opened:
         yield opened
 
@@ -132,32 +132,32 @@ UNPARSED += [
 
 
 @pytest.mark.parametrize(("answer", "reference"), EQUAL)
-def test_equal(shared: EquivalencePool, answer: str, reference: str) -> None:
-    assert _status(shared, answer, reference) == "equal"
+def test_equal_answers(shared_pool: EquivalencePool, answer: str, reference: str) -> None:
+    assert _status(shared_pool, answer, reference) == "equal"
 
 
 @pytest.mark.parametrize(("answer", "reference"), DIFFERENT)
-def test_different(shared: EquivalencePool, answer: str, reference: str) -> None:
-    assert _status(shared, answer, reference) == "different"
+def test_different_answers(shared_pool: EquivalencePool, answer: str, reference: str) -> None:
+    assert _status(shared_pool, answer, reference) == "different"
 
 
 @pytest.mark.parametrize("text", UNPARSED)
-def test_unparsed(shared: EquivalencePool, text: str) -> None:
-    assert _status(shared, text, "18") == "unparsed-answer"
-    assert _status(shared, "18", text) == ("unparsed-answer" if text == "18:1" else "unparsed-reference")
+def test_unparsed_answers(shared_pool: EquivalencePool, text: str) -> None:
+    assert _status(shared_pool, text, "18") == "unparsed-answer"
+    assert _status(shared_pool, "18", text) == ("unparsed-answer" if text == "18:1" else "unparsed-reference")
 
 
-def test_nothing_equals_nothing(shared: EquivalencePool) -> None:
-    assert _status(shared, "", "") == "unparsed-reference"
+def test_an_empty_answer_equals_nothing(shared_pool: EquivalencePool) -> None:
+    assert _status(shared_pool, "", "") == "unparsed-reference"
 
 
-def test_agrees_with_the_labels_of_real_solutions(shared: EquivalencePool) -> None:
+def test_agrees_with_the_labels_of_real_solutions(shared_pool: EquivalencePool) -> None:
     futures, labels = [], []
     for line in gzip.decompress(SOLUTIONS.read_bytes()).decode().splitlines():
         task = json.loads(line)
         for response in task["responses"]:
             answer, reference = final_answer(response["text"]), reference_answer(task["reference"])
-            futures.append(shared.submit(answer.text, reference or "") if answer else None)
+            futures.append(shared_pool.submit(answer.text, reference or "") if answer else None)
             labels.append(response["metadata"]["is_correct"])
     found = [future is not None and future.result(PATIENCE).status == "equal" for future in futures]
     assert len(labels) == 1600
@@ -171,36 +171,38 @@ HARMLESS_IN_THE_END = ["9**9**9**9", r"\sqrt[10^9]{2}", "1" * 9999, r"\frac{1}{"
 
 
 @pytest.mark.parametrize("text", HOSTILE_CASES, ids=lambda text: text[:12])
-def test_hostile_maths_runs_into_the_limit_and_the_worker_is_replaced(hasty: EquivalencePool, text: str) -> None:
+def test_hostile_maths_hits_the_time_limit_and_the_worker_is_replaced(
+    half_second_pool: EquivalencePool, text: str
+) -> None:
     with pytest.raises(TimeLimitExceeded):
-        hasty.submit(text, "18").result(PATIENCE)
-    assert _status(hasty, "9+9", "18") == "equal"
+        half_second_pool.submit(text, "18").result(PATIENCE)
+    assert _status(half_second_pool, "9+9", "18") == "equal"
 
 
 @pytest.mark.parametrize("text", HARMLESS_IN_THE_END, ids=lambda text: text[:12])
-def test_other_hostile_maths_earns_nothing(shared: EquivalencePool, text: str) -> None:
-    assert _status(shared, text, "18") in ("different", "unparsed-answer", "error")
+def test_other_hostile_maths_earns_nothing(shared_pool: EquivalencePool, text: str) -> None:
+    assert _status(shared_pool, text, "18") in ("different", "unparsed-answer", "error")
 
 
-def test_the_rest_of_a_batch_survives_a_bomb(hasty: EquivalencePool) -> None:
-    futures = [hasty.submit(BOMB if i == 20 else str(i), "20") for i in range(64)]
+def test_the_rest_of_a_batch_survives_a_bomb(half_second_pool: EquivalencePool) -> None:
+    futures = [half_second_pool.submit(BOMB if i == 20 else str(i), "20") for i in range(64)]
     wait(futures, PATIENCE)
     assert isinstance(futures[20].exception(), TimeLimitExceeded)
     assert {future.result().status for future in futures[:20] + futures[21:]} == {"different"}
 
 
 @pytest.mark.parametrize("text", ["1" * 10**6, "(" * 10**5])
-def test_a_long_text_is_refused_before_the_worker(shared: EquivalencePool, text: str) -> None:
+def test_a_long_text_is_not_sent_to_the_worker(shared_pool: EquivalencePool, text: str) -> None:
     for answer, reference in ((text, "1"), ("1", text)):
         with pytest.raises(AnswerTooLong):
-            shared.submit(answer, reference).result(0)
+            shared_pool.submit(answer, reference).result(0)
 
 
-def test_many_submissions_from_many_threads(shared: EquivalencePool) -> None:
+def test_many_submissions_from_many_threads(shared_pool: EquivalencePool) -> None:
     results: list[bool] = []
 
     def submit(number: int) -> None:
-        futures = [shared.submit(f"{i}.0", str(number)) for i in range(20)]
+        futures = [shared_pool.submit(f"{i}.0", str(number)) for i in range(20)]
         results.extend((f.result(PATIENCE).status == "equal") == (i == number) for i, f in enumerate(futures))
 
     threads = [threading.Thread(target=submit, args=(number,)) for number in range(10)]
@@ -211,60 +213,62 @@ def test_many_submissions_from_many_threads(shared: EquivalencePool) -> None:
     assert results == [True] * 200
 
 
-def test_the_same_pair_is_shared_but_each_caller_has_a_future(hasty: EquivalencePool) -> None:
-    blocker = hasty.submit(BOMB, "18")
-    first, second = hasty.submit("3*6", "18"), hasty.submit("3*6", "18")
+def test_the_same_pair_is_shared_but_each_caller_has_a_future(half_second_pool: EquivalencePool) -> None:
+    blocker = half_second_pool.submit(BOMB, "18")
+    first, second = half_second_pool.submit("3*6", "18"), half_second_pool.submit("3*6", "18")
     assert first.cancel()
     assert second.result(PATIENCE).status == "equal"
-    assert hasty.submit("3*6", "18").result(0) == Comparison("equal", "expressions")
+    assert half_second_pool.submit("3*6", "18").result(0) == Comparison("equal", "expressions")
     assert isinstance(blocker.exception(PATIENCE), TimeLimitExceeded)
 
 
-def test_cancelled_futures_leave_the_dispatcher_alive(hasty: EquivalencePool) -> None:
-    futures = [hasty.submit(BOMB, str(i)) for i in range(3)] + [hasty.submit(f"{i}+0", "7") for i in range(50)]
+def test_cancelled_futures_leave_the_dispatcher_alive(half_second_pool: EquivalencePool) -> None:
+    futures = [half_second_pool.submit(BOMB, str(i)) for i in range(3)] + [
+        half_second_pool.submit(f"{i}+0", "7") for i in range(50)
+    ]
     for future in futures[1:]:
         future.cancel()
     assert not wait(futures, PATIENCE).not_done
     with pytest.raises(CancelledError):
         futures[5].result()
-    assert _status(hasty, "9+9", "18") == "equal"
+    assert _status(half_second_pool, "9+9", "18") == "equal"
 
 
-def test_a_worker_killed_from_outside_costs_nothing(shared: EquivalencePool) -> None:
-    assert _status(shared, "8+10", "18") == "equal"
-    os.kill(_only_process(shared), signal.SIGKILL)
-    futures = [shared.submit(f"{i}+1", "18") for i in range(40)]
-    os.kill(_only_process(shared), signal.SIGKILL)
+def test_a_worker_killed_from_outside_is_replaced(shared_pool: EquivalencePool) -> None:
+    assert _status(shared_pool, "8+10", "18") == "equal"
+    os.kill(_only_process(shared_pool), signal.SIGKILL)
+    futures = [shared_pool.submit(f"{i}+1", "18") for i in range(40)]
+    os.kill(_only_process(shared_pool), signal.SIGKILL)
     assert [future.result(PATIENCE).status for future in futures].count("equal") == 1
 
 
-def test_a_comparison_that_kills_two_workers_is_at_fault(
-    hasty: EquivalencePool, monkeypatch: pytest.MonkeyPatch
+def test_a_comparison_that_kills_two_workers_fails(
+    half_second_pool: EquivalencePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dying(self: channel.Channel, seconds: float) -> dict[str, object]:
+    def dying(self: pool.Channel, seconds: float) -> dict[str, object]:
         if not self.ready:
             return receive(self, seconds)
-        raise channel.ChannelEnded
+        raise pool.ChannelEnded
 
-    receive = channel.Channel.receive
-    monkeypatch.setattr(channel.Channel, "receive", dying)
+    receive = pool.Channel.receive
+    monkeypatch.setattr(pool.Channel, "receive", dying)
     with pytest.raises(WorkerDied):
-        hasty.submit("2+2", "4").result(PATIENCE)
+        half_second_pool.submit("2+2", "4").result(PATIENCE)
     monkeypatch.undo()
-    assert _status(hasty, "9+9", "18") == "equal"
+    assert _status(half_second_pool, "9+9", "18") == "equal"
 
 
 def test_a_worker_that_cannot_start_fails_every_future(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr(pool.sys, "executable", "/nonexistent/python")
     with EquivalencePool() as opened:
         for _ in range(2):
             with pytest.raises(pool.WorkerNotStarted, match="cannot start"):
                 opened.submit("1", "2").result(PATIENCE)
 
 
-def test_a_worker_that_says_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_worker_reports_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "math_verify.py").write_text("raise ImportError('no such thing')")
-    monkeypatch.setattr(channel, "_ROOT", f"{tmp_path}{os.pathsep}{channel._ROOT}")
+    monkeypatch.setattr(pool, "_ROOT", f"{tmp_path}{os.pathsep}{pool._ROOT}")
     with EquivalencePool() as opened, pytest.raises(pool.WorkerNotStarted, match="no such thing"):
         opened.submit("1", "2").result(PATIENCE)
 
@@ -279,14 +283,14 @@ def test_two_event_loops() -> None:
             assert asyncio.run(compare(opened)).count("equal") == 1
 
 
-def test_a_cancelled_task_leaves_the_pool_usable(hasty: EquivalencePool) -> None:
+def test_a_cancelled_task_leaves_the_pool_usable(half_second_pool: EquivalencePool) -> None:
     async def give_up() -> None:
         async with asyncio.timeout(0.01):
-            await asyncio.wrap_future(hasty.submit(BOMB, "18"))
+            await asyncio.wrap_future(half_second_pool.submit(BOMB, "18"))
 
     with pytest.raises(TimeoutError):
         asyncio.run(give_up())
-    assert _status(hasty, "9+9", "18") == "equal"
+    assert _status(half_second_pool, "9+9", "18") == "equal"
 
 
 def test_close_is_idempotent_and_leaves_no_process() -> None:
@@ -334,7 +338,7 @@ def test_no_orphan_survives_its_parent(last: str) -> None:
 
 
 @pytest.mark.parametrize(("workers", "limit"), [(0, 1), (1, 0), (1, -1), (1, float("inf")), (1, float("nan"))])
-def test_nonsense_is_refused(workers: int, limit: float) -> None:
+def test_invalid_settings_are_refused(workers: int, limit: float) -> None:
     with pytest.raises(ValueError, match="are needed"):
         EquivalencePool(workers, limit)
 
@@ -349,7 +353,7 @@ def _only_process(used: EquivalencePool) -> int:
 
 
 def _runs(process_id: int) -> bool:
-    """Whether the process runs; one that has ended but is not collected does not."""
+    """Return true if the process runs; a zombie does not."""
     try:
         status = Path(f"/proc/{process_id}/stat").read_text()
     except FileNotFoundError:

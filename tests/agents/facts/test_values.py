@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.checks.values import Amount, are_equal, compare, equality_key, parse_amount, split_list
+from jurygraph.agents.facts.values import Amount, are_equal, compare, equality_key, parse_amount, split_list
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
@@ -76,11 +76,11 @@ def test_numbers_are_the_same_by_value_and_texts_once_normalised(one: Any, other
 @pytest.mark.parametrize(
     ("one", "other"), [(3, 4), ("$12", "12 EUR"), (True, 1), ("a", "A"), ("007", "7"), ("10:30", "10:31"), ([1], [2])]
 )
-def test_others_are_not(one: Any, other: Any) -> None:
+def test_different_values_are_not_equal(one: Any, other: Any) -> None:
     assert not are_equal(one, other)
 
 
-def test_the_order_of_the_keys_of_an_object_makes_no_other_value() -> None:
+def test_the_order_of_an_objects_keys_does_not_matter() -> None:
     assert are_equal({"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"d": 3, "c": 2}], "a": 1})
 
 
@@ -109,12 +109,12 @@ def test_the_order_of_the_keys_of_an_object_makes_no_other_value() -> None:
         ([1], [2], None),
     ],
 )
-def test_which_is_the_greater(one: Any, other: Any, order: int | None) -> None:
+def test_values_are_ordered(one: Any, other: Any, order: int | None) -> None:
     assert compare(one, other) == order
 
 
 @given(JSON | MONEY, JSON | MONEY)
-def test_comparing_turned_round_gives_the_opposite(one: Any, other: Any) -> None:
+def test_comparison_is_antisymmetric(one: Any, other: Any) -> None:
     order, turned = compare(one, other), compare(other, one)
     assert order == (None if turned is None else -turned)
     assert are_equal(one, other) == are_equal(other, one)
