@@ -32,8 +32,8 @@ BUILTIN_EVALUATORS |= {
     "quality.reasoning": "jurygraph.agents.quality_assessor.reasoning:Reasoning",
     "optimizer.efficiency": "jurygraph.agents.data_optimizer.evaluators:Efficiency",
     "optimizer.diversity": "jurygraph.agents.data_optimizer.evaluators:Diversity",
-    "similarity": "jurygraph.agents.global_signals.similarity:Similarity",
-    "ranker": "jurygraph.agents.global_signals.ranker:Ranker",
+    "similarity": "jurygraph.agents.global_signals.evaluators:Similarity",
+    "ranker": "jurygraph.agents.global_signals.evaluators:Ranker",
 }
 BUILTIN_EVALUATORS |= {
     name: f"jurygraph.judges.few_shot.constructors:{kind}"

@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD
 from jurygraph.agents.data_analyzer.step import Groups, Step, one_group
 from jurygraph.aggregation import fusion
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
 
 _EQUAL = 1e-12
 
@@ -49,8 +48,7 @@ def length_correlation(lengths: Floats, rewards: Floats, groups: Groups | None) 
 
 def rank_values(values: Floats) -> Floats:
     """Return ranks on the last axis, from 1; ties share their mean rank, and NaN remain NaN."""
-    ranks: Floats = stats.rankdata(values, axis=-1, nan_policy="omit")
-    return ranks
+    return np.asarray(stats.rankdata(values, axis=-1, nan_policy="omit"))
 
 
 def within_correlation(x: Floats, y: Floats, groups: Groups | None) -> Floats:
@@ -65,16 +63,12 @@ def within_correlation(x: Floats, y: Floats, groups: Groups | None) -> Floats:
     dx, dy = (_deviations(column, is_complete, counts, starts, sizes) for column in (x, y))
     product = np.sqrt((dx * dx).sum(axis=-1) * (dy * dy).sum(axis=-1))
     varies = product > _EQUAL * np.maximum(1.0, (np.where(is_complete, y, 0.0) ** 2).sum(axis=-1))
-    r: Floats = np.where(varies, (dx * dy).sum(axis=-1) / np.where(varies, product, 1.0), np.nan)
-    return r
+    return np.where(varies, (dx * dy).sum(axis=-1) / np.where(varies, product, 1.0), np.nan)
 
 
-def _deviations(
-    x: Floats, is_complete: NDArray[np.bool_], counts: Floats, starts: NDArray[np.intp], sizes: NDArray[np.intp]
-) -> Floats:
+def _deviations(x: Floats, is_complete: Bools, counts: Floats, starts: Ints, sizes: Ints) -> Floats:
     means = np.add.reduceat(np.where(is_complete, x, 0.0), starts, axis=-1) / counts
-    deviations: Floats = np.where(is_complete, x - np.repeat(means, sizes, axis=-1), 0.0)
-    return deviations
+    return np.where(is_complete, x - np.repeat(means, sizes, axis=-1), 0.0)
 
 
 class Share(NamedTuple):
@@ -84,7 +78,7 @@ class Share(NamedTuple):
     of: Floats
 
 
-def share_of(chosen: NDArray[np.bool_], counted: NDArray[np.bool_]) -> Share:
+def share_of(chosen: Bools, counted: Bools) -> Share:
     """Return the share of chosen items among the counted ones, on the last axis."""
     of = counted.sum(axis=-1).astype(np.float64)
     of_or_nan = np.where(of > 0, of, np.nan)
@@ -117,16 +111,10 @@ def stability_index(rewards: Floats, edges: Floats, expected: Floats) -> Floats:
     The bins end at `edges` [B - 1]. q [B] is `expected`; p adds half a row to each bin, so that an empty one does not
     give infinity.
     """
-    is_number = ~np.isnan(rewards)
-    counts_above = [
-        is_number.sum(axis=-1),
-        *((rewards > edge).sum(axis=-1) for edge in edges),
-        np.zeros(rewards.shape[:-1]),
-    ]
+    counts_above = [(rewards > edge).sum(axis=-1) for edge in (-np.inf, *edges, np.inf)]
     counts = -np.diff(np.stack(counts_above, axis=-1).astype(np.float64), axis=-1)
     p = (counts + 0.5) / (counts.sum(axis=-1, keepdims=True) + 0.5 * len(expected))
-    index: Floats = ((p - expected) * np.log(p / expected)).sum(axis=-1)
-    return index
+    return np.asarray(((p - expected) * np.log(p / expected)).sum(axis=-1))
 
 
 PERCENTILE = 80.0
@@ -151,17 +139,10 @@ class Frame(NamedTuple):
 
 
 class Calibration:
-    """Collect the rows of the first steps until the calibration is complete.
-
-    Args:
-        steps: the number of steps to collect.
-        opposed: components whose disagreement is conflict.
-    """
+    """Collect the rows of the first `steps` steps; the disagreement of the components `opposed` is conflict."""
 
     def __init__(self, steps: int, opposed: tuple[str, ...]) -> None:
-        self.left = steps
-        self._max_rows = MAX_ROWS // steps
-        self._opposed = opposed
+        self._left, self._max_rows, self._opposed = steps, MAX_ROWS // steps, opposed
         self._rewards: list[Floats] = []
         self._pairs: list[Floats] = []
 
@@ -170,39 +151,30 @@ class Calibration:
         self._rewards.append(step.rewards[: self._max_rows].copy())
         if self._opposed:
             self._pairs.append(disagreement([step.components[name] for name in self._opposed])[: self._max_rows])
-        self.left -= 1
-        return None if self.left else frame(self._rewards, self._pairs)
+        self._left -= 1
+        return None if self._left else frame(self._rewards, self._pairs)
 
 
 def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
     """Compute the frame from the rewards and D_pair of rows."""
-    pairwise = _join_numbers(pairs)
+    pairwise, values = _join_numbers(pairs), _join_numbers(rewards)
     conflict = _conflict_threshold(pairwise) if pairwise.size else None
-    values = _join_numbers(rewards)
-    edges = _edges(values)
-    if edges is None:
+    if not values.size:
+        return Frame(conflict, None, None)
+    # Quantiles that are values of the rows themselves, so that frequent rewards get a bin edge of their own.
+    quantiles = np.unique(np.quantile(values, np.arange(1, BINS) / BINS, method="inverted_cdf"))
+    edges = np.asarray(quantiles[quantiles < values.max()], dtype=np.float64)
+    if not edges.size:
         return Frame(conflict, None, None)
     counts = np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
     return Frame(conflict, edges, (counts + 0.5) / (counts.sum() + 0.5 * len(counts)))
 
 
 def _conflict_threshold(pairwise: Floats) -> float:
-    limit = np.percentile(pairwise, PERCENTILE)
-    above = pairwise[pairwise > limit + MIN_RELATIVE_SD]
+    above = pairwise[pairwise > np.percentile(pairwise, PERCENTILE) + MIN_RELATIVE_SD]
     return float(above.min() if above.size else pairwise.max())
-
-
-def _edges(values: Floats) -> Floats | None:
-    """Return quantiles that are values of the rows themselves, so that frequent rewards get a bin edge of their own."""
-    if not values.size:
-        return None
-    shares = np.arange(1, BINS) / BINS
-    edges = np.asarray(np.unique(np.quantile(values, shares, method="inverted_cdf")), dtype=np.float64)
-    inner: Floats = edges[edges < values.max()]
-    return inner if inner.size else None
 
 
 def _join_numbers(rows: list[Floats]) -> Floats:
     values = np.concatenate([array.ravel() for array in rows]) if rows else np.empty(0)
-    numbers: Floats = values[~np.isnan(values)]
-    return numbers
+    return np.asarray(values[~np.isnan(values)])

@@ -1,19 +1,87 @@
-"""The relevance of a response to the query, scored by a reranker (MACRM Eq. 1)."""
+"""Global signals by an embedder or a reranker: similarity to the reference, relevance to the query (MACRM, §3.1)."""
 
 import math
 from collections.abc import Sequence
 from itertools import groupby
 
+import numpy as np
+
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
+from jurygraph.models.embedding.caching import CachingEmbedder
 from jurygraph.models.embedding.embedder import BATCH_SIZE
-from jurygraph.models.embedding.factory import open_reranker
+from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Layer, Verdict
 from jurygraph.schema.task import query_text
 
-EXAMPLE = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
 _EMPTY = Verdict(score=0.0, reason="there is nothing in it")
+
+
+class Similarity(BatchEvaluator):
+    """R_sim = max(0, cos) of the embeddings of the whole response and of the task's reference (MACRM Eq. 2, our
+    reading).
+
+    Negation misleads it: a sentence and its negation are similar, often more than a paraphrase. So do not use it alone:
+    combine it with `maths.accuracy`, or another evaluator that knows what is correct. It abstains without a reference.
+
+    The embedder is a model of its own, so it works under `model: none`. Its cost is not part of --max-cost, and a dry
+    run with a model calls it too.
+
+    Args:
+        embedder: a name that `open_embedder` accepts, such as sentence-transformers:all-MiniLM-L6-v2.
+    """
+
+    name = "similarity"
+    branch: Branch = "specialists"
+    layer: Layer = "model"
+
+    def __init__(self, embedder: str | None = None) -> None:
+        if embedder is None:
+            raise ConfigError(
+                "similarity: params name no embedder; write params: {embedder: sentence-transformers:all-MiniLM-L6-v2}"
+            )
+        self._embedder = CachingEmbedder(open_embedder(embedder))
+        self.version = f"1 {self._embedder.embedder.version}"
+
+    def close(self) -> None:
+        self._embedder.close()
+
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts; the reference of a group is embedded once."""
+        early_verdicts = [_verdict_without_model(inputs) for inputs in batch]
+        texts = [
+            text
+            for inputs, verdict in zip(batch, early_verdicts, strict=True)
+            if verdict is None
+            for text in (inputs.response.text, inputs.task.reference or "")
+        ]
+        vectors = iter(await self._embedder.embed(texts))
+        return [verdict or _build_verdict(next(vectors), next(vectors)) for verdict in early_verdicts]
+
+
+def _verdict_without_model(inputs: EvaluatorInput) -> Verdict | None:
+    """Return the verdict if there is nothing to embed (many servers refuse an empty text), else None."""
+    if not (inputs.task.reference or "").strip():
+        return Verdict.abstain("the task has no reference to be near to")
+    return None if inputs.response.text.strip() else _EMPTY
+
+
+def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdict:
+    if isinstance(reference, Fault):  # not the response's fault, so this is reported first
+        return Verdict.fail(reference.kind, f"the reference cannot be embedded: {reference}")
+    if isinstance(response, Fault):
+        return Verdict(status="failed", failure=response.failure, reason=str(response))
+    cosine = float(np.dot(response, reference))
+    return Verdict(
+        score=nearness(cosine), native=cosine, scale=(-1, 1), reason=f"cosine with the reference {cosine:.3f}"
+    )
+
+
+def nearness(cosine: float) -> float:
+    """Return max(0, cos), limited to 1 against rounding errors."""
+    return min(1.0, max(0.0, cosine))
 
 
 class Ranker(BatchEvaluator):
@@ -33,17 +101,15 @@ class Ranker(BatchEvaluator):
     """
 
     name = "ranker"
+    branch: Branch = "specialists"
     layer: Layer = "model"
 
     def __init__(self, ranker: str | None = None, logits: bool = False) -> None:
         if ranker is None:
-            raise ConfigError(f"ranker: params name no ranker; write params: {{ranker: {EXAMPLE}}}")
+            example = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
+            raise ConfigError(f"ranker: params name no ranker; write params: {{ranker: {example}}}")
         self._reranker = open_reranker(ranker, logits)
         self.version = f"1 {self._reranker.version}"
-
-    @property
-    def branch(self) -> Branch:
-        return "specialists"
 
     def close(self) -> None:
         self._reranker.close()
