@@ -2,10 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, create_model
 
@@ -15,13 +14,11 @@ from jurygraph.agents.roles import DeriverInput
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel
 
-_MAX_CONTRASTS = 12
 _Passage = Annotated[str, Field(min_length=1, max_length=1000)]
 _Sentence = Annotated[str, Field(max_length=1000)]
 
 
-@dataclass(frozen=True, slots=True)
-class Proposals:
+class Proposals(NamedTuple):
     """Edits confirmed to make the text worse; a note on the rejected ones; and the call that proposed them."""
 
     edits: list[Edit]
@@ -44,40 +41,31 @@ class Proposer:
         """
         assert inputs.client is not None, "a model is required"
         text, reply_model = inputs.response.text, _proposals(tuple(kinds))
-        request = inputs.client.request(
-            self._propose, reply_model, {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
-        )
+        variables = {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
+        request = inputs.client.request(self._propose, reply_model, variables)
         result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
         proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
         edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
-        confirmed = await self._confirm(inputs, edits) if edits else []
-        invalid, unconfirmed = len(proposed) - len(edits), len(edits) - len(confirmed)
-        note = "; ".join(
-            part
-            for part in (_count_note(invalid, "changes no passage"), _count_note(unconfirmed, "is no worse"))
-            if part
-        )
+        worse = await asyncio.gather(*(self._is_worse(inputs, edit) for edit in edits))
+        confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
+        dropped = {
+            "changes no passage": len(proposed) - len(edits),
+            "is no worse": len(edits) - len(confirmed),
+        }
+        note = "; ".join(f"{number} proposed that {problem}" for problem, number in dropped.items() if number)
         return Proposals(confirmed, note, result.call.id)
 
-    async def _confirm(self, inputs: DeriverInput, edits: Sequence[Edit]) -> list[Edit]:
-        """Return the edits whose text the model finds worse, shown both without knowing which is edited."""
-        worse = await asyncio.gather(*(self._is_worse(inputs, edit) for edit in edits))
-        return [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
-
     async def _is_worse(self, inputs: DeriverInput, edit: Edit) -> bool:
+        """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
         assert inputs.client is not None, "a model is required"
-        texts, edited_name = _shuffle(inputs.response.text, edit.apply(inputs.response.text))
+        edited = edit.apply(inputs.response.text)
+        is_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
+        texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
         responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
         variables = {key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"}
         request = inputs.client.request(self._compare, Comparison, {**variables, "responses": responses})
         result = await inputs.client.judge(request, Comparison)
-        return bool(result.value.worse == edited_name)
-
-
-def _shuffle(text: str, edited: str) -> tuple[tuple[str, str], Literal["A", "B"]]:
-    """Return the two texts in an order that depends on the edited one only, and the label of the edited one."""
-    is_edited_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
-    return ((edited, text), "A") if is_edited_first else ((text, edited), "B")
+        return result.value.worse == ("A" if is_first else "B")
 
 
 def _edit(text: str, proposal: Any) -> Edit:
@@ -93,17 +81,9 @@ def _proposal_flaw(text: str, proposal: Any) -> str | None:
     return f"the passage {proposal.passage!r} is put in its own place" if proposal.instead == proposal.passage else None
 
 
-def _flaws(text: str, reply: Any) -> Iterator[str]:
-    return (flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal)))
-
-
 def _flaw(text: str, reply: Any) -> str | None:
-    flaws = list(_flaws(text, reply))
+    flaws = [flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal))]
     return f"{'; '.join(flaws)}. So copy each `passage` letter by letter from the response" if flaws else None
-
-
-def _count_note(number: int, problem: str) -> str:
-    return f"{number} proposed that {problem}" if number else ""
 
 
 # No docstrings below: they would be part of the JSON schema that a model is given.
@@ -114,11 +94,11 @@ def _proposals(kinds: tuple[Kind, ...]) -> type[FrozenModel]:
     fields: Any = {
         "kind": (Literal[kinds], ...),
         "passage": (_Passage, ...),
-        "instead": (Annotated[str, Field(max_length=1000)], ...),
+        "instead": (_Sentence, ...),
         "says": (_Sentence, ...),
     }
     contrast_model = create_model("Contrast", __base__=FrozenModel, **fields)
-    contrasts_field: Any = Annotated[tuple[contrast_model, ...], Field(max_length=_MAX_CONTRASTS)]
+    contrasts_field: Any = Annotated[tuple[contrast_model, ...], Field(max_length=12)]
     return create_model("Contrasts", __base__=FrozenModel, contrasts=(contrasts_field, ...))
 
 

@@ -4,19 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
 from typing import Literal, get_args
 
-from jurygraph.agents.data_synthesizer.edits import (
-    CorrectAnswer,
-    Edit,
-    Kind,
-    choose_some,
-    matching_answer,
-    missing_step_edits,
-    negation_edits,
-    other_answer_edits,
-    other_name_edits,
-    unit_edits,
-    wrong_result_edits,
-)
+from jurygraph.agents.data_synthesizer import edits as rules
+from jurygraph.agents.data_synthesizer.edits import CorrectAnswer, Edit, Kind
 from jurygraph.agents.data_synthesizer.proposer import Proposer
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.errors import ConfigError
@@ -73,10 +62,9 @@ class Synthesizer(Deriver):
     async def derive(self, inputs: DeriverInput) -> Material:
         text = inputs.response.text
         if len(text) > MAX_CHARACTERS:
-            return Material(
-                name=CONTRASTS, note=f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
-            )
-        answered = matching_answer(text, inputs.task.reference)
+            note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
+            return Material(name=CONTRASTS, note=note)
+        answered = rules.matching_answer(text, inputs.task.reference)
         if answered is False:
             return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
         if self._proposer is None or not text.strip():
@@ -92,15 +80,16 @@ class Synthesizer(Deriver):
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
         ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
-        mark = "~" * (
-            1 + len(inputs.response.id) - len(inputs.response.id.lstrip("~"))
-        )  # no variant has its parent's id
+        parent, text = inputs.response.id, inputs.response.text
+        mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
+        chosen = {
+            kind: rules.choose_some(list(kind_edits), self._each, f"{self._seed} {kind} {text}")
+            for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind)
+        }
         variants = [
             edit.variant(f"{mark}{kind}-{number}", inputs.response)
-            for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind)
-            for number, edit in enumerate(
-                choose_some(list(kind_edits), self._each, f"{self._seed} {kind} {inputs.response.text}"), 1
-            )
+            for kind, kind_edits in chosen.items()
+            for number, edit in enumerate(kind_edits, 1)
         ]
         none_found = "nothing in the response could be made worse by a known edit"
         return Material(
@@ -109,17 +98,15 @@ class Synthesizer(Deriver):
 
 
 def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
-    """Yield the contrasts that can be made by rule, the first 50 of each kind; `answered` is the result of `solved`."""
-    edits_of_kind: dict[Kind, Iterator[Edit]] = {
-        "number": wrong_result_edits(text),
-        "entity": other_name_edits(text, view),
+    """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
+    found: dict[Kind, Iterator[Edit]] = {
+        "number": rules.wrong_result_edits(text),
+        "entity": rules.other_name_edits(text, view),
     }
     if isinstance(answered, CorrectAnswer):
         query = query_text(view.query)
-        edits_of_kind |= {
-            "step": missing_step_edits(text, query, answered),
-            "answer": other_answer_edits(text, query, answered),
-        }
-        edits_of_kind |= {"negation": negation_edits(text), "unit": unit_edits(text)}
+        found["step"] = rules.missing_step_edits(text, query, answered)
+        found["answer"] = rules.other_answer_edits(text, query, answered)
+        found["negation"], found["unit"] = rules.negation_edits(text), rules.unit_edits(text)
     for kind in kinds:
-        yield from islice(edits_of_kind.get(kind, ()), MAX_EDITS)
+        yield from islice(found.get(kind, ()), MAX_EDITS)

@@ -1,46 +1,68 @@
-"""From answers to the frozen graph, with all rejected edges and the reasons; statistics of graphs (GEAR, Table 14)."""
+"""The frozen graph from elected edges: without cycles, with all rejected edges and the reasons (GEAR, Appendix A.5).
 
-from collections.abc import Iterable, Iterator, Sequence
+Also statistics of graphs (GEAR, Table 14).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from jurygraph.agents.graph_annotator.known_graph import KnownGraph, criterion_digest
 from jurygraph.agents.graph_annotator.validation import Pair, candidate_pairs
-from jurygraph.agents.graph_annotator.voting import (
-    Batch,
-    EdgeSource,
-    Projection,
-    elect_edge,
-    is_answered,
-    outvoted_edges,
-    reject_answer,
-)
-from jurygraph.schema import Annotation, Edge, RejectedEdge, Rubric, Task, UnansweredPair
+from jurygraph.schema import Annotation, Edge, RejectedEdge, Rubric, Task
+
+_KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first
 
 
-def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> list[Edge]:
-    """Return the edges that win the vote: at most one per pair."""
-    edges = (elect_edge(pair, samples, source) for pairs, samples in batches for pair in pairs)
-    return [edge for edge in edges if edge is not None]
+class Projection(NamedTuple):
+    """The kept edges, and the dropped ones, each with the cycle that it would close; all in id order."""
+
+    kept: tuple[Edge, ...]
+    dropped: tuple[tuple[Edge, tuple[str, ...]], ...]
 
 
-def rejected_edges(batches: Iterable[Batch], source: EdgeSource) -> Iterator[RejectedEdge]:
-    """Return the edges that the checks and the votes rejected."""
-    for pairs, samples in batches:
-        for sample in samples:
-            for edge, why in sample.rejected:
-                yield reject_answer(edge, "check", why, source)
-        for pair in pairs:
-            yield from outvoted_edges(pair, samples, source)
+def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projection:
+    """Return the edges without those that close a cycle with higher ones; edges in `standing` rank highest.
+
+    Weak edges rank below strong ones, and these below activations; within a kind, less confident edges rank lower, and
+    of equal ones those with smaller ids (our reading, since the paper leaves this open). So an edge on no cycle stays,
+    a dropped edge would close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle.
+    """
+    children: dict[str, list[str]] = defaultdict(list)
+    kept, dropped = list(standing), []
+    for edge in kept:
+        children[edge.parent].append(edge.child)
+    for edge in sorted(edges, key=_rank, reverse=True):
+        path = _shortest_path(children, edge.child, edge.parent)
+        if path is None:
+            children[edge.parent].append(edge.child)
+            kept.append(edge)
+        else:
+            dropped.append((edge, (edge.parent, *path)))
+    return Projection(tuple(sorted(kept, key=_ends)), tuple(sorted(dropped, key=lambda entry: _ends(entry[0]))))
 
 
-def unanswered_pairs(batches: Iterable[Batch]) -> Iterator[UnansweredPair]:
-    """Return the pairs for which at least half of the samples have no answer."""
-    for pairs, samples in batches:
-        for pair in pairs:
-            if not is_answered(pair, samples):
-                why = min(sample.unanswered[pair] for sample in samples if pair in sample.unanswered)
-                yield UnansweredPair(parent=pair.parent, child=pair.child, why=why)
+def _rank(edge: Edge) -> tuple[int, float, str, str]:
+    return _KINDS.index(edge.kind), 1.0 if edge.confidence is None else edge.confidence, edge.parent, edge.child
+
+
+def _ends(edge: Edge) -> tuple[str, str]:
+    return edge.parent, edge.child
+
+
+def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) -> tuple[str, ...] | None:
+    """Return the shortest path along the edges, including both ends; None if there is none."""
+    paths: dict[str, tuple[str, ...]] = {start: (start,)}
+    frontier = [start]
+    while frontier and end not in paths:
+        reached = sorted((child, node) for node in frontier for child in children.get(node, ()))
+        frontier = []
+        for child, node in reached:
+            if child not in paths:
+                paths[child] = (*paths[node], child)
+                frontier.append(child)
+    return paths.get(end)
 
 
 def projection_rejections(projected: Projection) -> Iterator[RejectedEdge]:
@@ -69,13 +91,10 @@ def freeze_graph(
     )
     roles = {criterion.id: criterion.role for criterion in criteria if criterion.role is not None}
     before = {} if known.record is None else known.record.roles
+    by_id = {criterion.id: criterion for criterion in criteria}
     update = {
         "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
-        "seen": {
-            criterion.id: criterion_digest(task, criterion, criterion.role)
-            for criterion in criteria
-            if criterion.role is not None
-        },
+        "seen": {name: criterion_digest(task, by_id[name], role) for name, role in roles.items()},
         "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=lambda pair: (pair.parent, pair.child))),
     }
@@ -115,12 +134,16 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
     sizes = [(len(rubric.criteria), len(rubric.edges)) for rubric in listed]
     return GraphStatistics(
         rubrics=len(listed),
-        criteria=_mean([criteria for criteria, _ in sizes]),
-        candidates=_mean([number for rubric in listed if (number := _candidates(rubric)) is not None]),
-        edges=_mean([edges for _, edges in sizes]),
-        update_size=_mean([criteria + edges for criteria, edges in sizes]),
-        non_empty=_mean([edges > 0 for _, edges in sizes]),
-        invalid=_mean([_count_invalid(rubric) for rubric in listed if rubric.annotation is not None]),
+        criteria=_mean(criteria for criteria, _ in sizes),
+        candidates=_mean(number for rubric in listed if (number := _candidates(rubric)) is not None),
+        edges=_mean(edges for _, edges in sizes),
+        update_size=_mean(criteria + edges for criteria, edges in sizes),
+        non_empty=_mean(edges > 0 for _, edges in sizes),
+        invalid=_mean(
+            sum(edge.stage == "check" for edge in rubric.annotation.rejected)
+            for rubric in listed
+            if rubric.annotation is not None
+        ),
     )
 
 
@@ -131,10 +154,6 @@ def _candidates(rubric: Rubric) -> int | None:
     return len(candidate_pairs(roles)) if len(roles) == len(rubric.criteria) else None
 
 
-def _count_invalid(rubric: Rubric) -> int:
-    assert rubric.annotation is not None
-    return sum(edge.stage == "check" for edge in rubric.annotation.rejected)
-
-
-def _mean(values: list[int] | list[bool]) -> float | None:
+def _mean(numbers: Iterable[int]) -> float | None:
+    values = list(numbers)
     return sum(values) / len(values) if values else None

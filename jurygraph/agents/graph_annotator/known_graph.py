@@ -9,8 +9,6 @@ from jurygraph.schema import Annotation, Criterion, Edge, RejectedEdge, Rubric, 
 from jurygraph.schema.rubric import Role
 from jurygraph.schema.task import query_text
 
-_DIGITS = 16
-
 
 @dataclass(frozen=True, slots=True)
 class KnownGraph:
@@ -28,9 +26,7 @@ class KnownGraph:
 
     def open_pairs(self, candidates: Iterable[Pair]) -> tuple[Pair, ...]:
         """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
-        unanswered = (
-            set() if self.record is None else {Pair(pair.parent, pair.child) for pair in self.record.unanswered}
-        )
+        unanswered = {Pair(pair.parent, pair.child) for pair in (self.record.unanswered if self.record else ())}
         by_hand = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
         known = set(map(_ends, self.annotated_edges))
         return sort_pairs(
@@ -61,24 +57,23 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     form a cycle.
     """
     source = rubric if reviewed is None else reviewed
-    record = source.annotation
     roles, settled = _known_roles(task, rubric, source)
     present = {criterion.id for criterion in rubric.criteria}
     hand_written = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
     by_hand = [hand_written[ends] for ends in sorted(hand_written) if present.issuperset(ends)]
     names = sorted(present)
     gear.compile(len(names), *gear.edges(names, [(*_ends(edge), edge.kind) for edge in by_hand])[:2], names)
-    found = [edge for edge in source.edges if edge.model and _ends(edge) not in hand_written]
-    return KnownGraph(
-        roles=roles,
-        unchanged_criteria=settled,
-        hand_written_edges=tuple(by_hand),
-        annotated_edges=tuple(edge for edge in found if settled.issuperset(_ends(edge))),
-        projected_out_edges=tuple(
-            edge for edge in _cut_edges(record) if settled.issuperset(_ends(edge)) and _ends(edge) not in hand_written
-        ),
-        record=record,
+    rejected = source.annotation.rejected if source.annotation else ()
+    cut = [
+        Edge.model_validate(edge.model_dump(exclude={"stage", "why"}))
+        for edge in rejected
+        if edge.stage == "projection"
+    ]
+    found, projected_out = (
+        tuple(edge for edge in edges if _ends(edge) not in hand_written and settled.issuperset(_ends(edge)))
+        for edges in ([edge for edge in source.edges if edge.model], cut)
     )
+    return KnownGraph(roles, settled, tuple(by_hand), found, projected_out, source.annotation)
 
 
 def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
@@ -104,17 +99,10 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
     return roles, frozenset(settled)
 
 
-def _cut_edges(record: Annotation | None) -> Iterator[Edge]:
-    """Yield the edges that an earlier projection removed."""
-    for rejected in () if record is None else record.rejected:
-        if rejected.stage == "projection":
-            yield Edge.model_validate(rejected.model_dump(exclude={"stage", "why"}))
-
-
 def _ends(edge: Edge) -> Pair:
     return Pair(edge.parent, edge.child)
 
 
 def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
-    """Return a digest of the annotator's input: a criterion's words, its sign and its role, under the query."""
-    return digest_of([query_text(task.query), criterion.content, role])[:_DIGITS]
+    """Return a short digest of the annotator's input: a criterion's words, its sign and its role, under the query."""
+    return digest_of([query_text(task.query), criterion.content, role])[:16]

@@ -17,6 +17,7 @@ from fractions import Fraction
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.quality_assessor.segments import Segment, step_at
 from jurygraph.messages import shorten
+from jurygraph.schema import Evidence
 
 _ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))")
 _NOISE = Fraction(1, 10**9)
@@ -42,6 +43,11 @@ class FalseCalculation:
         truth = "it is not defined" if self.value is None else f"it is {float(self.value):.10g}"
         return f"{shorten(self.quote, _MAX_CHARACTERS)!r}, but {truth}"
 
+    @property
+    def evidence(self) -> Evidence:
+        """Return the calculation as verified evidence."""
+        return Evidence(quote=self.quote, start=self.start, end=self.end, verified=True)
+
 
 def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> list[FalseCalculation]:
     """Return the false calculations in a response, in the order of the text; one of several that overlap.
@@ -49,35 +55,22 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
     One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
     outside the tags. Text that also occurs in the query is not the response's ("Why is 2 + 2 = 5 wrong?").
     """
-    all_slips: list[FalseCalculation] = []
+    errors: list[FalseCalculation] = []
     for equality in sorted(_false_equalities(text), key=lambda step: (step.start, -step.end)):
-        quote = text[equality.start : equality.end]
-        if quote not in query and not (all_slips and equality.start < all_slips[-1].end):
-            all_slips.append(
-                FalseCalculation(
-                    _step_number(steps, equality.start), quote, equality.start, equality.end, equality.value
-                )
-            )
-    return all_slips
-
-
-def _step_number(steps: Sequence[Segment], start: int) -> int:
-    """Return the number of the step at a position, or of the step that it counts to."""
-    step = step_at(steps, start)
-    return (
-        step.number if step else max((candidate.number for candidate in steps if candidate.start <= start), default=1)
-    )
+        start, end = equality.start, equality.end
+        if text[start:end] not in query and not (errors and start < errors[-1].end):
+            step = step_at(steps, start)
+            before = (candidate.number for candidate in steps if candidate.start <= start)
+            number = step.number if step else max(before, default=1)
+            errors.append(FalseCalculation(number, text[start:end], start, end, equality.value))
+    return errors
 
 
 def _false_equalities(text: str) -> Iterator[arithmetic.Step]:
     yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
     for reading in (_without_annotations(text), _with_continuations(text)):
-        if reading != text:
-            yield from (
-                equality
-                for equality in arithmetic.steps(reading)
-                if not equality.is_right and not _differs_by_sign(equality)
-            )
+        equalities = arithmetic.steps(reading) if reading != text else ()
+        yield from (equality for equality in equalities if not equality.is_right and not _differs_by_sign(equality))
 
 
 def _without_annotations(text: str) -> str:
