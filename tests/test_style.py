@@ -55,8 +55,7 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "agents/data_synthesizer/contrast.py": {},
     "decision/combiner.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}},
-    "judges/consensus/combiner.py": {"ConsensusOfJudges.combine": {"mean"}},
-    "judges/consensus/votes.py": {},
+    "judges/consensus.py": {"ConsensusOfJudges.combine": {"mean"}},
     "judges/protocols/combiners.py": {},
     "judges/pairwise/combiners.py": {},
 }

@@ -7,13 +7,13 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langchain_core.example_selectors import BaseExampleSelector
 from rapidfuzz import fuzz
 
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.example_filter import Example
+from jurygraph.judges.few_shot.history import Example
 from jurygraph.schema import digest_of
 
 T = TypeVar("T")
@@ -41,7 +41,8 @@ class Balanced(_Seeded):
         by_score: dict[float, list[ExampleFields]] = {}
         for example in shuffle_examples(self._examples, self._seed):
             by_score.setdefault(example["score"], []).append(example)
-        turns = zip_longest(*(by_score[score] for score in _shuffle_scores(by_score, self._seed)))
+        scores = sorted(by_score, key=lambda score: digest_of([self._seed, float(score)]))
+        turns = zip_longest(*(by_score[score] for score in scores))
         return [example for turn in turns for example in turn if example is not None]
 
 
@@ -50,14 +51,12 @@ class Similar(_Seeded):
 
     def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
         """Return all examples, the most similar to the `query` first."""
-        query = input_variables["query"]
-        return sorted(
-            shuffle_examples(self._examples, self._seed),
-            key=lambda example: -fuzz.token_set_ratio(query, example["text"]),
-        )
+        query, examples = input_variables["query"], shuffle_examples(self._examples, self._seed)
+        return sorted(examples, key=lambda example: -fuzz.token_set_ratio(query, example["text"]))
 
 
 BUILT_IN: dict[str, Selectors] = {"balanced": Balanced, "similar": Similar}
+_CHOICES = f"{', '.join(BUILT_IN)}, or a callable as package.module.name"
 
 
 def load_selector(choice: str) -> Selectors:
@@ -71,19 +70,14 @@ def load_selector(choice: str) -> Selectors:
     try:
         target = getattr(importlib.import_module(module), name) if module else None
     except Exception as error:  # importing a user's module may raise anything
-        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_describe_choices()}") from error
+        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_CHOICES}") from error
     if not callable(target):
-        raise ConfigError(f"choice: there is no selector {choice!r}; name {_describe_choices()}")
+        raise ConfigError(f"choice: there is no selector {choice!r}; name {_CHOICES}")
     try:
         inspect.signature(target).bind([], 0)
     except (TypeError, ValueError):
         raise ConfigError(f"choice: {choice!r} does not take examples and a seed, in this order; fix it") from None
-    selectors: Selectors = target
-    return selectors
-
-
-def _describe_choices() -> str:
-    return f"{', '.join(BUILT_IN)}, or a callable as package.module.name"
+    return cast(Selectors, target)
 
 
 def order_examples(selectors: Selectors, examples: Sequence[Example], query: str, seed: int) -> list[Example]:
@@ -113,7 +107,3 @@ def _call_selector(call: Callable[[], T]) -> T:
 def shuffle_examples(examples: Iterable[ExampleFields], seed: int) -> list[ExampleFields]:
     """Return examples in an order that depends on the seed alone, not on the order of the input."""
     return sorted(examples, key=lambda example: digest_of([seed, example["digest"]]))
-
-
-def _shuffle_scores(scores: Iterable[float], seed: int) -> list[float]:
-    return sorted(scores, key=lambda score: digest_of([seed, float(score)]))
