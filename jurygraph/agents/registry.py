@@ -41,7 +41,7 @@ BUILTIN_EVALUATORS |= {
 }
 BUILTIN_EVALUATORS |= {
     "protocols.direct": "jurygraph.judges.protocols.protocol:Direct",
-    "protocols.rubric": "jurygraph.judges.protocols.rubric:Rubric",
+    "protocols.rubric": "jurygraph.judges.protocols.protocol:Rubric",
     "protocols.checklist": "jurygraph.judges.protocols.protocol:Checklist",
     "protocols.decomposed-adaptive": "jurygraph.judges.protocols.decomposed:Adaptive",
     "protocols.decomposed-uniform": "jurygraph.judges.protocols.decomposed:Uniform",

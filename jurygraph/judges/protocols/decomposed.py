@@ -1,7 +1,7 @@
 """The protocol by people: a utility and a weight for each person (DecompR, Appendix A.2, Decomposed)."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -13,15 +13,13 @@ from jurygraph.judges.protocols.protocol import (
     LOWEST,
     GroundsReply,
     People,
-    Person,
     ScoringProtocol,
     Ten,
-    named_people,
     on_scale,
     person_names,
     restore_ids,
 )
-from jurygraph.schema import FrozenModel, Stakeholder
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Unit
 
 UTILITY, WEIGHT = "utility", "weight"
@@ -81,14 +79,10 @@ class _Decomposed(ScoringProtocol):
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
-        pairs = list(zip(people, named_people(people), strict=True))
-        utilities = {
-            f"{UTILITY}/{stakeholder.id}": _utility_finding(person, reply, people) for stakeholder, person in pairs
-        }
-        return utilities | {
-            f"{WEIGHT}/{stakeholder.id}": _weight_finding(person, reply.weights, people)
-            for stakeholder, person in pairs
-        }
+        names = dict(zip((person.id for person in people), person_names(len(people)), strict=True))
+        utilities = {f"{UTILITY}/{person}": _utility_finding(name, reply, people) for person, name in names.items()}
+        weights = {f"{WEIGHT}/{person}": _weight_finding(name, reply, people) for person, name in names.items()}
+        return utilities | weights
 
     def max_reasons(self, people: People) -> int:
         return 1 + sum(max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people)
@@ -124,29 +118,27 @@ def _weights_by_name(weights: WeightsReply) -> dict[str, float]:
     return {name: value for name, value in weights if name != "reason"}
 
 
-def _utility_finding(person: Person, reply: Any, people: Sequence[Stakeholder]) -> Finding:
-    verdict: PersonReply = getattr(reply, person.name)
-    constraints = list(_named_constraints(verdict))
-    quotes = [quote for _, constraint in constraints for quote in constraint.quotes] + list(verdict.credibility.quotes)
-    claims = [Claim(f"{name} held", constraint.quotes) for name, constraint in constraints if constraint.held]
+def _utility_finding(name: str, reply: Any, people: People) -> Finding:
+    verdict: PersonReply = getattr(reply, name)
+    constraints = {
+        f"{kind} {number}": constraint
+        for kind, of_kind in (("hard", verdict.hard), ("soft", verdict.soft))
+        for number, constraint in enumerate(of_kind, start=1)
+    }
+    quotes = [quote for constraint in constraints.values() for quote in constraint.quotes]
+    quotes += verdict.credibility.quotes
+    claims = [Claim(f"{place} held", constraint.quotes) for place, constraint in constraints.items() if constraint.held]
     claims += [Claim(f"a utility of {verdict.utility:g}", quotes)] if verdict.utility > LOWEST else []
     descriptions = [
-        f"{name} ({constraint.constraint}) {'held' if constraint.held else 'not held'}: {constraint.reason}"
-        for name, constraint in constraints
+        f"{place} ({constraint.constraint}) {'held' if constraint.held else 'not held'}: {constraint.reason}"
+        for place, constraint in constraints.items()
     ]
     reason = restore_ids("; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"]), people)
-    return Finding(person.name, on_scale(verdict.utility), reason, quotes, claims)
+    return Finding(name, on_scale(verdict.utility), reason, quotes, claims)
 
 
-def _named_constraints(verdict: PersonReply) -> Iterator[tuple[str, ConstraintReply]]:
-    """Yield the constraints, each named by its kind and index."""
-    for kind, constraints in (("hard", verdict.hard), ("soft", verdict.soft)):
-        yield from ((f"{kind} {index}", constraint) for index, constraint in enumerate(constraints, start=1))
-
-
-def _weight_finding(person: Person, weights: WeightsReply, people: Sequence[Stakeholder]) -> Finding:
+def _weight_finding(name: str, reply: Any, people: People) -> Finding:
     """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
-    values = _weights_by_name(weights)
-    weight = values[person.name]
-    measured = Measurement(weight / math.fsum(values.values()), native=weight, scale=(0.0, 1.0))
-    return Finding(f"weights.{person.name}", measured, restore_ids(weights.reason, people))
+    values = _weights_by_name(reply.weights)
+    measured = Measurement(values[name] / math.fsum(values.values()), native=values[name], scale=(0.0, 1.0))
+    return Finding(f"weights.{name}", measured, restore_ids(reply.weights.reason, people))

@@ -1,13 +1,14 @@
 """DecompR's scoring protocols (Appendix A.2): one call for a whole protocol, and one reply for all its verdicts.
 
-`Direct` examines five aspects and gives one score; `Checklist` asks binary questions in five weighted categories
-(Eq. 12). Scores are on a scale from 1 to 10.
+`Direct` examines five aspects and gives one score; `Rubric` scores five dimensions under fixed weights (Table 8);
+`Checklist` asks binary questions in five weighted categories (Eq. 12). Scores are on a scale from 1 to 10.
 """
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field, create_model
@@ -58,9 +59,9 @@ class ScoringProtocol(SingleCallEvaluator):
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         """Return the findings of a reply by subject, at least those of all `subjects`."""
 
-    @abstractmethod
     def max_reasons(self, people: People) -> int:
-        """Return the most reasons that a reply may hold, each with its quotations."""
+        """Return the most reasons that a reply may hold, each with its quotations: one per subject by default."""
+        return len(self.subjects(people))
 
     def prompt_variables(self, people: People) -> Mapping[str, Any]:
         """Return additional prompt variables."""
@@ -73,21 +74,15 @@ class ScoringProtocol(SingleCallEvaluator):
         """Return all verdicts of the protocol on a response, by subject."""
         people, gateway = inputs.task.people, inputs.client
         assert gateway is not None, "a model is required"
-        reply_model = self.reply_model(people)
+        reply_model, room = self.reply_model(people), TOKENS_PER_REASON * self.max_reasons(people)
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
-        request = gateway.request(
-            self._prompt,
-            reply_model,
-            variables,
-            sample=inputs.sample,
-            max_reply_tokens=TOKENS_PER_REASON * self.max_reasons(people),
-        )
+        request = gateway.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
         text = await aread_text(inputs.response.text) if gateway.safety.evidence else None
 
         def find_flaw(reply: FrozenModel) -> str | None:
-            return (
-                None if text is None else find_unsupported_claims(_claims(self.findings(reply, people).values()), text)
-            )
+            findings = self.findings(reply, people).values()
+            claims = ((finding.place, finding.claims) for finding in findings)
+            return None if text is None else find_unsupported_claims(claims, text)
 
         try:
             judged = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(inputs.response.text)))
@@ -96,10 +91,6 @@ class ScoringProtocol(SingleCallEvaluator):
             return dict.fromkeys(self.subjects(people), failed)
         findings = self.findings(judged.value, people)
         return {subject: build_verdict(finding, text, judged.call.id) for subject, finding in findings.items()}
-
-
-def _claims(findings: Iterable[Finding]) -> Iterator[tuple[str, Sequence[Claim]]]:
-    return ((finding.place, finding.claims) for finding in findings)
 
 
 _NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
@@ -148,10 +139,21 @@ class GroundsReply(FrozenModel):  # the reason and its quotations, which come be
     quotes: Quotes
 
 
-class RatingReply(FrozenModel):
-    reason: Reason
-    quotes: Quotes
+class RatingReply(GroundsReply):
     value: Ten
+
+
+class ItemReply(GroundsReply):
+    met: Flag
+
+
+def rating(place: str, value: float, reason: str, quotes: Sequence[str], people: People) -> Finding:
+    """Return the finding of a value on the scale; one above the lowest needs a quotation.
+
+    The score is the value's fraction of the range.
+    """
+    claims = [Claim(f"a value of {value:g}", quotes)] if value > LOWEST else []
+    return Finding(place, on_scale(value), restore_ids(reason, people), quotes, claims)
 
 
 def on_scale(value: float) -> Measurement:
@@ -161,8 +163,8 @@ def on_scale(value: float) -> Measurement:
 
 OVERALL = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
-_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (Ten, ...)}
-_REPLY = create_model("VerdictReply", __base__=FrozenModel, **_FIELDS)
+_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (Ten, ...)}
+_DIRECT_REPLY = create_model("VerdictReply", __base__=FrozenModel, **_DIRECT_FIELDS)
 
 
 class Direct(ScoringProtocol):
@@ -175,17 +177,47 @@ class Direct(ScoringProtocol):
         return (OVERALL,)
 
     def reply_model(self, people: People) -> type[FrozenModel]:
-        return _REPLY
+        return _DIRECT_REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         aspects = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
         quotes = [quote for grounds in aspects.values() for quote in grounds.quotes]
         reason = "; ".join(f"{aspect}: {grounds.reason}" for aspect, grounds in aspects.items())
-        claims = [Claim(f"a value of {reply.value:g}", quotes)] if reply.value > LOWEST else []
-        return {OVERALL: Finding(OVERALL, on_scale(reply.value), restore_ids(reason, people), quotes, claims)}
+        return {OVERALL: rating(OVERALL, reply.value, reason, quotes, people)}
 
     def max_reasons(self, people: People) -> int:
         return len(ASPECTS)
+
+
+DIMENSIONS: Mapping[str, float] = {
+    "constraint_satisfaction": 0.30,
+    "information_credibility": 0.25,
+    "timeline_feasibility": 0.20,
+    "fairness": 0.15,
+    "conflict_resolution": 0.10,
+}
+"""The dimensions and their weights α_d (Table 8)."""
+
+_RUBRIC_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatingReply, ...))
+_RUBRIC_REPLY = create_model("VerdictsReply", __base__=FrozenModel, **_RUBRIC_FIELDS)
+
+
+class Rubric(ScoringProtocol):
+    """R = Σ α_d s_d over five dimensions, each scored from 1 to 10 by itself."""
+
+    name = "protocols.rubric"
+    prompt = "dimensions"
+    shares = DIMENSIONS
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return tuple(DIMENSIONS)
+
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        return _RUBRIC_REPLY
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        rated = {dimension: getattr(reply, dimension) for dimension in DIMENSIONS}
+        return {name: rating(name, each.value, each.reason, each.quotes, people) for name, each in rated.items()}
 
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
@@ -195,22 +227,6 @@ ITEMS: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
 
 The paper gives the number of A alone; the other numbers, and the wording of all items, are our interpretation.
 """
-
-
-# No docstring: it would be part of the schema in the prompt.
-
-
-class ItemReply(FrozenModel):
-    reason: Reason
-    quotes: Quotes
-    met: Flag
-
-
-class _Item(NamedTuple):
-    """An item: the subject of its question, and the path of its field in the reply."""
-
-    subject: str
-    fields: tuple[str, ...]
 
 
 class Checklist(ScoringProtocol):
@@ -225,30 +241,34 @@ class Checklist(ScoringProtocol):
     shares = WEIGHTS
 
     def subjects(self, people: People) -> Sequence[str]:
-        return [item.subject for item in _items(people)]
+        return list(_items(people))
 
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
-        return {item.subject: _build_finding(item, reply, people) for item in _items(people)}
-
-    def max_reasons(self, people: People) -> int:
-        return len(self.subjects(people))
+        findings = {}
+        for subject, place in _items(people).items():
+            item: ItemReply = attrgetter(place)(reply)
+            measured, claims = Measurement(float(item.met), item.met), [Claim("met", item.quotes)] if item.met else []
+            findings[subject] = Finding(place, measured, restore_ids(item.reason, people), item.quotes, claims)
+        return findings
 
     def prompt_variables(self, people: People) -> Mapping[str, Any]:
         return {"names": person_names(len(people))}
 
 
-def _items(people: People) -> Iterator[_Item]:
-    for stakeholder, person in zip(people, named_people(people), strict=True):
-        yield from (_Item(f"A/{stakeholder.id}/{number}", (person.name, f"A{number}")) for number in _item_numbers("A"))
-    for category in _shared_categories(len(people)):
-        yield from (_Item(f"{category}/{number}", (f"{category}{number}",)) for number in _item_numbers(category))
+def _items(people: People) -> dict[str, str]:
+    """Return the path of each item in the reply, by the subject of its question."""
+    names = zip(people, person_names(len(people)), strict=True)
+    items = {f"A/{person.id}/{n}": f"{name}.{field}" for person, name in names for n, field in _fields("A")}
+    shared = _shared_categories(len(people))
+    return items | {f"{category}/{n}": field for category in shared for n, field in _fields(category)}
 
 
-def _item_numbers(category: str) -> range:
-    return range(1, ITEMS[category] + 1)
+def _fields(category: str) -> list[tuple[int, str]]:
+    """Return the items of a category, each with its field."""
+    return [(number, f"{category}{number}") for number in range(1, ITEMS[category] + 1)]
 
 
 def _shared_categories(people: int) -> str:
@@ -258,18 +278,8 @@ def _shared_categories(people: int) -> str:
 
 @lru_cache(maxsize=64)
 def _reply_model(people: int) -> type[FrozenModel]:
-    item_fields: Any = dict.fromkeys((f"A{number}" for number in _item_numbers("A")), (ItemReply, ...))
+    item_fields: Any = {field: (ItemReply, ...) for _, field in _fields("A")}
     person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
-    names = (f"{category}{number}" for category in _shared_categories(people) for number in _item_numbers(category))
-    fields |= dict.fromkeys(names, (ItemReply, ...))
+    fields |= {field: (ItemReply, ...) for each in _shared_categories(people) for _, field in _fields(each)}
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
-
-
-def _build_finding(item: _Item, reply: Any, people: People) -> Finding:
-    field_value = reply
-    for field in item.fields:
-        field_value = getattr(field_value, field)
-    claims = [Claim("met", field_value.quotes)] if field_value.met else []
-    measured = Measurement(float(field_value.met), field_value.met)
-    return Finding(".".join(item.fields), measured, restore_ids(field_value.reason, people), field_value.quotes, claims)
