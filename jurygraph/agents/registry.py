@@ -65,7 +65,7 @@ BUILTIN_COMBINERS = {
     "nash": "jurygraph.decision.combiners:Nash",
     "contrast": "jurygraph.agents.data_synthesizer.contrast:Contrast",
     "panel": "jurygraph.judges.panel:Panel",
-    "consensus": "jurygraph.judges.consensus:ConsensusOfJudges",
+    "consensus": "jurygraph.judges.panel:ConsensusOfJudges",
     "protocol": "jurygraph.judges.protocols.combiners:ProtocolMean",
     "adaptive": "jurygraph.judges.protocols.combiners:AdaptiveSum",
     "win-share": "jurygraph.judges.pairwise.combiners:WinShare",

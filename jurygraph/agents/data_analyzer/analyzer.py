@@ -74,8 +74,7 @@ class Summary:
         )
 
 
-MIN_STEPS = detectors.LEARNING_SCORES + 1
-"""The first step at which anything is tested."""
+MIN_STEPS = detectors.LEARNING_SCORES + 1  # the first step at which anything is tested
 
 MAX_ARL = 1e9
 """The largest `arl`, in steps between false alarms: beyond it, limits lie in a tail that no statistic follows."""

@@ -61,8 +61,7 @@ def limits(arl: float, series: int) -> Limits:
     return Limits(tuple(map(drift_limit, REFERENCES)), float(-_TAIL_FACTOR * special.ndtri(1.0 / arl_per_test)))
 
 
-LEARNING_SCORES = 10
-"""The number of scores of a series before it is tested, at the start and after each alarm."""
+LEARNING_SCORES = 10  # the number of scores of a series before it is tested, at the start and after each alarm
 
 MIN_CUSUM_WEIGHT = 0.5
 _MAX_SCORE = 8.0

@@ -30,8 +30,7 @@ class Alert(FrozenModel):
     evidence: tuple[str, ...] = ()
 
 
-MAX_STEPS_BETWEEN_RELATED = 50
-"""The number of steps within which changes are related."""
+MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
 
 ACCURACY, FORMAT, REWARD = "component.accuracy", "component.format", "reward"
 LENGTH, CORRELATION = "length", "length_reward"
@@ -42,8 +41,7 @@ _MAX_SHARE_HELD, _MIN_SHARE_FELL = 0.25, 0.65
 """The reward holds if it fell by less than the first of these shares of accuracy's fall, each in its own sd; from the
 second share on it fell with accuracy, as an honest reward does."""
 
-_CLEAR = 1.0
-"""The mean of recent normal scores from which a series has clearly moved: 2.6 sd of that mean."""
+_CLEAR = 1.0  # the mean of recent normal scores from which a series has clearly moved: 2.6 sd of that mean
 
 
 class Diagnosis:

@@ -7,8 +7,7 @@ import numpy as np
 
 from jurygraph.aggregation.arrays import Floats
 
-MIN_RELATIVE_SD = 1e-9
-"""The least sd, relative to the size of the number: below it differences are rounding errors."""
+MIN_RELATIVE_SD = 1e-9  # the least sd, relative to the size of the number: below it differences are rounding errors
 
 
 class Measure(NamedTuple):

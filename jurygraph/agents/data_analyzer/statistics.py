@@ -122,8 +122,7 @@ PERCENTILE = 80.0
 for components with few values the percentile is often the maximum."""
 
 BINS = 10
-MAX_ROWS = 16_384
-"""The largest number of rows kept until the calibration is complete; of larger steps, the first rows."""
+MAX_ROWS = 16_384  # the largest number of rows kept until the calibration is complete; of larger steps, the first rows
 
 
 class Frame(NamedTuple):

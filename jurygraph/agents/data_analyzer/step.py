@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.errors import InputError
 
-MAX_VALUE = 1e100
-"""The largest absolute value: sums of squares of larger ones would overflow."""
+MAX_VALUE = 1e100  # the largest absolute value: sums of squares of larger ones would overflow
 
 
 class Groups(NamedTuple):

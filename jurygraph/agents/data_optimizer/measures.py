@@ -14,8 +14,7 @@ from jurygraph.safety.text_folding import remove_invisible
 T = TypeVar("T")
 S = TypeVar("S", str, tuple[str, ...])
 
-MAX_WORD_LENGTH = 15
-"""The largest number of characters in a word."""
+MAX_WORD_LENGTH = 15  # the largest number of characters in a word
 
 _PIECE_LENGTH = 5
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -62,8 +61,7 @@ def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
     return list(zip(*(sequence[start:] for start in range(n)), strict=False))
 
 
-MAX_CHARACTERS = 100_000
-"""The number of characters in which repetitions are searched; longer texts are cut there."""
+MAX_CHARACTERS = 100_000  # the number of characters in which repetitions are searched; longer texts are cut there
 
 _UNIT_END = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 _MAX_UNIT_WORDS = 40
@@ -155,8 +153,7 @@ def density(text: str) -> float:
 MAX_WORDS = 100_000
 """The number of words read per group, in equal parts for its responses: of 64, the first 1,562 of each."""
 
-_SIZES = (1, 2, 3, 4)
-"""The n of the n-grams of BLEU; those up to 3 count for `distinct_ngram_shares`."""
+_SIZES = (1, 2, 3, 4)  # the n of the n-grams of BLEU; those up to 3 count for `distinct_ngram_shares`
 
 _REPEATED = 2
 

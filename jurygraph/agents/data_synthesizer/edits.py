@@ -121,10 +121,8 @@ def _exchange_unit(unit: str) -> str | None:
     return {"foot": "feet", "inch": "inches"}.get(singular, singular if singular.endswith("s") else f"{singular}s")
 
 
-MOST_ROWS = 1_000
-"""The largest number of rows read per table."""
-MOST_NAMES = 20
-"""The largest number of names per table that are searched in a text."""
+MOST_ROWS = 1_000  # the largest number of rows read per table
+MOST_NAMES = 20  # the largest number of names per table that are searched in a text
 _MIN_NAME_LENGTH = 3
 _COMPARES = re.compile(r"\b(?:than|instead|rather|above|below|under|over|least|most|too)\b", re.IGNORECASE)
 """Comparing and excluding words: a name in such a line may not be what the rest of the line describes."""
@@ -192,8 +190,7 @@ def _find_whole(needle: str, text: str) -> "re.Match[str] | None":
 
 MAX_CALCULATIONS, MOST_LINES = 50, 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""
-CONTEXT_CHARACTERS = 300
-"""The number of characters before and after a calculation that may change its meaning."""
+CONTEXT_CHARACTERS = 300  # the number of characters before and after a calculation that may change its meaning
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
 _ANY_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
 _NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w]|[.,][0-9])")

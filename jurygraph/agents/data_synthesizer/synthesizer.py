@@ -15,10 +15,8 @@ from jurygraph.schema.task import query_text
 
 CONTRASTS = "contrasts"
 KINDS: tuple[Kind, ...] = get_args(Kind)
-MAX_EDITS = 50
-"""The largest number of contrasts per kind from which some are chosen."""
-MAX_CHARACTERS = 20_000
-"""The longest response, in characters, of which contrasts are made."""
+MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
+MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
 By = Literal["rule", "model"]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.graph_annotator.domains import Domain
+from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource
 from jurygraph.agents.graph_annotator.validation import (
     CheckedEdges,
     CheckedRoles,
@@ -20,7 +21,6 @@ from jurygraph.agents.graph_annotator.validation import (
     kinds_between,
     roles_reply_model,
 )
-from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.errors import BudgetExceeded, ModelError
 from jurygraph.messages import quote, shorten
 from jurygraph.models.faults import Fault
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import Request
 
-MAX_ROLES_PER_CALL = 60
-"""The largest number of criteria whose roles one request asks for."""
+MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
 _TOKENS_A_ROLE, _TOKENS_AN_EDGE, _TOKENS_BASE = 80, 110, 200
 _DIGITS = 16
 _MAX_REPORTED = 12

@@ -88,12 +88,10 @@ def step_reward(first_wrong: int, steps: int) -> float:
     return (first_wrong - 1) / steps
 
 
-MAX_STEPS_JUDGED = 60
-"""The largest number of steps judged in one call; a response with more causes a failed verdict."""
+MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a response with more causes a failed verdict
 MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
-TOKENS_PER_STEP = 100
-"""The number of tokens reserved per step in a reply; a sound step needs a third of it."""
+TOKENS_PER_STEP = 100  # the number of tokens reserved per step in a reply; a sound step needs a third of it
 _HINT = "quote from that very step letter by letter, eight letters or more, or decide anew"
 
 

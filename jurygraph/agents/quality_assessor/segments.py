@@ -10,8 +10,7 @@ from itertools import pairwise, starmap
 from jurygraph.agents.maths.answer import answer_line_start, final_answer, sentence_ends
 from jurygraph.agents.maths.structure import longest_run, reasoning_range, step_markers
 
-MAX_STEPS = 1_000
-"""The largest number of steps of one response; the last of them contains the rest."""
+MAX_STEPS = 1_000  # the largest number of steps of one response; the last of them contains the rest
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _LINE_END = re.compile(r"\n")
 _ENUMERATOR = re.compile(r"\W{0,8}[0-9]{1,3}")  # of "1. She eats"

@@ -198,7 +198,7 @@ def _measure_consensus(reached: "FittedConsensus") -> "ConsensusReport":
 def _write_files(
     reached: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
 ) -> None:
-    from jurygraph.judges.consensus import to_confusions
+    from jurygraph.judges.panel import to_confusions
     from jurygraph.sources.ratings import confusions_to_json
     from jurygraph.studies.plots import draw_consensus
 

@@ -62,8 +62,7 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
     )
 
 
-READY_SETS = ("ideas",)
-"""Ready sets of dimensions that a config can name."""
+READY_SETS = ("ideas",)  # ready sets of dimensions that a config can name
 
 
 class Dimension(FrozenModel):

@@ -52,8 +52,7 @@ class LocatedQuotations:
         return tuple(passage.model_copy(update={"source": source}) for passage in self._evidence[index])
 
 
-MOST_SHOWN = 20
-"""Most responses in one prompt."""
+MOST_SHOWN = 20  # most responses in one prompt
 USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
 
 
@@ -128,8 +127,7 @@ class ComparisonJudge(Evaluator):
         return judged, quoted
 
 
-OPPONENT = "opponent"
-"""Source of evidence from the response with which a verdict compares its own."""
+OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
 _HINT = "quote from a response letter by letter, eight letters or more, or decide anew"
 
 Preferred = Literal["A", "B", "tie"]

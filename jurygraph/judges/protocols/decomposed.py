@@ -25,10 +25,8 @@ from jurygraph.schema.frozen_model import Flag, Unit
 UTILITY, WEIGHT = "utility", "weight"
 _TOLERANCE, _ROUNDING = 0.02 + 1e-9, 0.005  # a sum of 0.97 is less than that in floats
 """Tolerances for a sum of weights other than 1: of the sum, and of each weight, which models round to hundredths."""
-_MAX_CONSTRAINTS = 32
-"""Most constraints of one kind in a reply about one person."""
-_TYPICAL_CONSTRAINTS = 6
-"""Typical number of constraints in a reply about a person with a profile alone."""
+_MAX_CONSTRAINTS = 32  # most constraints of one kind in a reply about one person
+_TYPICAL_CONSTRAINTS = 6  # typical number of constraints in a reply about a person with a profile alone
 
 
 # No docstrings: they would be part of the schema in the prompt.

@@ -12,7 +12,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.table import build_table
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.consensus import ConsensusOfJudges, level_values, nearest_level, to_confusions
+from jurygraph.judges.panel import ConsensusOfJudges, level_values, nearest_level, to_confusions
 from jurygraph.runs.integrity.recomputation import StoredGroup, read_groups
 from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
