@@ -43,8 +43,8 @@ BUILTIN_EVALUATORS |= {
     "protocols.direct": "jurygraph.judges.protocols.protocol:Direct",
     "protocols.rubric": "jurygraph.judges.protocols.protocol:Rubric",
     "protocols.checklist": "jurygraph.judges.protocols.protocol:Checklist",
-    "protocols.decomposed-adaptive": "jurygraph.judges.protocols.decomposed:Adaptive",
-    "protocols.decomposed-uniform": "jurygraph.judges.protocols.decomposed:Uniform",
+    "protocols.decomposed-adaptive": "jurygraph.judges.protocols.protocol:Adaptive",
+    "protocols.decomposed-uniform": "jurygraph.judges.protocols.protocol:Uniform",
     "pairwise": "jurygraph.judges.pairwise.comparison_judge:Pairwise",
     "listwise": "jurygraph.judges.pairwise.comparison_judge:Listwise",
 }

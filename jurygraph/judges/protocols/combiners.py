@@ -12,8 +12,7 @@ from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.decision.combiners import Mean
 from jurygraph.errors import PlanError
-from jurygraph.judges.protocols.decomposed import UTILITY, WEIGHT
-from jurygraph.judges.protocols.protocol import HIGHEST, LOWEST
+from jurygraph.judges.protocols.protocol import HIGHEST, LOWEST, UTILITY, WEIGHT
 from jurygraph.schema import ComponentInput
 
 
