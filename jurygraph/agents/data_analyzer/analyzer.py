@@ -9,8 +9,15 @@ from jurygraph.agents.data_analyzer import detectors
 from jurygraph.agents.data_analyzer.detectors import Baseline, Detectors, Limits, Recent, TestResults
 from jurygraph.agents.data_analyzer.diagnosis import Alert, Diagnosis
 from jurygraph.agents.data_analyzer.scales import Measure, invert_scale
-from jurygraph.agents.data_analyzer.series import Direction, Series, has_left_unit, measure_series, series_of
-from jurygraph.agents.data_analyzer.statistics import Calibration, Frame
+from jurygraph.agents.data_analyzer.series import (
+    Calibration,
+    Direction,
+    Frame,
+    Series,
+    has_left_unit,
+    measure_series,
+    series_of,
+)
 from jurygraph.agents.data_analyzer.step import Step
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
