@@ -49,8 +49,8 @@ class Contrast(Combiner):
                 raise PlanError(
                     f"input {contrast!r}: a contrast that counts as zero would be credit; write `gated: missing`"
                 )
-        asked = {name: [inputs[name].questions[0], inputs[contrast].questions[0]] for name, contrast in twos.items()}
-        return {"twos": twos, "asked": asked}
+        pairs = {name: [inputs[name].questions[0], inputs[contrast].questions[0]] for name, contrast in twos.items()}
+        return {"twos": twos, "asked": pairs}
 
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:

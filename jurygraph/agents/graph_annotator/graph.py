@@ -71,30 +71,22 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     names = sorted(present)
     gear.compile(len(names), *gear.edges(names, [(*_ends(edge), edge.kind) for edge in by_hand])[:2], names)
     rejected = source.annotation.rejected if source.annotation else ()
-    cut = [
-        Edge.model_validate(edge.model_dump(exclude={"stage", "why"}))
-        for edge in rejected
-        if edge.stage == "projection"
-    ]
+    cut_edges = (edge.model_dump(exclude={"stage", "why"}) for edge in rejected if edge.stage == "projection")
     found, projected_out = (
         tuple(edge for edge in edges if _ends(edge) not in hand_written and settled.issuperset(_ends(edge)))
-        for edges in ([edge for edge in source.edges if edge.model], cut)
+        for edges in ([edge for edge in source.edges if edge.model], map(Edge.model_validate, cut_edges))
     )
     return KnownGraph(roles, settled, tuple(by_hand), found, projected_out, source.annotation)
 
 
 def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
     """Return the known roles, and the criteria that are as the annotator saw them."""
-    source_criteria, record = {criterion.id: criterion for criterion in source.criteria}, source.annotation
+    before, record = {criterion.id: criterion for criterion in source.criteria}, source.annotation
     roles: dict[str, Role] = {}
     settled = set()
     for criterion in rubric.criteria:
-        source_criterion = source_criteria.get(criterion.id)
-        role = criterion.role or (
-            source_criterion.role
-            if source_criterion is not None and criterion.has_same_content(source_criterion)
-            else None
-        )
+        earlier = before.get(criterion.id, criterion)
+        role = criterion.role or (earlier.role if criterion.has_same_content(earlier) else None)
         if role is None:
             continue
         is_unchanged = record is not None and record.seen.get(criterion.id) == criterion_digest(task, criterion, role)

@@ -57,9 +57,8 @@ class EdgesReply(FrozenModel):
 @lru_cache(maxsize=256)
 def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
     """Return the schema of a reply about the roles of these criteria."""
-    role_model = create_model(
-        "RoleStated", __base__=FrozenModel, reason=(Reason, ...), criterion=_one_of(criteria), role=(Role, ...)
-    )
+    fields: dict[str, Any] = {"reason": (Reason, ...), "criterion": _one_of(criteria), "role": (Role, ...)}
+    role_model = create_model("RoleStated", __base__=FrozenModel, **fields)
     return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
 
 

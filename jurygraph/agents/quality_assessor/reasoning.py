@@ -15,8 +15,7 @@ from pydantic import Field, create_model, model_validator
 from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
 from jurygraph.agents.judging.forms import Reason
 from jurygraph.agents.judging.quotations import explain_rejected_quote
-from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
-from jurygraph.agents.quality_assessor.segments import Segment, split_steps
+from jurygraph.agents.quality_assessor.steps import FalseCalculation, Segment, find_false_calculations, split_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
@@ -77,17 +76,6 @@ def steps_reply_model(number: int) -> type[StepsReply]:
 NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written")
 """The verdict on a response without any step, in which nothing is sound."""
 
-
-def step_reward(first_wrong: int, steps: int) -> float:
-    """Return the share of the steps before the first wrong one, 0 to less than 1.
-
-    Args:
-        first_wrong: the number of that step, from 1 to `steps`.
-        steps: the number of steps, 1 or more.
-    """
-    return (first_wrong - 1) / steps
-
-
 MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a response with more causes a failed verdict
 MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
@@ -137,9 +125,6 @@ class Reasoning(SingleCallEvaluator):
         if len(steps) > MAX_STEPS_JUDGED:
             message = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
             return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
-        return await self._judge_steps(inputs, steps)
-
-    async def _judge_steps(self, inputs: EvaluatorInput, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
         gateway = inputs.client
         assert gateway is not None, "a model is required"
         shared = shared_prompt_variables(inputs)
@@ -224,7 +209,7 @@ def _build_verdict(unsound: Sequence[_Unsound], steps: int, call: str) -> Verdic
         message = f"the judge says step {first.step} unsound, {first.lacking}"
         failure = Failure(cause="response", kind="unsupported", message=message)
         return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
-    score = step_reward(first.step, steps)
+    score = (first.step - 1) / steps
     return Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence, call=call)
 
 
@@ -255,5 +240,5 @@ class Arithmetic(Evaluator):
         if not errors:
             return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
         first, reason = errors[0].step, f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].description}"
-        score, evidence = step_reward(first, len(steps)), tuple(error.evidence for error in errors)
+        score, evidence = (first - 1) / len(steps), tuple(error.evidence for error in errors)
         return Verdict(score=score, met=False, native=first, reason=reason, evidence=evidence)

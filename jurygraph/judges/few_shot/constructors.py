@@ -127,9 +127,9 @@ class ReviewerJudge(Evaluator):
         kept = count + max(count, MIN_SPARES)
         candidates = {pool: [_dump_uses(getattr(draw, pool)[:kept]) for draw in draws] for pool in Pools._fields}
         relations = self._history.relations_digest[:16]
+        params = {"count": count, **candidates, "relations": relations}
         weight = self._shrinkage / (self._shrinkage + len(pools.own)) if self._shrinkage else None
-        shrinkage = {} if weight is None else {"shrinkage": weight}
-        return {"count": count, **candidates, "relations": relations, **shrinkage}
+        return params if weight is None else {**params, "shrinkage": weight}
 
     def _candidate_pools(self, history: ReviewerHistory, view: TaskView, dimension: str) -> Pools:
         """Return all examples of the task's domain, if it has one, without the task itself and its group."""

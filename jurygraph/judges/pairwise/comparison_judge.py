@@ -30,13 +30,11 @@ class LocatedQuotations:
         verified = [verify_quotes(unique, text) for text in texts]
         self._reply, self._evidence = reply, [evidence for evidence, _ in verified]
         lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
-        self._lost = (
-            f"{shorten_quotes(lost)} (in no response, too short, or cut within a word or number)" if lost else ""
-        )
+        self._lost = f"{shorten_quotes(lost)} ({_NOWHERE})" if lost else ""
 
     @property
     def missing(self) -> str:
-        """What is missing: a quotation that occurs in a response and is valid evidence; empty if there is one."""
+        """The problem if no quotation occurs in a response and is valid evidence; empty if there is one."""
         if any(self._evidence):
             return ""
         return f"and quotes {self._lost}" if self._lost else "and nothing is quoted for it"
@@ -113,10 +111,9 @@ class ComparisonJudge(Evaluator):
             return f"a response is preferred, {missing}; {_HINT}" if missing else None
 
         letters = sum(len(response.text) for response in responses)
+        check = check_off_loop(find_flaw, letters) if needs_evidence else None
         try:
-            judged = await gateway.judge(
-                request, reply_model, check_off_loop(find_flaw, letters) if needs_evidence else None
-            )
+            judged = await gateway.judge(request, reply_model, check)
         except Fault as fault:
             return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         quoted = LocatedQuotations(judged.value, texts)
@@ -128,6 +125,7 @@ class ComparisonJudge(Evaluator):
 
 
 OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
+_NOWHERE = "in no response, too short, or cut within a word or number"
 _HINT = "quote from a response letter by letter, eight letters or more, or decide anew"
 
 Preferred = Literal["A", "B", "tie"]
