@@ -181,7 +181,7 @@ class Analyzer:
                 for series, has_left in zip(self.series, leaving, strict=True)
             )
             self._detectors.restart(leaving)
-            self._recent.forget(leaving)
+            self._recent.restart(leaving, forget_scale=True)
 
     def _alert(self, place: int, raised: TestResults, measure: Measure) -> Alert:
         series, is_jump = self.series[place], bool(raised.jump[place].any())

@@ -186,11 +186,7 @@ class Recent:
         score = np.where(np.isnan(u), np.clip(early, -_MAX_SCORE, _MAX_SCORE), u)
         self.mean = np.where(np.isnan(score), self.mean, self.mean + _WEIGHT * (score - self.mean))
 
-    def forget(self, series: Bools) -> None:
-        """Reset some series [S] that change to another scale."""
-        self.restart(series)
-        self._sd = np.where(series, np.nan, self._sd)
-
-    def restart(self, series: Bools) -> None:
-        """Reset the means of some series [S] after an alert; only later steps count."""
+    def restart(self, series: Bools, forget_scale: bool = False) -> None:
+        """Reset the means of some series [S], so that only later steps count; also their sd if their scale changes."""
         self.mean = np.where(series, 0.0, self.mean)
+        self._sd = np.where(series & forget_scale, np.nan, self._sd)

@@ -153,10 +153,7 @@ class Proposer:
         edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
         worse = await asyncio.gather(*(self._is_worse(inputs, edit) for edit in edits))
         confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
-        dropped = {
-            "changes no passage": len(proposed) - len(edits),
-            "is no worse": len(edits) - len(confirmed),
-        }
+        dropped = {"changes no passage": len(proposed) - len(edits), "is no worse": len(edits) - len(confirmed)}
         note = "; ".join(f"{number} proposed that {problem}" for problem, number in dropped.items() if number)
         return Proposals(confirmed, note, result.call.id)
 

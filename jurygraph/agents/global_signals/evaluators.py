@@ -119,22 +119,22 @@ class Ranker(BatchEvaluator):
         verdicts: list[Verdict] = []
         for query, query_asks in groupby(batch, key=lambda inputs: query_text(inputs.task.query)):
             documents = [inputs.response.text for inputs in query_asks]
-            scored = iter(await self._score_documents(query, [document for document in documents if document.strip()]))
+            scored = iter(await self._score(query, list(filter(str.strip, documents))))
             verdicts += [next(scored) if document.strip() else _EMPTY for document in documents]
         return verdicts
 
-    async def _score_documents(self, query: str, documents: Sequence[str]) -> list[Verdict]:
-        batches = (documents[start : start + BATCH_SIZE] for start in range(0, len(documents), BATCH_SIZE))
+    async def _score(self, query: str, documents: Sequence[str], size: int = BATCH_SIZE) -> list[Verdict]:
+        """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
+        batches = [documents[start : start + size] for start in range(0, len(documents), size)]
         return [verdict for batch in batches for verdict in await self._score_batch(query, batch)]
 
     async def _score_batch(self, query: str, documents: Sequence[str]) -> list[Verdict]:
-        """Score a batch; if a document causes a fault, for example by its length, only that document fails."""
         try:
             scores = await self._reranker.score(query, documents)
         except Fault as fault:
-            if fault.cause == "infrastructure" or len(documents) == 1:
-                return [Verdict(status="failed", failure=fault.failure, reason=str(fault))] * len(documents)
-            return [verdict for document in documents for verdict in await self._score_batch(query, [document])]
+            if fault.cause != "infrastructure" and len(documents) > 1:
+                return await self._score(query, documents, size=1)
+            return [Verdict(status="failed", failure=fault.failure, reason=str(fault))] * len(documents)
         return [self._build_verdict(float(score)) for score in scores]
 
     def _build_verdict(self, score: float) -> Verdict:

@@ -7,7 +7,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from langchain_core.example_selectors import BaseExampleSelector
 from rapidfuzz import fuzz
@@ -16,7 +16,6 @@ from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.history import Example
 from jurygraph.schema import digest_of
 
-T = TypeVar("T")
 ExampleFields = dict[str, Any]
 """An example as selectors see it: the fields of `Example`, and its `digest`."""
 Selectors = Callable[[Sequence[ExampleFields], int], BaseExampleSelector]
@@ -84,24 +83,20 @@ def order_examples(selectors: Selectors, examples: Sequence[Example], query: str
     """Return examples in a selector's order for a task's query. Raises `ConfigError` if it returns anything else."""
     by_digest = {example.digest: example for example in examples}
     records = [{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()]
-    selector = _call_selector(lambda: selectors(records, seed))
-    if not isinstance(selector, BaseExampleSelector):
+    try:
+        selector = selectors(records, seed)
+        is_selector = isinstance(selector, BaseExampleSelector)
+        selected = selector.select_examples({"query": query}) if is_selector else None
+    except Exception as error:  # a user's selector may raise anything
+        raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; fix it") from error
+    if not is_selector:
         raise ConfigError(f"choice: it gave a {type(selector).__name__}, and no example selector of langchain-core")
-    selected = _call_selector(lambda: selector.select_examples({"query": query}))
     if not isinstance(selected, list) or not all(isinstance(example, dict) for example in selected):
         raise ConfigError("choice: the selector did not return a list of the given examples; fix it")
     chosen = [str(example.get("digest")) for example in selected]
     if not set(chosen) <= by_digest.keys() or len(set(chosen)) < len(chosen):
         raise ConfigError("choice: the selector gave an example twice, or one that it was not given; fix it")
     return [by_digest[digest] for digest in chosen]
-
-
-def _call_selector(call: Callable[[], T]) -> T:
-    """Call a user's selector; re-raise its exceptions as a ConfigError that names it."""
-    try:
-        return call()
-    except Exception as error:
-        raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; fix it") from error
 
 
 def shuffle_examples(examples: Iterable[ExampleFields], seed: int) -> list[ExampleFields]:

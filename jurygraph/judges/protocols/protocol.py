@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, create_model, model_validator
 
@@ -98,25 +98,21 @@ class ScoringProtocol(SingleCallEvaluator):
 _NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
 
 
-class Person(NamedTuple):
-    """A person under a generated name; the id, which is untrusted text, is part of the fenced text."""
-
-    name: str
-    text: str
-
-
 def person_names(number: int) -> tuple[str, ...]:
     """Return the generated names of this many people."""
     return tuple(f"person_{index}" for index in range(1, number + 1))
 
 
-def named_people(people: Sequence[Stakeholder]) -> tuple[Person, ...]:
-    """Return the people as they appear in a prompt, named by position: `person_1` is the first."""
+def named_people(people: People) -> list[dict[str, str]]:
+    """Return the people as they appear in a prompt, named by position: `person_1` is the first.
+
+    The id, which is untrusted text, is part of the fenced text.
+    """
     pairs = zip(person_names(len(people)), people, strict=True)
-    return tuple(Person(name, "\n".join(_lines(stakeholder))) for name, stakeholder in pairs)
+    return [{"name": name, "text": "\n".join(_lines(person))} for name, person in pairs]
 
 
-def restore_ids(reason: str, people: Sequence[Stakeholder]) -> str:
+def restore_ids(reason: str, people: People) -> str:
     """Return a reason with the generated names replaced by the people's ids."""
     return _NAME.sub(lambda match: people[int(match[1]) - 1].id if int(match[1]) <= len(people) else match[0], reason)
 
