@@ -54,9 +54,7 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "decision/combiners.py": {"input_means": {"mean"}, "_utility": {"mean"}},
     "agents/data_synthesizer/contrast.py": {},
     "decision/combiner.py": {},
-    "judges/panel.py": {"Panel.combine": {"mean"}},
-    "judges/consensus/combiner.py": {"ConsensusOfJudges.combine": {"mean"}},
-    "judges/consensus/votes.py": {},
+    "judges/panel.py": {"Panel.combine": {"mean"}, "ConsensusOfJudges.combine": {"mean"}},
     "judges/protocols/combiners.py": {},
     "judges/pairwise/combiners.py": {},
 }

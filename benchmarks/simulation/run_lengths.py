@@ -14,8 +14,7 @@ from benchmarks.simulation.streams import unchanged_steps
 from jurygraph.agents.data_analyzer import Settings
 from jurygraph.agents.data_analyzer.detectors import Detectors, limits
 from jurygraph.agents.data_analyzer.scales import Measure
-from jurygraph.agents.data_analyzer.series import measure_series, series_of
-from jurygraph.agents.data_analyzer.statistics import disagreement, frame
+from jurygraph.agents.data_analyzer.series import disagreement, frame, measure_series, series_of
 
 _CHUNK = 250
 

@@ -14,15 +14,16 @@ from langgraph.runtime import Runtime
 from jurygraph.agents.graph_annotator.annotator import Annotator
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.graph_annotator.graph import (
+    KnownGraph,
     elect_edges,
     freeze_graph,
+    known_graph,
+    project,
     projection_rejections,
     rejected_edges,
     unanswered_pairs,
 )
-from jurygraph.agents.graph_annotator.known_graph import known_graph
 from jurygraph.agents.graph_annotator.validation import CheckedRoles, candidate_pairs
-from jurygraph.agents.graph_annotator.voting import project
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric

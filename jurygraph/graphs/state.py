@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from jurygraph.agents.graph_annotator.known_graph import KnownGraph
+from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, KnownGraph
 from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
-from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.graphs.routing import KnownResults, WaveWork

@@ -1,18 +1,34 @@
-"""Combine the verdicts of a panel of judges, and report how far the judges disagree.
+"""Combine a panel of judges: by their mean, or by the posterior of the response's true level (STABLEVAL).
 
 The `panel` section of the config decides beforehand which verdicts are effective: those below the confidence threshold
 are discarded, and more than half of the seeds must agree. A question without a majority counts as abstained.
+
+The confusion matrices are frozen in the plan, so that the reward is arithmetic: γ_c ∝ μ_c Π_j π_j[c, level of j]. They
+are learned from a whole run in a second pass (`jurygraph rescore --learn`), or elsewhere (`jurygraph consensus
+--artifact`). Until then, the level with the most votes counts, and levels with equally many votes share the
+probability.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations_with_replacement
+from math import comb
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import Component, ScoreMatrix
+from jurygraph.aggregation.arrays import Bools, Floats, Ints
+from jurygraph.aggregation.consensus import Consensus
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.decision.combiners import Mean
+from jurygraph.errors import PlanError
+from jurygraph.messages import first_validation_error
+from jurygraph.schema import ComponentInput
+from jurygraph.schema.rating import Confusions, Label
 
 
 class Panel(Mean):
@@ -41,3 +57,251 @@ class Panel(Mean):
         }
         parts = {name: matrix.mean()[0] for name, matrix in matrices.items()}
         return Component(mean.value, mean.present, parts, diagnostics)
+
+
+MAX_CASES = 1000  # most combinations of missing votes that are enumerated; beyond it, the worst level counts
+
+
+class Votes:
+    """The score matrices of all judges joined column by column, [R,J]; each column holds one judge's votes.
+
+    `cast` [R,J] marks effective votes. `missing` [R,J] marks votes that were requested but have no effective verdict,
+    because it failed or because a gate excluded the response. A missing vote is filled with 0 where less is worse, and
+    with 1 where more is worse.
+    """
+
+    def __init__(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
+        self.levels, judges = level_values(params), params.get("judges")
+        self._counts_votes = judges is None
+        self._combine = np.add if judges is None else np.multiply
+        """Joins the evidence of two votes: numbers of votes without confusion matrices, else probabilities, [...,K]."""
+        self._prior = np.array(params.get("prior", np.zeros(len(self.levels))), dtype=np.float64)
+        self._evidence_of_vote = {
+            name: np.eye(len(self.levels)) if judges is None else np.array(judges[name], dtype=np.float64).T
+            for name in matrices
+        }
+        """The evidence of a judge's vote for each level, [K,K], a row per vote."""
+        self.live: Bools = _concatenate(matrix.applicable for matrix in matrices.values())
+        self.cast: Bools = self.live & _concatenate(matrix.judged for matrix in matrices.values())
+        self.missing: Bools = self.live & ~self.cast
+        filled = _concatenate(matrix.value for matrix in matrices.values())
+        self._level = nearest_level(filled, self.levels)
+        self._high: Bools = self.missing & (filled >= 0.5)
+        self._low: Bools = self.missing & ~self._high
+        self._judge_names = [name for name, matrix in matrices.items() for _ in range(matrix.value.shape[1])]
+
+    def posterior(self) -> Floats:
+        """Return the probability of each level, [R,K], given the votes that were cast."""
+        return self._probabilities(self._evidence())
+
+    def expected_level(self, posterior: Floats) -> Floats:
+        """Return the mean level, [...], of a posterior [...,K]."""
+        return np.asarray(aggregation.total(posterior * self.levels))
+
+    def worst_case(self, posterior: Floats) -> Floats:
+        """Return the value of each response, [R], if its missing votes were as bad as they could be.
+
+        Missing votes that are filled with 0 minimize the value that those filled with 1 maximize. `posterior` [R,K] is
+        that of the votes that were cast; if a response has none and all its missing votes are filled alike, the fill is
+        its value. Each row depends on itself alone.
+        """
+        low, high = self._low.any(axis=1), self._high.any(axis=1)
+        worst = np.where(low, 0.0, 1.0)
+        unresolved = np.flatnonzero((low | high) & (self.cast.any(axis=1) | (low & high)))
+        if not len(unresolved):
+            return worst
+        evidence = self._evidence() if self._counts_votes else posterior
+        patterns, pattern_index = np.unique(np.hstack([self._low, self._high])[unresolved], axis=0, return_inverse=True)
+        for index, pattern in enumerate(patterns):
+            rows = unresolved[pattern_index.ravel() == index]
+            worst[rows] = self._worst_values(evidence[rows], *np.split(pattern, 2))
+        return worst
+
+    def _worst_values(self, evidence: Floats, low: Bools, high: Bools) -> Floats:
+        """Return the worst-case values, [R], of rows [R,K] whose missing votes, `low` and `high` [J], are the same."""
+        if self._count_combinations(low) * self._count_combinations(high) > MAX_CASES:
+            return np.full(len(evidence), self.levels[0] if low.any() else self.levels[-1])
+        with_low = self._combine(evidence[:, None, None], self._missing_evidence(low)[None, :, None])
+        combined = self._combine(with_low, self._missing_evidence(high)[None, None])
+        worth = self.expected_level(self._probabilities(combined))
+        return np.asarray(worth.max(axis=2).min(axis=1))
+
+    def _count_combinations(self, missing: Bools) -> int:
+        """Count the combinations of missing votes; votes of the same judge have no order."""
+        ways = 1
+        for votes in self._missing_per_judge(missing).values():
+            ways *= comb(votes + len(self.levels) - 1, votes)
+        return ways
+
+    def _missing_per_judge(self, missing: Bools) -> Counter[str]:
+        return Counter(judge for judge, is_missing in zip(self._judge_names, missing, strict=True) if is_missing)
+
+    def _missing_evidence(self, missing: Bools) -> Floats:
+        """Return the evidence of each combination of missing votes, [C,K]."""
+        cases = none = np.full((1, len(self.levels)), 0.0 if self._counts_votes else 1.0)
+        for judge, votes in self._missing_per_judge(missing).items():
+            combinations, evidence = list(combinations_with_replacement(range(len(self.levels)), votes)), none
+            for levels in np.array(combinations).T:
+                evidence = self._combine(evidence, self._evidence_of_vote[judge][levels])
+            cases = self._combine(cases[:, None], evidence[None]).reshape(-1, len(self.levels))
+        return cases
+
+    def _evidence(self) -> Floats:
+        """Return the evidence of the votes that were cast, [R,K].
+
+        It is a probability per level if there are confusion matrices, else the number of votes.
+        """
+        evidence = np.tile(self._prior, (len(self.cast), 1))
+        for column, judge in enumerate(self._judge_names):
+            updated = self._combine(evidence, self._evidence_of_vote[judge][self._level[:, column]])
+            updated = updated if self._counts_votes else _normalize(updated)
+            evidence = np.where(self.cast[:, column, None], updated, evidence)
+        return evidence
+
+    def _probabilities(self, evidence: Floats) -> Floats:
+        """Return the probabilities of the levels, [...,K].
+
+        They follow from Bayes' rule or, without confusion matrices, are uniform over the levels with the most votes.
+        """
+        if self._counts_votes:
+            evidence = np.where(evidence == evidence.max(axis=-1, keepdims=True), 1.0, 0.0)
+        return _normalize(evidence)
+
+
+def level_values(params: Mapping[str, Any]) -> Floats:
+    """Return the values of the classes, increasing, [K], from the params of a plan."""
+    return np.array(params["levels"], dtype=np.float64)
+
+
+def nearest_level(value: Floats, levels: Floats) -> Ints:
+    """Return the index of the level nearest to each value; the lower one of two at equal distance."""
+    middles = (levels[1:] + levels[:-1]) / 2.0
+    return np.searchsorted(middles, value, side="left")
+
+
+def _concatenate(columns: Iterator[NDArray[Any]]) -> NDArray[Any]:
+    return np.concatenate(list(columns), axis=1)
+
+
+def _normalize(shares: Floats) -> Floats:
+    """Normalize [...,K] to sum to 1; a sum of 0 becomes the uniform distribution."""
+    size = np.asarray(aggregation.total(shares))[..., None]
+    return np.where(size > 0.0, shares / np.where(size > 0.0, size, 1.0), 1.0 / shares.shape[-1])
+
+
+class ConsensusOfJudges(Combiner):
+    """The mean level of a response under its posterior; each input is a judge, and each of its samples a vote.
+
+    A verdict counts as the nearest level (the lower of two at equal distance). Params: `levels`, the values of the
+    classes, increasing in [0, 1] (0 and 1 unless the confusions have other classes), and `confusions`. A verdict that
+    is missing counts as the worst vote that the judge could have cast; if no judge has a verdict, the component has the
+    value of an unjudged one. So a failure is never credit, and a judge whose votes oppose the truth gains nothing by
+    failing. The diagnostics are the posterior by the votes that were cast, and its ambiguity, 1 - max.
+    """
+
+    name = "consensus"
+    needs_all_columns = True
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        unknown = sorted(set(params) - {"confusions", "levels"})
+        if unknown:
+            raise PlanError(f"combiner 'consensus' takes no parameter {unknown[0]!r}; there are confusions, levels")
+        for key, frozen_input in inputs.items():
+            if frozen_input.gated == "zero":
+                raise PlanError(f"input {key!r}: a judge that was left out has no vote; write `gated: missing`")
+            if frozen_input.input_weight != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
+                raise PlanError(f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out")
+        confusions = None if params.get("confusions") is None else _parse_confusions(params["confusions"])
+        levels = _resolve_levels(params.get("levels"), confusions)
+        if confusions is None:
+            return {"levels": levels}
+        matrices = {key: _confusion_matrix(confusions, key) for key in inputs}
+        return {"levels": levels, "prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        votes = Votes(matrices, params)
+        posterior = votes.posterior()
+        has_vote = votes.cast.any(axis=1)
+        value = np.where(votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior))
+        shares = {f"p({level:g})": posterior[:, index] for index, level in enumerate(params["levels"])}
+        diagnostics = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
+        diagnostics["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
+        parts = {name: matrix.mean()[0] for name, matrix in matrices.items()}
+        return Component(value, np.asarray(votes.live.any(axis=1)), parts, diagnostics)
+
+
+def _parse_confusions(value: Any) -> Confusions:
+    if isinstance(value, str):
+        raise PlanError(f"params.confusions names {value!r}, which was not read; write the content of the file")
+    if not isinstance(value, Mapping):
+        raise PlanError(f"params.confusions is {value!r}; name a file, or write its content")
+    try:
+        confusions = Confusions.model_validate({key: content for key, content in value.items() if key != "digest"})
+    except ValidationError as error:
+        raise PlanError(f"params.confusions: {first_validation_error(error)}") from None
+    if value.get("digest", confusions.digest) != confusions.digest:
+        raise PlanError("params.confusions: the digest is not that of the rest, which was changed; leave it out")
+    return confusions
+
+
+def _confusion_matrix(confusions: Confusions, judge: str) -> list[list[float]]:
+    if judge not in confusions.annotators:
+        names = ", ".join(sorted(confusions.annotators)[:20])
+        raise PlanError(f"params.confusions say nothing of input {judge!r}; name inputs as the annotators: {names}")
+    return [list(row) for row in confusions.annotators[judge]]
+
+
+def _resolve_levels(param: Any, confusions: Confusions | None) -> list[float]:
+    """Return the value of each class.
+
+    Classes that are numbers in [0, 1] are their own values, others are spaced evenly.
+    """
+    class_values = None if confusions is None else _numeric_classes(confusions.classes)
+    if param is None:
+        if confusions is None:
+            return [0.0, 1.0]
+        return class_values or [index / (len(confusions.classes) - 1) for index in range(len(confusions.classes))]
+    levels = _parse_levels(param)
+    if confusions is not None and len(levels) != len(confusions.classes):
+        raise PlanError(f"params.levels has {len(levels)} levels for {len(confusions.classes)} classes; give each one")
+    if class_values is not None and class_values != levels:
+        raise PlanError(
+            f"params.levels is {levels}, and the confusions are of {class_values}; learn them of these levels"
+        )
+    return levels
+
+
+def _parse_levels(param: Any) -> list[float]:
+    if (
+        not isinstance(param, list | tuple)
+        or not _are_units(param)
+        or len(param) < 2
+        or sorted(set(param)) != list(param)
+    ):
+        raise PlanError(f"params.levels is {param!r}; write two numbers or more in [0, 1] that rise")
+    return [float(number) for number in param]
+
+
+def _numeric_classes(classes: Sequence[Any]) -> list[float] | None:
+    """Return the classes if all are numbers in [0, 1], else None. Raises PlanError if such classes do not increase."""
+    if not _are_units(classes):
+        return None
+    if list(classes) != sorted(classes):
+        raise PlanError(f"params.confusions: the classes {list(classes)} do not rise; name them from low to high")
+    return [float(label) for label in classes]
+
+
+def _are_units(values: Sequence[Any]) -> bool:
+    return all(type(value) in (int, float) and 0 <= value <= 1 for value in values)
+
+
+def to_confusions(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
+    """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
+    return Confusions(
+        classes=tuple(classes),
+        prior=tuple(fitted.prior.tolist()),
+        annotators={
+            str(name): tuple(tuple(row) for row in matrix)
+            for name, matrix in zip(fitted.votes.annotators, fitted.confusion.tolist(), strict=True)
+        },
+    )

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import Field
 
-from jurygraph.agents.data_analyzer.detectors import (
-    LEARNING_SCORES,
-    Baseline,
-    Detectors,
-    Limits,
-    Recent,
-    TestResults,
-    limits,
-)
+from jurygraph.agents.data_analyzer import detectors
+from jurygraph.agents.data_analyzer.detectors import Baseline, Detectors, Limits, Recent, TestResults
 from jurygraph.agents.data_analyzer.diagnosis import Alert, Diagnosis
 from jurygraph.agents.data_analyzer.scales import Measure, invert_scale
-from jurygraph.agents.data_analyzer.series import Direction, Series, has_left_unit, measure_series, series_of
-from jurygraph.agents.data_analyzer.statistics import Calibration, Frame
+from jurygraph.agents.data_analyzer.series import (
+    Calibration,
+    Direction,
+    Frame,
+    Series,
+    has_left_unit,
+    measure_series,
+    series_of,
+)
 from jurygraph.agents.data_analyzer.step import Step
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
@@ -46,24 +46,19 @@ class Summary:
     """Running statistics of S series."""
 
     def __init__(self, series: int) -> None:
-        self._n, self._mean, self._squares = np.zeros(series), np.zeros(series), np.zeros(series)
-        self._time, self._times, self._product = np.zeros(series), np.zeros(series), np.zeros(series)
-        self._least, self._most = np.full(series, np.inf), np.full(series, -np.inf)
-        self._last = np.full(series, np.nan)
+        self._n, self._mean, self._squares, self._time, self._times, self._product = np.zeros((6, series))
+        self._least, self._most, self._last = (np.full(series, start) for start in (np.inf, -np.inf, np.nan))
 
     def add(self, step: int, values: Floats) -> None:
         """Add the values [S] of a step; NaN are skipped."""
         has_value = ~np.isnan(values)
-        value_or_zero = np.where(has_value, values, 0.0)
         self._n = self._n + has_value
         divisor = np.maximum(self._n, 1.0)
-        deviation, time_deviation = (
-            np.where(has_value, value_or_zero - self._mean, 0.0),
-            np.where(has_value, step - self._time, 0.0),
-        )
+        deviation = np.where(has_value, values - self._mean, 0.0)
+        time_deviation = np.where(has_value, step - self._time, 0.0)
         self._mean = self._mean + deviation / divisor
         self._time = self._time + time_deviation / divisor
-        new_deviation = np.where(has_value, value_or_zero - self._mean, 0.0)
+        new_deviation = np.where(has_value, values - self._mean, 0.0)
         self._squares = self._squares + deviation * new_deviation
         self._times = self._times + time_deviation * np.where(has_value, step - self._time, 0.0)
         self._product = self._product + time_deviation * new_deviation
@@ -74,26 +69,19 @@ class Summary:
         """Return the table, one row per series."""
         sd = np.sqrt(self._squares / np.maximum(self._n - 1.0, 1.0))
         trend = self._product / np.where(self._times > 0.0, self._times, 1.0)
-        columns = {
-            "mean": self._mean,
-            "sd": sd,
-            "least": self._least,
-            "most": self._most,
-            "last": self._last,
-            "trend": trend,
-        }
+        keys = ("mean", "sd", "least", "most", "last", "trend")
+        columns = zip(self._mean, sd, self._least, self._most, self._last, trend, strict=True)
         return tuple(
             SeriesSummary(
                 series=name,
                 steps=int(n),
-                **{key: float(column[index]) if n else None for key, column in columns.items()},
+                **{key: float(value) if n else None for key, value in zip(keys, values, strict=True)},
             )
-            for index, (name, n) in enumerate(zip(names, self._n, strict=True))
+            for name, n, values in zip(names, self._n, columns, strict=True)
         )
 
 
-MIN_STEPS = LEARNING_SCORES + 1
-"""The first step at which anything is tested."""
+MIN_STEPS = detectors.LEARNING_SCORES + 1  # the first step at which anything is tested
 
 MAX_ARL = 1e9
 """The largest `arl`, in steps between false alarms: beyond it, limits lie in a tail that no statistic follows."""
@@ -147,7 +135,9 @@ class Analyzer:
         alerts += self._diagnosis.hacks(self.steps, alerts)
         self._detectors.restart(raised.has_alarm)
         self._recent.restart(raised.has_alarm)
-        self._calibrate(step)
+        if self._calibration is not None:
+            self._frame = self._calibration.add(step)
+            self._calibration = self._calibration if self._frame is None else None  # its rows are no longer needed
         return tuple(alerts)
 
     def summary(self) -> tuple[SeriesSummary, ...]:
@@ -157,7 +147,7 @@ class Analyzer:
     @property
     def limits(self) -> Limits:
         """Return the limits of the tests. They depend on the number of series, so the first step must be known."""
-        return limits(self.settings.arl, len(self.series))
+        return detectors.limits(self.settings.arl, len(self.series))
 
     def _begin(self, step: Step) -> None:
         opposed = tuple(name for name in self.settings.opposed if name in step.components)
@@ -191,27 +181,37 @@ class Analyzer:
                 for series, has_left in zip(self.series, leaving, strict=True)
             )
             self._detectors.restart(leaving)
-            self._recent.forget(leaving)
-
-    def _calibrate(self, step: Step) -> None:
-        if self._calibration is not None:
-            self._frame = self._calibration.add(step)
-            if self._frame is not None:
-                self._calibration = None  # its rows are no longer needed
+            self._recent.restart(leaving, forget_scale=True)
 
     def _alert(self, place: int, raised: TestResults, measure: Measure) -> Alert:
-        if raised.jump[place].any():
-            return self._jump(place, raised, measure)
-        return self._drift(place, raised)
+        series, is_jump = self.series[place], bool(raised.jump[place].any())
+        if is_jump:
+            side: Direction = "up" if raised.jump[place, 0] else "down"
+            since, size = self.steps, float(raised.size[place])
+            levels = float(raised.mean[place]), float(measure.score[place])
+        else:
+            side, since, levels, size = self._describe_drift(place, raised)
+        before, after = (invert_scale(series.scale, level) for level in levels)
+        verb = f"jumps {side}" if is_jump else f"{'rises' if side == 'up' else 'falls'} since about step {since}"
+        change = f"from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+        return Alert(
+            step=self.steps,
+            series=series.name,
+            kind="jump" if is_jump else "drift",
+            direction=side,
+            since=since,
+            before=before,
+            after=after,
+            size=size,
+            adverse=side == series.adverse,
+            sentence=f"step {self.steps}: {series.description} {verb}, {change}",
+        )
 
-    def _jump(self, place: int, raised: TestResults, measure: Measure) -> Alert:
-        side: Direction = "up" if raised.jump[place, 0] else "down"
-        score = float(measure.score[place])
-        levels = (float(raised.mean[place]), score)
-        return self._build_alert(self.series[place], "jump", side, self.steps, levels, float(raised.size[place]))
+    def _describe_drift(self, place: int, raised: TestResults) -> tuple[Direction, int, tuple[float, float], float]:
+        """Return the side, first step, scores before and after, and size of the drift that is the clearest.
 
-    def _drift(self, place: int, raised: TestResults) -> Alert:
-        """Return the alert of the CUSUM that exceeds its limit by the largest factor."""
+        It is that of the CUSUM that exceeds its limit by the largest factor.
+        """
         tests = self._detectors
         excess = np.where(raised.drift[place], tests.cusum[place] / np.array(self.limits.drift)[:, None], -np.inf)
         reference, side = divmod(int(np.argmax(excess)), 2)
@@ -220,30 +220,4 @@ class Analyzer:
         after = (now.n * now.mean - began.n * began.mean) / (now.n - began.n)
         size = (after - began.mean) / float(began.sd(0.0))
         since = int(tests.last_zero_step[place, reference, side]) + 1
-        levels = (float(began.mean), float(after))
-        return self._build_alert(self.series[place], "drift", "down" if side else "up", since, levels, float(size))
-
-    def _build_alert(
-        self, series: Series, kind: str, side: Direction, since: int, levels: tuple[float, float], size: float
-    ) -> Alert:
-        before, after = (invert_scale(series.scale, level) for level in levels)
-        verb = {("drift", "up"): "rises", ("drift", "down"): "falls"}.get((kind, side), f"jumps {side}")
-        since_text = f" since about step {since}" if kind == "drift" else ""
-        sentence = (
-            f"step {self.steps}: {series.description} {verb}{since_text}, "
-            f"from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
-        )
-        return Alert.model_validate(
-            {
-                "step": self.steps,
-                "series": series.name,
-                "kind": kind,
-                "direction": side,
-                "since": since,
-                "before": before,
-                "after": after,
-                "size": size,
-                "adverse": side == series.adverse,
-                "sentence": sentence,
-            }
-        )
+        return "down" if side else "up", since, (began.mean, after), size

@@ -12,24 +12,20 @@ the run length without a change is no shorter; learning while C is raised costs 
 below ½, so that a CUSUM that rose early comes down again.
 """
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 from jurygraph.agents.data_analyzer.scales import Measure
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.aggregation.arrays import Bools, Floats
 
 REFERENCES = (0.25, 1.0)
 """Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, a lasting one of 0.5 sd and a sudden one of 2 sd."""
 
 TESTS = 2 * len(REFERENCES) + 2
 """Number of tests per series: a CUSUM for each reference value, and the jump test, each up and down."""
-
-_OVERSHOOT = 1.166
-"""The overshoot of a CUSUM of normal scores over its limit, both ends together (Siegmund 1985)."""
-
 
 _TAIL_FACTOR = 1.15
 """The factor on the normal limit of the jump test, since hardly any statistic is normal in the far tail. CUSUMs need
@@ -45,8 +41,8 @@ class Limits(NamedTuple):
 
 def run_length(k: float, h: float) -> float:
     """Return the ARL of a one-sided CUSUM of standard normal scores, reference value k > 0, limit h: Siegmund's
-    approximation (exp(2 k b) - 2 k b - 1) / (2 k²), b = h + 1.166."""
-    b = h + _OVERSHOOT
+    approximation (1985), (exp(2 k b) - 2 k b - 1) / (2 k²), b = h + 1.166, which adds the overshoot at both ends."""
+    b = h + 1.166
     return float((np.expm1(2 * k * b) - 2 * k * b) / (2 * k * k))
 
 
@@ -57,19 +53,15 @@ def limits(arl: float, series: int) -> Limits:
     whole has at least the required ARL.
     """
     arl_per_test = arl * series * TESTS
-    drift = tuple(
-        float(
-            optimize.brentq(
-                lambda h, k=k: np.log(run_length(k, h) / arl_per_test), 0.0, 10.0 + np.log(arl_per_test) / k
-            )
-        )
-        for k in REFERENCES
-    )
-    return Limits(drift, float(-_TAIL_FACTOR * special.ndtri(1.0 / arl_per_test)))
+
+    def drift_limit(k: float) -> float:
+        highest = 10.0 + np.log(arl_per_test) / k
+        return float(optimize.brentq(lambda h: np.log(run_length(k, h) / arl_per_test), 0.0, highest))
+
+    return Limits(tuple(map(drift_limit, REFERENCES)), float(-_TAIL_FACTOR * special.ndtri(1.0 / arl_per_test)))
 
 
-LEARNING_SCORES = 10
-"""The number of scores of a series before it is tested, at the start and after each alarm."""
+LEARNING_SCORES = 10  # the number of scores of a series before it is tested, at the start and after each alarm
 
 MIN_CUSUM_WEIGHT = 0.5
 _MAX_SCORE = 8.0
@@ -84,14 +76,14 @@ class TestResults(NamedTuple):
     series that were not tested.
     """
 
-    drift: NDArray[np.bool_]
-    jump: NDArray[np.bool_]
+    drift: Bools
+    jump: Bools
     u: Floats
     mean: Floats
     size: Floats
 
     @property
-    def has_alarm(self) -> NDArray[np.bool_]:
+    def has_alarm(self) -> Bools:
         """Return which series raised an alarm, [..., S]."""
         return np.asarray(self.drift.any(axis=(-2, -1)) | self.jump.any(axis=-1))
 
@@ -107,17 +99,12 @@ class Baseline(NamedTuple):
     squares: Any
     floor: Any
 
-    @classmethod
-    def create_empty(cls, shape: tuple[int, ...]) -> Self:
-        """Return a baseline that has learned no score."""
-        return cls(*(np.zeros(shape) for _ in range(4)))
-
     def sd(self, floor: ArrayLike) -> Floats:
         """Return the sd, at least the change that one row can cause, now (`floor`) or on average."""
         sample_sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
         return np.asarray(np.maximum(np.maximum(sample_sd, self.floor), floor))
 
-    def learn(self, measure: Measure, has_score: NDArray[np.bool_]) -> "Baseline":
+    def learn(self, measure: Measure, has_score: Bools) -> "Baseline":
         """Return the baseline with one more score, for those series that have one."""
         n = self.n + has_score
         divisor = np.maximum(n, 1.0)
@@ -128,20 +115,15 @@ class Baseline(NamedTuple):
 
 
 class Detectors:
-    """The tests of S series; leading axes hold that many streams in parallel.
-
-    Args:
-        shape: [..., S].
-        limits: the alarm limits of the tests.
-    """
+    """The tests of S series, of `shape` [..., S]; leading axes hold that many streams in parallel."""
 
     def __init__(self, shape: tuple[int, ...], limits: Limits) -> None:
         self._limits = limits
         self._drift = np.array(limits.drift)[:, None]
-        self.baseline = Baseline.create_empty(shape)
+        self.baseline = Baseline(*np.zeros((4, *shape)))
         sides = (*shape, len(REFERENCES), 2)
         self.cusum = np.zeros(sides)
-        self.baseline_at_zero = Baseline.create_empty(sides)
+        self.baseline_at_zero = Baseline(*np.zeros((4, *sides)))
         """The baseline when each CUSUM was last 0."""
         self.last_zero_step = np.zeros(sides)
         """The last step at which each CUSUM was 0."""
@@ -167,29 +149,25 @@ class Detectors:
         tail = special.ndtri(special.stdtr(n - 1.0, -np.abs(t)))
         return np.asarray(np.sign(t) * np.minimum(-tail, _MAX_SCORE))
 
-    def _update_cusums(self, step: int, u: Floats, tested: NDArray[np.bool_]) -> None:
+    def _update_cusums(self, step: int, u: Floats, tested: Bools) -> None:
         """Advance the CUSUMs by one step."""
         is_zero = self.cusum <= 0.0
         now = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
-        self.baseline_at_zero = Baseline(
-            *(np.where(is_zero, a, b) for a, b in zip(now, self.baseline_at_zero, strict=True))
-        )
+        pairs = zip(now, self.baseline_at_zero, strict=True)
+        self.baseline_at_zero = Baseline(*(np.where(is_zero, current, earlier) for current, earlier in pairs))
         self.last_zero_step = np.where(is_zero, step - 1, self.last_zero_step)
         n = np.maximum(now.n, 1.0)
         w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
         grown = np.maximum(self.cusum + w * (_SIDES * u[..., None, None] - _K * w), 0.0)
         self.cusum = np.where(tested[..., None, None], grown, self.cusum)
 
-    def restart(self, series: NDArray[np.bool_]) -> None:
+    def restart(self, series: Bools) -> None:
         """Reset some series [..., S]: their next scores form a new baseline."""
         self.baseline = Baseline(*(np.where(series, 0.0, statistic) for statistic in self.baseline))
         self.cusum = np.where(series[..., None, None], 0.0, self.cusum)
 
 
-_WEIGHT = 0.25
-"""The weight of the last step in the mean of recent scores."""
-
-_MAX_RECENT_SCORE = 8.0
+_WEIGHT = 0.25  # of the last step in the mean of recent scores
 
 
 class Recent:
@@ -204,17 +182,11 @@ class Recent:
         """Add the scores [S] of a step, with the baseline before it; u [S] is NaN for series that were not tested."""
         self._sd = np.where(before.n >= LEARNING_SCORES, before.sd(measure.floor), self._sd)
         count = np.where(before.n > 0, before.n, np.nan)
-        early = np.clip(
-            (measure.score - before.mean) / (self._sd * np.sqrt(1.0 + 1.0 / count)), -_MAX_RECENT_SCORE, _MAX_SCORE
-        )
-        score = np.where(np.isnan(u), early, u)
+        early = (measure.score - before.mean) / (self._sd * np.sqrt(1.0 + 1.0 / count))
+        score = np.where(np.isnan(u), np.clip(early, -_MAX_SCORE, _MAX_SCORE), u)
         self.mean = np.where(np.isnan(score), self.mean, self.mean + _WEIGHT * (score - self.mean))
 
-    def forget(self, series: NDArray[np.bool_]) -> None:
-        """Reset some series [S] that change to another scale."""
-        self.restart(series)
-        self._sd = np.where(series, np.nan, self._sd)
-
-    def restart(self, series: NDArray[np.bool_]) -> None:
-        """Reset the means of some series [S] after an alert; only later steps count."""
+    def restart(self, series: Bools, forget_scale: bool = False) -> None:
+        """Reset the means of some series [S], so that only later steps count; also their sd if their scale changes."""
         self.mean = np.where(series, 0.0, self.mean)
+        self._sd = np.where(series & forget_scale, np.nan, self._sd)

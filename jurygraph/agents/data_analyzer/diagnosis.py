@@ -30,8 +30,7 @@ class Alert(FrozenModel):
     evidence: tuple[str, ...] = ()
 
 
-MAX_STEPS_BETWEEN_RELATED = 50
-"""The number of steps within which changes are related."""
+MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
 
 ACCURACY, FORMAT, REWARD = "component.accuracy", "component.format", "reward"
 LENGTH, CORRELATION = "length", "length_reward"
@@ -42,8 +41,7 @@ _MAX_SHARE_HELD, _MIN_SHARE_FELL = 0.25, 0.65
 """The reward holds if it fell by less than the first of these shares of accuracy's fall, each in its own sd; from the
 second share on it fell with accuracy, as an honest reward does."""
 
-_CLEAR = 1.0
-"""The mean of recent normal scores from which a series has clearly moved: 2.6 sd of that mean."""
+_CLEAR = 1.0  # the mean of recent normal scores from which a series has clearly moved: 2.6 sd of that mean
 
 
 class Diagnosis:
@@ -65,76 +63,57 @@ class Diagnosis:
         self._last_hack_step: int | None = None
 
     def hacks(self, step: int, alerts: Sequence[Alert]) -> list[Alert]:
-        """Return the hack that the alerts of a step complete, if it is new."""
+        """Return the hack that the alerts of a step complete, if it is new: a continuing one is not reported again."""
         for alert in alerts:
             self._record(alert)
         hack = self._diagnose_wrong_answers(step) or self._diagnose_length(step)
-        return [hack] if hack is not None and self._is_news(step) else []
+        if hack is None:
+            return []
+        before, self._last_hack_step = self._last_hack_step, step
+        return [hack] if before is None or step - before > MAX_STEPS_BETWEEN_RELATED else []
 
     def _record(self, alert: Alert) -> None:
         self._last_alert[alert.series] = alert
+        accuracy = self._recent(ACCURACY)
         if (alert.series, alert.direction) == (ACCURACY, "down"):
-            self._shared_fall = self._recent(REWARD) / min(self._recent(ACCURACY), -_CLEAR)
+            self._shared_fall = self._recent(REWARD) / min(accuracy, -_CLEAR)
         self._rose_with_accuracy.discard(alert.series)
-        if alert.direction == "up" and self._recent(ACCURACY) > max(
-            _MIN_SHARE_FELL * self._recent(alert.series), _CLEAR
-        ):
+        if alert.direction == "up" and accuracy > max(_MIN_SHARE_FELL * self._recent(alert.series), _CLEAR):
             self._rose_with_accuracy.add(alert.series)
-
-    def _is_news(self, step: int) -> bool:
-        """Return true if no hack was reported recently; a continuing signature is not reported again."""
-        before, self._last_hack_step = self._last_hack_step, step
-        return before is None or step - before > MAX_STEPS_BETWEEN_RELATED
 
     def _recent_alert(self, step: int, series: str, direction: str) -> Alert | None:
         alert = self._last_alert.get(series)
-        return (
-            alert
-            if alert is not None and alert.direction == direction and step - alert.step <= MAX_STEPS_BETWEEN_RELATED
-            else None
-        )
+        if alert is None or alert.direction != direction or step - alert.step > MAX_STEPS_BETWEEN_RELATED:
+            return None
+        return alert
 
-    def _has_risen(self, step: int, series: str, fall: Alert) -> bool:
-        """Return true if a series rose while accuracy fell, and not before, nor when accuracy recovered."""
-        rise = self._recent_alert(step, series, "up")
-        is_near = (
-            rise is not None
-            and fall.since - MAX_STEPS_BETWEEN_STARTS <= rise.since <= fall.step + MAX_STEPS_BETWEEN_STARTS
-        )
-        return is_near and series not in self._rose_with_accuracy
-
-    def _has_reward_fallen(self, fall: Alert) -> bool:
-        """Return true if the reward fell with accuracy."""
-        reward_alert = self._last_alert.get(REWARD)
-        if (
-            reward_alert is None
-            or reward_alert.direction == "up"
-            or reward_alert.step < fall.since - MAX_STEPS_BETWEEN_STARTS
-        ):
-            return self._shared_fall >= _MIN_SHARE_FELL
-        return self._shared_fall >= _MIN_SHARE_FELL or reward_alert.size <= _MIN_SHARE_FELL * fall.size
-
-    def _has_reward_held(self, fall: Alert) -> bool:
-        """Return true if the reward hardly moved when accuracy fell, and has no alert since."""
-        reward_alert = self._last_alert.get(REWARD)
-        return self._shared_fall < _MAX_SHARE_HELD and (
-            reward_alert is None or reward_alert.step < fall.since - MAX_STEPS_BETWEEN_STARTS
-        )
+    def _rises(self, step: int, fall: Alert, *names: str) -> list[str]:
+        """Return the evidence of series that rose while accuracy fell, and not before, nor when accuracy recovered."""
+        rises = {name: self._recent_alert(step, name, "up") for name in names}
+        earliest, latest = fall.since - MAX_STEPS_BETWEEN_STARTS, fall.step + MAX_STEPS_BETWEEN_STARTS
+        return [
+            f"{name.removeprefix('component.')} rises"
+            for name, rise in rises.items()
+            if rise is not None and earliest <= rise.since <= latest and name not in self._rose_with_accuracy
+        ]
 
     def _diagnose_wrong_answers(self, step: int) -> Alert | None:
         """Return a hack if reward or format holds or rises while accuracy falls."""
         fall = self._recent_alert(step, ACCURACY, "down")
-        if fall is None or self._has_reward_fallen(fall):
+        if fall is None:
             return None
-        evidence = [f"{_short_name(name)} rises" for name in (REWARD, FORMAT) if self._has_risen(step, name, fall)]
-        if "reward rises" not in evidence and self._has_reward_held(fall):
+        change = self._last_alert.get(REWARD)
+        if change is not None and change.step < fall.since - MAX_STEPS_BETWEEN_STARTS:
+            change = None  # too early to belong to this fall
+        has_fallen = change is not None and change.direction == "down" and change.size <= _MIN_SHARE_FELL * fall.size
+        if has_fallen or self._shared_fall >= _MIN_SHARE_FELL:
+            return None
+        evidence = self._rises(step, fall, REWARD, FORMAT)
+        if "reward rises" not in evidence and change is None and self._shared_fall < _MAX_SHARE_HELD:
             evidence.append("reward holds")
         if not evidence:
             return None
-        evidence += [
-            f"{_short_name(name)} rises" for name in (LENGTH, CORRELATION) if self._has_risen(step, name, fall)
-        ]
-        return _build_hack(step, fall, ["accuracy falls", *evidence])
+        return _build_hack(step, fall, ["accuracy falls", *evidence, *self._rises(step, fall, LENGTH, CORRELATION)])
 
     def _diagnose_length(self, step: int) -> Alert | None:
         """Return a hack if responses grow, and longer ones get higher rewards."""
@@ -142,10 +121,6 @@ class Diagnosis:
         if length is None or correlation is None:
             return None
         return _build_hack(step, length, ["length rises", "length_reward rises"])
-
-
-def _short_name(name: str) -> str:
-    return name.removeprefix("component.")
 
 
 def _build_hack(step: int, anchor: Alert, evidence: Sequence[str]) -> Alert:

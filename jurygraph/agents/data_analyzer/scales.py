@@ -1,15 +1,13 @@
 """Scales for testing a series: on each, noise is nearly normal and hardly depends on the level."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jurygraph.aggregation.arrays import Floats
 
-MIN_RELATIVE_SD = 1e-9
-"""The least sd, relative to the size of the number: below it differences are rounding errors."""
-
-_MAX_CORRELATION = 0.999
+MIN_RELATIVE_SD = 1e-9  # the least sd, relative to the size of the number: below it differences are rounding errors
 
 
 class Measure(NamedTuple):
@@ -49,8 +47,8 @@ def share(mean: Floats, spread: Floats, rows: Floats) -> Measure:
 
 
 def correlation(r: Floats, rows: Floats) -> Measure:
-    """Return Fisher's z = artanh r, whose standard error is about 1/√n for every r."""
-    score = np.arctanh(np.clip(r, -_MAX_CORRELATION, _MAX_CORRELATION))
+    """Return Fisher's z = artanh r, whose standard error is about 1/√n for every r up to ±.999."""
+    score = np.arctanh(np.clip(r, -0.999, 0.999))
     return _build_measure(r, score, 1.0 / np.sqrt(rows), np.zeros_like(score))
 
 
@@ -69,20 +67,22 @@ def fifth_root(index: Floats, bins: int, rows: Floats) -> Measure:
 
 
 def _angle(mean: Floats, rows: Floats) -> Floats:
-    angle: Floats = 2.0 * np.arcsin(np.sqrt((rows * mean + 0.375) / (rows + 0.75)))
-    return angle
+    return np.asarray(2.0 * np.arcsin(np.sqrt((rows * mean + 0.375) / (rows + 0.75))))
 
 
 def _build_measure(value: Floats, score: Floats, floor: Floats, error: Floats) -> Measure:
     return Measure(value, score, np.maximum(floor, MIN_RELATIVE_SD * (1.0 + np.abs(score))), error)
 
 
+_INVERSES: dict[str, Callable[[float], Any]] = {
+    "plain": lambda score: score,
+    "share": lambda score: np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2,
+    "logarithm": np.expm1,
+    "correlation": np.tanh,
+    "fifth_root": lambda score: max(score, 0.0) ** 5,
+}
+
+
 def invert_scale(scale: str, score: float) -> float:
     """Return the value that has this score; for a share, to within 1 / n."""
-    if scale == "share":
-        return float(np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2)
-    if scale == "logarithm":
-        return float(np.expm1(score))
-    if scale == "correlation":
-        return float(np.tanh(score))
-    return float(max(score, 0.0) ** 5) if scale == "fifth_root" else score
+    return float(_INVERSES[scale](score))

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.errors import InputError
 
-MAX_VALUE = 1e100
-"""The largest absolute value: sums of squares of larger ones would overflow."""
+MAX_VALUE = 1e100  # the largest absolute value: sums of squares of larger ones would overflow
 
 
 class Groups(NamedTuple):
@@ -47,12 +46,10 @@ class Step:
         repetition: ArrayLike | None = None,
     ) -> None:
         self.rewards = _column("rewards", rewards)
-        self.components = {
-            name: _column(f"component {name!r}", column, self.rewards.shape)
-            for name, column in sorted((components or {}).items())
-        }
-        self.lengths = None if lengths is None else _column("lengths", lengths, self.rewards.shape)
-        self.repetition = None if repetition is None else _column("repetition", repetition, self.rewards.shape)
+        shape, named = self.rewards.shape, sorted((components or {}).items())
+        self.components = {name: _column(f"component {name!r}", column, shape) for name, column in named}
+        self.lengths = None if lengths is None else _column("lengths", lengths, shape)
+        self.repetition = None if repetition is None else _column("repetition", repetition, shape)
         self.groups = None if groups is None else _group_rows(np.asarray(groups), self.rows)
         """The rows by their groups; None without groups."""
         _require_in_range("lengths", self.lengths, 0.0, np.inf)

@@ -27,15 +27,7 @@ _UNKNOWN = Verdict(score=0.0, reason="no word of it is known to another response
 _COPIED = Verdict(score=0.0, reason="another response says the same")
 
 
-class _Optimizer(Evaluator):
-    scope: Scope = "group"
-
-    @property
-    def branch(self) -> Branch:
-        return "specialists"
-
-
-class Efficiency(_Optimizer):
+class Efficiency(Evaluator):
     """Score how concise a response is, in three equal parts.
 
     `length`       1 up to the baseline: the number of words of the reference, or the group's median if that is less or
@@ -53,6 +45,8 @@ class Efficiency(_Optimizer):
     """
 
     name = "optimizer.efficiency"
+    branch: Branch = "specialists"
+    scope: Scope = "group"
     shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})
 
     def __init__(self, limit: float = 3.0) -> None:
@@ -63,42 +57,33 @@ class Efficiency(_Optimizer):
         self._limit = float(limit)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        per_response: Scope = "response"
-        return [
-            self.question(view, "length"),
-            self.question(view, "redundancy", scope=per_response),
-            self.question(view, "compression", scope=per_response),
-        ]
+        parts = [self.question(view, part, scope="response") for part in ("redundancy", "compression")]
+        return [self.question(view, "length"), *parts]
 
     def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        text = inputs.response.text
         if inputs.question.subject == "length":
-            return self._length_verdicts(inputs)
-        if is_silent(inputs.response.text):
+            lengths = [_length(response.text) for response in inputs.responses]
+            baseline = measures.baseline(_length(inputs.task.reference or ""), lengths)
+            return [self._length_verdict(length, baseline) for length in lengths]
+        if is_silent(text):
             return _NO_WORDS
         if inputs.question.subject == "redundancy":
-            score = measures.freshness(inputs.response.text)
+            score = measures.freshness(text)
             return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
-        return self._compression_verdict(inputs.response.text)
-
-    def _length_verdicts(self, inputs: EvaluatorInput) -> list[Answer]:
-        lengths = [_length(response.text) for response in inputs.responses]
-        baseline = measures.baseline(_length(inputs.task.reference or ""), lengths)
-        return [self._length(length, baseline) for length in lengths]
-
-    def _length(self, length: int, baseline: float) -> Verdict:
-        if length == 0:
-            return _NO_WORDS
-        score = measures.brevity(length, baseline, self._limit)
-        return Verdict(score=score, native=length, reason=f"{length} words, where {baseline:g} cost nothing")
-
-    def _compression_verdict(self, text: str) -> Verdict:
         if len(text) < measures.MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
         score = measures.density(text)
         return Verdict(score=score, reason=f"by compression it says {score:.1%} of what ordinary text of its size does")
 
+    def _length_verdict(self, length: int, baseline: float) -> Verdict:
+        if length == 0:
+            return _NO_WORDS
+        score = measures.brevity(length, baseline, self._limit)
+        return Verdict(score=score, native=length, reason=f"{length} words, where {baseline:g} cost nothing")
 
-class Diversity(_Optimizer):
+
+class Diversity(Evaluator):
     """Score how a response differs from the others of its group, in two or three equal parts; a copy scores 0.
 
     `distinct`   share of its distinct n-grams (n = 1, 2, 3; the mean) that no other response has
@@ -118,6 +103,8 @@ class Diversity(_Optimizer):
     """
 
     name = "optimizer.diversity"
+    branch: Branch = "specialists"
+    scope: Scope = "group"
     shares: Mapping[str, float] = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0, "embedding": 1.0})
 
     def __init__(self, embedder: str | None = None) -> None:
@@ -133,24 +120,23 @@ class Diversity(_Optimizer):
         return questions if self._embedder is None else [*questions, self.question(view, "embedding", layer="model")]
 
     def answer(self, inputs: EvaluatorInput) -> Any:
-        group = _build_group(
-            tuple(response.text for response in inputs.responses),
-            query_text(inputs.task.query),
-            inputs.task.reference or "",
-        )
+        texts = tuple(response.text for response in inputs.responses)
+        group = _build_group(texts, query_text(inputs.task.query), inputs.task.reference or "")
         if inputs.question.subject == "embedding":
-            return self._embedding_verdicts(group, inputs)
-        parts = group.distinct_ngram_shares() if inputs.question.subject == "distinct" else group.self_bleu_novelty()
-        label = "new sequences of words" if inputs.question.subject == "distinct" else "1 - BLEU against the others"
+            return self._embedding_verdicts(group, texts)
+        if inputs.question.subject == "distinct":
+            label, scores = "new sequences of words", group.distinct_ngram_shares()
+        else:
+            label, scores = "1 - BLEU against the others", group.self_bleu_novelty()
         return [
             Verdict(score=score, reason=f"{label}: {score:.3f}, of {known_share:.1%} known words")
-            for score, known_share in zip(parts, group.known_share, strict=True)
+            for score, known_share in zip(scores, group.known_share, strict=True)
         ]
 
-    async def _embedding_verdicts(self, group: Group, inputs: EvaluatorInput) -> list[Answer]:
+    async def _embedding_verdicts(self, group: Group, texts: Sequence[str]) -> list[Answer]:
         assert self._embedder is not None
         places = [place for place, known_share in enumerate(group.known_share) if known_share > 0.0]
-        embeddings = await self._embedder.embed([inputs.responses[place].text for place in places])
+        embeddings = await self._embedder.embed([texts[place] for place in places])
         vectors = dict(zip(places, embeddings, strict=True))
         return [
             _COPIED if copy else _embedding_verdict(place, vectors, known_share) if place in vectors else _UNKNOWN

@@ -12,9 +12,9 @@ from typing import TypeVar
 from jurygraph.safety.text_folding import remove_invisible
 
 T = TypeVar("T")
+S = TypeVar("S", str, tuple[str, ...])
 
-MAX_WORD_LENGTH = 15
-"""The largest number of characters in a word."""
+MAX_WORD_LENGTH = 15  # the largest number of characters in a word
 
 _PIECE_LENGTH = 5
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -31,19 +31,19 @@ def words(text: str) -> list[str]:
 
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
-    return [word for run in _RUN.findall(_fold(text)) for word in _cut(run)]
+    return [
+        word
+        for run in _RUN.findall(_fold(text))
+        for word in ([run] if len(run) <= MAX_WORD_LENGTH else _cut(run, _PIECE_LENGTH))
+    ]
 
 
 def _fold(text: str) -> str:
     return remove_invisible(_BLANK.sub(" ", text)).casefold()
 
 
-def _cut(run: str) -> list[str]:
-    return (
-        [run]
-        if len(run) <= MAX_WORD_LENGTH
-        else [run[start : start + _PIECE_LENGTH] for start in range(0, len(run), _PIECE_LENGTH)]
-    )
+def _cut(sequence: S, size: int) -> list[S]:
+    return [sequence[start : start + size] for start in range(0, len(sequence), size)]
 
 
 def has_content(word: str) -> bool:
@@ -61,8 +61,7 @@ def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
     return list(zip(*(sequence[start:] for start in range(n)), strict=False))
 
 
-MAX_CHARACTERS = 100_000
-"""The number of characters in which repetitions are searched; longer texts are cut there."""
+MAX_CHARACTERS = 100_000  # the number of characters in which repetitions are searched; longer texts are cut there
 
 _UNIT_END = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
 _MAX_UNIT_WORDS = 40
@@ -75,8 +74,6 @@ MIN_COMPRESSED_CHARACTERS = 200
 ORDINARY_COMPRESSION = 0.55
 """The smallest compressed size of ordinary text, as a share: solutions of GSM8K .68 (99 in 100), prose of 4,000
 characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeats itself."""
-
-_MIN_BITS = 8
 
 
 def brevity(length: int, baseline: float, limit: float) -> float:
@@ -122,11 +119,7 @@ def freshness(text: str) -> float:
 def _units(text: str) -> list[tuple[str, ...]]:
     """Return sentences and lines as words, cut after 40, so that text without sentence ends is compared too."""
     sentences = (tuple(words(sentence)) for sentence in _UNIT_END.split(text))
-    return [
-        sentence[start : start + _MAX_UNIT_WORDS]
-        for sentence in sentences
-        for start in range(0, len(sentence), _MAX_UNIT_WORDS)
-    ]
+    return [unit for sentence in sentences for unit in _cut(sentence, _MAX_UNIT_WORDS)]
 
 
 def compressed_share(text: str) -> float:
@@ -136,7 +129,7 @@ def compressed_share(text: str) -> float:
     character that it adds, and of the number of an earlier phrase. Not zlib, since its builds differ in their output.
     `text` is not empty.
     """
-    width = max(_MIN_BITS, len(set(text)).bit_length())
+    width = max(8, len(set(text)).bit_length())
     phrases: dict[tuple[int, str], int] = {}
     phrase = bits = 0
     for char in text:
@@ -160,11 +153,13 @@ def density(text: str) -> float:
 MAX_WORDS = 100_000
 """The number of words read per group, in equal parts for its responses: of 64, the first 1,562 of each."""
 
-_DISTINCT = (1, 2, 3)
-_BLEU = (1, 2, 3, 4)
+_SIZES = (1, 2, 3, 4)  # the n of the n-grams of BLEU; those up to 3 count for `distinct_ngram_shares`
+
 _REPEATED = 2
 
 Gram = tuple[str, ...]
+Counts = list[tuple[int, int]]
+"""For each n of `_SIZES`, how many distinct n-grams of a response occur in another, and how many it has."""
 
 
 class Group:
@@ -177,24 +172,22 @@ class Group:
     """
 
     def __init__(self, texts: Sequence[str], task: Iterable[str] = ()) -> None:
-        words_per_response = MAX_WORDS // max(1, len(texts))
-        all_words = [_word_tokens(text[: words_per_response * MAX_WORD_LENGTH])[:words_per_response] for text in texts]
-        users = Counter(word for response_words in all_words for word in set(response_words))
+        length = MAX_WORDS // max(1, len(texts))
+        cut_texts = (text[: length * MAX_WORD_LENGTH] for text in texts)
+        self._words = [tuple(filter(has_content, words(text)))[:length] for text in cut_texts]
+        users = Counter(word for response_words in self._words for word in set(response_words))
         common = {word for text in task for word in words(text)} | {word for word, n in users.items() if n > 1}
-        common_words = [tuple(word for word in response_words if word in common) for response_words in all_words]
-        self._all_words = all_words
+        common_words = [tuple(filter(common.__contains__, response_words)) for response_words in self._words]
         self.known_share = [
             len(set(kept_words)) / len(set(response_words)) if response_words else 0.0
-            for kept_words, response_words in zip(common_words, all_words, strict=True)
+            for kept_words, response_words in zip(common_words, self._words, strict=True)
         ]
-        self._grams_by_size = [{n: set(_grams_of_pieces(kept_words, n)) for n in _BLEU} for kept_words in common_words]
-        self._users = {
-            n: Counter(gram for kept_words in common_words for gram in set(grams(kept_words, n))) for n in _BLEU
-        }
+        gram_users = {n: Counter(gram for kept in common_words for gram in set(grams(kept, n))) for n in _SIZES}
+        self._counts = [_count_grams(kept_words, gram_users) for kept_words in common_words]
 
     def copies(self) -> list[bool]:
         """Return, for each response, true if another has the same words, regardless of repetitions."""
-        unrepeated = [_remove_repetition(response_words) for response_words in self._all_words]
+        unrepeated = [_remove_repetition(response_words) for response_words in self._words]
         times = Counter(unrepeated)
         return [bool(response_words) and times[response_words] > 1 for response_words in unrepeated]
 
@@ -204,36 +197,26 @@ class Group:
 
         The mean over those n for which it has any.
         """
-        return [
-            known * self._new_share(response_grams)
-            for known, response_grams in zip(self.known_share, self._grams_by_size, strict=True)
-        ]
-
-    def _new_share(self, response_grams: Mapping[int, set[Gram]]) -> float:
-        shares = [
-            1.0 - self._count_shared(n, response_grams[n]) / len(response_grams[n])
-            for n in _DISTINCT
-            if response_grams[n]
-        ]
-        return sum(shares) / max(1, len(shares))
+        return [known * _new_share(counts[:3]) for known, counts in zip(self.known_share, self._counts, strict=True)]
 
     def self_bleu_novelty(self) -> list[float]:
         """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
         times `known_share`."""
         return [
-            known * (1.0 - _bleu([(self._count_shared(n, response_grams[n]), len(response_grams[n])) for n in _BLEU]))
-            if response_grams[1]
-            else 0.0
-            for known, response_grams in zip(self.known_share, self._grams_by_size, strict=True)
+            known * (1.0 - _bleu(counts)) if counts[0][1] else 0.0
+            for known, counts in zip(self.known_share, self._counts, strict=True)
         ]
 
-    def _count_shared(self, n: int, response_grams: set[Gram]) -> int:
-        """Return the number of n-grams of a response that occur in another."""
-        return sum(self._users[n][gram] > 1 for gram in response_grams)
+
+def _count_grams(sequence: Gram, users: Mapping[int, Counter[Gram]]) -> Counts:
+    pieces = list(_pieces_between_repeats(sequence))
+    distinct = {n: {gram for piece in pieces for gram in grams(piece, n)} for n in users}
+    return [(sum(users[n][gram] > 1 for gram in found), len(found)) for n, found in distinct.items()]
 
 
-def _word_tokens(text: str) -> tuple[str, ...]:
-    return tuple(filter(has_content, words(text)))
+def _new_share(counts: Counts) -> float:
+    shares = [1.0 - shared / total for shared, total in counts if total]
+    return sum(shares) / max(1, len(shares))
 
 
 def _remove_repetition(sequence: Gram) -> Gram:
@@ -242,11 +225,7 @@ def _remove_repetition(sequence: Gram) -> Gram:
     return next((sequence[:size] for size in sizes if sequence[:size] * (len(sequence) // size) == sequence), sequence)
 
 
-def _grams_of_pieces(sequence: Sequence[str], n: int) -> Iterator[Gram]:
-    return (gram for piece in _pieces_between_repeats(sequence) for gram in grams(piece, n))
-
-
-def _pieces_between_repeats(sequence: Sequence[str]) -> Iterator[list[str]]:
+def _pieces_between_repeats(sequence: Gram) -> Iterator[list[str]]:
     """Yield the pieces of a text between its repetitions: pairs of adjacent words that occurred before, or a word after
     itself."""
     repeated = [place > 0 and sequence[place - 1] == word for place, word in enumerate(sequence)]
@@ -260,13 +239,13 @@ def _pieces_between_repeats(sequence: Sequence[str]) -> Iterator[list[str]]:
             yield [word for _, word in piece]
 
 
-def _bleu(precisions: Sequence[tuple[int, int]]) -> float:
+def _bleu(counts: Counts) -> float:
     """Return the geometric mean of four precisions, those beyond the first smoothed by one (Lin and Och, 2004).
 
     Without the brevity penalty, since a part of another response is a copy too. The fourth root is computed as two
     square roots, which give the same bits on every machine.
     """
-    (shared, total), *longer_grams = precisions
+    (shared, total), *longer_grams = counts
     product = shared / total
     for shared, total in longer_grams:
         product *= (shared + 1) / (total + 1)

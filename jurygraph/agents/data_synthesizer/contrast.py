@@ -31,14 +31,9 @@ class Contrast(Combiner):
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
         originals = [name for name in inputs if OF not in name]
-        contrasts_of = {
-            name: [candidate for candidate in inputs if candidate.startswith(f"{name}{OF}")] for name in originals
-        }
-        if (
-            not originals
-            or any(len(contrasts) != 1 for contrasts in contrasts_of.values())
-            or len(inputs) != 2 * len(originals)
-        ):
+        contrasts = {name: [other for other in inputs if other.startswith(f"{name}{OF}")] for name in originals}
+        is_paired = all(len(found) == 1 for found in contrasts.values()) and len(inputs) == 2 * len(originals)
+        if not originals or not is_paired:
             raise PlanError(
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
                 "maths.accuracy-of-contrasts}; name the second of each NAME-of-..."
@@ -48,16 +43,14 @@ class Contrast(Combiner):
                 raise PlanError(
                     f"input {key!r} holds {len(component_input.questions)} questions; name one of them by its id"
                 )
-        for (contrast,) in contrasts_of.values():
+        twos = {name: found[0] for name, found in contrasts.items()}
+        for contrast in twos.values():
             if inputs[contrast].gated == "zero":
                 raise PlanError(
                     f"input {contrast!r}: a contrast that counts as zero would be credit; write `gated: missing`"
                 )
-        question_pairs = {
-            name: [inputs[name].questions[0], inputs[contrasts[0]].questions[0]]
-            for name, contrasts in contrasts_of.items()
-        }
-        return {"twos": {name: contrasts[0] for name, contrasts in contrasts_of.items()}, "asked": question_pairs}
+        pairs = {name: [inputs[name].questions[0], inputs[contrast].questions[0]] for name, contrast in twos.items()}
+        return {"twos": twos, "asked": pairs}
 
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
@@ -78,12 +71,9 @@ class Contrast(Combiner):
         value = aggregation.total(np.where(live, ranked, 0.0)) / np.where(present, count, 1.0)
         shown_margin = np.where(live & is_judged, margin, np.nan)
         judged = np.asarray(aggregation.total(np.where(live & is_judged, 1.0, 0.0)))
-        margins = {
-            f"pair {place + 1}": shown_margin[:, place]
-            for place in range(width)
-            if not np.isnan(shown_margin[:, place]).all()
-        }
-        return Component(value, present, {}, {"pairs": judged, **margins})
+        margins = {f"pair {number}": column for number, column in enumerate(shown_margin.T, 1)}
+        shown = {name: column for name, column in margins.items() if not np.isnan(column).all()}
+        return Component(value, present, {}, {"pairs": judged, **shown})
 
 
 def _require_same_question(name: str, original: Question, contrast: Question) -> None:
@@ -109,9 +99,9 @@ def _margins(
     is_judged, live = np.full((rows, width), True), np.full((rows, width), False)
     fill = np.ones((rows, width))
     for (original, contrast), weight in zip(cell_pairs, weights, strict=True):
-        value, exists, judged = (
-            _pad_columns(array, width) for array in (contrast.value, contrast.applicable, contrast.judged)
-        )
+        padding = ((0, 0), (0, width - contrast.value.shape[1]))
+        columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
+        value, exists, judged = (np.pad(column, padding) for column in columns)
         exists = exists & original.applicable[:, :1]
         both_judged = judged & original.judged[:, :1]
         margin = margin + np.where(exists, weight * (original.value[:, :1] - value), 0.0)
@@ -120,8 +110,3 @@ def _margins(
         fill = np.minimum(fill, np.where(exists & ~both_judged, np.where(judged, original.value[:, :1], value), 1.0))
         live = live | exists
     return margin / np.where(size > 0.0, size, 1.0), is_judged, live, fill
-
-
-def _pad_columns(array: Any, width: int) -> Any:
-    """Pad the array with zero columns up to a width."""
-    return np.pad(array, ((0, 0), (0, width - array.shape[1])))

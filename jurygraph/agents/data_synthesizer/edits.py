@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.tables import Table
@@ -26,8 +26,7 @@ T = TypeVar("T")
 Kind = Literal["number", "step", "answer", "negation", "unit", "entity"]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One passage of a text, `text[start:end]`, and its replacement."""
 
     start: int
@@ -45,26 +44,18 @@ class Edit:
 
     def apply(self, text: str) -> str:
         """Return the text after the edit."""
-        parts, end = [], 0
-        for change in self.changes:
-            parts += [text[end : change.start], change.after]
-            end = change.end
-        return "".join([*parts, text[end:]])
+        for start, end, after in reversed(self.changes):
+            text = text[:start] + after + text[end:]
+        return text
 
     def variant(self, name: str, response: Response) -> Variant:
         """Return the response after the edit as evaluators see it: without data, which the edit may contradict."""
         first, last = self.changes[0], self.changes[-1]
         text = self.apply(response.text)
         growth = len(text) - len(response.text)
-        edit_record = {
-            "kind": self.kind,
-            "start": first.start,
-            "end": last.end,
-            "before": response.text[first.start : last.end],
-            "after": text[first.start : last.end + growth],
-            "says": self.reason,
-        }
-        return Variant(response=Response(id=name, text=text), edit=edit_record)
+        before, after = response.text[first.start : last.end], text[first.start : last.end + growth]
+        places = {"kind": self.kind, "start": first.start, "end": last.end, "before": before, "after": after}
+        return Variant(response=Response(id=name, text=text), edit={**places, "says": self.reason})
 
 
 def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
@@ -101,9 +92,8 @@ def negation_edits(text: str) -> Iterator[Edit]:
     skipped.
     """
     for step in right_steps(text):
-        line = text.rfind("\n", 0, step.start) + 1
-        end = text.find("\n", step.start)
-        if UNCERTAIN_WORDS.search(text, line, len(text) if end < 0 else end):
+        line, end = _line_range(text, step.start, step.start)
+        if UNCERTAIN_WORDS.search(text, line, end):
             continue
         clause = max((mark.end() for mark in _CLAUSE.finditer(text, line, step.start)), default=line)
         verbs = list(_AUXILIARY.finditer(text, clause, step.start))
@@ -125,18 +115,14 @@ def unit_edits(text: str) -> Iterator[Edit]:
 
 def _exchange_unit(unit: str) -> str | None:
     lower = unit.lower()
-    if lower in _OTHER_UNIT:
-        return _OTHER_UNIT[lower]
-    singular = _OTHER_UNIT.get(lower[:-1]) if lower.endswith("s") else None
+    singular = None if lower in _OTHER_UNIT or not lower.endswith("s") else _OTHER_UNIT.get(lower[:-1])
     if singular is None:
-        return None
+        return _OTHER_UNIT.get(lower)
     return {"foot": "feet", "inch": "inches"}.get(singular, singular if singular.endswith("s") else f"{singular}s")
 
 
-MOST_ROWS = 1_000
-"""The largest number of rows read per table."""
-MOST_NAMES = 20
-"""The largest number of names per table that are searched in a text."""
+MOST_ROWS = 1_000  # the largest number of rows read per table
+MOST_NAMES = 20  # the largest number of names per table that are searched in a text
 _MIN_NAME_LENGTH = 3
 _COMPARES = re.compile(r"\b(?:than|instead|rather|above|below|under|over|least|most|too)\b", re.IGNORECASE)
 """Comparing and excluding words: a name in such a line may not be what the rest of the line describes."""
@@ -161,38 +147,35 @@ def _edits_from_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[
     absent = [row for row in named if str(row[column]) not in text]
     for row in islice((row for row in named if str(row[column]) in text), MOST_NAMES):
         match = _find_whole(str(row[column]), text)
-        line = "" if match is None else _line_of(text, match.start(), match.end())
+        line = "" if match is None else text[slice(*_line_range(text, match.start(), match.end()))]
         if match is None or _COMPARES.search(line) or UNCERTAIN_WORDS.search(line):
             continue
-        for field in _columns_in_line(row, line, set(table.spec.key)):
-            other_row = _first_contradicting(row, field, absent, rows, column)
+        for field in sorted(row.keys() - set(table.spec.key)):
+            value = _cell_text(row[field])
+            if is_missing(row[field]) or len(value) < 2 or not _find_whole(value, line):
+                continue
+            other_row = _first_contradicting(value, field, absent, rows, column)
             if other_row is not None:
-                value = to_text(number_or_value(other_row[field]))
-                says = f"{field} of {other_row[column]!r} is {value}, not {row[field]}"
+                says = f"{field} of {other_row[column]!r} is {_cell_text(other_row[field])}, not {row[field]}"
                 yield replace_passage("entity", *match.span(), str(other_row[column]), says)
                 break
 
 
-def _line_of(text: str, start: int, end: int) -> str:
+def _line_range(text: str, start: int, end: int) -> tuple[int, int]:
     close = text.find("\n", end)
-    return text[text.rfind("\n", 0, start) + 1 : len(text) if close < 0 else close]
+    return text.rfind("\n", 0, start) + 1, len(text) if close < 0 else close
 
 
-def _columns_in_line(row: Row, line: str, key: set[str]) -> Iterator[str]:
-    """Yield the columns of a row, except the key's, whose value occurs in the line."""
-    for column in sorted(row.keys() - key):
-        value = to_text(number_or_value(row[column]))
-        if not is_missing(row[column]) and len(value) >= 2 and _find_whole(value, line):
-            yield column
+def _cell_text(value: Any) -> str:
+    return to_text(number_or_value(value))
 
 
-def _first_contradicting(row: Row, field: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:
+def _first_contradicting(value: str, field: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:
     """Return the first row whose name is not in the response and none of whose rows has an overlapping value."""
-    value = to_text(number_or_value(row[field]))
     similar_names = {
         normalise(candidate.get(column))
         for candidate in rows
-        if is_missing(candidate.get(field)) or _overlaps(value, to_text(number_or_value(candidate[field])))
+        if is_missing(candidate.get(field)) or _overlaps(value, _cell_text(candidate[field]))
     }
     return next((candidate for candidate in absent if normalise(candidate[column]) not in similar_names), None)
 
@@ -207,20 +190,18 @@ def _find_whole(needle: str, text: str) -> "re.Match[str] | None":
 
 MAX_CALCULATIONS, MOST_LINES = 50, 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""
-CONTEXT_CHARACTERS = 300
-"""The number of characters before and after a calculation that may change its meaning."""
-_NUMERAL = re.compile(r"(?<![\w.,])(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?(?![\w]|[.,][0-9])")
-_LAST_NUMERAL = re.compile(r"=[ \t]*[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)$")
-_REPEATED = re.compile(r">>[ \t]*[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)(?![\w%]|[.,][0-9])")
-_PLAIN_ANSWER = re.compile(
-    r"[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?)(?:[ \t]*[A-Za-z][A-Za-z ]*)?"
-)
+CONTEXT_CHARACTERS = 300  # the number of characters before and after a calculation that may change its meaning
+_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
+_ANY_NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
+_NUMERAL = re.compile(rf"(?<![\w.,]){_NUMBER}(?![\w]|[.,][0-9])")
+_LAST_NUMERAL = re.compile(rf"=[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})$")
+_REPEATED = re.compile(rf">>[ \t]*[$£€]?[ \t]*({_ANY_NUMBER})(?![\w%]|[.,][0-9])")
+_PLAIN_ANSWER = re.compile(rf"[$£€]?[ \t]*({_NUMBER})(?:[ \t]*[A-Za-z][A-Za-z ]*)?")
 _LINE = re.compile(r"[^\n]+")
-_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_SPELLED = {word: Fraction(number) for number, word in enumerate(_WORDS)}
+_SMALL = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_SPELLED = {word: Fraction(number) for number, word in enumerate(_SMALL)}
 _SPELLED |= {"half": Fraction(1, 2), "twice": Fraction(2), "double": Fraction(2), "dozen": Fraction(12)}
 _SPELLED |= {"triple": Fraction(3), "thrice": Fraction(3), "third": Fraction(3), "quarter": Fraction(4)}
-_WORD = re.compile(r"[a-z]+")
 _SHIFTS = (1, 2, 3, 10)
 
 
@@ -233,8 +214,7 @@ def right_steps(text: str) -> list[arithmetic.Step]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class CorrectAnswer:
+class CorrectAnswer(NamedTuple):
     """A text's final answer that equals the reference's: its position, and its value."""
 
     span: Span
@@ -253,29 +233,23 @@ def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     expected = parse_answer(reference_text)
     if expected is None or expected.number is None:
         return False
-    answer_span = final_answer(text)
-    answer = None if answer_span is None else parse_answer(answer_span.text)
-    if (
-        answer_span is None
-        or answer is None
-        or answer.number is None
-        or not are_equal_numbers(answer.number, expected.number)
-    ):
+    span = final_answer(text)
+    answer = None if span is None else parse_answer(span.text)
+    if span is None or answer is None or answer.number is None:
         return False
-    return CorrectAnswer(answer_span, answer.number)
+    return are_equal_numbers(answer.number, expected.number) and CorrectAnswer(span, answer.number)
 
 
 def wrong_result_edits(text: str) -> Iterator[Edit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
     for place, step in enumerate(right_steps(text)):
-        numeral = _LAST_NUMERAL.search(step.quote)
+        numeral, by = _LAST_NUMERAL.search(step.quote), _SHIFTS[place % len(_SHIFTS)]
         assert numeral is not None  # right_steps selects by this pattern
-        original = numeral[1]
-        replacement = _shift(original, _SHIFTS[place % len(_SHIFTS)])
+        original, replacement = numeral[1], _shift(numeral[1], by)
         changes = [Change(step.start + numeral.start(1), step.start + numeral.end(1), replacement)]
         repeated = _REPEATED.match(text, step.end)
         if repeated and _value(repeated[1]) == step.claimed:
-            changes.append(Change(*repeated.span(1), _shift(repeated[1], _SHIFTS[place % len(_SHIFTS)])))
+            changes.append(Change(*repeated.span(1), _shift(repeated[1], by)))
         says = f"{step.quote[: numeral.start(1)].rstrip(' $£€=')} is {original}, not {replacement}"
         if _becomes_wrong(text, step, changes):
             yield Edit("number", tuple(changes), says)
@@ -283,15 +257,12 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
 
 def _becomes_wrong(text: str, step: arithmetic.Step, changes: Sequence[Change]) -> bool:
     """Return true if the calculation is wrong after the changes, read within its line."""
-    start = max(text.rfind("\n", 0, step.start) + 1, step.start - CONTEXT_CHARACTERS)
-    end = text.find("\n", step.start)
-    line = text[start : min(len(text) if end < 0 else end, step.end + CONTEXT_CHARACTERS)]
-    moved = tuple(Change(change.start - start, change.end - start, change.after) for change in changes)
-    changed_line = Edit("number", moved, "").apply(line)
-    return any(
-        changed_step.start == step.start - start and not changed_step.is_right
-        for changed_step in arithmetic.steps(changed_line)
-    )
+    line_start, line_end = _line_range(text, step.start, step.start)
+    offset = max(line_start, step.start - CONTEXT_CHARACTERS)
+    line = text[offset : min(line_end, step.end + CONTEXT_CHARACTERS)]
+    moved = tuple(Change(start - offset, end - offset, after) for start, end, after in changes)
+    steps = arithmetic.steps(Edit("number", moved, "").apply(line))
+    return any(changed.start == step.start - offset and not changed.is_right for changed in steps)
 
 
 def _shift(numeral: str, by: int) -> str:
@@ -328,13 +299,11 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
     known = {*values_in(query), Fraction(0)}  # 0 needs no calculation
     for place, line in enumerate(body):
         needed = {value for value in results[place] - known if times[value] == 1}
-        used_value = next(
-            (value for later_line in body[place + 1 :] for value in sorted(needed & _operands(later_line.group()))),
-            None,
-        )
-        if used_value is not None:
+        used = (value for later in body[place + 1 :] for value in sorted(needed & _operands(later.group())))
+        value = next(used, None)
+        if value is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
-            says = f"{_format(used_value)}, which it needs, is worked out in no step"
+            says = f"{float(value):.10g}, which it needs, is worked out in no step"
             yield replace_passage("step", line.start(), end, "", says)
         known |= values_in(line.group())
 
@@ -354,13 +323,9 @@ def _operands(line: str) -> frozenset[Fraction]:
 @lru_cache(maxsize=256)
 def values_in(text: str) -> frozenset[Fraction]:
     """Return the values of all numbers in a text, including number words."""
-    spelled = {_SPELLED[word] for word in _WORD.findall(text.lower()) if word in _SPELLED}
+    spelled = {_SPELLED[word] for word in re.findall("[a-z]+", text.lower()) if word in _SPELLED}
     return frozenset(spelled.union(_value(numeral[0]) for numeral in _NUMERAL.finditer(text)))
 
 
 def _value(numeral: str) -> Fraction:
     return Fraction(numeral.replace(",", ""))
-
-
-def _format(value: Fraction) -> str:
-    return f"{float(value):.10g}"

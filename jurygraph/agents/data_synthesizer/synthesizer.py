@@ -1,35 +1,31 @@
-"""The deriver of contrasts: variants of a response that one edit each makes worse, by rule or by a model."""
+"""The deriver of contrasts: variants of a response that one edit each makes worse, by rule or by a model.
 
+A model proposes contrasts and confirms them in a second call: a single statement of the model is not enough.
+"""
+
+import asyncio
+import hashlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby, islice
-from typing import Literal, get_args
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 
-from jurygraph.agents.data_synthesizer.edits import (
-    CorrectAnswer,
-    Edit,
-    Kind,
-    choose_some,
-    matching_answer,
-    missing_step_edits,
-    negation_edits,
-    other_answer_edits,
-    other_name_edits,
-    unit_edits,
-    wrong_result_edits,
-)
-from jurygraph.agents.data_synthesizer.proposer import Proposer
+from pydantic import Field, create_model
+
+from jurygraph.agents.data_synthesizer import edits as rules
+from jurygraph.agents.data_synthesizer.edits import CorrectAnswer, Edit, Kind
+from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
-from jurygraph.schema import Material, TaskView
+from jurygraph.prompts import load_prompt
+from jurygraph.schema import FrozenModel, Material, TaskView
 from jurygraph.schema.task import query_text
 
 CONTRASTS = "contrasts"
 KINDS: tuple[Kind, ...] = get_args(Kind)
-MAX_EDITS = 50
-"""The largest number of contrasts per kind from which some are chosen."""
-MAX_CHARACTERS = 20_000
-"""The longest response, in characters, of which contrasts are made."""
+MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
+MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
 By = Literal["rule", "model"]
 
 
@@ -73,10 +69,9 @@ class Synthesizer(Deriver):
     async def derive(self, inputs: DeriverInput) -> Material:
         text = inputs.response.text
         if len(text) > MAX_CHARACTERS:
-            return Material(
-                name=CONTRASTS, note=f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
-            )
-        answered = matching_answer(text, inputs.task.reference)
+            note = f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
+            return Material(name=CONTRASTS, note=note)
+        answered = rules.matching_answer(text, inputs.task.reference)
         if answered is False:
             return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
         if self._proposer is None or not text.strip():
@@ -92,15 +87,16 @@ class Synthesizer(Deriver):
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
         ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
-        mark = "~" * (
-            1 + len(inputs.response.id) - len(inputs.response.id.lstrip("~"))
-        )  # no variant has its parent's id
+        parent, text = inputs.response.id, inputs.response.text
+        mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
+        chosen = {
+            kind: rules.choose_some(list(kind_edits), self._each, f"{self._seed} {kind} {text}")
+            for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind)
+        }
         variants = [
             edit.variant(f"{mark}{kind}-{number}", inputs.response)
-            for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind)
-            for number, edit in enumerate(
-                choose_some(list(kind_edits), self._each, f"{self._seed} {kind} {inputs.response.text}"), 1
-            )
+            for kind, kind_edits in chosen.items()
+            for number, edit in enumerate(kind_edits, 1)
         ]
         none_found = "nothing in the response could be made worse by a known edit"
         return Material(
@@ -109,17 +105,105 @@ class Synthesizer(Deriver):
 
 
 def edits_by_rule(text: str, view: TaskView, answered: CorrectAnswer | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
-    """Yield the contrasts that can be made by rule, the first 50 of each kind; `answered` is the result of `solved`."""
-    edits_of_kind: dict[Kind, Iterator[Edit]] = {
-        "number": wrong_result_edits(text),
-        "entity": other_name_edits(text, view),
+    """Yield the contrasts that can be made by rule, the first 50 of each kind. `answered` is from `matching_answer`."""
+    found: dict[Kind, Iterator[Edit]] = {
+        "number": rules.wrong_result_edits(text),
+        "entity": rules.other_name_edits(text, view),
     }
     if isinstance(answered, CorrectAnswer):
         query = query_text(view.query)
-        edits_of_kind |= {
-            "step": missing_step_edits(text, query, answered),
-            "answer": other_answer_edits(text, query, answered),
-        }
-        edits_of_kind |= {"negation": negation_edits(text), "unit": unit_edits(text)}
+        found["step"] = rules.missing_step_edits(text, query, answered)
+        found["answer"] = rules.other_answer_edits(text, query, answered)
+        found["negation"], found["unit"] = rules.negation_edits(text), rules.unit_edits(text)
     for kind in kinds:
-        yield from islice(edits_of_kind.get(kind, ()), MAX_EDITS)
+        yield from islice(found.get(kind, ()), MAX_EDITS)
+
+
+_Passage = Annotated[str, Field(min_length=1, max_length=1000)]
+_Sentence = Annotated[str, Field(max_length=1000)]
+
+
+class Proposals(NamedTuple):
+    """Edits confirmed to make the text worse; a note on the rejected ones; and the call that proposed them."""
+
+    edits: list[Edit]
+    note: str
+    call: str
+
+
+class Proposer:
+    """Ask the model for contrasts, and then which of two texts is worse."""
+
+    def __init__(self) -> None:
+        self._propose, self._compare = load_prompt("contrast"), load_prompt("contrast-check")
+        self.edition = f"{self._propose.full_version} {self._compare.full_version}"
+
+    async def edits(self, inputs: DeriverInput, kinds: Sequence[Kind]) -> Proposals:
+        """Return the edits that the model proposes and, without knowing which text is edited, confirms. Raises Fault.
+
+        Every passage must occur in the response exactly once: other proposals are shown to the model once for repair,
+        then dropped.
+        """
+        assert inputs.client is not None, "a model is required"
+        text, reply_model = inputs.response.text, _proposals(tuple(kinds))
+        variables = {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
+        request = inputs.client.request(self._propose, reply_model, variables)
+        result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
+        proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
+        edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
+        worse = await asyncio.gather(*(self._is_worse(inputs, edit) for edit in edits))
+        confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
+        dropped = {"changes no passage": len(proposed) - len(edits), "is no worse": len(edits) - len(confirmed)}
+        note = "; ".join(f"{number} proposed that {problem}" for problem, number in dropped.items() if number)
+        return Proposals(confirmed, note, result.call.id)
+
+    async def _is_worse(self, inputs: DeriverInput, edit: Edit) -> bool:
+        """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
+        assert inputs.client is not None, "a model is required"
+        edited = edit.apply(inputs.response.text)
+        is_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
+        texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
+        responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
+        variables = {key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"}
+        request = inputs.client.request(self._compare, Comparison, {**variables, "responses": responses})
+        result = await inputs.client.judge(request, Comparison)
+        return result.value.worse == ("A" if is_first else "B")
+
+
+def _edit(text: str, proposal: Any) -> Edit:
+    start = text.index(proposal.passage)
+    return rules.replace_passage(proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says)
+
+
+def _proposal_flaw(text: str, proposal: Any) -> str | None:
+    """Return why a proposal is invalid, or None."""
+    times = text.count(proposal.passage)
+    if times != 1:
+        return f"the passage {proposal.passage!r} stands in the response {times} times, and has to stand there once"
+    return f"the passage {proposal.passage!r} is put in its own place" if proposal.instead == proposal.passage else None
+
+
+def _flaw(text: str, reply: Any) -> str | None:
+    flaws = [flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal))]
+    return f"{'; '.join(flaws)}. So copy each `passage` letter by letter from the response" if flaws else None
+
+
+# No docstrings below: they would be part of the JSON schema that a model is given.
+
+
+@lru_cache(maxsize=64)
+def _proposals(kinds: tuple[Kind, ...]) -> type[FrozenModel]:
+    fields: Any = {
+        "kind": (Literal[kinds], ...),
+        "passage": (_Passage, ...),
+        "instead": (_Sentence, ...),
+        "says": (_Sentence, ...),
+    }
+    contrast_model = create_model("Contrast", __base__=FrozenModel, **fields)
+    contrasts_field: Any = Annotated[tuple[contrast_model, ...], Field(max_length=12)]
+    return create_model("Contrasts", __base__=FrozenModel, contrasts=(contrasts_field, ...))
+
+
+class Comparison(FrozenModel):
+    reason: _Sentence
+    worse: Literal["A", "B", "neither"]

@@ -4,10 +4,11 @@ It sees the query and the rubric, and never a response.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.graph_annotator.domains import Domain
+from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource
 from jurygraph.agents.graph_annotator.validation import (
     CheckedEdges,
     CheckedRoles,
@@ -20,7 +21,6 @@ from jurygraph.agents.graph_annotator.validation import (
     kinds_between,
     roles_reply_model,
 )
-from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.errors import BudgetExceeded, ModelError
 from jurygraph.messages import quote, shorten
 from jurygraph.models.faults import Fault
@@ -33,22 +33,24 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import Request
 
-MAX_ROLES_PER_CALL = 60
-"""The largest number of criteria whose roles one request asks for."""
+MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
 _TOKENS_A_ROLE, _TOKENS_AN_EDGE, _TOKENS_BASE = 80, 110, 200
 _DIGITS = 16
 _MAX_REPORTED = 12
 _MAX_CHARACTERS = 200
 
 T = TypeVar("T")
+Reply = TypeVar("Reply", RolesReply, EdgesReply)
+Checked = TypeVar("Checked", CheckedRoles, CheckedEdges)
 
 
 class Annotator:
     """Ask a model about the rubric of one task."""
 
-    def __init__(self, task: Task, rubric: Rubric, domain: Domain, consultation: "JudgeClient") -> None:
-        self._task, self._rubric, self._domain, self._consultation = task, rubric, domain, consultation
+    def __init__(self, task: Task, rubric: Rubric, domain: Domain, client: "JudgeClient") -> None:
+        self._task, self._domain, self._client = task, domain, client
         self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
+        self._shared_variables = {"domain": domain.text, "query": query_text(task.query)}
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
@@ -79,7 +81,7 @@ class Annotator:
         """Return the source of the edges: the model, and the digest of the prompt with its domain."""
         prompt = load_prompt("graph-edges")
         prompt_digest = digest_of([prompt.id, prompt.full_version, *map(list, prompt.sections), self._domain.text])
-        return EdgeSource(self._consultation.model, prompt_digest[:_DIGITS])
+        return EdgeSource(self._client.model, prompt_digest[:_DIGITS])
 
     async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
         criteria = {name: self._by_id[name] for name in names}
@@ -87,62 +89,47 @@ class Annotator:
         variables = {**self._shared_variables, "rubric": listed, "asked": _lines(names)}
         room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
         form = roles_reply_model(tuple(names))
-        request = self._consultation.request(load_prompt("graph-roles"), form, variables, max_reply_tokens=room)
-
-        def flaw(reply: RolesReply) -> str | None:
-            return _repair_message(check_roles(reply.roles, criteria).problems)
-
-        try:
-            result = await self._consultation.judge(request, RolesReply, flaw)
-        except Fault as fault:
-            if fault.cause == "infrastructure":
-                raise self._annotation_error("the roles of its criteria", fault) from fault
-            return CheckedRoles(
-                unassigned=dict.fromkeys(names, f"was given no role: {shorten(str(fault), _MAX_CHARACTERS)}")
-            )
-        return check_roles(result.value.roles, criteria)
+        request = self._client.request(load_prompt("graph-roles"), form, variables, max_reply_tokens=room)
+        checked = await self._ask(
+            request, RolesReply, lambda reply: check_roles(reply.roles, criteria), "the roles of its criteria"
+        )
+        if isinstance(checked, CheckedRoles):
+            return checked
+        return CheckedRoles(unassigned=dict.fromkeys(names, f"was given no role: {checked}"))
 
     async def _ask_edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> CheckedEdges:
-        def check_reply(reply: EdgesReply) -> CheckedEdges:
-            return check_edges(reply.pairs, pairs, roles, self._by_id)
-
-        def flaw(reply: EdgesReply) -> str | None:
-            return _repair_message(check_reply(reply).wrong)
-
-        try:
-            result = await self._consultation.judge(self._edges_request(pairs, roles, sample), EdgesReply, flaw)
-        except Fault as fault:
-            if fault.cause == "infrastructure":
-                raise self._annotation_error("pairs of its criteria", fault) from fault
-            return CheckedEdges(unanswered=dict.fromkeys(pairs, shorten(str(fault), _MAX_CHARACTERS)))
-        return check_reply(result.value)
-
-    def _edges_request(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> "Request":
-        """Return the request about pairs. It shows only these and their criteria, so other changes do not affect it."""
+        """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
         criteria = [self._by_id[name] for name in sorted({name for pair in pairs for name in pair})]
-        variables = {
-            **self._shared_variables,
-            "criteria": _lines(
-                {"id": criterion.id, "role": roles[criterion.id], **_criterion_fields(criterion)}
-                for criterion in criteria
-            ),
-            "pairs": _lines(
-                {"parent": pair.parent, "child": pair.child, "relations": kinds_between(roles, pair)} for pair in pairs
-            ),
-        }
+        shown = ({"id": each.id, "role": roles[each.id], **_criterion_fields(each)} for each in criteria)
+        listed = ({**pair._asdict(), "relations": kinds_between(roles, pair)} for pair in pairs)
+        variables = {**self._shared_variables, "criteria": _lines(shown), "pairs": _lines(listed)}
         room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
-        form = edges_reply_model(tuple(pairs))
-        return self._consultation.request(
-            load_prompt("graph-edges"), form, variables, sample=sample, max_reply_tokens=room
+        prompt, form = load_prompt("graph-edges"), edges_reply_model(tuple(pairs))
+        request = self._client.request(prompt, form, variables, sample=sample, max_reply_tokens=room)
+        checked = await self._ask(
+            request,
+            EdgesReply,
+            lambda reply: check_edges(reply.pairs, pairs, roles, self._by_id),
+            "pairs of its criteria",
         )
+        if isinstance(checked, CheckedEdges):
+            return checked
+        return CheckedEdges(unanswered=dict.fromkeys(pairs, checked))
 
-    @property
-    def _shared_variables(self) -> dict[str, str]:
-        return {"domain": self._domain.text, "query": query_text(self._task.query)}
-
-    def _annotation_error(self, subject: str, fault: Fault) -> ModelError | BudgetExceeded:
-        message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
-        return BudgetExceeded(message) if fault.kind == "budget" else ModelError(message)
+    async def _ask(
+        self, request: "Request", reply_model: type[Reply], check: Callable[[Reply], Checked], subject: str
+    ) -> Checked | str:
+        """Return the checked reply, after one repair; or the problem if the model gave none that can be read."""
+        try:
+            result = await self._client.judge(
+                request, reply_model, lambda reply: _repair_message(check(reply).problems)
+            )
+        except Fault as fault:
+            if fault.cause != "infrastructure":
+                return shorten(str(fault), _MAX_CHARACTERS)
+            message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
+            raise (BudgetExceeded if fault.kind == "budget" else ModelError)(message) from fault
+        return check(result.value)
 
 
 def _rotate(pairs: Sequence[Pair], sample: int, votes: int) -> Sequence[Pair]:

@@ -1,21 +1,124 @@
-"""From answers to the frozen graph, with all rejected edges and the reasons; statistics of graphs (GEAR, Table 14)."""
+"""From answers to the frozen graph: what is known, the vote, and the projection on a graph without cycles (GEAR, A.5).
 
-from collections.abc import Iterable, Iterator, Sequence
+The most frequent kind wins a vote, and a tie gives no edge. All rejected edges are kept with the reasons. Also has the
+statistics of graphs (GEAR, Table 14).
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from statistics import fmean
+from typing import Any, NamedTuple
 
-from jurygraph.agents.graph_annotator.known_graph import KnownGraph, criterion_digest
-from jurygraph.agents.graph_annotator.validation import Pair, candidate_pairs
-from jurygraph.agents.graph_annotator.voting import (
-    Batch,
-    EdgeSource,
-    Projection,
-    elect_edge,
-    is_answered,
-    outvoted_edges,
-    reject_answer,
-)
-from jurygraph.schema import Annotation, Edge, RejectedEdge, Rubric, Task, UnansweredPair
+from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair, candidate_pairs, sort_pairs
+from jurygraph.aggregation import gear
+from jurygraph.schema import Annotation, Criterion, Edge, RejectedEdge, Rubric, Task, UnansweredPair, digest_of
+from jurygraph.schema.rubric import Role
+from jurygraph.schema.task import query_text
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGraph:
+    """The known state of a task's rubric: the known roles, the criteria unchanged since their annotation
+    (`unchanged_criteria`), and the record of the annotation. Hand-written edges stay; edges that an annotator
+    `annotated_edges` stay unless they close a cycle, so those that an earlier projection `projected_out_edges` may come
+    back."""
+
+    roles: Mapping[str, Role]
+    unchanged_criteria: frozenset[str]
+    hand_written_edges: tuple[Edge, ...]
+    annotated_edges: tuple[Edge, ...]
+    projected_out_edges: tuple[Edge, ...]
+    record: Annotation | None
+
+    def open_pairs(self, candidates: Iterable[Pair]) -> tuple[Pair, ...]:
+        """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
+        unanswered = {Pair(pair.parent, pair.child) for pair in (self.record.unanswered if self.record else ())}
+        by_hand = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
+        known = set(map(_ends, self.annotated_edges))
+        return sort_pairs(
+            pair
+            for pair in candidates
+            if (pair in unanswered or not self.unchanged_criteria.issuperset(pair))
+            and pair not in known
+            and frozenset(pair) not in by_hand
+        )
+
+    def still_rejected(self, requested: Iterable[Pair]) -> Iterator[RejectedEdge]:
+        """Yield the earlier rejections that still hold: pairs in `requested` get new ones."""
+        requested_pairs = set(requested)
+        requested_undirected = {frozenset(pair) for pair in requested_pairs}
+        for edge in () if self.record is None else self.record.rejected:
+            ends = Pair(edge.parent, edge.child)
+            is_superseded = ends in requested_pairs if edge.stage == "vote" else frozenset(ends) in requested_undirected
+            is_invalid = edge.parent == edge.child or not self.unchanged_criteria.issuperset(ends)
+            if edge.stage != "projection" and not is_superseded and not (requested_pairs and is_invalid):
+                yield edge
+
+
+def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> KnownGraph:
+    """Return the known state of a task's `rubric`, from itself and from the `reviewed` one if there is one.
+
+    An edge that an annotator found stays while both its criteria are as the annotator saw them. A hand-written edge of
+    either rubric always stays, and in its reviewed form if both have it. Raises `GraphCycleError` if hand-written edges
+    form a cycle.
+    """
+    source = rubric if reviewed is None else reviewed
+    roles, settled = _known_roles(task, rubric, source)
+    present = {criterion.id for criterion in rubric.criteria}
+    hand_written = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
+    by_hand = [hand_written[ends] for ends in sorted(hand_written) if present.issuperset(ends)]
+    names = sorted(present)
+    gear.compile(len(names), *gear.edges(names, [(*_ends(edge), edge.kind) for edge in by_hand])[:2], names)
+    rejected = source.annotation.rejected if source.annotation else ()
+    cut_edges = (edge.model_dump(exclude={"stage", "why"}) for edge in rejected if edge.stage == "projection")
+    found, projected_out = (
+        tuple(edge for edge in edges if _ends(edge) not in hand_written and settled.issuperset(_ends(edge)))
+        for edges in ([edge for edge in source.edges if edge.model], map(Edge.model_validate, cut_edges))
+    )
+    return KnownGraph(roles, settled, tuple(by_hand), found, projected_out, source.annotation)
+
+
+def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
+    """Return the known roles, and the criteria that are as the annotator saw them."""
+    before, record = {criterion.id: criterion for criterion in source.criteria}, source.annotation
+    roles: dict[str, Role] = {}
+    settled = set()
+    for criterion in rubric.criteria:
+        earlier = before.get(criterion.id, criterion)
+        role = criterion.role or (earlier.role if criterion.has_same_content(earlier) else None)
+        if role is None:
+            continue
+        is_unchanged = record is not None and record.seen.get(criterion.id) == criterion_digest(task, criterion, role)
+        if is_unchanged:
+            settled.add(criterion.id)
+        # A role that was annotated from other words is annotated again.
+        if is_unchanged or record is None or record.roles.get(criterion.id) != role:
+            roles[criterion.id] = role
+    return roles, frozenset(settled)
+
+
+def _ends(edge: Edge) -> Pair:
+    return Pair(edge.parent, edge.child)
+
+
+def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
+    """Return a short digest of the annotator's input: a criterion's words, its sign and its role, under the query."""
+    return digest_of([query_text(task.query), criterion.content, role])[:16]
+
+
+class Batch(NamedTuple):
+    """Pairs of one request, and the answers of each sample."""
+
+    pairs: Sequence[Pair]
+    samples: Sequence[CheckedEdges]
+
+
+class EdgeSource(NamedTuple):
+    """The source of an edge: a model, and the digest of its prompt."""
+
+    model: str
+    prompt: str
 
 
 def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> list[Edge]:
@@ -41,6 +144,109 @@ def unanswered_pairs(batches: Iterable[Batch]) -> Iterator[UnansweredPair]:
             if not is_answered(pair, samples):
                 why = min(sample.unanswered[pair] for sample in samples if pair in sample.unanswered)
                 yield UnansweredPair(parent=pair.parent, child=pair.child, why=why)
+
+
+def elect_edge(pair: Pair, samples: Sequence[CheckedEdges], source: EdgeSource) -> Edge | None:
+    """Return the edge of a pair; None without one or with too few answers. Its confidence is the winners' mean."""
+    answers = _answers_for(pair, samples)
+    kind = _winner(answers)
+    if kind == "none" or not is_answered(pair, samples):
+        return None
+    winners = [answer for answer in answers if answer.relation == kind]
+    content = {
+        "kind": kind,
+        "reason": _most_confident(winners).reason,
+        "confidence": fmean(answer.confidence_share for answer in winners),
+        "votes": (len(winners), len(samples)) if len(samples) > 1 else None,
+    }
+    return Edge.model_validate({**pair._asdict(), **content, **source._asdict()})
+
+
+def is_answered(pair: Pair, samples: Sequence[CheckedEdges]) -> bool:
+    """Return true if more than half of the samples answered about a pair, even if the answer was rejected."""
+    return 2 * sum(pair in sample.unanswered for sample in samples) < len(samples)
+
+
+def outvoted_edges(pair: Pair, samples: Sequence[CheckedEdges], source: EdgeSource) -> Iterator[RejectedEdge]:
+    """Yield the edges that lost the vote, each as its most confident answer."""
+    if not is_answered(pair, samples):
+        return
+    answers = _answers_for(pair, samples)
+    counts = Counter(answer.relation for answer in answers)
+    tally = ", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts))
+    for kind in sorted({*counts} - {"none", _winner(answers)}):
+        answer = _most_confident([answer for answer in answers if answer.relation == kind])
+        yield reject_answer(answer, "vote", f"the vote was: {tally}", source)
+
+
+def reject_answer(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
+    """Return the record of an answer that gives no edge, with the reason."""
+    content = answer.model_dump(include={"parent", "child", "reason"})
+    content |= {"kind": answer.relation, "confidence": answer.confidence_share, "stage": stage, "why": why}
+    return RejectedEdge.model_validate({**content, **source._asdict()})
+
+
+def _most_confident(answers: Sequence[EdgeReply]) -> EdgeReply:
+    return min(answers, key=lambda answer: (-answer.confidence, answer.reason))
+
+
+def _answers_for(pair: Pair, samples: Sequence[CheckedEdges]) -> list[EdgeReply]:
+    return [sample.answers[pair] for sample in samples if pair in sample.answers]
+
+
+def _winner(answers: Sequence[EdgeReply]) -> str:
+    counts = Counter(answer.relation for answer in answers).most_common()
+    tied = len(counts) > 1 and counts[0][1] == counts[1][1]
+    return "none" if tied or not counts else counts[0][0]
+
+
+_KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first
+
+
+class Projection(NamedTuple):
+    """The kept edges, and the dropped ones, each with the cycle that it would close; all in id order."""
+
+    kept: tuple[Edge, ...]
+    dropped: tuple[tuple[Edge, tuple[str, ...]], ...]
+
+
+def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projection:
+    """Return the edges without those that close a cycle with higher ones; edges in `standing` rank highest.
+
+    Weak edges rank below strong ones, and these below activations; within a kind, less confident edges rank lower, and
+    of equal ones those with smaller ids (our reading, since the paper leaves this open). So an edge on no cycle stays,
+    a dropped edge would close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle.
+    """
+    children: dict[str, list[str]] = defaultdict(list)
+    kept, dropped = list(standing), []
+    for edge in kept:
+        children[edge.parent].append(edge.child)
+    for edge in sorted(edges, key=_rank, reverse=True):
+        path = _shortest_path(children, edge.child, edge.parent)
+        if path is None:
+            children[edge.parent].append(edge.child)
+            kept.append(edge)
+        else:
+            dropped.append((edge, (edge.parent, *path)))
+    return Projection(tuple(sorted(kept, key=_ends)), tuple(sorted(dropped, key=lambda entry: _ends(entry[0]))))
+
+
+def _rank(edge: Edge) -> tuple[int, float, str, str]:
+    return _KINDS.index(edge.kind), 1.0 if edge.confidence is None else edge.confidence, edge.parent, edge.child
+
+
+def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) -> tuple[str, ...] | None:
+    """Return the shortest path along the edges, including both ends; None if there is none."""
+    paths: dict[str, tuple[str, ...]] = {start: (start,)}
+    frontier = [start]
+    while frontier and end not in paths:
+        reached = sorted((child, node) for node in frontier for child in children.get(node, ()))
+        frontier = []
+        for child, node in reached:
+            if child not in paths:
+                paths[child] = (*paths[node], child)
+                frontier.append(child)
+    return paths.get(end)
 
 
 def projection_rejections(projected: Projection) -> Iterator[RejectedEdge]:
@@ -69,13 +275,10 @@ def freeze_graph(
     )
     roles = {criterion.id: criterion.role for criterion in criteria if criterion.role is not None}
     before = {} if known.record is None else known.record.roles
+    by_id = {criterion.id: criterion for criterion in criteria}
     update = {
         "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
-        "seen": {
-            criterion.id: criterion_digest(task, criterion, criterion.role)
-            for criterion in criteria
-            if criterion.role is not None
-        },
+        "seen": {name: criterion_digest(task, by_id[name], role) for name, role in roles.items()},
         "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=lambda pair: (pair.parent, pair.child))),
     }
@@ -115,12 +318,16 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
     sizes = [(len(rubric.criteria), len(rubric.edges)) for rubric in listed]
     return GraphStatistics(
         rubrics=len(listed),
-        criteria=_mean([criteria for criteria, _ in sizes]),
-        candidates=_mean([number for rubric in listed if (number := _candidates(rubric)) is not None]),
-        edges=_mean([edges for _, edges in sizes]),
-        update_size=_mean([criteria + edges for criteria, edges in sizes]),
-        non_empty=_mean([edges > 0 for _, edges in sizes]),
-        invalid=_mean([_count_invalid(rubric) for rubric in listed if rubric.annotation is not None]),
+        criteria=_mean(criteria for criteria, _ in sizes),
+        candidates=_mean(number for rubric in listed if (number := _candidates(rubric)) is not None),
+        edges=_mean(edges for _, edges in sizes),
+        update_size=_mean(criteria + edges for criteria, edges in sizes),
+        non_empty=_mean(edges > 0 for _, edges in sizes),
+        invalid=_mean(
+            sum(edge.stage == "check" for edge in rubric.annotation.rejected)
+            for rubric in listed
+            if rubric.annotation is not None
+        ),
     )
 
 
@@ -131,10 +338,6 @@ def _candidates(rubric: Rubric) -> int | None:
     return len(candidate_pairs(roles)) if len(roles) == len(rubric.criteria) else None
 
 
-def _count_invalid(rubric: Rubric) -> int:
-    assert rubric.annotation is not None
-    return sum(edge.stage == "check" for edge in rubric.annotation.rejected)
-
-
-def _mean(values: list[int] | list[bool]) -> float | None:
+def _mean(numbers: Iterable[int]) -> float | None:
+    values = list(numbers)
     return sum(values) / len(values) if values else None

@@ -17,11 +17,10 @@ from jurygraph.schema import Criterion, FrozenModel
 from jurygraph.schema.rubric import Kind, Role
 
 _MAX_ENTRIES = 1024
-_MAX_PERCENT = 100
 
 Reason = Annotated[str, Field(max_length=1000)]
 Named = Annotated[str, Field(max_length=600)]
-Percent = Annotated[int, Field(strict=True, ge=0, le=_MAX_PERCENT)]
+Percent = Annotated[int, Field(strict=True, ge=0, le=100)]
 Relation = Literal["none", "weak", "strong", "activation"]
 
 
@@ -48,7 +47,7 @@ class EdgeReply(FrozenModel):
     @property
     def confidence_share(self) -> float:
         """Return the confidence, in [0, 1]."""
-        return self.confidence / _MAX_PERCENT
+        return self.confidence / 100
 
 
 class EdgesReply(FrozenModel):
@@ -58,9 +57,8 @@ class EdgesReply(FrozenModel):
 @lru_cache(maxsize=256)
 def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
     """Return the schema of a reply about the roles of these criteria."""
-    role_model = create_model(
-        "RoleStated", __base__=FrozenModel, reason=(Reason, ...), criterion=_one_of(criteria), role=(Role, ...)
-    )
+    fields: dict[str, Any] = {"reason": (Reason, ...), "criterion": _one_of(criteria), "role": (Role, ...)}
+    role_model = create_model("RoleStated", __base__=FrozenModel, **fields)
     return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
 
 
@@ -68,18 +66,10 @@ def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
 def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
     """Return the schema of a reply about these pairs, each a parent and a child."""
     parents, children = (tuple(sorted(set(ends))) for ends in zip(*pairs, strict=True))
-    fields: dict[str, Any] = {
-        "reason": (Reason, ...),
-        "parent": _one_of(parents),
-        "child": _one_of(children),
-        "relation": (Relation, ...),
-        "confidence": (Percent, ...),
-    }
-    return create_model(
-        "PairsStated",
-        __base__=FrozenModel,
-        pairs=_list_of(create_model("PairReply", __base__=FrozenModel, **fields), len(pairs)),
-    )
+    fields: dict[str, Any] = {"reason": (Reason, ...), "parent": _one_of(parents), "child": _one_of(children)}
+    fields |= {"relation": (Relation, ...), "confidence": (Percent, ...)}
+    pair_model = create_model("PairReply", __base__=FrozenModel, **fields)
+    return create_model("PairsStated", __base__=FrozenModel, pairs=_list_of(pair_model, len(pairs)))
 
 
 def _one_of(names: Sequence[str]) -> Any:
@@ -90,14 +80,12 @@ def _list_of(entry_model: type[FrozenModel], count: int) -> Any:
     return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
 
 
-_PREREQUISITE: tuple[Kind, ...] = ("weak", "strong")
-_ACTIVATION: tuple[Kind, ...] = ("activation",)
 LICENSED: Mapping[tuple[Role, Role], tuple[Kind, ...]] = {
-    ("core", "core"): _PREREQUISITE,
-    ("core", "additional"): _PREREQUISITE,
-    ("core", "penalty"): _PREREQUISITE,
-    ("applicability", "additional"): _ACTIVATION,
-    ("applicability", "penalty"): _ACTIVATION,
+    ("core", "core"): ("weak", "strong"),
+    ("core", "additional"): ("weak", "strong"),
+    ("core", "penalty"): ("weak", "strong"),
+    ("applicability", "additional"): ("activation",),
+    ("applicability", "penalty"): ("activation",),
 }
 """The possible kinds of edges from a criterion of one role to one of another; other combinations have none."""
 
@@ -129,9 +117,6 @@ def sort_pairs(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     return tuple(sorted(pairs, key=lambda pair: (min(pair), max(pair), pair)))
 
 
-_MAX_CHARACTERS = 80
-
-
 @dataclass(frozen=True, slots=True)
 class CheckedRoles:
     """The accepted roles, and the problems: `unassigned` by criterion id, and `unknown_names` for unknown names."""
@@ -154,10 +139,10 @@ def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion])
     checked = CheckedRoles(
         unknown_names=tuple(f"{_quote(name)} was not asked about" for name in sorted({*roles} - {*criteria}))
     )
-    for name in sorted(criteria):
-        why = _wrong_role(criteria[name], sorted(roles[name]))
+    for name, criterion in sorted(criteria.items()):
+        why = _wrong_role(criterion, sorted(roles[name]))
         if why is None:
-            checked.roles[name] = next(iter(roles[name]))
+            (checked.roles[name],) = roles[name]
         else:
             checked.unassigned[name] = why
     return checked
@@ -183,7 +168,7 @@ class CheckedEdges:
     unanswered: dict[Pair, str] = field(default_factory=dict)
 
     @property
-    def wrong(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Return all problems, in sentences."""
         messages = [f"{_quote(f'{edge.parent} -> {edge.child}')}: {why}" for edge, why in self.rejected]
         return [*messages, *(f"{_quote(str(pair))}: {why}" for pair, why in self.unanswered.items())]
@@ -200,7 +185,7 @@ def check_edges(
     rejected: list[tuple[EdgeReply, str]] = []
     by_pair: dict[Pair, list[EdgeReply]] = defaultdict(list)
     ids = frozenset(known)
-    for edge in sorted(edges, key=_sort_key):
+    for edge in sorted(edges, key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason)):
         pair = Pair(edge.parent, edge.child)
         why = _wrong_pair(pair, requested, roles, ids) or _wrong_kind(edge, pair, roles)
         if why is None:
@@ -217,10 +202,6 @@ def check_edges(
     rejected_pairs = {Pair(edge.parent, edge.child) for edge, _ in rejected}
     unanswered = {pair: "was not answered" for pair in requested if pair not in answers and pair not in rejected_pairs}
     return CheckedEdges(answers, tuple(rejected), unanswered)
-
-
-def _sort_key(edge: EdgeReply) -> tuple[str, str, str, int, str]:
-    return edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason
 
 
 def _wrong_pair(pair: Pair, requested: Sequence[Pair], roles: Mapping[str, Role], ids: frozenset[str]) -> str | None:
@@ -250,4 +231,4 @@ def _wrong_kind(edge: EdgeReply, pair: Pair, roles: Mapping[str, Role]) -> str |
 
 
 def _quote(name: str) -> str:
-    return f"“{shorten(name, _MAX_CHARACTERS)}”"
+    return f"“{shorten(name, 80)}”"

@@ -15,8 +15,7 @@ from pydantic import Field, create_model, model_validator
 from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
 from jurygraph.agents.judging.forms import Reason
 from jurygraph.agents.judging.quotations import explain_rejected_quote
-from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
-from jurygraph.agents.quality_assessor.segments import Segment, split_steps
+from jurygraph.agents.quality_assessor.steps import FalseCalculation, Segment, find_false_calculations, split_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
@@ -51,10 +50,8 @@ class StepReply(FrozenModel):
         fault_aspects = sorted(fault.aspect for fault in self.faults)
         unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
         if fault_aspects != unsound:
-            named, unsound_text = ", ".join(fault_aspects) or "none", ", ".join(unsound) or "none"
-            raise ValueError(
-                f"faults name {named}, and false are {unsound_text}: give one fault for each that is false"
-            )
+            named, false = ", ".join(fault_aspects) or "none", ", ".join(unsound) or "none"
+            raise ValueError(f"faults name {named}, and false are {false}: give one fault for each that is false")
         return self
 
 
@@ -79,25 +76,11 @@ def steps_reply_model(number: int) -> type[StepsReply]:
 NO_STEPS = Verdict(score=0.0, met=False, reason="no step of reasoning is written")
 """The verdict on a response without any step, in which nothing is sound."""
 
-
-def step_reward(first_wrong: int, steps: int) -> float:
-    """Return the share of the steps before the first wrong one, 0 to less than 1.
-
-    Args:
-        first_wrong: the number of that step, from 1 to `steps`.
-        steps: the number of steps, 1 or more.
-    """
-    return (first_wrong - 1) / steps
-
-
-MAX_STEPS_JUDGED = 60
-"""The largest number of steps judged in one call; a response with more causes a failed verdict."""
+MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a response with more causes a failed verdict
 MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
-TOKENS_PER_STEP = 100
-"""The number of tokens reserved per step in a reply; a sound step needs a third of it."""
+TOKENS_PER_STEP = 100  # the number of tokens reserved per step in a reply; a sound step needs a third of it
 _HINT = "quote from that very step letter by letter, eight letters or more, or decide anew"
-_MAX_CHARACTERS = 80
 
 
 class _Unsound(NamedTuple):
@@ -124,15 +107,12 @@ class Reasoning(SingleCallEvaluator):
     """
 
     name = "quality.reasoning"
+    branch: Branch = "specialists"
     shares: Mapping[str, float] = MappingProxyType(dict.fromkeys(ASPECTS, 1.0))
 
     def __init__(self) -> None:
         self._prompt = load_prompt("steps")
         self.version = f"1 prompt {self._prompt.full_version}"
-
-    @property
-    def branch(self) -> Branch:
-        return "specialists"
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, aspect) for aspect in ASPECTS]
@@ -145,22 +125,15 @@ class Reasoning(SingleCallEvaluator):
         if len(steps) > MAX_STEPS_JUDGED:
             message = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
             return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
-        return await self._judge_steps(inputs, steps)
-
-    async def _judge_steps(self, inputs: EvaluatorInput, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
         gateway = inputs.client
         assert gateway is not None, "a model is required"
-        task = shared_prompt_variables(inputs)
+        shared = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
-        variables = {**task, "steps": shown_steps, "facts": _facts(inputs.task)}
-        reply_model = steps_reply_model(len(steps))
-        request = gateway.request(
-            self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=TOKENS_PER_STEP * len(steps)
-        )
-        slip_by_step = {
-            slip.step: slip for slip in reversed(find_false_calculations(task["query"], inputs.response.text, steps))
-        }
-        findings = _Findings(steps, slip_by_step, gateway.safety.evidence)
+        variables = {**shared, "steps": shown_steps, "facts": _facts(inputs.task)}
+        reply_model, room = steps_reply_model(len(steps)), TOKENS_PER_STEP * len(steps)
+        request = gateway.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
+        errors = find_false_calculations(shared["query"], inputs.response.text, steps)
+        findings = _Findings(steps, {error.step: error for error in reversed(errors)}, gateway.safety.evidence)
         try:
             result = await gateway.judge(request, reply_model, findings.flaw)
         except Fault as fault:
@@ -176,42 +149,36 @@ class _Findings:
     Quotations are searched in the step that they are about, unless `is_checked` is false.
     """
 
-    def __init__(
-        self, steps: Sequence[Segment], slip_by_step: Mapping[int, FalseCalculation], is_checked: bool
-    ) -> None:
-        self._steps, self._slip_by_step, self._is_checked = steps, slip_by_step, is_checked
+    def __init__(self, steps: Sequence[Segment], errors: Mapping[int, FalseCalculation], is_checked: bool) -> None:
+        self._steps, self._errors, self._is_checked = steps, errors, is_checked
         self._texts = [SearchableText(step.text) for step in steps]
 
     def unsound_steps(self, reply: StepsReply) -> dict[str, list[_Unsound]]:
         """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
         unsound: dict[str, list[_Unsound]] = {aspect: [] for aspect in ASPECTS}
-        unsound["accuracy"] = [self._unsound_by_code(slip) for slip in self._slip_by_step.values()]
-        for step, fault in self._faults(reply):
-            unsound[fault.aspect].append(self._unsound_by_model(step, fault))
+        for error in self._errors.values():
+            unsound["accuracy"].append(_Unsound(error.step, error.description, (error.evidence,)))
+        for aspect, entry in self._unsound_by_model(reply):
+            unsound[aspect].append(entry)
         return {aspect: sorted(entries, key=lambda entry: entry.step) for aspect, entries in unsound.items()}
 
     def flaw(self, reply: StepsReply) -> str | None:
         """Return what is wrong with a reply whose faults have no quotation from their step; None if it is fine."""
-        problems_by_step = (
-            (step, fault.aspect, self._unsound_by_model(step, fault).lacking) for step, fault in self._faults(reply)
-        )
         problems = [
-            f"step_{step}: {aspect} is not sound, {lacking}" for step, aspect, lacking in problems_by_step if lacking
+            f"step_{entry.step}: {aspect} is not sound, {entry.lacking}"
+            for aspect, entry in self._unsound_by_model(reply)
+            if entry.lacking
         ]
         return f"{'; '.join(problems)}; {_HINT}" if problems else None
 
-    def _faults(self, reply: StepsReply) -> Iterator[tuple[int, FaultReply]]:
-        """Yield the faults of a reply, without those about accuracy that code has found itself."""
+    def _unsound_by_model(self, reply: StepsReply) -> Iterator[tuple[Aspect, _Unsound]]:
+        """Yield the faults of a reply by aspect, without those about accuracy that code has found itself."""
         for step in reply.steps:
             for fault in step.faults:
-                if fault.aspect != "accuracy" or step.step not in self._slip_by_step:
-                    yield step.step, fault
+                if fault.aspect != "accuracy" or step.step not in self._errors:
+                    yield fault.aspect, self._locate(step.step, fault)
 
-    def _unsound_by_code(self, slip: FalseCalculation) -> _Unsound:
-        evidence = Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True)
-        return _Unsound(slip.step, slip.description, (evidence,))
-
-    def _unsound_by_model(self, step: int, fault: FaultReply) -> _Unsound:
+    def _locate(self, step: int, fault: FaultReply) -> _Unsound:
         if not self._is_checked:
             return _Unsound(step, fault.reason, (Evidence(quote=fault.quote),) if fault.quote.strip() else ())
         text, offset = self._texts[step - 1], self._steps[step - 1].start
@@ -227,7 +194,7 @@ def _quotation_problem(quote: str, text: SearchableText) -> str:
     if not quote.strip():
         return "and nothing is quoted for it"
     why = explain_rejected_quote(quote, text).replace("in the response", "in that step")
-    return f"and quotes '{shorten(quote, _MAX_CHARACTERS)}' ({why})"
+    return f"and quotes '{shorten(quote, 80)}' ({why})"
 
 
 def _build_verdict(unsound: Sequence[_Unsound], steps: int, call: str) -> Verdict:
@@ -239,11 +206,10 @@ def _build_verdict(unsound: Sequence[_Unsound], steps: int, call: str) -> Verdic
     reason = f"step {first.step} of {steps} is unsound: {first.reason}{later}"
     evidence = tuple(dict.fromkeys(passage for step in unsound for passage in step.evidence))
     if first.lacking:
-        failure = Failure(
-            cause="response", kind="unsupported", message=f"the judge says step {first.step} unsound, {first.lacking}"
-        )
+        message = f"the judge says step {first.step} unsound, {first.lacking}"
+        failure = Failure(cause="response", kind="unsupported", message=message)
         return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
-    score = step_reward(first.step, steps)
+    score = (first.step - 1) / steps
     return Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence, call=call)
 
 
@@ -263,11 +229,8 @@ class Arithmetic(Evaluator):
     """
 
     name = "quality.arithmetic"
+    branch: Branch = "specialists"
     runs_inline = True
-
-    @property
-    def branch(self) -> Branch:
-        return "specialists"
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = split_steps(inputs.response.text)
@@ -276,13 +239,6 @@ class Arithmetic(Evaluator):
         errors = find_false_calculations(shared_prompt_variables(inputs)["query"], inputs.response.text, steps)
         if not errors:
             return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
-        first = errors[0].step
-        return Verdict(
-            score=step_reward(first, len(steps)),
-            met=False,
-            native=first,
-            reason=f"step {first} of {len(steps)} is wrong: {errors[0].description}",
-            evidence=tuple(
-                Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True) for slip in errors
-            ),
-        )
+        first, reason = errors[0].step, f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].description}"
+        score, evidence = (first - 1) / len(steps), tuple(error.evidence for error in errors)
+        return Verdict(score=score, met=False, native=first, reason=reason, evidence=evidence)

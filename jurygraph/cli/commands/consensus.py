@@ -161,7 +161,7 @@ def _parse_values(text: str) -> list[float]:
 def _write_files(
     fitted: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
 ) -> None:
-    from jurygraph.judges.consensus.combiner import to_confusions
+    from jurygraph.judges.panel import to_confusions
     from jurygraph.sources.ratings import confusions_to_json
     from jurygraph.studies.plots import draw_consensus
 

@@ -9,23 +9,14 @@ from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.items import Item, judge_items
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.judges.few_shot import shown_examples
 from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
-from jurygraph.judges.few_shot.example_filter import Example
-from jurygraph.judges.few_shot.history import ReviewerHistory
+from jurygraph.judges.few_shot.history import Example, ReviewerHistory
 from jurygraph.judges.few_shot.selection import load_selector, order_examples
-from jurygraph.judges.few_shot.shown_examples import (
-    ShownExamples,
-    as_shots,
-    candidate_examples,
-    choose_examples,
-    example_use,
-)
+from jurygraph.judges.few_shot.shown_examples import ShownExamples
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
 from jurygraph.schema.task import query_text
-
-_SHORT_DIGEST = 16
-"""Characters of a shortened digest; enough to tell different contents apart."""
 
 MIN_SPARES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
@@ -90,9 +81,9 @@ class ReviewerJudge(Evaluator):
         self._samples = _check_count("samples", samples, 1)
         self._shrinkage = self._check_shrinkage(shrinkage)
         self._compact = profile == "compact"
-        self._history = (
-            _open_history(history, texts, columns or {}, self._dimensions) if self._should_read_history else None
-        )
+        self._history = None
+        if self._pool and shots > 0:
+            self._history = _open_history(history, texts, columns or {}, self._dimensions)
         self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
         self.version = f"1 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
@@ -108,22 +99,17 @@ class ReviewerJudge(Evaluator):
         """Notes on ratings that cannot be shown, and on reviewers with few or constant ratings."""
         return () if self._history is None else self._history.notes(self._shots)
 
-    @property
-    def _should_read_history(self) -> bool:
-        return bool(self._pool) and self._shots > 0
-
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self._question(view, name, dimension) for name, dimension in self._dimensions.items()]
 
     def _question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
         when = None
-        for screened, threshold in dimension.above.items():
-            screening = self.question(view, screened).id
-            when = Condition(question=screening, op=">", threshold=threshold, reduce="median", on="native")
+        for screening, threshold in dimension.above.items():
+            question = self.question(view, screening).id
+            when = Condition(question=question, op=">", threshold=threshold, reduce="median", on="native")
         frozen_dimension = dimension.model_dump(mode="json", exclude={"above", "share"})
-        params: dict[str, Any] = {"dimension": frozen_dimension, **self._question_params(view, name)}
-        if self._compact:
-            params["compact"] = True
+        compact = {"compact": True} if self._compact else {}
+        params = {"dimension": frozen_dimension, **self._question_params(view, name), **compact}
         return self.question(view, name, when=when, samples=self._samples, params=params)
 
     def _question_params(self, view: TaskView, dimension: str) -> dict[str, Any]:
@@ -140,23 +126,17 @@ class ReviewerJudge(Evaluator):
         count = min(self._shots, *(len(drawn) for draw in draws for drawn in draw))
         kept = count + max(count, MIN_SPARES)
         candidates = {pool: [_dump_uses(getattr(draw, pool)[:kept]) for draw in draws] for pool in Pools._fields}
-        relations = self._history.relations_digest[:_SHORT_DIGEST]
-        return {"count": count, **candidates, "relations": relations, **self._shrinkage_params(pools)}
-
-    def _shrinkage_params(self, pools: Pools) -> dict[str, Any]:
-        """Return the weight of the shrinkage toward the aggregate prediction, or nothing if there is no shrinkage."""
-        return {}
+        relations = self._history.relations_digest[:16]
+        params = {"count": count, **candidates, "relations": relations}
+        weight = self._shrinkage / (self._shrinkage + len(pools.own)) if self._shrinkage else None
+        return params if weight is None else {**params, "shrinkage": weight}
 
     def _candidate_pools(self, history: ReviewerHistory, view: TaskView, dimension: str) -> Pools:
         """Return all examples of the task's domain, if it has one, without the task itself and its group."""
         domain = view.metadata.get("domain")
         key = str(view.member), dimension, None if domain is None else str(domain)
-        return Pools(
-            *(
-                candidate_examples(pool, view, history)
-                for pool in (history.examples_of(*key), history.examples_of_others(*key))
-            )
-        )
+        pools = history.examples_of(*key), history.examples_of_others(*key)
+        return Pools(*(shown_examples.candidate_examples(pool, view, history) for pool in pools))
 
     def check(self, question: Question) -> None:
         params: Any = question.params
@@ -188,13 +168,11 @@ class ReviewerJudge(Evaluator):
         """Return the examples of each pool that remain after those that give the response away are dropped."""
         params: Any = inputs.question.params
         count = max(params["count"], 1)  # look for at least one, so that the reason can name the pool that has none
-        candidates = {
-            pool: [self._example(use, inputs.question) for use in params[pool][inputs.sample]] for pool in Pools._fields
-        }
-        return {
-            pool: choose_examples(drawn, count, inputs.response, inputs.task, history)
-            for pool, drawn in candidates.items()
-        }
+        left = {}
+        for pool in Pools._fields:
+            drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
+            left[pool] = shown_examples.choose_examples(drawn, count, inputs.response, inputs.task, history)
+        return left
 
     async def _answer_from_pool(self, inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> Verdict:
         """Predict with the examples of a pool: as many as remain in both."""
@@ -207,21 +185,13 @@ class ReviewerJudge(Evaluator):
     async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples) -> Verdict:
         """Predict with these examples."""
         assert inputs.client is not None, "a model is required"
-        dimension = self._dimensions[inputs.question.subject]
-        item = Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))
-        variables = {
-            **shared_prompt_variables(inputs),
-            "examples": as_shots(shown.examples, str(inputs.task.member)),
-            "step": None if dimension.step == 1.0 else dimension.step,
-        }
+        dimension, text = self._dimensions[inputs.question.subject], inputs.response.text
+        item = {"score": Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))}
+        shots = shown_examples.as_shots(shown.examples, str(inputs.task.member))
+        step = None if dimension.step == 1.0 else dimension.step
+        variables = {**shared_prompt_variables(inputs), "examples": shots, "step": step}
         (verdict,) = await judge_items(
-            inputs.client,
-            self._prompt,
-            {"score": item},
-            variables,
-            inputs.response.text,
-            sample=inputs.sample,
-            compact=self._compact,
+            inputs.client, self._prompt, item, variables, text, sample=inputs.sample, compact=self._compact
         )
         return verdict.model_copy(update={"examples": shown.uses})
 
@@ -249,9 +219,6 @@ class Personalized(ReviewerJudge):
         if isinstance(shrinkage, bool) or not isinstance(shrinkage, int | float) or not 0.0 <= shrinkage < float("inf"):
             raise ConfigError(f"shrinkage is a number from 0 on, not {shrinkage!r}")
         return float(shrinkage)
-
-    def _shrinkage_params(self, pools: Pools) -> dict[str, Any]:
-        return {"shrinkage": self._shrinkage / (self._shrinkage + len(pools.own))} if self._shrinkage else {}
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         if self._history is None or "shrinkage" not in inputs.question.params:
@@ -282,12 +249,12 @@ def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdic
     low, high = prediction.scale
     shrinkage = Shrinkage(weight=weight, toward=toward.score, call=toward.call, examples=toward.examples)
     value = min(confidence for confidence in (prediction.confidence, toward.confidence) if confidence is not None)
-    fields = {"score": score, "native": low + score * (high - low), "confidence": value}
-    return prediction.model_copy(update={**fields, "shrinkage": shrinkage})
+    fields = {"score": score, "native": low + score * (high - low), "confidence": value, "shrinkage": shrinkage}
+    return prediction.model_copy(update=fields)
 
 
 def _dump_uses(examples: Sequence[Example]) -> list[dict[str, Any]]:
-    return [example_use(example).model_dump(mode="json") for example in examples]
+    return [shown_examples.example_use(example).model_dump(mode="json") for example in examples]
 
 
 def _check_count(name: str, value: Any, least: int) -> int:

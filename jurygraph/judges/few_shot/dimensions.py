@@ -16,11 +16,6 @@ from jurygraph.models.request import Reply
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, Number, Positive
 
-_MAX_CONFIDENCE = 100.0
-_STEP_TOLERANCE = 1e-9
-_DIGITS = 12
-"""Decimal places of a confidence, so that 80.3 of 100 is exactly 0.803."""
-
 
 @dataclass(frozen=True, slots=True)
 class PredictionForm(Scale):
@@ -33,9 +28,8 @@ class PredictionForm(Scale):
 
     def measure(self, prediction: Any, reply: Reply, name: str) -> Measurement:
         measured = super(PredictionForm, self).measure(prediction, reply, name)
-        return replace(
-            measured, native=float(prediction.value), confidence=round(prediction.confidence / _MAX_CONFIDENCE, _DIGITS)
-        )
+        confidence = round(prediction.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
+        return replace(measured, native=float(prediction.value), confidence=confidence)
 
     @property
     def is_integer_scale(self) -> bool:
@@ -45,7 +39,7 @@ class PredictionForm(Scale):
     def is_valid_score(self, value: float) -> bool:
         """Return True if a value is one of its scores."""
         steps = 0.0 if self.step is None else (value - self.low) / self.step
-        return self.low <= value <= self.high and abs(steps - round(steps)) < _STEP_TOLERANCE
+        return self.low <= value <= self.high and abs(steps - round(steps)) < 1e-9
 
 
 @lru_cache(maxsize=256)
@@ -62,14 +56,13 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
     if form.is_integer_scale:
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
-    confidence = Annotated[float, Field(strict=True, ge=0.0, le=_MAX_CONFIDENCE)]
+    confidence = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
     return create_model(
         "PredictionStated", __base__=FrozenModel, **explanation, value=(value, ...), confidence=(confidence, ...)
     )
 
 
-READY_SETS = ("ideas",)
-"""Ready sets of dimensions that a config can name."""
+READY_SETS = ("ideas",)  # ready sets of dimensions that a config can name
 
 
 class Dimension(FrozenModel):
@@ -108,9 +101,8 @@ def load_dimensions(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
     """
     if isinstance(config, str):
         if config not in READY_SETS:
-            raise ConfigError(
-                f"dimensions: there is no ready set {config!r}; name {', '.join(READY_SETS)}, or define each"
-            )
+            known = ", ".join(READY_SETS)
+            raise ConfigError(f"dimensions: there is no ready set {config!r}; name {known}, or define each")
         config = _load_ready_set(config)
     if not isinstance(config, Mapping) or not config:
         raise ConfigError("dimensions: state at least one, such as {quality: {text: ..., scale: [1, 5]}}")
@@ -133,29 +125,23 @@ def _parse_dimension(name: str, fields: Any) -> Dimension:
         raise ConfigError(f"dimensions.{name}: {first_validation_error(error)}") from None
 
 
-def _check_threshold(name: str, screen: str, threshold: float, dimensions: Mapping[str, Dimension]) -> None:
-    if screen not in dimensions:
-        raise ConfigError(f"dimensions.{name}.above: there is no dimension {screen!r}; name one of them")
-    low, high = dimensions[screen].scale
-    if not low <= threshold < high:
-        raise ConfigError(
-            f"dimensions.{name}.above: no score of {screen} is parted by {threshold:g}; write one from {low:g} on and "
-            f"below {high:g}"
-        )
-
-
 def _check_order(dimensions: Mapping[str, Dimension]) -> None:
     for name, dimension in dimensions.items():
         for screening, threshold in dimension.above.items():
-            _check_threshold(name, screening, threshold, dimensions)
-    for name, dimension in dimensions.items():
+            if screening not in dimensions:
+                raise ConfigError(f"dimensions.{name}.above: there is no dimension {screening!r}; name one of them")
+            low, high = dimensions[screening].scale
+            if not low <= threshold < high:
+                raise ConfigError(
+                    f"dimensions.{name}.above: no score of {screening} is parted by {threshold:g}; write one from "
+                    f"{low:g} on and below {high:g}"
+                )
+    for name in dimensions:
         visited = [name]
-        while dimension.above:
-            (screening,) = dimension.above
-            if screening in visited:
-                circle = " -> ".join((*visited, screening))
+        while dimensions[visited[-1]].above:
+            visited += dimensions[visited[-1]].above
+            if visited[-1] in visited[:-1]:
+                circle = " -> ".join(visited)
                 raise ConfigError(
                     f"dimensions.{name}.above: these wait for each other: {circle}; leave one `above` out"
                 )
-            visited.append(screening)
-            dimension = dimensions[screening]

@@ -1,23 +1,152 @@
-"""Reviewers' ratings of other items, from which a judge's examples are drawn."""
+"""Reviewers' ratings of other items, from which a judge's examples are drawn, and why some cannot be shown."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import groupby
+from itertools import chain
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
-from jurygraph.judges.few_shot.example_filter import (
-    OMISSION_REASONS,
-    Example,
-    ExampleFilter,
-    Scales,
-    join_names,
-    rated_text,
-)
+from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, quote
-from jurygraph.schema import digest_of
+from jurygraph.schema import FrozenModel, digest_of
+from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
+
+Scales = Mapping[str, tuple[float, float]]
+
+OMISSION_REASONS = {
+    "no_dimension": "without a dimension, where others have one",
+    "other_dimension": "of a dimension that is not asked about",
+    "contradictory": "by a reviewer who gave the same item another score for the same dimension",
+    "off_scale": "with a score off the scale",
+    "no_text": "of an item without a text",
+    "blank_text": "of an item whose text is blank",
+    "duplicate": "given before, with the same score",
+}
+_MAX_NAMES = 8
+
+
+class Example(FrozenModel):
+    """A rated item as a judge may be shown it: the score and reason of a reviewer. Its `digest` covers all fields."""
+
+    key: str
+    item: str
+    group: str | None
+    reviewer: str
+    dimension: str
+    domain: str | None
+    score: Number
+    text: str
+    reason: str | None
+
+
+class OmittedRatings(NamedTuple):
+    """The number of ratings that were left out for one of `OMISSION_REASONS`, and the location of the first of them."""
+
+    kind: str
+    number: int
+    first: str
+
+
+def select_examples(
+    ratings: Ratings, texts: Mapping[str, str], scales: Scales
+) -> tuple[Iterable[Example], tuple[OmittedRatings, ...]]:
+    """Return the examples that can be shown, and the other ratings, each left out for exactly one reason.
+
+    Equal ratings count once. Raises `InputError` for an item of two groups, or for several dimensions if no rating
+    names one.
+    """
+    only, groups = _only_dimension(ratings, scales), _groups(ratings)
+    cells = [(rating.reviewer, rating.key, rating.dimension or only) for _, rating in ratings.rows]
+    scores: dict[tuple[str, str, str], float] = {}
+    rated = list(zip(cells, ratings.rows, strict=True))
+    contradictory = {cell for cell, (_, rating) in rated if scores.setdefault(cell, rating.score) != rating.score}
+    kept: dict[tuple[str, str, str], Example] = {}
+    left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASONS}
+    for cell, (location, rating) in rated:
+        text = rated_text(rating, texts)
+        kind = _omission(rating, cell[2], text, cell in contradictory, scales)
+        if kind is None:
+            example = _build_example(rating, cell[2], text or "", groups)
+            earlier = kept.setdefault(cell, example)
+            if earlier is not example:
+                kind = "duplicate"
+                kept[cell] = max(earlier, example, key=_preference_key)
+        if kind is not None:
+            left_out[kind].append(location)
+    omitted = {kind: places for kind, places in left_out.items() if places}
+    return kept.values(), tuple(
+        OmittedRatings(kind, len(places), f"{ratings.name}, {places[0]}") for kind, places in omitted.items()
+    )
+
+
+def _omission(rating: Rating, dimension: str, text: str | None, is_contradictory: bool, scales: Scales) -> str | None:
+    """Return the kind of reason why a rating cannot be shown; None if it can."""
+    if dimension not in scales:
+        return "other_dimension" if dimension else "no_dimension"
+    if is_contradictory:
+        return "contradictory"
+    low, high = scales[dimension]
+    if not low <= rating.score <= high:
+        return "off_scale"
+    if text is None:
+        return "no_text"
+    return None if text.strip() else "blank_text"
+
+
+def _build_example(rating: Rating, dimension: str, text: str, groups: Mapping[str, str]) -> Example:
+    return Example(
+        key=rating.key,
+        item=rating.item,
+        group=groups.get(rating.key),
+        reviewer=rating.reviewer,
+        dimension=dimension,
+        domain=rating.domain,
+        score=rating.score + 0.0,  # -0.0 would have another digest than 0.0
+        text=text,
+        reason=rating.reason or None,
+    )
+
+
+def _only_dimension(ratings: Ratings, scales: Scales) -> str:
+    """Return the single requested dimension if no rating names one, else an empty text."""
+    if any(rating.dimension is not None for _, rating in ratings.rows):
+        return ""
+    if len(scales) != 1:
+        names = join_names([quote(name) for name in sorted(scales)])
+        problem = f"{ratings.name}: names no `dimension`, and {len(scales)} are scored: {names}"
+        raise InputError(f"{problem}; give each rating its own, or ask about one")
+    return next(iter(scales))
+
+
+def rated_text(rating: Rating, texts: Mapping[str, str]) -> str | None:
+    """Return the text of a rated item: the rating's own, or else that in `texts`."""
+    own_text = rating.text
+    return texts.get(rating.key, own_text) if own_text is None or not own_text.strip() else own_text
+
+
+def _groups(ratings: Ratings) -> Mapping[str, str]:
+    """Return the group of each item that has one, even if only some of its ratings name it."""
+    groups: dict[str, tuple[str, str]] = {}
+    for location, rating in ratings.rows:
+        if rating.group is not None:
+            group, first = groups.setdefault(rating.key, (rating.group, location))
+            if group != rating.group:
+                problem = f"item {quote(rating.key)} is of group {quote(rating.group)} here, and of {quote(group)}"
+                raise InputError(f"{ratings.name}, {location}: {problem} in {first}; give each item one group")
+    return {key: group for key, (group, _) in groups.items()}
+
+
+def _preference_key(example: Example) -> tuple[str, ...]:
+    """Return a sort key to choose between equal ratings, independent of their order; one with a reason wins."""
+    return example.reason or "", example.domain or "", example.text, example.item
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Join names, only the first ones of many."""
+    first, remaining = names[:_MAX_NAMES], len(names) - _MAX_NAMES
+    return ", ".join(first) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 class ReviewerHistory:
@@ -29,18 +158,19 @@ class ReviewerHistory:
         `texts` holds the items' texts by key, for ratings without one. If no rating names a dimension, all are of the
         one requested. Raises `InputError` if several are requested then, or if an item has two groups.
         """
-        example_filter = ExampleFilter(ratings, texts, scales)
-        self.examples = tuple(
-            sorted(example_filter.examples(), key=lambda example: (example.reviewer, example.key, example.dimension))
-        )
-        self.left_out = example_filter.omitted
+        examples, self.left_out = select_examples(ratings, texts, scales)
         """Ratings that cannot be shown, by reason; together with the examples, these are all ratings."""
+        self.examples = tuple(sorted(examples, key=lambda example: (example.reviewer, example.key, example.dimension)))
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
         """All reviewers in the file, including those without examples."""
-        self.domains = tuple(sorted({example.domain for example in self.examples if example.domain is not None}))
         self._name, self._scales, self._unread_columns = ratings.name, scales, ratings.unread
         self._named_dimensions = {rating.dimension for _, rating in ratings.rows if rating.dimension is not None}
-        self._examples_by_dimension = _group_examples(self.examples)
+        self._by_dimension: dict[tuple[str, str | None], dict[str, list[Example]]] = {}
+        """The examples by dimension, and by dimension and domain; then by reviewer, in order."""
+        for example in self.examples:
+            for domain in {None, example.domain}:
+                by_reviewer = self._by_dimension.setdefault((example.dimension, domain), {})
+                by_reviewer.setdefault(example.reviewer, []).append(example)
         self._groups: dict[str, set[str]] = {}
         self._items: dict[str, set[str]] = {}
         self._texts: dict[str, set[str]] = {}
@@ -58,28 +188,22 @@ class ReviewerHistory:
 
     @classmethod
     def read(
-        cls,
-        path: str | Path,
-        texts: str | Path | None = None,
-        columns: Mapping[str, str] = {},
-        *,
-        scales: Scales,
-        text_columns: Mapping[str, str] = {},
+        cls, path: str | Path, texts: str | Path | None = None, columns: Mapping[str, str] = {}, *, scales: Scales
     ) -> Self:
         """Read the history from a RATINGS file, with texts from it or from a TEXTS file.
 
-        `columns` and `text_columns` map our column names to those of the files. Raises `InputError`.
+        `columns` maps our column names to those of the RATINGS file. Raises `InputError`.
         """
-        text_by_key = {} if texts is None else read_texts(texts, text_columns)
-        return cls(read_ratings(path, columns), text_by_key, scales=scales)
+        return cls(read_ratings(path, columns), {} if texts is None else read_texts(texts), scales=scales)
 
     def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of a reviewer; of all domains if none is given."""
-        return self._examples_for(dimension, domain).examples_of(reviewer)
+        return tuple(self._by_dimension.get((dimension, domain), {}).get(reviewer, ()))
 
     def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of all reviewers but one."""
-        return self._examples_for(dimension, domain).examples_of_others(reviewer)
+        by_reviewer = self._by_dimension.get((dimension, domain), {})
+        return tuple(chain.from_iterable(own for name, own in by_reviewer.items() if name != reviewer))
 
     def example(self, digest: str) -> Example | None:
         """Return the example with a digest; None if there is none."""
@@ -117,14 +241,11 @@ class ReviewerHistory:
         for kind, number, first in self.left_out:
             yield f"Left out: {_format_count(number, 'rating')} {OMISSION_REASONS[kind]}; the first is {first}."
         for dimension in sorted(self._scales):
-            if self._examples_for(dimension, None).examples:
+            if (dimension, None) in self._by_dimension:
                 yield from self._describe_sparse(dimension, shots)
             else:
-                hint = (
-                    None
-                    if dimension in self._named_dimensions
-                    else did_you_mean(dimension, sorted(self._named_dimensions))
-                )
+                named = self._named_dimensions
+                hint = None if dimension in named else did_you_mean(dimension, sorted(named))
                 yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
 
     def _describe_sparse(self, dimension: str, shots: int) -> Iterator[str]:
@@ -155,9 +276,6 @@ class ReviewerHistory:
                 named = join_names([f"{quote(name)} ({detail})" for name, detail in reviewers.items()])
                 yield f"With {description} for {quote(dimension)}: {named}."
 
-    def _examples_for(self, dimension: str, domain: str | None) -> "_ExampleGroup":
-        return self._examples_by_dimension.get((dimension, domain), _ExampleGroup(()))
-
     @cached_property
     def digest(self) -> str:
         """Digest of all examples, and of the relations by which some of them are dropped."""
@@ -172,36 +290,6 @@ class ReviewerHistory:
     @cached_property
     def _by_digest(self) -> Mapping[str, Example]:
         return {example.digest: example for example in self.examples}
-
-
-class _ExampleGroup:
-    """Examples of one dimension, of one domain or all, ordered by reviewer."""
-
-    def __init__(self, examples: Sequence[Example]) -> None:
-        self.examples = tuple(examples)
-        self._spans: dict[str, tuple[int, int]] = {}
-        start = 0
-        for reviewer, group in groupby(examples, lambda example: example.reviewer):
-            stop = start + sum(1 for _ in group)
-            self._spans[reviewer] = start, stop
-            start = stop
-
-    def examples_of(self, reviewer: str) -> tuple[Example, ...]:
-        start, stop = self._spans.get(reviewer, (0, 0))
-        return self.examples[start:stop]
-
-    def examples_of_others(self, reviewer: str) -> tuple[Example, ...]:
-        start, stop = self._spans.get(reviewer, (0, 0))
-        return self.examples[:start] + self.examples[stop:]
-
-
-def _group_examples(examples: Iterable[Example]) -> Mapping[tuple[str, str | None], _ExampleGroup]:
-    """Group the examples by dimension, and by dimension and domain."""
-    parts: dict[tuple[str, str | None], list[Example]] = {}
-    for example in examples:
-        for domain in {None, example.domain}:
-            parts.setdefault((example.dimension, domain), []).append(example)
-    return {name: _ExampleGroup(members) for name, members in parts.items()}
 
 
 def _format_count(number: int, noun: str) -> str:

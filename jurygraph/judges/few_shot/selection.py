@@ -7,16 +7,15 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any, cast
 
 from langchain_core.example_selectors import BaseExampleSelector
 from rapidfuzz import fuzz
 
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.example_filter import Example
+from jurygraph.judges.few_shot.history import Example
 from jurygraph.schema import digest_of
 
-T = TypeVar("T")
 ExampleFields = dict[str, Any]
 """An example as selectors see it: the fields of `Example`, and its `digest`."""
 Selectors = Callable[[Sequence[ExampleFields], int], BaseExampleSelector]
@@ -41,7 +40,8 @@ class Balanced(_Seeded):
         by_score: dict[float, list[ExampleFields]] = {}
         for example in shuffle_examples(self._examples, self._seed):
             by_score.setdefault(example["score"], []).append(example)
-        turns = zip_longest(*(by_score[score] for score in _shuffle_scores(by_score, self._seed)))
+        scores = sorted(by_score, key=lambda score: digest_of([self._seed, float(score)]))
+        turns = zip_longest(*(by_score[score] for score in scores))
         return [example for turn in turns for example in turn if example is not None]
 
 
@@ -50,14 +50,12 @@ class Similar(_Seeded):
 
     def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
         """Return all examples, the most similar to the `query` first."""
-        query = input_variables["query"]
-        return sorted(
-            shuffle_examples(self._examples, self._seed),
-            key=lambda example: -fuzz.token_set_ratio(query, example["text"]),
-        )
+        query, examples = input_variables["query"], shuffle_examples(self._examples, self._seed)
+        return sorted(examples, key=lambda example: -fuzz.token_set_ratio(query, example["text"]))
 
 
 BUILT_IN: dict[str, Selectors] = {"balanced": Balanced, "similar": Similar}
+_CHOICES = f"{', '.join(BUILT_IN)}, or a callable as package.module.name"
 
 
 def load_selector(choice: str) -> Selectors:
@@ -71,29 +69,28 @@ def load_selector(choice: str) -> Selectors:
     try:
         target = getattr(importlib.import_module(module), name) if module else None
     except Exception as error:  # importing a user's module may raise anything
-        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_describe_choices()}") from error
+        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_CHOICES}") from error
     if not callable(target):
-        raise ConfigError(f"choice: there is no selector {choice!r}; name {_describe_choices()}")
+        raise ConfigError(f"choice: there is no selector {choice!r}; name {_CHOICES}")
     try:
         inspect.signature(target).bind([], 0)
     except (TypeError, ValueError):
         raise ConfigError(f"choice: {choice!r} does not take examples and a seed, in this order; fix it") from None
-    selectors: Selectors = target
-    return selectors
-
-
-def _describe_choices() -> str:
-    return f"{', '.join(BUILT_IN)}, or a callable as package.module.name"
+    return cast(Selectors, target)
 
 
 def order_examples(selectors: Selectors, examples: Sequence[Example], query: str, seed: int) -> list[Example]:
     """Return examples in a selector's order for a task's query. Raises `ConfigError` if it returns anything else."""
     by_digest = {example.digest: example for example in examples}
     records = [{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()]
-    selector = _call_selector(lambda: selectors(records, seed))
-    if not isinstance(selector, BaseExampleSelector):
+    try:
+        selector = selectors(records, seed)
+        is_selector = isinstance(selector, BaseExampleSelector)
+        selected = selector.select_examples({"query": query}) if is_selector else None
+    except Exception as error:  # a user's selector may raise anything
+        raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; fix it") from error
+    if not is_selector:
         raise ConfigError(f"choice: it gave a {type(selector).__name__}, and no example selector of langchain-core")
-    selected = _call_selector(lambda: selector.select_examples({"query": query}))
     if not isinstance(selected, list) or not all(isinstance(example, dict) for example in selected):
         raise ConfigError("choice: the selector did not return a list of the given examples; fix it")
     chosen = [str(example.get("digest")) for example in selected]
@@ -102,18 +99,6 @@ def order_examples(selectors: Selectors, examples: Sequence[Example], query: str
     return [by_digest[digest] for digest in chosen]
 
 
-def _call_selector(call: Callable[[], T]) -> T:
-    """Call a user's selector; re-raise its exceptions as a ConfigError that names it."""
-    try:
-        return call()
-    except Exception as error:
-        raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; fix it") from error
-
-
 def shuffle_examples(examples: Iterable[ExampleFields], seed: int) -> list[ExampleFields]:
     """Return examples in an order that depends on the seed alone, not on the order of the input."""
     return sorted(examples, key=lambda example: digest_of([seed, example["digest"]]))
-
-
-def _shuffle_scores(scores: Iterable[float], seed: int) -> list[float]:
-    return sorted(scores, key=lambda score: digest_of([seed, float(score)]))

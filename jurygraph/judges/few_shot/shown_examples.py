@@ -7,20 +7,21 @@ like Latin ones count as those.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeVar
 
 import re2
 from rapidfuzz import fuzz
 
-from jurygraph.judges.few_shot.example_filter import Example
-from jurygraph.judges.few_shot.history import ReviewerHistory
+from jurygraph.judges.few_shot.history import Example, ReviewerHistory
 from jurygraph.prompts import Shot
 from jurygraph.safety.text_folding import fold_text
 from jurygraph.schema import ExampleUse, Response, TaskView
+
+S = TypeVar("S", str, list[str])
 
 TARGET_PSEUDONYM = "reviewer 1"
 """Pseudonym of the reviewer whose score is predicted; others are numbered in order of appearance."""
@@ -34,11 +35,9 @@ class ShownExamples(NamedTuple):
 
     def first_examples(self, count: int) -> "ShownExamples":
         """Return at most `count` of the examples, with all candidates that were dropped."""
-        examples = self.examples[:count]
-        kept = {example.digest for example in examples}
-        return ShownExamples(
-            examples, tuple(use for use in self.uses if use.dropped is not None or use.fingerprint in kept)
-        )
+        kept = {example.digest for example in self.examples[:count]}
+        uses = (use for use in self.uses if use.dropped is not None or use.fingerprint in kept)
+        return ShownExamples(self.examples[:count], tuple(uses))
 
 
 class JudgedItem(NamedTuple):
@@ -105,10 +104,9 @@ def _leak_reason(example: Example, judged: JudgedItem, history: ReviewerHistory)
         return "it is the judged item"
     if not judged.groups.isdisjoint(_groups(example, history)):
         return "it is of the judged item's group"
-    if any(is_near_duplicate(example.text, text) for text in judged.texts):
-        return "it says nearly the same as the judged item"
-    if example.reason is not None and any(is_near_duplicate(example.reason, text) for text in judged.texts):
-        return "its reason says nearly the same as the judged item"
+    for subject, content in (("it", example.text), ("its reason", example.reason)):
+        if content is not None and any(is_near_duplicate(content, text) for text in judged.texts):
+            return f"{subject} says nearly the same as the judged item"
     return None
 
 
@@ -123,8 +121,7 @@ def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
     )
 
 
-MIN_SIMILARITY = 85.0
-"""Least similarity of two near texts: percentage of letters that are the same, in the same order."""
+MIN_SIMILARITY = 85.0  # least similarity of two near texts: percentage of letters that are the same, in the same order
 
 MIN_SHARED_NGRAMS = 0.6
 """Least share of the shorter text's n-grams that occur in the other text, for the two to be near."""
@@ -132,16 +129,10 @@ MIN_SHARED_NGRAMS = 0.6
 _WORDS_PER_NGRAM, _LETTERS_PER_NGRAM = 3, 5
 """Lengths of n-grams: in words, and in letters for scripts without spaces between words."""
 
-_MIN_WORDS, _LETTERS_PER_WORD = 8, 2
-"""A shorter text has too few n-grams for their share to be meaningful."""
+_MIN_WORDS, _LETTERS_PER_WORD = 8, 2  # a shorter text has too few n-grams for their share to be meaningful
+_MIN_LETTERS = 12  # a shorter text may occur in another by chance
 
-_MIN_LETTERS = 12
-"""A shorter text may occur in another by chance."""
-
-_LIKE_LATIN = str.maketrans(
-    "авеһіјкмнорсѕтухԁαβεζηικμνορτυχ",
-    "abehijkmhopcstyxdabezhikmnoptyx",
-)
+_LIKE_LATIN = str.maketrans("авеһіјкмнорсѕтухԁαβεζηικμνορτυχ", "abehijkmhopcstyxdabezhikmnoptyx")
 """Small letters that look like Latin ones, or whose capitals do: Cyrillic, then Greek."""
 
 _MARKS = re2.compile(r"\p{M}+")
@@ -157,10 +148,8 @@ class NormalizedText:
     """A text in normalized form for comparison, with cached n-grams."""
 
     def __init__(self, text: str) -> None:
-        folded_text = fold_text(text)
-        self._normalized = (
-            folded_text if folded_text.isascii() else str(_MARKS.sub("", folded_text)).translate(_LIKE_LATIN)
-        )
+        folded = fold_text(text)
+        self._normalized = folded if folded.isascii() else str(_MARKS.sub("", folded)).translate(_LIKE_LATIN)
         self.letters = "".join(_WORD.findall(self._normalized))
         """Letters and digits of the text, in lower case."""
 
@@ -174,13 +163,8 @@ class NormalizedText:
         letters = "".join(_UNSPACED.findall(self.letters))
         if len(words) + len(letters) / _LETTERS_PER_WORD < _MIN_WORDS:
             return frozenset()
-        word_ngrams = (
-            " ".join(words[start : start + _WORDS_PER_NGRAM]) for start in range(len(words) - _WORDS_PER_NGRAM + 1)
-        )
-        letter_ngrams = (
-            letters[start : start + _LETTERS_PER_NGRAM] for start in range(len(letters) - _LETTERS_PER_NGRAM + 1)
-        )
-        return frozenset(chain(word_ngrams, letter_ngrams))
+        word_ngrams = map(" ".join, _runs(words, _WORDS_PER_NGRAM))
+        return frozenset(chain(word_ngrams, _runs(letters, _LETTERS_PER_NGRAM)))
 
     def is_near(self, other: "NormalizedText") -> bool:
         """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
@@ -193,6 +177,11 @@ class NormalizedText:
 
     def _is_within(self, other: "NormalizedText") -> bool:
         return len(self.letters) >= _MIN_LETTERS and self.letters in other.letters
+
+
+def _runs(sequence: S, length: int) -> Iterator[S]:
+    """Yield all runs of this length in a sequence."""
+    return (sequence[start : start + length] for start in range(len(sequence) - length + 1))
 
 
 def is_near_duplicate(first: str, second: str) -> bool:

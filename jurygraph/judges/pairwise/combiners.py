@@ -4,7 +4,6 @@ A pair that was judged in one order only, or in none, gives no response credit: 
 counts as lost, so that both get less.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeVar, get_args
@@ -59,7 +58,7 @@ def read_pairs(cells: ScoreMatrix) -> BothOrders:
     any). Raises `PlanError` if the columns are not verdicts on ordered pairs.
     """
     size = len(cells.value)
-    if cells.value.shape[1] > size or (cells.judged & cells.applicable)[:, : cells.value.shape[1]].diagonal()[1:].any():
+    if cells.value.shape[1] > size or (cells.judged & cells.applicable).diagonal()[1:].any():
         raise PlanError(
             f"{size} responses have {cells.value.shape[1]} verdicts each, where one on each ordered pair is needed; "
             "give it the verdicts of `pairwise`, with one sample per order"
@@ -136,7 +135,6 @@ _DIGITS = 12
 """Decimal places of a probability. Digits beyond depend on the order of the responses, and would break ties by chance.
 """
 
-
 _REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
     "pairs": ("pair", 1, "pairwise"),
     "lists": ("group", 2, "listwise"),
@@ -145,11 +143,17 @@ _REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
 _SCOPE_NAMES = {"response": "response", "pair": "ordered pair", "group": "group"}
 
 
-class _ComparisonCombiner(Combiner):
-    """Base of the combiners that take one input of one question, whose columns are opponents or listings."""
+class WinShare(Combiner):
+    """Share of its opponents that a response beats, from verdicts on ordered pairs: one input of one question.
 
+    It is the mean over the opponents of the results of both orders: 1 won, 0.5 a tie or a flip, 0 lost.
+    """
+
+    name = "win-share"
     needs_all_columns = True
     uses_other_rows = True
+    shown: ClassVar[ComparisonForm] = "pairs"
+    """The form in which the columns are read."""
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         question_ids = [name for combiner_input in inputs.values() for name in combiner_input.questions]
@@ -158,30 +162,16 @@ class _ComparisonCombiner(Combiner):
         return super().freeze(inputs, params)
 
     def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
-        scope, samples, evaluator = _REQUIRED_VERDICTS[self._form(params)]
+        scope, samples, evaluator = _REQUIRED_VERDICTS[params.get("shown", self.shown)]
         for question in questions:
-            if (question.scope, question.samples) != (scope, samples) or (
-                scope == "pair" and question.pairs != "ordered"
-            ):
+            is_ordered = scope != "pair" or question.pairs == "ordered"
+            if (question.scope, question.samples) != (scope, samples) or not is_ordered:
                 raise PlanError(
                     f"combiner {self.name!r} reads {samples} verdict{'s' * (samples > 1)} on each "
                     f"{_SCOPE_NAMES[scope]}, and question {question.id!r} asks for {question.samples} on each "
                     f"{_SCOPE_NAMES[question.scope]}; give it the verdicts of `{evaluator}`, without `samples` of the "
                     "config's own"
                 )
-
-    @abstractmethod
-    def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
-        """Return the form in which the columns are read."""
-
-
-class _ShareCombiner(_ComparisonCombiner):
-    """Mean over the opponents of the results of both orders: 1 won, 0.5 a tie or a flip, 0 lost."""
-
-    shown: ClassVar[ComparisonForm]
-
-    def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
-        return self.shown
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = matrices.values()
@@ -190,21 +180,14 @@ class _ShareCombiner(_ComparisonCombiner):
         return _build_component(orders, value, orders.diagnostics)
 
 
-class WinShare(_ShareCombiner):
-    """Share of its opponents that a response beats, from verdicts on ordered pairs."""
-
-    name = "win-share"
-    shown = "pairs"
-
-
-class RankShare(_ShareCombiner):
+class RankShare(WinShare):
     """Share of the other responses that a response is ranked above, from two listings in opposite orders."""
 
     name = "rank-share"
     shown = "lists"
 
 
-class BradleyTerry(_ComparisonCombiner):
+class BradleyTerry(WinShare):
     """Mean probability p_i / (p_i + p_j) to win against the others, for strengths p that are fitted to all pairs.
 
     Each pair is one comparison; a tie or a flip is half a win for each. If all pairs were compared, the value is the
@@ -227,10 +210,6 @@ class BradleyTerry(_ComparisonCombiner):
             raise PlanError(f"shown is {shown!r}: one of {', '.join(get_args(ComparisonForm))} is needed")
         return {"prior": float(prior), "shown": shown}
 
-    def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
-        shown: ComparisonForm = params["shown"]
-        return shown
-
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = matrices.values()
         orders = READERS[params["shown"]](matrix)
@@ -239,7 +218,7 @@ class BradleyTerry(_ComparisonCombiner):
         likely = own_strength[:, None] / (own_strength[:, None] + strengths)
         value = aggregation.total(np.where(orders.compared, likely, 0.0)) / np.maximum(orders.opponents, 1.0)
         return _build_component(
-            orders, _round_probability(np.asarray(value)), {**orders.diagnostics, "strength": np.array(own_strength)}
+            orders, np.asarray(value).round(_DIGITS), {**orders.diagnostics, "strength": np.array(own_strength)}
         )
 
     def bounds(
@@ -258,12 +237,8 @@ class BradleyTerry(_ComparisonCombiner):
         lowest = np.maximum(aggregation.total(worst.outcomes) / opponents - prior, 0.0)
         highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
         compared = worst.opponents > 0
-        limits = np.where(compared, lowest, worst.uncompared_value), np.where(compared, highest, best.uncompared_value)
-        return _round_probability(limits[0]), _round_probability(limits[1])
-
-
-def _round_probability(probability: Floats) -> Floats:
-    return probability.round(_DIGITS)
+        low_limit = np.where(compared, lowest, worst.uncompared_value)
+        return low_limit.round(_DIGITS), np.where(compared, highest, best.uncompared_value).round(_DIGITS)
 
 
 def _strengths(orders: BothOrders, prior: float) -> Floats:
@@ -273,16 +248,11 @@ def _strengths(orders: BothOrders, prior: float) -> Floats:
     agreed = wins + missing_wins / 2.0
     shared = bradley_terry(agreed, prior).strength
     rows = []
-    for index in range(len(wins)):
-        if missing_wins[index].any():
-            worst_case = agreed.copy()
-            worst_case[index], worst_case[:, index] = (
-                wins[index],
-                np.where(orders.compared[index], 1.0 - wins[index], 0.0),
-            )
-            rows.append(bradley_terry(worst_case, prior).strength)
-        else:
-            rows.append(shared)
+    for index, missing in enumerate(missing_wins):
+        worst_case = agreed.copy()
+        worst_case[index] = wins[index]
+        worst_case[:, index] = np.where(orders.compared[index], 1.0 - wins[index], 0.0)
+        rows.append(bradley_terry(worst_case, prior).strength if missing.any() else shared)
     return np.stack(rows)
 
 

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
@@ -25,29 +25,32 @@ if TYPE_CHECKING:
 class LocatedQuotations:
     """Quotations of a reply, located in the responses as they are shown."""
 
-    def __init__(self, quotations: Sequence[str], texts: Sequence[SearchableText]) -> None:
-        unique = list(dict.fromkeys(quotation for quotation in quotations if quotation.strip()))
+    def __init__(self, reply: Any, texts: Sequence[SearchableText]) -> None:
+        unique = list(dict.fromkeys(quotation for quotation in getattr(reply, "quotes", ()) if quotation.strip()))
         verified = [verify_quotes(unique, text) for text in texts]
-        self._evidence = [evidence for evidence, _ in verified]
-        self._lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
+        self._reply, self._evidence = reply, [evidence for evidence, _ in verified]
+        lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
+        self._lost = f"{shorten_quotes(lost)} ({_NOWHERE})" if lost else ""
 
     @property
-    def has_evidence(self) -> bool:
-        """True if at least one quotation occurs in a response and is valid evidence."""
-        return any(self._evidence)
+    def missing(self) -> str:
+        """The problem if no quotation occurs in a response and is valid evidence; empty if there is one."""
+        if any(self._evidence):
+            return ""
+        return f"and quotes {self._lost}" if self._lost else "and nothing is quoted for it"
 
     @property
-    def unverified(self) -> str:
-        """The quotations without a valid location, with the reason; empty if there are none."""
-        return f"{shorten_quotes(self._lost)} ({_NOWHERE})" if self._lost else ""
+    def reason(self) -> str:
+        """The reason in the reply, with a note on its quotations that occur in no response."""
+        reason: str = getattr(self._reply, "reason", "")
+        return f"{reason} [lost: {self._lost}]" if self._lost else reason
 
     def evidence(self, index: int, source: str = "response") -> tuple[Evidence, ...]:
         """Return the quotations from the response at an index, each passage once."""
         return tuple(passage.model_copy(update={"source": source}) for passage in self._evidence[index])
 
 
-MOST_SHOWN = 20
-"""Most responses in one prompt."""
+MOST_SHOWN = 20  # most responses in one prompt
 USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
 
 
@@ -96,67 +99,34 @@ class ComparisonJudge(Evaluator):
         assert gateway is not None, "a model is required"
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model: type[Any] = self.reply_model(names, self._compact)
-        named_responses = [
-            {"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)
-        ]
-        own_variables = {
-            "responses": named_responses,
-            "criterion": self._criterion,
-            "compact": self._compact,
-            **self.prompt_variables(names),
-        }
-        request = gateway.request(
-            self._prompt, reply_model, {**shared_prompt_variables(inputs), **own_variables}, sample=inputs.sample
-        )
+        shown = [{"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)]
+        own_variables = {"responses": shown, "criterion": self._criterion, "compact": self._compact}
+        variables = {**shared_prompt_variables(inputs), **own_variables, **self.prompt_variables(names)}
+        request = gateway.request(self._prompt, reply_model, variables, sample=inputs.sample)
         texts = [await aread_text(response.text) for response in responses]
         needs_evidence = gateway.safety.evidence and not self._compact
+
+        def find_flaw(reply: Any) -> str | None:
+            missing = LocatedQuotations(reply, texts).missing if self.has_preference(reply) else ""
+            return f"a response is preferred, {missing}; {_HINT}" if missing else None
+
+        letters = sum(len(response.text) for response in responses)
+        check = check_off_loop(find_flaw, letters) if needs_evidence else None
         try:
-            flaw = (
-                check_off_loop(
-                    partial(self._check_quotations, texts), sum(len(response.text) for response in responses)
-                )
-                if needs_evidence
-                else None
-            )
-            judged = await gateway.judge(request, reply_model, flaw)
+            judged = await gateway.judge(request, reply_model, check)
         except Fault as fault:
             return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
-        quoted = _find_quotations(judged.value, texts)
-        if needs_evidence and self.has_preference(judged.value) and not quoted.has_evidence:
-            message = f"the judge prefers a response, {_describe_missing(quoted)}"
+        quoted = LocatedQuotations(judged.value, texts)
+        if needs_evidence and self.has_preference(judged.value) and quoted.missing:
+            message = f"the judge prefers a response, {quoted.missing}"
             failure = Failure(cause="response", kind="unsupported", message=message)
-            return Verdict(
-                status="failed", failure=failure, reason=reason_with_notes(judged.value, quoted), call=judged.call.id
-            )
+            return Verdict(status="failed", failure=failure, reason=quoted.reason, call=judged.call.id)
         return judged, quoted
 
-    def _check_quotations(self, texts: Sequence[SearchableText], reply: Any) -> str | None:
-        """Return a message about a reply that prefers a response and has no quotation from any, None if it is valid."""
-        quoted = _find_quotations(reply, texts)
-        if quoted.has_evidence or not self.has_preference(reply):
-            return None
-        hint = "quote from a response letter by letter, eight letters or more, or decide anew"
-        return f"a response is preferred, {_describe_missing(quoted)}; {hint}"
 
-
-def reason_with_notes(reply: Any, quoted: LocatedQuotations) -> str:
-    """Return the reason in a reply, with a note on its quotations that occur in no response."""
-    reason: str = getattr(reply, "reason", "")
-    return f"{reason} [lost: {quoted.unverified}]" if quoted.unverified else reason
-
-
-def _find_quotations(reply: Any, texts: Sequence[SearchableText]) -> LocatedQuotations:
-    return LocatedQuotations(getattr(reply, "quotes", ()), texts)
-
-
-def _describe_missing(quoted: LocatedQuotations) -> str:
-    return f"and quotes {quoted.unverified}" if quoted.unverified else "and nothing is quoted for it"
-
-
-OPPONENT = "opponent"
-"""Source of evidence from the response with which a verdict compares its own."""
+OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
 _NOWHERE = "in no response, too short, or cut within a word or number"
-
+_HINT = "quote from a response letter by letter, eight letters or more, or decide anew"
 
 Preferred = Literal["A", "B", "tie"]
 _SCORES: dict[Preferred, tuple[float, str]] = {"A": (1.0, "first"), "B": (0.0, "second"), "tie": (0.5, "tie")}
@@ -203,7 +173,7 @@ class Pairwise(ComparisonJudge):
             score=score,
             met=native == "first",
             native=native,
-            reason=reason_with_notes(judged.value, quoted),
+            reason=quoted.reason,
             evidence=(*quoted.evidence(0), *quoted.evidence(1, OPPONENT)),
             call=judged.call.id,
         )
@@ -239,24 +209,25 @@ class Listwise(ComparisonJudge):
         if size > MOST_SHOWN:
             advice = "score smaller groups, or compare by `pairwise`"
             return Verdict.fail("too-many", f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}")
-        order = range(size) if inputs.sample % 2 == 0 else range(size - 1, -1, -1)
-        reply = await self.ask_model(inputs, [inputs.responses[index] for index in order])
+        step = 1 if inputs.sample % 2 == 0 else -1
+        reply = await self.ask_model(inputs, inputs.responses[::step])
         if isinstance(reply, Verdict):
             return reply
         judged, quoted = reply
-        names, reason = sorted(judged.value.ranking), reason_with_notes(judged.value, quoted)
-        verdicts: dict[int, Verdict] = {}
-        for position, index in enumerate(order):
-            rank = 1 + judged.value.ranking.index(names[position])
-            verdicts[index] = Verdict(
+        names = sorted(judged.value.ranking)
+        verdicts = []
+        for position, name in enumerate(names):
+            rank = 1 + judged.value.ranking.index(name)
+            verdict = Verdict(
                 score=(size - rank) / (size - 1),
                 native=float(rank),
                 scale=(float(size), 1.0),
-                reason=reason,
+                reason=quoted.reason,
                 evidence=quoted.evidence(position),
                 call=judged.call.id,
             )
-        return [verdicts[index] for index in range(size)]
+            verdicts.append(verdict)
+        return verdicts[::step]
 
 
 @lru_cache(maxsize=MOST_SHOWN * 2)

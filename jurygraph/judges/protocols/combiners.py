@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,8 +12,7 @@ from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.decision.combiners import Mean
 from jurygraph.errors import PlanError
-from jurygraph.judges.protocols.decomposed import UTILITY, WEIGHT
-from jurygraph.judges.protocols.protocol import HIGHEST, LOWEST
+from jurygraph.judges.protocols.protocol import HIGHEST, LOWEST, UTILITY, WEIGHT
 from jurygraph.schema import ComponentInput
 
 
@@ -32,8 +31,7 @@ class ProtocolMean(Mean):
         return replace(component, diagnostics={"R": _to_native_scale(component.value)})
 
 
-@dataclass(frozen=True, slots=True)
-class _PeopleScores:
+class _PeopleScores(NamedTuple):
     """Utilities and weights of n people in each reply of a judge, [R,n,K] for K samples.
 
     `live` [R,n,K] marks where both apply; `open` [R,n,K] marks weights without a verdict.
@@ -55,8 +53,8 @@ class AdaptiveSum(Combiner):
     """
 
     name = "adaptive"
-    needs_all_columns: ClassVar[bool] = True
-    has_fixed_weights: ClassVar[bool] = False
+    needs_all_columns = True
+    has_fixed_weights = False
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
@@ -72,7 +70,8 @@ class AdaptiveSum(Combiner):
         judged = _split_by_person(matrices[UTILITY], matrices[WEIGHT], len(people))
         is_live = np.asarray(judged.live.any(axis=1))
         utility = _mean_over_samples(judged.utility, judged.live)
-        share = _mean_over_samples(_weight_shares(judged), judged.live)
+        total = np.asarray(aggregation.total(judged.weight, axis=1))
+        share = _mean_over_samples(judged.weight / np.where(total > 0.0, total, 1.0)[:, None], judged.live)
         value = _mean_over_samples(_weighted_mean(judged)[:, None], is_live[:, None])[:, 0]
         parts = {name: utility[:, index] for index, name in enumerate(people)}
         weights = {f"weight of {name}": share[:, index] for index, name in enumerate(people)}
@@ -140,12 +139,6 @@ def _ratio(weight: Floats, utility: Floats) -> Floats:
     total = np.asarray(aggregation.total(weight, axis=1))
     is_positive = np.greater(total, 0.0)
     return np.where(is_positive, aggregation.total(weight * utility, axis=1) / np.where(is_positive, total, 1.0), 0.0)
-
-
-def _weight_shares(judged: _PeopleScores) -> Floats:
-    """Return each person's share of the weights in each reply, [R,n,K]."""
-    total = np.asarray(aggregation.total(judged.weight, axis=1))
-    return judged.weight / np.where(total > 0.0, total, 1.0)[:, None]
 
 
 def _mean_over_samples(values: Floats, live: Bools) -> Floats:

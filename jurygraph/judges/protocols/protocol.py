@@ -1,16 +1,19 @@
 """DecompR's scoring protocols (Appendix A.2): one call for a whole protocol, and one reply for all its verdicts.
 
-`Direct` examines five aspects and gives one score; `Checklist` asks binary questions in five weighted categories
-(Eq. 12). Scores are on a scale from 1 to 10.
+`Direct` examines five aspects and gives one score; `Rubric` scores five dimensions under fixed weights (Table 8);
+`Checklist` asks binary questions in five weighted categories (Eq. 12); `Adaptive` and `Uniform` estimate the utility of
+each person. Scores are on a scale from 1 to 10.
 """
 
+import math
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, NamedTuple
+from operator import attrgetter
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, create_model
+from pydantic import Field, create_model, model_validator
 
 from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
 from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
@@ -20,7 +23,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
-from jurygraph.schema.frozen_model import Flag
+from jurygraph.schema.frozen_model import Flag, Unit
 
 TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
@@ -58,9 +61,9 @@ class ScoringProtocol(SingleCallEvaluator):
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         """Return the findings of a reply by subject, at least those of all `subjects`."""
 
-    @abstractmethod
     def max_reasons(self, people: People) -> int:
-        """Return the most reasons that a reply may hold, each with its quotations."""
+        """Return the most reasons that a reply may hold, each with its quotations: one per subject by default."""
+        return len(self.subjects(people))
 
     def prompt_variables(self, people: People) -> Mapping[str, Any]:
         """Return additional prompt variables."""
@@ -73,21 +76,15 @@ class ScoringProtocol(SingleCallEvaluator):
         """Return all verdicts of the protocol on a response, by subject."""
         people, gateway = inputs.task.people, inputs.client
         assert gateway is not None, "a model is required"
-        reply_model = self.reply_model(people)
+        reply_model, room = self.reply_model(people), TOKENS_PER_REASON * self.max_reasons(people)
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
-        request = gateway.request(
-            self._prompt,
-            reply_model,
-            variables,
-            sample=inputs.sample,
-            max_reply_tokens=TOKENS_PER_REASON * self.max_reasons(people),
-        )
+        request = gateway.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
         text = await aread_text(inputs.response.text) if gateway.safety.evidence else None
 
         def find_flaw(reply: FrozenModel) -> str | None:
-            return (
-                None if text is None else find_unsupported_claims(_claims(self.findings(reply, people).values()), text)
-            )
+            findings = self.findings(reply, people).values()
+            claims = ((finding.place, finding.claims) for finding in findings)
+            return None if text is None else find_unsupported_claims(claims, text)
 
         try:
             judged = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(inputs.response.text)))
@@ -98,18 +95,7 @@ class ScoringProtocol(SingleCallEvaluator):
         return {subject: build_verdict(finding, text, judged.call.id) for subject, finding in findings.items()}
 
 
-def _claims(findings: Iterable[Finding]) -> Iterator[tuple[str, Sequence[Claim]]]:
-    return ((finding.place, finding.claims) for finding in findings)
-
-
 _NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
-
-
-class Person(NamedTuple):
-    """A person under a generated name; the id, which is untrusted text, is part of the fenced text."""
-
-    name: str
-    text: str
 
 
 def person_names(number: int) -> tuple[str, ...]:
@@ -117,13 +103,16 @@ def person_names(number: int) -> tuple[str, ...]:
     return tuple(f"person_{index}" for index in range(1, number + 1))
 
 
-def named_people(people: Sequence[Stakeholder]) -> tuple[Person, ...]:
-    """Return the people as they appear in a prompt, named by position: `person_1` is the first."""
+def named_people(people: People) -> list[dict[str, str]]:
+    """Return the people as they appear in a prompt, named by position: `person_1` is the first.
+
+    The id, which is untrusted text, is part of the fenced text.
+    """
     pairs = zip(person_names(len(people)), people, strict=True)
-    return tuple(Person(name, "\n".join(_lines(stakeholder))) for name, stakeholder in pairs)
+    return [{"name": name, "text": "\n".join(_lines(person))} for name, person in pairs]
 
 
-def restore_ids(reason: str, people: Sequence[Stakeholder]) -> str:
+def restore_ids(reason: str, people: People) -> str:
     """Return a reason with the generated names replaced by the people's ids."""
     return _NAME.sub(lambda match: people[int(match[1]) - 1].id if int(match[1]) <= len(people) else match[0], reason)
 
@@ -148,10 +137,21 @@ class GroundsReply(FrozenModel):  # the reason and its quotations, which come be
     quotes: Quotes
 
 
-class RatingReply(FrozenModel):
-    reason: Reason
-    quotes: Quotes
+class RatingReply(GroundsReply):
     value: Ten
+
+
+class ItemReply(GroundsReply):
+    met: Flag
+
+
+def rating(place: str, value: float, reason: str, quotes: Sequence[str], people: People) -> Finding:
+    """Return the finding of a value on the scale; one above the lowest needs a quotation.
+
+    The score is the value's fraction of the range.
+    """
+    claims = [Claim(f"a value of {value:g}", quotes)] if value > LOWEST else []
+    return Finding(place, on_scale(value), restore_ids(reason, people), quotes, claims)
 
 
 def on_scale(value: float) -> Measurement:
@@ -161,8 +161,8 @@ def on_scale(value: float) -> Measurement:
 
 OVERALL = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
-_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (Ten, ...)}
-_REPLY = create_model("VerdictReply", __base__=FrozenModel, **_FIELDS)
+_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (Ten, ...)}
+_DIRECT_REPLY = create_model("VerdictReply", __base__=FrozenModel, **_DIRECT_FIELDS)
 
 
 class Direct(ScoringProtocol):
@@ -175,17 +175,47 @@ class Direct(ScoringProtocol):
         return (OVERALL,)
 
     def reply_model(self, people: People) -> type[FrozenModel]:
-        return _REPLY
+        return _DIRECT_REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         aspects = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
         quotes = [quote for grounds in aspects.values() for quote in grounds.quotes]
         reason = "; ".join(f"{aspect}: {grounds.reason}" for aspect, grounds in aspects.items())
-        claims = [Claim(f"a value of {reply.value:g}", quotes)] if reply.value > LOWEST else []
-        return {OVERALL: Finding(OVERALL, on_scale(reply.value), restore_ids(reason, people), quotes, claims)}
+        return {OVERALL: rating(OVERALL, reply.value, reason, quotes, people)}
 
     def max_reasons(self, people: People) -> int:
         return len(ASPECTS)
+
+
+DIMENSIONS: Mapping[str, float] = {
+    "constraint_satisfaction": 0.30,
+    "information_credibility": 0.25,
+    "timeline_feasibility": 0.20,
+    "fairness": 0.15,
+    "conflict_resolution": 0.10,
+}
+"""The dimensions and their weights α_d (Table 8)."""
+
+_RUBRIC_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatingReply, ...))
+_RUBRIC_REPLY = create_model("VerdictsReply", __base__=FrozenModel, **_RUBRIC_FIELDS)
+
+
+class Rubric(ScoringProtocol):
+    """R = Σ α_d s_d over five dimensions, each scored from 1 to 10 by itself."""
+
+    name = "protocols.rubric"
+    prompt = "dimensions"
+    shares = DIMENSIONS
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return tuple(DIMENSIONS)
+
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        return _RUBRIC_REPLY
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        rated = {dimension: getattr(reply, dimension) for dimension in DIMENSIONS}
+        return {name: rating(name, each.value, each.reason, each.quotes, people) for name, each in rated.items()}
 
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
@@ -195,22 +225,6 @@ ITEMS: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
 
 The paper gives the number of A alone; the other numbers, and the wording of all items, are our interpretation.
 """
-
-
-# No docstring: it would be part of the schema in the prompt.
-
-
-class ItemReply(FrozenModel):
-    reason: Reason
-    quotes: Quotes
-    met: Flag
-
-
-class _Item(NamedTuple):
-    """An item: the subject of its question, and the path of its field in the reply."""
-
-    subject: str
-    fields: tuple[str, ...]
 
 
 class Checklist(ScoringProtocol):
@@ -225,30 +239,34 @@ class Checklist(ScoringProtocol):
     shares = WEIGHTS
 
     def subjects(self, people: People) -> Sequence[str]:
-        return [item.subject for item in _items(people)]
+        return list(_items(people))
 
     def reply_model(self, people: People) -> type[FrozenModel]:
-        return _reply_model(len(people))
+        return _checklist_reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
-        return {item.subject: _build_finding(item, reply, people) for item in _items(people)}
-
-    def max_reasons(self, people: People) -> int:
-        return len(self.subjects(people))
+        findings = {}
+        for subject, place in _items(people).items():
+            item: ItemReply = attrgetter(place)(reply)
+            measured, claims = Measurement(float(item.met), item.met), [Claim("met", item.quotes)] if item.met else []
+            findings[subject] = Finding(place, measured, restore_ids(item.reason, people), item.quotes, claims)
+        return findings
 
     def prompt_variables(self, people: People) -> Mapping[str, Any]:
         return {"names": person_names(len(people))}
 
 
-def _items(people: People) -> Iterator[_Item]:
-    for stakeholder, person in zip(people, named_people(people), strict=True):
-        yield from (_Item(f"A/{stakeholder.id}/{number}", (person.name, f"A{number}")) for number in _item_numbers("A"))
-    for category in _shared_categories(len(people)):
-        yield from (_Item(f"{category}/{number}", (f"{category}{number}",)) for number in _item_numbers(category))
+def _items(people: People) -> dict[str, str]:
+    """Return the path of each item in the reply, by the subject of its question."""
+    names = zip(people, person_names(len(people)), strict=True)
+    items = {f"A/{person.id}/{n}": f"{name}.{field}" for person, name in names for n, field in _fields("A")}
+    shared = _shared_categories(len(people))
+    return items | {f"{category}/{n}": field for category in shared for n, field in _fields(category)}
 
 
-def _item_numbers(category: str) -> range:
-    return range(1, ITEMS[category] + 1)
+def _fields(category: str) -> list[tuple[int, str]]:
+    """Return the items of a category, each with its field."""
+    return [(number, f"{category}{number}") for number in range(1, ITEMS[category] + 1)]
 
 
 def _shared_categories(people: int) -> str:
@@ -257,19 +275,129 @@ def _shared_categories(people: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _reply_model(people: int) -> type[FrozenModel]:
-    item_fields: Any = dict.fromkeys((f"A{number}" for number in _item_numbers("A")), (ItemReply, ...))
+def _checklist_reply_model(people: int) -> type[FrozenModel]:
+    item_fields: Any = {field: (ItemReply, ...) for _, field in _fields("A")}
     person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
-    names = (f"{category}{number}" for category in _shared_categories(people) for number in _item_numbers(category))
-    fields |= dict.fromkeys(names, (ItemReply, ...))
+    fields |= {field: (ItemReply, ...) for each in _shared_categories(people) for _, field in _fields(each)}
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
-def _build_finding(item: _Item, reply: Any, people: People) -> Finding:
-    field_value = reply
-    for field in item.fields:
-        field_value = getattr(field_value, field)
-    claims = [Claim("met", field_value.quotes)] if field_value.met else []
-    measured = Measurement(float(field_value.met), field_value.met)
-    return Finding(".".join(item.fields), measured, restore_ids(field_value.reason, people), field_value.quotes, claims)
+UTILITY, WEIGHT = "utility", "weight"
+_TOLERANCE, _ROUNDING = 0.02 + 1e-9, 0.005  # a sum of 0.97 is less than that in floats
+"""Tolerances for a sum of weights other than 1: of the sum, and of each weight, which models round to hundredths."""
+_MAX_CONSTRAINTS = 32  # most constraints of one kind in a reply about one person
+_TYPICAL_CONSTRAINTS = 6  # typical number of constraints in a reply about a person with a profile alone
+
+
+# No docstrings: they would be part of the schema in the prompt.
+
+
+class ConstraintReply(FrozenModel):
+    constraint: Annotated[str, Field(max_length=500)]
+    reason: Reason
+    quotes: Quotes
+    held: Flag
+
+
+class PersonReply(FrozenModel):
+    hard: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    soft: Annotated[tuple[ConstraintReply, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    credibility: GroundsReply
+    utility: Ten
+
+
+class WeightsReply(FrozenModel):  # `_decomposed_reply_model` adds a weight for each person, by name
+    reason: Reason
+
+    @model_validator(mode="after")
+    def _sum_to_one(self) -> "WeightsReply":
+        weights = _weights_by_name(self)
+        total = math.fsum(weights.values())
+        if total == 0 or abs(total - 1.0) > _TOLERANCE + _ROUNDING * len(weights):
+            raise ValueError(f"the weights sum to {total:g}: choose weights that sum to 1")
+        return self
+
+
+class _Decomposed(ScoringProtocol):
+    """Verify the constraints of each person one by one, and derive a utility û_i from 1 to 10 for each.
+
+    There are no questions if the task has no people. Both evaluators of this kind send the same request, byte for byte,
+    so that the second one reads its reply from the cache.
+    """
+
+    prompt = "decomposed"
+    subject_kinds: Sequence[str]
+    """First parts of the subjects: the kinds of question for each person."""
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return [f"{kind}/{person.id}" for kind in self.subject_kinds for person in people]
+
+    def reply_model(self, people: People) -> type[FrozenModel]:
+        return _decomposed_reply_model(len(people))
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
+        names = dict(zip((person.id for person in people), person_names(len(people)), strict=True))
+        utilities = {f"{UTILITY}/{person}": _utility_finding(name, reply, people) for person, name in names.items()}
+        weights = {f"{WEIGHT}/{person}": _weight_finding(name, reply, people) for person, name in names.items()}
+        return utilities | weights
+
+    def max_reasons(self, people: People) -> int:
+        return 1 + sum(max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people)
+
+
+class Adaptive(_Decomposed):
+    """R = Σ w_i û_i, with weights from the judge: they are verdicts of its own, so that no plan fixes them."""
+
+    name = "protocols.decomposed-adaptive"
+    combiner = "adaptive"
+    subject_kinds = (UTILITY, WEIGHT)
+    shares: Mapping[str, float] = {UTILITY: 1.0, WEIGHT: 1.0}
+
+
+class Uniform(_Decomposed):
+    """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
+
+    name = "protocols.decomposed-uniform"
+    subject_kinds = (UTILITY,)
+
+
+@lru_cache(maxsize=64)
+def _decomposed_reply_model(people: int) -> type[FrozenModel]:
+    names = person_names(people)
+    shares: Any = dict.fromkeys(names, (Unit, ...))
+    weights = create_model("WeightsReply", __base__=WeightsReply, **shares)
+    fields: Any = dict.fromkeys(names, (PersonReply, ...)) | {"weights": (weights, ...)}
+    return create_model("VerdictsReply", __base__=FrozenModel, **fields)
+
+
+def _weights_by_name(weights: WeightsReply) -> dict[str, float]:
+    """Return the weights by name, not normalized."""
+    return {name: value for name, value in weights if name != "reason"}
+
+
+def _utility_finding(name: str, reply: Any, people: People) -> Finding:
+    verdict: PersonReply = getattr(reply, name)
+    constraints = {
+        f"{kind} {number}": constraint
+        for kind, of_kind in (("hard", verdict.hard), ("soft", verdict.soft))
+        for number, constraint in enumerate(of_kind, start=1)
+    }
+    quotes = [quote for constraint in constraints.values() for quote in constraint.quotes]
+    quotes += verdict.credibility.quotes
+    claims = [Claim(f"{place} held", constraint.quotes) for place, constraint in constraints.items() if constraint.held]
+    claims += [Claim(f"a utility of {verdict.utility:g}", quotes)] if verdict.utility > LOWEST else []
+    descriptions = [
+        f"{place} ({constraint.constraint}) {'held' if constraint.held else 'not held'}: {constraint.reason}"
+        for place, constraint in constraints.items()
+    ]
+    reason = restore_ids("; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"]), people)
+    return Finding(name, on_scale(verdict.utility), reason, quotes, claims)
+
+
+def _weight_finding(name: str, reply: Any, people: People) -> Finding:
+    """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
+    values = _weights_by_name(reply.weights)
+    measured = Measurement(values[name] / math.fsum(values.values()), native=values[name], scale=(0.0, 1.0))
+    return Finding(f"weights.{name}", measured, restore_ids(reply.weights.reason, people))

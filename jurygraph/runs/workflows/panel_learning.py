@@ -11,8 +11,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.table import build_table
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.consensus.combiner import ConsensusOfJudges, to_confusions
-from jurygraph.judges.consensus.votes import level_values, nearest_level
+from jurygraph.judges.panel import ConsensusOfJudges, level_values, nearest_level, to_confusions
 from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.packing import Shape

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jurygraph.agents.data_analyzer import Step
-from jurygraph.agents.data_analyzer.statistics import MAX_ROWS, Calibration, frame
+from jurygraph.agents.data_analyzer.series import MAX_ROWS, Calibration, frame
 
 
 def test_the_frame_is_there_after_so_many_steps_and_not_before() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from jurygraph.agents.data_analyzer import Step
-from jurygraph.agents.data_analyzer.statistics import (
+from jurygraph.agents.data_analyzer.series import (
     disagreement,
     extreme_share,
     length_correlation,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import ConfigError, Jury, Message, Response, Task, Verdict
-from jurygraph.agents.global_signals.ranker import sigmoid
+from jurygraph.agents.global_signals.evaluators import sigmoid
 from jurygraph.conformance import check_evaluator
 from tests.models.embedding.server import ranked, reading
 from tests.models.server import Script, Server, status

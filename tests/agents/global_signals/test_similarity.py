@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import ConfigError, Jury, Response, Task, Trace, Verdict
-from jurygraph.agents.global_signals.similarity import nearness
+from jurygraph.agents.global_signals.evaluators import nearness
 from jurygraph.conformance import check_evaluator
 from tests.models.embedding.server import embeddings, reading
 from tests.models.server import Script, Server, raw, status

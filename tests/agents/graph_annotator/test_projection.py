@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.voting import project
+from jurygraph.agents.graph_annotator.graph import project
 from jurygraph.schema import Edge
 from tests.examples import at_most
 

@@ -49,7 +49,7 @@ def test_malformed_answers_are_rejected_with_a_reason_and_the_rest_is_kept(wrong
     assert told == wrong
     assert reason.startswith(why)
     assert list(checked.answers.values()) == sorted(good, key=lambda one: (one.parent, one.child))
-    assert any(why in line for line in checked.wrong), "the model is told of it"
+    assert any(why in line for line in checked.problems), "the model is told of it"
 
 
 def test_a_pair_answered_with_two_kinds_has_no_edge_and_both_are_reported() -> None:
@@ -72,7 +72,7 @@ def test_of_a_pair_that_is_listed_twice_the_surest_counts() -> None:
 def test_a_pair_that_is_left_out_is_unanswered() -> None:
     checked = check_edges(GOOD[:2], ASKED, ROLES, ROLES)
     assert checked.unanswered == {Pair("a", "b"): "was not answered"}
-    assert checked.wrong == ["“a -> b”: was not answered"]
+    assert checked.problems == ["“a -> b”: was not answered"]
 
 
 names = st.sampled_from([*ROLES, "nobody", "none of them"])

@@ -2,8 +2,8 @@
 
 import pytest
 
+from jurygraph.agents.graph_annotator.graph import EdgeSource, elect_edge, outvoted_edges
 from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair
-from jurygraph.agents.graph_annotator.voting import EdgeSource, elect_edge, outvoted_edges
 
 PAIR, SOURCE = Pair("a", "b"), EdgeSource("judge", "abc")
 

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
-from jurygraph.agents.quality_assessor.segments import split_steps
+from jurygraph.agents.quality_assessor.steps import FalseCalculation, find_false_calculations, split_steps
 from jurygraph.conformance import check_evaluator
 
 QUERY = "Janet sells 9 eggs for $2 each. What does she make?"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.quality_assessor.arithmetic import (
+from jurygraph.agents.quality_assessor.steps import (
     FalseCalculation,
     find_false_calculations,
+    split_steps,
 )
-from jurygraph.agents.quality_assessor.segments import split_steps
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
 from tests.agents.quality_assessor.test_arithmetic import first_false_calculation

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.quality_assessor.segments import split_steps
+from jurygraph.agents.quality_assessor.steps import split_steps
 from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parents[3]

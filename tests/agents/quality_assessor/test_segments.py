@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.quality_assessor.segments import MAX_STEPS, split_steps, step_at
+from jurygraph.agents.quality_assessor.steps import MAX_STEPS, split_steps, step_at
 
 
 def texts(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import PlanError, ScoreMatrix
-from jurygraph.judges.consensus.combiner import ConsensusOfJudges
+from jurygraph.judges.panel import ConsensusOfJudges
 from jurygraph.schema import ComponentInput
 
 LEVELS = (0.0, 0.5, 1.0)

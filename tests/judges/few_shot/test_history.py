@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.judges.few_shot.example_filter import Example, OmittedRatings
-from jurygraph.judges.few_shot.history import ReviewerHistory
+from jurygraph.judges.few_shot.history import Example, OmittedRatings, ReviewerHistory
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
@@ -61,7 +60,7 @@ def test_a_reviewer_has_the_examples_of_a_dimension_and_domain_and_others_have_t
     assert shown(found.examples_of("ada", "depth")) == [("ada", "a", 3)]
     assert shown(found.examples_of_others("ada", "clarity")) == [("bo", "a", 2), ("bo", "b", 2), ("cy", "a", 1)]
     assert shown(found.examples_of_others("bo", "clarity", "travel")) == [("ada", "a", 4), ("cy", "a", 1)]
-    assert (found.reviewers, found.domains) == (("ada", "bo", "cy"), ("food", "travel"))
+    assert found.reviewers == ("ada", "bo", "cy")
 
 
 @pytest.mark.parametrize("asked", [("dee", "clarity", None), ("ada", "cost", None), ("ada", "clarity", "law")])
@@ -262,7 +261,7 @@ def test_the_order_of_the_file_changes_nothing(drawn: list[Rating], random: Any)
     one, other = history(*named), history(*shuffled)
     assert [example.digest for example in one.examples] == [example.digest for example in other.examples]
     assert [left[:2] for left in one.left_out] == [left[:2] for left in other.left_out]
-    assert (one.reviewers, one.domains) == (other.reviewers, other.domains)
+    assert one.reviewers == other.reviewers
     for reviewer in one.reviewers:
         for domain in ("x", None):
             assert one.examples_of(reviewer, "clarity", domain) == other.examples_of(reviewer, "clarity", domain)
@@ -392,8 +391,8 @@ def test_a_history_is_read_from_ratings_and_texts(suffix: str, tmp_path: Path) -
         marks = [(1, "ada", 4), (2, "ada", 9), (3, "bo", 2)]
         lines = [json.dumps({"idx": idx, "annotator": whose, "label": mark}) for idx, whose, mark in marks]
         ratings.write_text("\n".join(lines))
-    texts.write_text('{"id": 1, "text": "one"}\n{"id": 2, "text": "two"}\n')
-    found = ReviewerHistory.read(ratings, texts, {"item": "idx"}, scales=ONE, text_columns={"item": "id"})
+    texts.write_text('{"item": 1, "text": "one"}\n{"item": 2, "text": "two"}\n')
+    found = ReviewerHistory.read(ratings, texts, {"item": "idx"}, scales=ONE)
     assert shown(found.examples) == [("ada", "1", 4)]
     lines_of = ("line 3", "line 4") if suffix == ".csv" else ("line 2", "line 3")
     assert found.left_out == (

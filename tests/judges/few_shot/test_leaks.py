@@ -17,7 +17,7 @@ from langchain_core.example_selectors import BaseExampleSelector
 
 from jurygraph import EvaluatorInput, Response, Task
 from jurygraph.graphs.planning import view_task
-from jurygraph.judges.few_shot import constructors, shown_examples
+from jurygraph.judges.few_shot import shown_examples
 from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
@@ -365,11 +365,11 @@ def no_groups(history: ReviewerHistory, names: Iterable[str]) -> set[str]:
 
 
 OFF: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
-    "what the plan leaves out": ((constructors, "candidate_examples", everything),),
+    "what the plan leaves out": ((shown_examples, "candidate_examples", everything),),
     "what is dropped": ((shown_examples, "_leak_reason", nothing),),
     "nearness": ((shown_examples, "is_near_duplicate", nothing),),
     "groups by the history": ((ReviewerHistory, "groups_of", no_groups),),
-    "all of it": ((constructors, "candidate_examples", everything), (shown_examples, "_leak_reason", nothing)),
+    "all of it": ((shown_examples, "candidate_examples", everything), (shown_examples, "_leak_reason", nothing)),
 }
 """What keeps examples from being shown, by the names by which it is known."""
 

@@ -14,7 +14,7 @@ from rapidfuzz import fuzz
 
 from jurygraph import Jury, Question
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.example_filter import Example
+from jurygraph.judges.few_shot.history import Example
 from jurygraph.judges.few_shot.selection import Balanced, Selectors, Similar, load_selector, order_examples
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import (

@@ -5,8 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import Task, Trace
-from jurygraph.judges.protocols.protocol import ASPECTS, ITEMS
-from jurygraph.judges.protocols.rubric import DIMENSIONS
+from jurygraph.judges.protocols.protocol import ASPECTS, DIMENSIONS, ITEMS
 from tests.agents.judging.hearing import scored
 from tests.models.judging import items_of, responses
 from tests.models.server import Answer, said

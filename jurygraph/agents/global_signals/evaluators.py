@@ -1,0 +1,154 @@
+"""Global signals by an embedder or a reranker: similarity to the reference, relevance to the query (MACRM, §3.1)."""
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+
+from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.errors import ConfigError
+from jurygraph.models.embedding.embedder import CachingEmbedder
+from jurygraph.models.embedding.embedder import BATCH_SIZE
+from jurygraph.models.embedding.factory import open_embedder, open_reranker
+from jurygraph.models.faults import Fault
+from jurygraph.schema import Branch, Layer, Verdict
+from jurygraph.schema.task import query_text
+
+_EMPTY = Verdict(score=0.0, reason="there is nothing in it")
+
+
+class Similarity(BatchEvaluator):
+    """R_sim = max(0, cos) of the embeddings of the whole response and of the task's reference (MACRM Eq. 2, our
+    reading).
+
+    Negation misleads it: a sentence and its negation are similar, often more than a paraphrase. So do not use it alone:
+    combine it with `maths.accuracy`, or another evaluator that knows what is correct. It abstains without a reference.
+
+    The embedder is a model of its own, so it works under `model: none`. Its cost is not part of --max-cost, and a dry
+    run with a model calls it too.
+
+    Args:
+        embedder: a name that `open_embedder` accepts, such as sentence-transformers:all-MiniLM-L6-v2.
+    """
+
+    name = "similarity"
+    branch: Branch = "specialists"
+    layer: Layer = "model"
+
+    def __init__(self, embedder: str | None = None) -> None:
+        if embedder is None:
+            raise ConfigError(
+                "similarity: params name no embedder; write params: {embedder: sentence-transformers:all-MiniLM-L6-v2}"
+            )
+        self._embedder = CachingEmbedder(open_embedder(embedder))
+        self.version = f"1 {self._embedder.embedder.version}"
+
+    def close(self) -> None:
+        self._embedder.close()
+
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts; the reference of a group is embedded once."""
+        early_verdicts = [_verdict_without_model(inputs) for inputs in batch]
+        texts = [
+            text
+            for inputs, verdict in zip(batch, early_verdicts, strict=True)
+            if verdict is None
+            for text in (inputs.response.text, inputs.task.reference or "")
+        ]
+        vectors = iter(await self._embedder.embed(texts))
+        return [verdict or _build_verdict(next(vectors), next(vectors)) for verdict in early_verdicts]
+
+
+def _verdict_without_model(inputs: EvaluatorInput) -> Verdict | None:
+    """Return the verdict if there is nothing to embed (many servers refuse an empty text), else None."""
+    if not (inputs.task.reference or "").strip():
+        return Verdict.abstain("the task has no reference to be near to")
+    return None if inputs.response.text.strip() else _EMPTY
+
+
+def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdict:
+    if isinstance(reference, Fault):  # not the response's fault, so this is reported first
+        return Verdict.fail(reference.kind, f"the reference cannot be embedded: {reference}")
+    if isinstance(response, Fault):
+        return Verdict(status="failed", failure=response.failure, reason=str(response))
+    cosine = float(np.dot(response, reference))
+    return Verdict(
+        score=nearness(cosine), native=cosine, scale=(-1, 1), reason=f"cosine with the reference {cosine:.3f}"
+    )
+
+
+def nearness(cosine: float) -> float:
+    """Return max(0, cos), limited to 1 against rounding errors."""
+    return min(1.0, max(0.0, cosine))
+
+
+class Ranker(BatchEvaluator):
+    """Score the response as a document for the task's query with a reranker, in [0, 1] (MACRM Eq. 1).
+
+    A cross-encoder's logit x counts as 1 / (1 + exp(-x)). A server's `relevance_score` counts unchanged, and one
+    outside [0, 1] is a failure; with `logits` it counts like a cross-encoder's. If a server compares its documents with
+    each other, a response's score depends on its group: use one that scores each independently.
+
+    The score measures if a response is about the query, not if it is correct: do not use it alone. The reranker is a
+    model of its own, so it works under `model: none`. Its cost is not part of --max-cost, and a dry run with a model
+    calls it too. To rank by a judge, use `pairwise` with the combiner `win-share`.
+
+    Args:
+        ranker: a name that `open_reranker` accepts, such as sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2.
+        logits: set this if a server returns logits, as llama.cpp does.
+    """
+
+    name = "ranker"
+    branch: Branch = "specialists"
+    layer: Layer = "model"
+
+    def __init__(self, ranker: str | None = None, logits: bool = False) -> None:
+        if ranker is None:
+            example = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
+            raise ConfigError(f"ranker: params name no ranker; write params: {{ranker: {example}}}")
+        self._reranker = open_reranker(ranker, logits)
+        self.version = f"1 {self._reranker.version}"
+
+    def close(self) -> None:
+        self._reranker.close()
+
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts; documents of one query share requests, and empty responses are not sent."""
+        verdicts: list[Verdict] = []
+        for query, query_asks in groupby(batch, key=lambda inputs: query_text(inputs.task.query)):
+            documents = [inputs.response.text for inputs in query_asks]
+            scored = iter(await self._score(query, list(filter(str.strip, documents))))
+            verdicts += [next(scored) if document.strip() else _EMPTY for document in documents]
+        return verdicts
+
+    async def _score(self, query: str, documents: Sequence[str], size: int = BATCH_SIZE) -> list[Verdict]:
+        """Score documents in batches; one that causes a fault, for example by its length, fails alone."""
+        batches = [documents[start : start + size] for start in range(0, len(documents), size)]
+        return [verdict for batch in batches for verdict in await self._score_batch(query, batch)]
+
+    async def _score_batch(self, query: str, documents: Sequence[str]) -> list[Verdict]:
+        try:
+            scores = await self._reranker.score(query, documents)
+        except Fault as fault:
+            if fault.cause != "infrastructure" and len(documents) > 1:
+                return await self._score(query, documents, size=1)
+            return [Verdict(status="failed", failure=fault.failure, reason=str(fault))] * len(documents)
+        return [self._build_verdict(float(score)) for score in scores]
+
+    def _build_verdict(self, score: float) -> Verdict:
+        if self._reranker.logits:
+            return Verdict(score=sigmoid(score), native=score, reason=f"logit {score:.3f} of {self._reranker.name}")
+        if not 0.0 <= score <= 1.0:
+            problem = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
+            return Verdict.fail("unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}")
+        score = abs(score)  # turns -0.0, which is in the range, into 0.0
+        return Verdict(score=score, reason=f"relevance {score:.3f} by {self._reranker.name}")
+
+
+def sigmoid(logit: float) -> float:
+    """Return 1 / (1 + exp(-x)), for any finite x."""
+    if logit >= 0.0:
+        return 1.0 / (1.0 + math.exp(-logit))
+    return math.exp(logit) / (1.0 + math.exp(logit))

@@ -1,0 +1,171 @@
+"""The steps of a response with their positions, and the first false calculation in them, by code alone.
+
+Each step's equalities are checked by `jurygraph.agents.maths.arithmetic`, in three readings of the text: unchanged,
+without its annotations ("16 - 3 = <<16-3=13>>14" claims 16 - 3 = 14), and with the text after an annotation in place of
+the annotation's own result ("9 eggs * $2 = <<9*2=18>>19" claims 9 * 2 = 19). A result that only lacks its sign after an
+annotation ("5 - 8 = <<5-8=-3>>3 fewer") is not wrong, since the annotation has it.
+
+Never called wrong are a number from an unknown source (right solutions bring in such numbers too), and an answer that
+is not the last result (it is not a step, and may be in another unit). Splitting takes time linear in the text.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise, starmap
+
+from jurygraph.agents.maths import arithmetic
+from jurygraph.agents.maths.answer import answer_line_start, final_answer, sentence_ends
+from jurygraph.agents.maths.structure import longest_run, reasoning_range, step_markers
+from jurygraph.messages import shorten
+from jurygraph.schema import Evidence
+
+MAX_STEPS = 1_000  # the largest number of steps of one response; the last of them contains the rest
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_LINE_END = re.compile(r"\n")
+_ENUMERATOR = re.compile(r"\W{0,8}[0-9]{1,3}")  # of "1. She eats"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One step of a response: `response[start:end] == text`, numbered from 1 in text order."""
+
+    number: int
+    start: int
+    end: int
+    text: str
+
+
+def split_steps(text: str) -> tuple[Segment, ...]:
+    """Return the steps of the reasoning in `text`, in their order; none if it has none.
+
+    The reasoning is the text inside `<think>…</think>`, else the text before the final answer: before its line or, if
+    that has several sentences, its sentence. With digits before the answer that sentence is the last step too: "9 * 2 =
+    18, so the answer is 18". A step begins at each marker "1." or "Step 2:" if these count up to 2 at least, and else
+    at each line (and so at "First, " there: after it, lines are steps as anywhere); in a single line, at each sentence.
+    Text before the first marker belongs to the first step. Every letter or digit of the reasoning belongs to one step,
+    and every step has at least one.
+    """
+    start, end, one_line = _reasoning(text)
+    edges = [start, *_step_starts(text, start, end, one_line), end]
+    steps = [step for step in starmap(partial(_trim, text), pairwise(edges)) if step]
+    if len(steps) > MAX_STEPS:
+        steps[MAX_STEPS - 1 :] = [(steps[MAX_STEPS - 1][0], steps[-1][1])]
+    return tuple(Segment(number, *step, text[slice(*step)]) for number, step in enumerate(steps, start=1))
+
+
+def step_at(steps: Sequence[Segment], place: int) -> Segment | None:
+    """Return the step that contains a position of the text; None if no step does."""
+    count = bisect_right(steps, place, key=lambda step: step.start)
+    return steps[count - 1] if count and place < steps[count - 1].end else None
+
+
+def _reasoning(text: str) -> tuple[int, int, bool]:
+    """Return the start and end of the reasoning, and true if it is one line together with the answer."""
+    start, end = reasoning_range(text)
+    one_line = "\n" not in text[start:end].strip()
+    answer = final_answer(text) if end - start == len(text) else None
+    if answer is None:
+        return start, end, one_line
+    line = answer_line_start(text, answer)
+    sentence = [line, *_sentences(text, line, answer.start)][-1]
+    calculates = any(map(str.isdigit, text[sentence : answer.start]))
+    return start, answer.end if calculates else sentence, one_line
+
+
+def _step_starts(text: str, start: int, end: int, one_line: bool) -> Iterable[int]:
+    """Return the starts of the steps after the first."""
+    numeric_markers = [marker for marker in step_markers(text[start:end]) if not marker.in_words]
+    if longest_run(numeric_markers) > 1:
+        return (start + marker.start for marker in numeric_markers[1:])
+    if one_line:
+        return _sentences(text, start, end)
+    return (line.end() for line in _LINE_END.finditer(text, start, end))
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[int]:
+    """Yield the starts of sentences after the first: not after a bare number ("1. She") or letters ("5 p.m. today")."""
+    for stop in sentence_ends(text, start, end):
+        if not _ENUMERATOR.fullmatch(text, start, stop) and text[stop - 2 : stop - 1] != ".":
+            start = stop + 1
+            yield start
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Return the range without surrounding white space; None if it has no letter or digit."""
+    if not _LETTER_OR_DIGIT.search(text, start, end):
+        return None
+    passage = text[start:end]
+    return start + len(passage) - len(passage.lstrip()), start + len(passage.rstrip())
+
+
+_ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))")
+_NOISE = Fraction(1, 10**9)
+
+
+@dataclass(frozen=True, slots=True)
+class FalseCalculation:
+    """A false calculation, `text[start:end] == quote`, and the number of the step that contains it.
+
+    `value` is the correct result; None if it divides by zero.
+    """
+
+    step: int
+    quote: str
+    start: int
+    end: int
+    value: Fraction | None
+
+    @property
+    def description(self) -> str:
+        """Return the description of the error for messages."""
+        truth = "it is not defined" if self.value is None else f"it is {float(self.value):.10g}"
+        return f"{shorten(self.quote, 100)!r}, but {truth}"
+
+    @property
+    def evidence(self) -> Evidence:
+        """Return the calculation as verified evidence."""
+        return Evidence(quote=self.quote, start=self.start, end=self.end, verified=True)
+
+
+def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> list[FalseCalculation]:
+    """Return the false calculations in a response, in the order of the text; one of several that overlap.
+
+    One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
+    outside the tags. Text that also occurs in the query is not the response's ("Why is 2 + 2 = 5 wrong?").
+    """
+    errors: list[FalseCalculation] = []
+    for equality in sorted(_false_equalities(text), key=lambda step: (step.start, -step.end)):
+        start, end = equality.start, equality.end
+        if text[start:end] not in query and not (errors and start < errors[-1].end):
+            step = step_at(steps, start)
+            before = (candidate.number for candidate in steps if candidate.start <= start)
+            number = step.number if step else max(before, default=1)
+            errors.append(FalseCalculation(number, text[start:end], start, end, equality.value))
+    return errors
+
+
+def _false_equalities(text: str) -> Iterator[arithmetic.Step]:
+    yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
+    for reading in (_without_annotations(text), _with_continuations(text)):
+        equalities = arithmetic.steps(reading) if reading != text else ()
+        yield from (equality for equality in equalities if not equality.is_right and not _differs_by_sign(equality))
+
+
+def _without_annotations(text: str) -> str:
+    """Blank out each annotation that a number follows, so that all other offsets are unchanged."""
+    return _ANNOTATED.sub(lambda match: " " * len(match[0]), text)
+
+
+def _with_continuations(text: str) -> str:
+    """Blank out the result of each annotation that another number follows, and put a boundary before it."""
+    return _ANNOTATED.sub(
+        lambda match: match[0] if match[2] == match[3] else f" ;{match[1]}={' ' * (len(match[2]) + 2)}", text
+    )
+
+
+def _differs_by_sign(equality: arithmetic.Step) -> bool:
+    return equality.value is not None and abs(equality.value + equality.claimed) <= _NOISE * abs(equality.claimed)
