@@ -73,12 +73,12 @@ def as_finite(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Flo
     return a
 
 
-def as_nonnegative(name: str, values: ArrayLike) -> Floats:
+def as_nonnegative(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
     """Return finite numbers of at least 0."""
-    a = as_finite(name, values)
+    a = as_finite(name, values, error)
     if (a < 0).any():
         index = _first_index(a < 0)
-        raise PlanError(f"{_entry(name, index)} is {a[index]}: at least 0 is needed")
+        raise error(f"{_entry(name, index)} is {a[index]}: at least 0 is needed")
     return a
 
 

@@ -60,7 +60,7 @@ def test_the_threshold_itself_is_supported() -> None:
         ({"share": [np.inf, 0.5, 0.5, 0.5]}, r"share\[0\] is inf"),
         ({"kind": ["weak", "weak", "weak", "causal"]}, "'causal' is not a kind of edge"),
         ({"example": [0, 0, 1, 2]}, "outside 0..1"),
-        ({"share": [0.5]}, "one for each of 4 edges"),
+        ({"share": [0.5]}, r"share has shape \(1,\) where \(4,\) is needed"),
     ],
 )
 def test_what_is_no_case_is_refused_by_name(changed: dict[str, Any], said: str) -> None:
@@ -116,7 +116,7 @@ def mean_reward(examples: list[Example], rule: reference.Rule) -> float:
 @given(groups())
 def test_kappa_zero_is_flat_to_the_last_bit(group: list[Example]) -> None:
     found = sheets_of([group]).sheets[0]
-    assert found.gated_scores(found.graph, found.retention(0.0)).tobytes() == found.p.tobytes()
+    assert found.gated_scores(found.retention(0.0)).tobytes() == found.p.tobytes()
 
 
 def test_the_untyped_graph_s_retention_is_the_mean_over_all_edges_of_all_rubrics() -> None:

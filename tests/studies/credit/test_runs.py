@@ -158,7 +158,7 @@ def test_the_mean_reward_of_a_rule_is_that_of_the_run_re_scored_by_it(
 def test_every_reward_is_the_run_s_to_the_last_bit(run: Path) -> None:
     found = {}
     for one in sheets(run).sheets:
-        found |= zip(one.responses, one.rewards(one.gated_scores(one.graph, one.retention(1.0))).tolist(), strict=True)
+        found |= zip(one.responses, one.rewards(one.gated_scores(one.retention(1.0))).tolist(), strict=True)
     assert found == {trace.response_id: trace.reward.value for trace in Run.open(run).traces()}
 
 
