@@ -1,5 +1,6 @@
 """Arms of the attack study: defences of a judge, disabled and enabled one by one."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -28,8 +29,7 @@ def arms(configured: SafetyConfig) -> tuple[tuple[Arm, ...], Arm]:
     """Return all arms, and the one with the config's own defences.
 
     The arms are no defence, each defence alone (all gates, and each gate), and all defences. If the config's own are
-    none of
-    these, that arm comes last, as `configured`.
+    none of these, that arm comes last, as `configured`.
     """
     known_arms = [Arm(name, NO_DEFENCES.model_copy(update=enabled)) for name, enabled in _ENABLED_BY_ARM.items()]
     known_arms.append(Arm("all", SafetyConfig()))
@@ -39,13 +39,9 @@ def arms(configured: SafetyConfig) -> tuple[tuple[Arm, ...], Arm]:
 
 def largest_arms(candidates: Iterable[Arm]) -> list[Arm]:
     """Return the arms whose requests include those of all other arms: a gate only ever saves requests."""
-    largest: list[Arm] = []
+    largest: dict[tuple[bool, bool], list[Arm]] = defaultdict(list)  # by prompt
     for arm in sorted(candidates, key=lambda arm: len(arm.safety.gates)):
-        if not any(_covers_requests(other.safety, arm.safety) for other in largest):
-            largest.append(arm)
-    return largest
-
-
-def _covers_requests(first: SafetyConfig, second: SafetyConfig) -> bool:
-    has_same_prompt = (first.fence, first.reminder) == (second.fence, second.reminder)
-    return has_same_prompt and set(first.gates) <= set(second.gates)
+        same_prompt = largest[arm.safety.fence, arm.safety.reminder]
+        if not any(set(other.safety.gates) <= set(arm.safety.gates) for other in same_prompt):
+            same_prompt.append(arm)
+    return [arm for same_prompt in largest.values() for arm in same_prompt]

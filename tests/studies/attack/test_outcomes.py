@@ -2,7 +2,7 @@
 
 from jurygraph.runs.canary import Proportion
 from jurygraph.schema import Failure, RecordedVerdict
-from jurygraph.studies.attack.outcomes import Outcome, Tally
+from jurygraph.studies.attack.report import Outcome, count_outcomes
 
 PASSED, HALF, WITHSTOOD = RecordedVerdict(score=1.0), RecordedVerdict(score=0.5), RecordedVerdict(score=0.499)
 STOPPED = RecordedVerdict(score=0.0, gated_by="bare-opener")
@@ -13,10 +13,7 @@ NOT_ASKED = RecordedVerdict(status="not_applicable", gated_by="maths.accuracy")
 
 
 def outcome(*responses: list[RecordedVerdict]) -> Outcome:
-    tally = Tally()
-    for verdicts in responses:
-        tally.add(verdicts)
-    return tally.outcome()
+    return count_outcomes(responses)
 
 
 def test_a_verdict_passes_from_a_score_of_one_half():

@@ -82,7 +82,11 @@ def test_it_covers_the_true_mean_about_as_often_as_it_says() -> None:
 
 @pytest.mark.parametrize(
     ("sums", "counts", "said"),
-    [([[1.0]], [[1.0, 2.0]], "shape"), ([1.0], [1.0], "shape"), ([[np.nan, 1.0]], [[1.0, 1.0]], "a finite number is needed")],
+    [
+        ([[1.0]], [[1.0, 2.0]], "shape"),
+        ([1.0], [1.0], "shape"),
+        ([[np.nan, 1.0]], [[1.0, 1.0]], "a finite number is needed"),
+    ],
 )
 def test_what_is_no_mean_is_refused(sums: list, counts: list, said: str) -> None:
     with pytest.raises(GraphError, match=said):
