@@ -54,6 +54,11 @@ class Settings:
         return self.preset or "converged"
 
     @property
+    def tie_rule(self) -> Literal["first", "shared"]:
+        """Return the rule that decides ties of the majority vote."""
+        return "first" if self.is_published else "shared"
+
+    @property
     def stability_seed(self) -> int:
         """Return the seed for stability: the one set, else 42 for preset `paper` and 0 otherwise."""
         return self.seed if self.seed is not None else PUBLISHED_SEED if self.is_published else 0
@@ -139,7 +144,7 @@ class FittedConsensus:
             preset=settings.fit_preset,
             classes=ballots.classes,
             values=self.values,
-            ties=_tie_rule(settings),
+            ties=settings.tie_rule,
             gold=ballots.gold,
             jobs=settings.jobs,
             report=report,
@@ -171,7 +176,7 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     _validate_settings(ballots, settings)
     columns = (ballots.item, ballots.annotator, ballots.label)
     model = consensus.fit(*columns, settings.fit_preset, classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
-    majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
+    majority = consensus.majority_vote(*columns, settings.tie_rule, classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
     small_panel = consensus.too_small(model.votes)
     use_majority = small_panel is not None and settings.preset is None and settings.method is None
     method: Method = "majority" if use_majority else settings.method or "stableval"
@@ -186,24 +191,19 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
-def _tie_rule(settings: Settings) -> Literal["first", "shared"]:
-    return "first" if settings.is_published else "shared"
-
-
 def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
-    k = len(ballots.classes)
-    if settings.values is not None and len(settings.values) != k:
-        scale = ", ".join(map(format_label, ballots.classes[:20]))
-        raise InputError(f"--values: gives {len(settings.values)} credits to {k} classes ({scale}); give each one")
-    if settings.values is not None and max(map(abs, settings.values)) > MAX_CREDIT:
+    classes, values, refit = ballots.classes, settings.values, settings.refit
+    if values is not None and len(values) != len(classes):
+        scale = ", ".join(map(format_label, classes[:20]))
+        problem = f"gives {len(values)} credits to {len(classes)} classes ({scale})"
+        raise InputError(f"--values: {problem}; give each one")
+    if values is not None and max(map(abs, values)) > MAX_CREDIT:
         raise InputError(f"--values: a credit is beyond {MAX_CREDIT:g}; give credits such as 0,0.5,1")
-    draws = {"--bootstrap": settings.bootstrap, "--refit": settings.refit, "--subsets": settings.subsets}
-    for option, count in draws.items():
+    for option, count in (("--bootstrap", settings.bootstrap), ("--refit", refit), ("--subsets", settings.subsets)):
         if count == 1:
             raise InputError(f"{option}: one draw tells no spread; give 2 or more, or 0 for none")
-    if settings.refit and settings.method not in (None, "stableval"):
+    if refit and settings.method not in (None, "stableval"):
         raise InputError(f"--refit: {settings.method} has nothing to refit; leave it out, or take stableval")
-    if settings.refit and settings.is_published and settings.refit != PUBLISHED_RESAMPLES:
-        raise InputError(
-            f"--refit: the published intervals are of {PUBLISHED_RESAMPLES} refits; give {PUBLISHED_RESAMPLES}"
-        )
+    if refit and settings.is_published and refit != PUBLISHED_RESAMPLES:
+        problem = f"the published intervals are of {PUBLISHED_RESAMPLES} refits"
+        raise InputError(f"--refit: {problem}; give {PUBLISHED_RESAMPLES}")

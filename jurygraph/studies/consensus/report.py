@@ -1,11 +1,11 @@
 """Figures of a consensus: agents, annotators, items, and the uncertainty of each."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import AgentScore, Refits, Stability
 from jurygraph.aggregation.consensus.resampling import METHODS, Method
 from jurygraph.studies.consensus.fitting import FittedConsensus
@@ -16,7 +16,6 @@ from jurygraph.studies.consensus.models import (
     Annotator,
     ConsensusReport,
     Counts,
-    Interval,
     Item,
     KeyFindings,
     MethodStability,
@@ -31,25 +30,30 @@ def report(
     reached: FittedConsensus, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
 ) -> ConsensusReport:
     """Return every figure of a consensus, including `stability` and `refits` if they were measured."""
-    model = reached.model
+    ballots, model, majority, credited = reached.ballots, reached.model, reached.majority, reached.credited_items
     agreement, comparison = consensus.agreement(model.votes), _comparison(reached)
+    scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
+    items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)
     return ConsensusReport(
         method=reached.method,
         preset=reached.settings.fit_preset,
-        classes=reached.ballots.classes,
+        classes=ballots.classes,
         values=reached.values,
         prior=tuple(model.prior.tolist()),
         counts=_counts(reached),
         agreement=AgreementShares(unanimous=agreement.unanimous, pairwise=agreement.pairwise),
-        agents=_agents(reached, refits),
-        intervals="refits" if refits else "items" if reached.ballots.prompt is None else "prompts",
+        agents={name: Agent(**(refits.agents[name] if refits else one)._asdict()) for name, one in scores.items()},
+        intervals="refits" if refits else "items" if ballots.prompt is None else "prompts",
         annotators=_annotators(reached, refits),
-        items=_items(reached),
-        stability=stability and {method: _stability_summary(one) for method, one in stability.items()},
+        items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
+        stability=stability and {method: MethodStability(**one._asdict()) for method, one in stability.items()},
         comparison=comparison,
-        findings=_findings(reached, comparison.values()),
-        decided_by_one=tuple(map(str, reached.majority.items_with_margin_one())),
-        ties=_ties(reached),
+        findings=_findings(model.ambiguity(), comparison.values()),
+        decided_by_one=tuple(map(str, majority.items_with_margin_one())),
+        ties=Ties(
+            rule=reached.settings.tie_rule,
+            items=tuple(str(majority.items[index]) for index in np.flatnonzero(majority.tied).tolist()),
+        ),
         log_likelihood=model.log_likelihood,
         converged=model.converged,
         iterations=model.iterations,
@@ -71,58 +75,14 @@ def _counts(reached: FittedConsensus) -> Counts:
     )
 
 
-def _agents(reached: FittedConsensus, refits: Refits | None) -> dict[str, Agent]:
-    scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
-    if refits and scores:
-        scores = {name: refits.agents[name] for name in scores}
-    return {
-        name: Agent(score=one.score, low=_finite_or_none(one.low), high=_finite_or_none(one.high), items=one.items)
-        for name, one in scores.items()
-    }
-
-
 def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, Annotator]:
+    """Return the quality of each annotator, with the intervals of the refits if there are any."""
     annotators = {}
-    for name, one in reached.model.annotators().items():
-        estimated = (one.accuracy_interval, one.leniency_interval, one.strictness_interval)
-        accuracy, leniency, strictness = refits.annotators[name] if refits else estimated
-        annotators[str(name)] = Annotator(
-            accuracy=one.accuracy,
-            leniency=one.leniency,
-            strictness=one.strictness,
-            labels=one.labels,
-            accuracy_interval=_finite_interval(accuracy),
-            leniency_interval=_finite_interval(leniency),
-            strictness_interval=_finite_interval(strictness),
-        )
+    names = ("accuracy_interval", "leniency_interval", "strictness_interval")
+    for annotator, quality in reached.model.annotators().items():
+        intervals = dict(zip(names, refits.annotators[annotator], strict=True)) if refits else {}
+        annotators[str(annotator)] = Annotator(**quality._asdict() | intervals)
     return annotators
-
-
-def _finite_interval(interval: tuple[float, float]) -> Interval | None:
-    return interval if all(map(math.isfinite, interval)) else None
-
-
-def _finite_or_none(value: float | None) -> float | None:
-    return None if value is None or not math.isfinite(value) else value
-
-
-def _items(reached: FittedConsensus) -> dict[str, Item]:
-    credited = reached.credited_items
-    posterior, ambiguity = credited.posterior.tolist(), credited.ambiguity().tolist()
-    return {
-        str(name): Item(posterior=tuple(shares), ambiguity=item_ambiguity)
-        for name, shares, item_ambiguity in zip(credited.items, posterior, ambiguity, strict=True)
-    }
-
-
-def _stability_summary(one: Stability) -> MethodStability:
-    return MethodStability(
-        tau_b=_finite_or_none(one.tau_b),
-        rank_sd=_finite_or_none(one.rank_sd),
-        rank_range=_finite_or_none(one.rank_range),
-        score_shift=_finite_or_none(one.score_shift),
-        subsets=one.subsets,
-    )
 
 
 def _comparison(reached: FittedConsensus) -> dict[str, AgentComparison]:
@@ -149,8 +109,7 @@ def _rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, rankdata(negated).tolist(), strict=True))
 
 
-def _findings(reached: FittedConsensus, comparison: Collection[AgentComparison]) -> KeyFindings:
-    ambiguity = reached.model.ambiguity()
+def _findings(ambiguity: Floats, comparison: Collection[AgentComparison]) -> KeyFindings:
     ambiguous_count = int(np.count_nonzero(ambiguity > consensus.HIGH))
     return KeyFindings(
         correlation=_pearson([one.majority for one in comparison], [one.stableval for one in comparison]),
@@ -166,11 +125,3 @@ def _pearson(first: Sequence[float], second: Sequence[float]) -> float | None:
     if len(first) < 2 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
         return None
     return float(np.corrcoef(first, second)[0, 1])
-
-
-def _ties(reached: FittedConsensus) -> Ties:
-    majority = reached.majority
-    return Ties(
-        rule="first" if reached.settings.is_published else "shared",
-        items=tuple(str(majority.items[one]) for one in np.flatnonzero(majority.tied).tolist()),
-    )
