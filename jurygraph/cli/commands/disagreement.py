@@ -21,9 +21,8 @@ from jurygraph.cli.render.text import (
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
-    from jurygraph.studies.disagreement import DisagreementReport, Samples
+    from jurygraph.studies.disagreement import DisagreementReport, Samples, StepRule
     from jurygraph.studies.disagreement.models import GroupDifference
-    from jurygraph.studies.steps import StepRule
 
 _MAX_STEPS = 30
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
@@ -66,8 +65,7 @@ def disagreement(
         jurygraph study disagreement run
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
-    from jurygraph.studies.disagreement import report
-    from jurygraph.studies.steps import StepRule
+    from jurygraph.studies.disagreement import StepRule, report
 
     cut = StepRule(step_label, every)
     if plot is not None:

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
-from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.errors import InputError
+from jurygraph.aggregation.arrays import Bools, Floats, as_unit_interval
+from jurygraph.errors import InputError, PlanError
 from jurygraph.studies.disagreement.models import Correlation, DisagreementReport, StepMeans, Trend
 from jurygraph.studies.disagreement.samples import Samples
 from jurygraph.studies.disagreement.subsets import split
@@ -54,31 +54,26 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
         conflicts=int(conflict.sum()),
         conflict_rate=float(np.mean(conflict)),
         split=split(samples, disagreement, percentile, resamples, seed),
-        correlations=tuple(_compute_correlations(samples)),
+        correlations=tuple(_correlations(samples)),
         steps=steps,
-        trends=tuple(_compute_trends(steps)),
+        trends=tuple(_trends(steps)),
         left_out=dict(samples.left_out),
     )
 
 
-def _compute_correlations(samples: Samples) -> Iterator[Correlation]:
-    columns = dict(zip(samples.components, np.round(samples.values, _DECIMALS).T, strict=True))
-    constant = [name for name, column in columns.items() if np.ptp(column) == 0.0]
-    for first, second in combinations(columns, 2):
-        constant_pair = [name for name in (first, second) if name in constant]
-        if constant_pair:
-            why = f"{' and '.join(constant_pair)} {'is' if len(constant_pair) == 1 else 'are'} constant"
-            yield Correlation(first=first, second=second, pearson=None, spearman=None, why=why)
-        else:
-            yield _compute_correlation(first, second, columns[first], columns[second])
-
-
-def _compute_correlation(first: str, second: str, one: Floats, other: Floats) -> Correlation:
+def _correlations(samples: Samples) -> Iterator[Correlation]:
     from scipy import stats
 
-    pearson, spearman = stats.pearsonr(one, other).statistic, stats.spearmanr(one, other).statistic
-    figures = {"pearson": round(float(pearson), _DECIMALS), "spearman": round(float(spearman), _DECIMALS)}
-    return Correlation(first=first, second=second, **figures)
+    columns = dict(zip(samples.components, np.round(samples.values, _DECIMALS).T, strict=True))
+    for first, second in combinations(columns, 2):
+        constant = [name for name in (first, second) if np.ptp(columns[name]) == 0.0]
+        if constant:
+            why = f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} constant"
+            yield Correlation(first=first, second=second, pearson=None, spearman=None, why=why)
+            continue
+        tests = stats.pearsonr, stats.spearmanr
+        pearson, spearman = (round(float(test(columns[first], columns[second]).statistic), _DECIMALS) for test in tests)
+        yield Correlation(first=first, second=second, pearson=pearson, spearman=spearman)
 
 
 def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iterator[StepMeans]:
@@ -96,29 +91,26 @@ def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iter
         )
 
 
-def _compute_trends(steps: tuple[StepMeans, ...]) -> Iterator[Trend]:
+def _trends(steps: tuple[StepMeans, ...]) -> Iterator[Trend]:
+    from scipy import stats
+
     if len(steps) < 2:
         return
     numbers = np.array([one.step for one in steps])
+    centered = numbers - numbers.mean()
     for name in ("reward", "disagreement", "conflict_rate"):
-        yield _compute_trend(name, numbers, np.array([getattr(one, name) for one in steps]))
-
-
-def _compute_trend(name: str, steps: Floats, series: Floats) -> Trend:
-    from scipy import stats
-
-    centered = steps - steps.mean()
-    ranked = series.round(_DECIMALS_OF_MEANS)
-    test = stats.kendalltau(steps, ranked, variant="b") if np.ptp(ranked) else None
-    return Trend(
-        name=name,
-        first=float(series[0]),
-        last=float(series[-1]),
-        slope=float(centered @ series / (centered @ centered)),
-        kendall=None if test is None else round(float(test.statistic), _DECIMALS),
-        p=None if test is None else float(test.pvalue),
-        fluctuation=float(np.mean(np.abs(np.diff(series)))),
-    )
+        series = np.array([getattr(one, name) for one in steps])
+        ranked = series.round(_DECIMALS_OF_MEANS)
+        test = stats.kendalltau(numbers, ranked, variant="b") if np.ptp(ranked) else None
+        yield Trend(
+            name=name,
+            first=float(series[0]),
+            last=float(series[-1]),
+            slope=float(centered @ series / (centered @ centered)),
+            kendall=None if test is None else round(float(test.statistic), _DECIMALS),
+            p=None if test is None else float(test.pvalue),
+            fluctuation=float(np.mean(np.abs(np.diff(series)))),
+        )
 
 
 def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:
@@ -136,33 +128,20 @@ def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Fl
         InputError: fewer than two components, another shape, lists of different lengths, or a value that is not a
             number in [0, 1] (such as NaN, booleans or text); the first such value is named.
     """
-    values = _stack_columns(components) if isinstance(components, Mapping) else _to_floats("components", components)
-    if values.ndim not in (1, 2):
-        raise InputError(f"components have shape {values.shape}: [m] or [R, m] is needed")
-    if values.shape[-1] < 2:
-        raise InputError(f"disagreement is between components, and there are {values.shape[-1]}; give 2 or more")
-    return np.minimum(fusion.disagreement(values), 1.0)
-
-
-def _stack_columns(components: Mapping[str, ArrayLike]) -> Floats:
-    columns = {name: _to_floats(name, values) for name, values in components.items()}
-    shapes = {column.shape for column in columns.values()}
-    if len(shapes) > 1:
-        shape_list = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
-        raise InputError(f"components have different shapes ({shape_list}); give each one value a response")
-    return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
-
-
-def _to_floats(name: str, raw: ArrayLike) -> Floats:
     try:
-        values = np.asarray(raw)
-    except ValueError:
-        raise InputError(f"{name}: lists of different lengths are no array; give every response m values") from None
-    if values.size and values.dtype.kind not in "iuf":
-        raise InputError(f"{name} holds {values.dtype}; give numbers in [0, 1]")
-    values = values.astype(np.float64)
-    outside = np.argwhere(~((values >= 0.0) & (values <= 1.0)))
-    if len(outside):
-        index = tuple(outside[0].tolist())
-        raise InputError(f"{name}{list(index) if index else ''} is {values[index]}; give a number in [0, 1]")
-    return values
+        values = _to_matrix(components)
+        if values.ndim not in (1, 2):
+            raise InputError(f"components have shape {values.shape}: [m] or [R, m] is needed")
+        return np.minimum(fusion.disagreement(values), 1.0)
+    except PlanError as error:
+        raise InputError(str(error)) from None
+
+
+def _to_matrix(components: ArrayLike | Mapping[str, ArrayLike]) -> Floats:
+    if not isinstance(components, Mapping):
+        return as_unit_interval("components", components)
+    columns = {name: as_unit_interval(name, values) for name, values in components.items()}
+    if len({column.shape for column in columns.values()}) > 1:
+        shapes = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
+        raise InputError(f"components have different shapes ({shapes}); give each one value a response")
+    return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)

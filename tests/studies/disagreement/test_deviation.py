@@ -72,14 +72,14 @@ def test_one_response_may_be_given_by_name() -> None:
         ({"accuracy": [0.1, 0.2]}, "there are 1; give 2 or more"),
         (0.5, r"components have shape \(\): \[m\] or \[R, m\]"),
         ([[[0.5, 0.5]]], r"components have shape \(1, 1, 2\)"),
-        ([0.5, float("nan")], r"components\[1\] is nan; give a number in \[0, 1\]"),
+        ([0.5, float("nan")], r"components\[1\] is nan: a number in \[0, 1\] is needed"),
         ([[0.5, 0.5], [1.5, 0.0]], r"components\[1, 0\] is 1.5"),
         ({"accuracy": 0.5, "format": -0.1}, "format is -0.1"),
         ({"accuracy": [0.5, np.inf], "format": [0.0, 0.0]}, r"accuracy\[1\] is inf"),
         ({"accuracy": [0.5, 0.1], "format": [0.0]}, r"different shapes \(accuracy \(2,\), format \(1,\)\)"),
         ([True, False], "components holds bool"),
         (["1", "0"], "components holds <U1"),
-        ([[0.1, 0.2], [0.3]], "lists of different lengths"),
+        ([[0.1, 0.2], [0.3]], "components is not an array of numbers"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(components: Any, message: str) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.disagreement import Samples, read_samples
-from jurygraph.studies.steps import StepRule
+from jurygraph.studies.disagreement import Samples, StepRule, read_samples
 from tests.graphs.cast import told
 from tests.runs.made import score, write_tasks
 
