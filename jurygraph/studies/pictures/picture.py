@@ -78,18 +78,16 @@ class Node:
         """Return lines with p → q and each mark on it; none without a response."""
         if self.score is None:
             return []
-        return [
-            _describe_scores(self.score),
-            *["▼ suppressed"] * self.suppressed,
-            *[f"? {self.missing}"] * bool(self.missing),
-        ]
+        marks = ["▼ suppressed"] * self.suppressed + [f"? {self.missing}"] * bool(self.missing)
+        return [_describe_scores(self.score), *marks]
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention. An
-    `closes_cycle`
-    edge closes a cycle: its child is above its parent."""
+    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention.
+
+    If it `closes_cycle`, its child is above its parent.
+    """
 
     parent: int
     child: int
@@ -103,7 +101,7 @@ class Picture:
     """The content of a picture of a rubric, or of the `scores` of one response on it.
 
     Nodes and links are in the rubric's order; `order` is an order of the nodes in which each parent comes before its
-    children, except for the `upward` links.
+    children, except for links that close a cycle.
     """
 
     title: str
@@ -115,9 +113,9 @@ class Picture:
     @property
     def summary(self) -> str:
         """Return a summary of one or two sentences."""
+        closing = [f"{link.edge.parent} → {link.edge.child}" for link in self.links if link.closes_cycle]
         text = f"{len(self.nodes)} criteria and {len(self.links)} edges; parents stand above what needs them"
-        upward = [f"{link.edge.parent} → {link.edge.child}" for link in self.links if link.closes_cycle]
-        text += f", but for {', '.join(upward)}." if upward else "."
+        text += f", but for {', '.join(closing)}." if closing else "."
         if self.scores is None:
             return text
         suppressed = ", ".join(node.criterion.id for node in self.nodes if node.suppressed) or "none"
@@ -130,35 +128,26 @@ def build_picture(task: str, rubric: Rubric, scores: Scores | None = None) -> Pi
     With scores, edges may form a cycle, as in a run that does not use them. Raises `GraphCycleError` if they form one
     without scores.
     """
-    place = {criterion.id: number for number, criterion in enumerate(rubric.criteria)}
+    names = [criterion.id for criterion in rubric.criteria]
+    place = {name: index for index, name in enumerate(names)}
     ends = [(place[edge.parent], place[edge.child]) for edge in rubric.edges]
-    order = _order(list(place), ends) if scores is None else _order_without_cycles(list(place), ends)
-    rank = {node: at for at, node in enumerate(order)}
+    closing = set() if scores is None else _closing_edges(len(names), ends)
+    parents, children = ([pair[end] for pair in ends if pair not in closing] for end in (0, 1))
+    order = gear.compile(len(names), parents, children, names).order
     annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
     return Picture(
-        title=f"Rubric of task {task}" + ("" if scores is None else _describe_response(scores)),
+        title=f"Rubric of task {task}{'' if scores is None else _describe_response(scores)}",
         nodes=tuple(
             Node(c, c.role or annotated_roles.get(c.id), None if scores is None else scores.criteria[c.id])
             for c in rubric.criteria
         ),
         links=tuple(
-            Link(parent, child, edge, _label(edge, scores), rank[parent] > rank[child])
-            for (parent, child), edge in zip(ends, rubric.edges, strict=True)
+            Link(*pair, edge, _label(edge, scores), closes_cycle=pair in closing)
+            for pair, edge in zip(ends, rubric.edges, strict=True)
         ),
         order=order,
         scores=scores,
     )
-
-
-def _order(names: list[str], ends: list[tuple[int, int]]) -> tuple[int, ...]:
-    """Return the nodes, parents before children. Raises `GraphCycleError`."""
-    return gear.compile(len(names), [parent for parent, _ in ends], [child for _, child in ends], names).order
-
-
-def _order_without_cycles(names: list[str], ends: list[tuple[int, int]]) -> tuple[int, ...]:
-    """Return the nodes, parents before children except for one edge of each cycle found."""
-    closing = _closing_edges(len(names), ends)
-    return _order(names, [pair for pair in ends if pair not in closing])
 
 
 def _closing_edges(n: int, ends: list[tuple[int, int]]) -> set[tuple[int, int]]:

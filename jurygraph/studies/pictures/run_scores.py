@@ -26,39 +26,40 @@ def scores_of(run: Run, response: str) -> tuple[Task, Scores]:
     task = run.planned_task(trace.task_id)
     if task is None:
         raise InputError(f"{run.folder}: the texts of task {trace.task_id!r} were erased, its rubric with them")
-    decision = run.decision_of(task.id)
-    spec = _rubric(run, task, decision)
-    criteria = _criteria(run, trace, decision, spec)
-    failed = trace.reward.status == "failed"
-    return task, Scores(response, spec.combiner, run.config.rubric.kappa, criteria, _retention(spec), failed)
-
-
-def _rubric(run: Run, task: Task, decision: Decision) -> ComponentSpec:
-    """Return the component computed from the task's criteria."""
     if task.rubric is None:
         raise InputError(f"{run.folder}: task {task.id!r} has no rubric to draw; name a response to one that has")
-    names = {criterion.id for criterion in task.rubric.criteria}
-    for spec in decision.specs:
-        if spec.name == RUBRIC and set(spec.inputs) == names:
-            return spec
-    problem = f"made no component {RUBRIC!r} of the criteria of task {task.id!r}, so there are no scores to draw"
-    raise InputError(f"{run.folder}: {problem}; draw the graph alone with --task")
+    decision, names = run.decision_of(task.id), {criterion.id for criterion in task.rubric.criteria}
+    spec = next((one for one in decision.specs if one.name == RUBRIC and set(one.inputs) == names), None)
+    if spec is None:
+        problem = f"made no component {RUBRIC!r} of the criteria of task {task.id!r}, so there are no scores to draw"
+        raise InputError(f"{run.folder}: {problem}; draw the graph alone with --task")
+    return task, Scores(
+        response=response,
+        aggregation=spec.combiner,
+        kappa=run.config.rubric.kappa,
+        criteria=_criterion_scores(run, trace, decision, spec),
+        retention=_retention(spec),
+        failed=trace.reward.status == "failed",
+    )
 
 
-def _criteria(run: Run, trace: Trace, decision: Decision, spec: ComponentSpec) -> dict[str, Score]:
+def _criterion_scores(run: Run, trace: Trace, decision: Decision, spec: ComponentSpec) -> dict[str, Score]:
     group = [member.trace for member in run.group_of(trace.task_id)]
     row = sorted(member.response_id for member in group).index(trace.response_id)
     table = group_table(run, trace.task_id, group)
-    left = trace.reward.parts[spec.name]
-    reasons_of = _reasons_by_question(trace)
     scores = {}
     for name, entry in spec.inputs.items():
-        cells = table.score_matrix(entry, decision.rule, spec.direction, "counted")
-        local, _ = cells.mean()
+        matrix = table.score_matrix(entry, decision.rule, spec.direction, "counted")
+        p, _ = matrix.mean()
         outcome = table.outcomes(entry)[0][row]
-        missing = _describe_missing(outcome, bool(cells.applicable[row].any()))
-        reasons = dict.fromkeys(reason for question in entry.questions for reason in reasons_of.get(question, ()))
-        scores[name] = Score(float(local[row]), left[name], missing, "; ".join(reasons), bool((outcome == OK).any()))
+        reasons = [one.reason for question in entry.questions for one in trace.verdicts if one.question == question]
+        scores[name] = Score(
+            judged_score=float(p[row]),
+            remaining=trace.reward.parts[spec.name][name],
+            missing=_describe_missing(outcome, bool(matrix.applicable[row].any())),
+            reason="; ".join(dict.fromkeys(filter(None, reasons))),
+            judged=bool((outcome == OK).any()),
+        )
     return scores
 
 
@@ -73,17 +74,8 @@ def _describe_missing(outcome: NDArray[np.int8], is_counted: bool) -> str:
     return "" if is_judged(outcome).any() else "not asked"
 
 
-def _reasons_by_question(trace: Trace) -> Mapping[str, list[str]]:
-    """Return the judges' reasons for each question, in the order of the trace."""
-    reasons: dict[str, list[str]] = {}
-    for verdict in trace.verdicts:
-        if verdict.reason:
-            reasons.setdefault(verdict.question, []).append(verdict.reason)
-    return reasons
-
-
 def _retention(spec: ComponentSpec) -> Mapping[tuple[str, str], float]:
     """Return λ of every edge, by its ends; the decision stores edges by the places of the criteria."""
     names, params = list(spec.inputs), cast(Mapping[str, list[Any]], spec.params)
-    ends = zip(params["parents"], params["children"], params["retention"], strict=True)
-    return {(names[parent], names[child]): retention for parent, child, retention in ends}
+    edges = zip(params["parents"], params["children"], params["retention"], strict=True)
+    return {(names[parent], names[child]): retention for parent, child, retention in edges}

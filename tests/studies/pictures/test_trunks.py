@@ -4,7 +4,7 @@ from itertools import combinations
 
 from hypothesis import given, settings
 
-from jurygraph.studies.pictures.trunks import find_trunks
+from jurygraph.studies.pictures.layout import find_trunks
 from tests.examples import at_most
 from tests.studies.pictures.rubrics import tall_graphs
 
