@@ -44,11 +44,6 @@ class Settings:
     jobs: int = 1
 
     @property
-    def is_published(self) -> bool:
-        """Return True if the settings are those of the published tables."""
-        return self.preset == "paper"
-
-    @property
     def fit_preset(self) -> Preset:
         """Return the preset of the fit: the one set, else `converged`."""
         return self.preset or "converged"
@@ -56,12 +51,7 @@ class Settings:
     @property
     def tie_rule(self) -> Literal["first", "shared"]:
         """Return the rule that decides ties of the majority vote."""
-        return "first" if self.is_published else "shared"
-
-    @property
-    def stability_seed(self) -> int:
-        """Return the seed for stability: the one set, else 42 for preset `paper` and 0 otherwise."""
-        return self.seed if self.seed is not None else PUBLISHED_SEED if self.is_published else 0
+        return "first" if self.preset == "paper" else "shared"
 
 
 @dataclass(frozen=True)
@@ -85,11 +75,6 @@ class FittedConsensus:
     method: Method
     values: tuple[float, ...]
     warnings: tuple[str, ...]
-
-    @property
-    def credited_items(self) -> Credited:
-        """Return the items as scored by the chosen method."""
-        return self.items_by_method(self.method)
 
     def items_by_method(self, method: Method) -> Credited:
         """Return the items as scored by a method."""
@@ -140,7 +125,7 @@ class FittedConsensus:
             ballots.agent,
             subsets=settings.subsets,
             fraction=settings.fraction,
-            seed=settings.stability_seed,
+            seed=settings.seed if settings.seed is not None else PUBLISHED_SEED if settings.preset == "paper" else 0,
             preset=settings.fit_preset,
             classes=ballots.classes,
             values=self.values,
@@ -165,7 +150,7 @@ class FittedConsensus:
             resamples=settings.refit,
             seed=settings.seed or 0,
             prompt=ballots.prompt,
-            as_published=settings.is_published,
+            as_published=settings.preset == "paper",
             jobs=settings.jobs,
             report=report,
         )
@@ -204,6 +189,6 @@ def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
             raise InputError(f"{option}: one draw tells no spread; give 2 or more, or 0 for none")
     if refit and settings.method not in (None, "stableval"):
         raise InputError(f"--refit: {settings.method} has nothing to refit; leave it out, or take stableval")
-    if refit and settings.is_published and refit != PUBLISHED_RESAMPLES:
+    if refit and settings.preset == "paper" and refit != PUBLISHED_RESAMPLES:
         problem = f"the published intervals are of {PUBLISHED_RESAMPLES} refits"
         raise InputError(f"--refit: {problem}; give {PUBLISHED_RESAMPLES}")

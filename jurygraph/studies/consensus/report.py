@@ -30,7 +30,8 @@ def report(
     reached: FittedConsensus, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
 ) -> ConsensusReport:
     """Return every figure of a consensus, including `stability` and `refits` if they were measured."""
-    ballots, model, majority, credited = reached.ballots, reached.model, reached.majority, reached.credited_items
+    ballots, model, majority = reached.ballots, reached.model, reached.majority
+    credited = reached.items_by_method(reached.method)
     agreement, comparison = consensus.agreement(model.votes), _comparison(reached)
     scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
     items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)

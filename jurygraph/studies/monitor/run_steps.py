@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import Step
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store import folder as place
@@ -32,7 +34,7 @@ class ErasedCounter:
             yield group
 
 
-def open_run(folder: Path, wait: Wait | None = None) -> Run:
+def _open_run(folder: Path, wait: Wait | None) -> Run:
     """Open the run in a folder. With `wait`, wait for a run that another process has not begun yet or is still
     planning.
 
@@ -62,7 +64,7 @@ def read_groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
     """
     last_seq, closed = 0, False
     while not closed:
-        with closing(open_run(folder, wait)) as run:
+        with closing(_open_run(folder, wait)) as run:
             closed = run.is_closed or wait is None
             for record in run.source.ledger.records("group", last_seq, run.last_base_record):
                 yield run.group(record)
@@ -73,18 +75,15 @@ def read_groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
 
 def penalty_components(folder: Path, wait: Wait | None = None) -> frozenset[str]:
     """Return the components of a run with a negative weight in its config."""
-    with closing(open_run(folder, wait)) as run:
+    with closing(_open_run(folder, wait)) as run:
         return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
 
 
 def steps_by_number(stream: Iterable[Group], every: int) -> Iterator[list[Group]]:
     """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
-    step: list[Group] = []
-    for group in stream:
-        step.append(group)
-        if len(step) == every:
-            yield step
-            step = []
+    groups = iter(stream)
+    while len(step := list(islice(groups, every))) == every:
+        yield step
 
 
 def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]:
@@ -113,18 +112,14 @@ def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]
 
 def _label_values(group: Group, label: str) -> list[JsonValue]:
     """Return the value of a task's label, as a list; empty if all its responses were erased with their labels."""
-    values: list[JsonValue] = []
-    for scored in group:
-        if scored.response is None:
-            continue
-        if label not in scored.trace.labels:
-            label_names = ", ".join(map(repr, scored.trace.labels)) or "none"
-            raise InputError(
-                f"response {scored.trace.response_id!r}: has no label {label!r}; its labels: {label_names}"
-            )
-        values.append(scored.trace.labels[label])
+    traces = [trace for trace, response in group if response is not None]
+    for trace in traces:
+        if label not in trace.labels:
+            names = ", ".join(map(repr, trace.labels)) or "none"
+            raise InputError(f"response {trace.response_id!r}: has no label {label!r}; its labels: {names}")
+    values = [trace.labels[label] for trace in traces]
     if any(value != values[0] for value in values):
-        task = group[0].trace.task_id
+        task = traces[0].task_id
         raise InputError(f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step")
     return values[:1]
 
@@ -134,17 +129,17 @@ def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[Step]:
     names: list[str] | None = None
     for tasks in cut:
         rows = [scored for group in tasks for scored in group]
+        rewards = [trace.reward for trace, _ in rows]
         if names is None:
-            names = sorted({name for scored in rows for name in scored.trace.reward.components})
+            names = sorted({name for reward in rewards for name in reward.components})
         yield Step(
-            rewards=[_nan_if_none(scored.trace.reward.value) for scored in rows],
-            components={
-                name: [_nan_if_none(scored.trace.reward.components.get(name)) for scored in rows] for name in names
-            },
-            lengths=[np.nan if scored.response is None else float(len(scored.response.text)) for scored in rows],
-            groups=[scored.trace.task_id for scored in rows],
+            rewards=_to_floats(reward.value for reward in rewards),
+            components={name: _to_floats(reward.components.get(name) for reward in rewards) for name in names},
+            lengths=_to_floats(None if response is None else len(response.text) for _, response in rows),
+            groups=[trace.task_id for trace, _ in rows],
         )
 
 
-def _nan_if_none(value: float | None) -> float:
-    return np.nan if value is None else value
+def _to_floats(values: Iterable[float | None]) -> Floats:
+    """Return numbers as an array, with NaN for None."""
+    return np.array(list(values), dtype=np.float64)

@@ -13,8 +13,8 @@ class WatchReport(FrozenModel):
     """The result of watching: all alerts in their order, and every series over the whole stream.
 
     `arl` is the average run length without change for which the limits were computed; `drift` are the limits of the
-    CUSUMs
-    by their reference value, `jump` is the limit for a single step's normal score. Without a step there are none.
+    CUSUMs by their reference value, `jump` is the limit for a single step's normal score. Without a step there are
+    none.
     """
 
     steps: Count
