@@ -26,8 +26,7 @@ from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
-from jurygraph.studies.monitor import Watch
-from jurygraph.studies.monitor.run_steps import analyzer_steps, read_groups, steps_by_number
+from jurygraph.studies.monitor import Watch, analyzer_steps, read_groups, steps_by_number
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
 REVIEWERS, JUDGES, RATED = ("ada", "ben", "cyd"), ("zero-shot", "aggregate", "personalized"), 30

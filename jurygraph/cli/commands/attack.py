@@ -110,7 +110,7 @@ class _AttackCommand:
         import asyncio
 
         from jurygraph.runs.reports.estimate import count_requests
-        from jurygraph.studies.attack.arms import largest_arms
+        from jurygraph.studies.attack.study import largest_arms
 
         self.study = self._study(jury)
         doing, arms = ("estimating", largest_arms(self.study.arms)) if self.dry_run else ("attacking", self.study.arms)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from jurygraph.aggregation.arrays import Bools, Floats, Ints, as_finite, as_nonnegative, as_unit_interval, check_shape
-from jurygraph.aggregation.bootstrap import QUANTILES, count_draws
+from jurygraph.aggregation.bootstrap import QUANTILES, resample_sums
 from jurygraph.errors import GraphError
 
 PREREQUISITE = ("weak", "strong")
@@ -150,8 +150,7 @@ def intervals(sums: ArrayLike, counts: ArrayLike, resamples: int = 1000, seed: i
     examples = case_sums.shape[1]
     if examples < 2:
         return [Interval(None, None, 0)] * len(case_sums)
-    columns = np.concatenate([case_sums, case_counts]).T
-    resampled = np.concatenate([draws @ columns for draws in count_draws(examples, resamples, seed)]).T
+    resampled = resample_sums(np.concatenate([case_sums, case_counts]).T, resamples, seed).T
     return [_interval(*pair) for pair in zip(*np.split(resampled, 2), strict=True)]
 
 

@@ -1,6 +1,6 @@
 """Measure false credit under every rule, and with parts of GEAR removed, from the verdicts of one run."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -9,13 +9,13 @@ import numpy as np
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, intervals, leakage, preservation
 from jurygraph.studies.credit.exactness import agreement
-from jurygraph.studies.credit.losses import losses
 from jurygraph.studies.credit.report import (
     Ablations,
     Census,
     CreditReport,
     Diagnosis,
     Estimate,
+    Loss,
     Method,
     RandomGraphs,
     Untyped,
@@ -29,7 +29,7 @@ from jurygraph.studies.credit.rules import (
     random_rule,
     score_sheets,
 )
-from jurygraph.studies.credit.sheets import Sheets
+from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
@@ -180,3 +180,39 @@ def _sum_by_example(cases: Cases, mask: Bools, values: Floats | None = None) -> 
     """Return the sums over the cases of each example, or the numbers of its cases, [n]."""
     weights = None if values is None else values[mask]
     return np.bincount(cases.example[mask], weights, minlength=cases.examples).astype(np.float64)
+
+
+def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:
+    """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
+    unsorted = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
+    return tuple(sorted(unsorted, key=lambda one: (-one.mean_loss, one.task, one.criterion)))
+
+
+def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
+    retention, shares = sheet.retention(kappa), sheet.shares()
+    q = sheet.gated_scores(retention)
+    # 1 - f of each edge, [R, E]: an unjudged parent supports no gain, and every penalty
+    fill = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
+    parent_scores = np.where(sheet.is_judged[:, sheet.parents], q[:, sheet.parents], fill)
+    reductions = (1.0 - parent_scores) * (1.0 - np.asarray(retention))
+    for child in sorted(set(sheet.children)):
+        rows = np.flatnonzero(sheet.is_judged[:, child])
+        share, p = shares[rows, child], sheet.p[rows, child]
+        lost = share * (p - q[rows, child])
+        if not (lost > 0.0).any():
+            continue
+        incoming = [edge for edge, end in enumerate(sheet.children) if end == child]
+        edge = max(incoming, key=lambda edge: fmean(share * p * reductions[rows, edge]))
+        yield Loss(
+            task=sheet.task,
+            criterion=sheet.criteria[child],
+            weight=float(sheet.weights[child]),
+            responses=len(rows),
+            mean_loss=fmean(lost),
+            most=float(lost.max()),
+            max_loss_response=sheet.responses[int(rows[lost.argmax()])],
+            parent=sheet.edges[edge].parent,
+            kind=sheet.edges[edge].kind,
+            retention=retention[edge],
+            reason=sheet.edges[edge].reason,
+        )

@@ -1,6 +1,7 @@
 """Compute the report of a disagreement study: conflicts, correlations, and trends over the steps."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -8,10 +9,17 @@ from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
 from jurygraph.aggregation.arrays import Bools, Floats, as_unit_interval
+from jurygraph.aggregation.bootstrap import QUANTILES, resample_sums
 from jurygraph.errors import InputError, PlanError
-from jurygraph.studies.disagreement.models import Correlation, DisagreementReport, StepMeans, Trend
+from jurygraph.studies.disagreement.models import (
+    Correlation,
+    DisagreementReport,
+    GroupDifference,
+    Split,
+    StepMeans,
+    Trend,
+)
 from jurygraph.studies.disagreement.samples import Samples
-from jurygraph.studies.disagreement.subsets import split
 
 # Equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many values differ by more.
 _DECIMALS = 12
@@ -145,3 +153,63 @@ def _to_matrix(components: ArrayLike | Mapping[str, ArrayLike]) -> Floats:
         shapes = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
         raise InputError(f"components have different shapes ({shapes}); give each one value a response")
     return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
+
+
+def split(samples: Samples, disagreement: Floats, percentile: float, resamples: int, seed: int) -> Split:
+    """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
+
+    The intervals are 95 % percentile bootstrap intervals of the difference over tasks: a task is drawn with all its
+    samples, because responses to one task are not independent; with one task only, samples are drawn. Each sample stays
+    on its side.
+    """
+    size = len(disagreement)
+    exact_count = round((100.0 - percentile) * size / 100.0, 9)  # 10 % of 15 is 1.5, and half up is 2
+    high_count = min(size - 1, max(1, math.floor(exact_count + 0.5)))
+    order = np.argsort(-disagreement, kind="stable")  # the samples are in the order of their ids
+    chosen = np.zeros(size, dtype=np.bool_)
+    chosen[order[:high_count]] = True
+    cut = disagreement[order[high_count - 1]]
+    columns = np.column_stack([samples.rewards, samples.values])
+    differences = _resampled_differences(columns, chosen, samples.groups, resamples, seed)
+    no_ends: list[float | None] = [None] * columns.shape[1]
+    ends = np.quantile(differences, QUANTILES, axis=0).tolist() if len(differences) else [no_ends, no_ends]
+    names, means = ("reward", *samples.components), (columns[side].mean(axis=0) for side in (chosen, ~chosen))
+    return Split(
+        high=high_count,
+        low=size - high_count,
+        cut=float(cut),
+        tied_high=int((chosen & (disagreement == cut)).sum()),
+        tied_low=int((~chosen & (disagreement == cut)).sum()),
+        resamples=resamples,
+        empty=resamples - len(differences),
+        seed=seed,
+        rows=tuple(
+            GroupDifference(
+                name=name,
+                high=float(high),
+                low=float(low),
+                difference=float(high - low),
+                difference_low=difference_low,
+                difference_high=difference_high,
+            )
+            for name, high, low, difference_low, difference_high in zip(names, *means, *ends, strict=True)
+        ),
+    )
+
+
+def _resampled_differences(columns: Floats, chosen: Bools, groups: Sequence[str], resamples: int, seed: int) -> Floats:
+    """Return the differences of means of columns [R, K], High-div minus Low-div, without resamples of one side only.
+
+    A sample is drawn with its group, or by itself if there is only one group.
+    """
+    tasks, clusters = np.unique(groups, return_inverse=True)
+    if len(tasks) == 1:
+        clusters = np.arange(len(groups))
+    sums = [
+        np.bincount(clusters, column * side)
+        for side in (chosen, ~chosen)
+        for column in (*columns.T, np.ones(len(columns)))
+    ]
+    high, low = np.hsplit(resample_sums(np.column_stack(sums), resamples, seed), 2)
+    both = (high[:, -1] > 0.0) & (low[:, -1] > 0.0)
+    return np.asarray(high[both, :-1] / high[both, -1:] - low[both, :-1] / low[both, -1:])

@@ -1,7 +1,7 @@
 """The arms of the study: no defence, each alone, all, and the config's own."""
 
 from jurygraph.schema import RESPONSE_GATES, SafetyConfig
-from jurygraph.studies.attack.arms import NO_DEFENCES, Arm, arms, largest_arms
+from jurygraph.studies.attack.study import NO_DEFENCES, Arm, arms, largest_arms
 
 NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "gates", *RESPONSE_GATES, "all"]
 

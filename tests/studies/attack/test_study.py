@@ -12,9 +12,8 @@ from jurygraph.errors import BudgetExceeded
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Response, Task
-from jurygraph.studies.attack.arms import NO_DEFENCES
 from jurygraph.studies.attack.report import AttackReport, Figures
-from jurygraph.studies.attack.study import AttackStudy
+from jurygraph.studies.attack.study import NO_DEFENCES, AttackStudy
 from tests.models.judging import config
 from tests.models.server import Answer, Script, Server, serving, status
 from tests.studies.judges import Judge, Yes

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.studies.credit.losses import Loss, losses
+from jurygraph.studies.credit.study import Loss, losses
 from tests.studies.credit.reference import Example, Link, sheet_of
 
 ALL = [True] * 3

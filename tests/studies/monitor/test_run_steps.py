@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jurygraph.studies.monitor.run_steps import analyzer_steps, penalty_components, read_groups, steps_by_number
+from jurygraph.studies.monitor import analyzer_steps, penalty_components, read_groups, steps_by_number
 from tests.cli.conftest import Command, called
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.pictures.run_scores import scores_of
+from jurygraph.studies.pictures.picture import scores_of
 from tests.runs.made import PLAIN, score, write_tasks
 from tests.studies.pictures.scripted import RUBRIC, config, run_of
 
