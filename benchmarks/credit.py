@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.figure import Figure, at_least, at_most, best_of
 from jurygraph.studies.credit.cases import EDGE_KINDS, Cases
-from jurygraph.studies.credit.report import Estimate
+from jurygraph.studies.credit.models import Estimate
 from jurygraph.studies.credit.study import Settings, diagnoses
 
 EXAMPLES, EDGES, RESAMPLES = 5000, 11, 1000

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from jurygraph.studies.consensus import ConsensusReport
     from jurygraph.studies.credit import CreditReport
-    from jurygraph.studies.credit.report import Estimate
+    from jurygraph.studies.credit.models import Estimate
     from jurygraph.studies.disagreement import DisagreementReport
     from jurygraph.studies.monitor import WatchReport
 

@@ -21,7 +21,7 @@ from jurygraph.cli.render.text import (
 )
 
 if TYPE_CHECKING:
-    from jurygraph.studies.credit.report import CreditReport, Estimate, Variant
+    from jurygraph.studies.credit.models import CreditReport, Estimate, Variant
 
 study = typer.Typer(
     name="study",

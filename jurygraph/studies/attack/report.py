@@ -109,10 +109,8 @@ class AttackReport(FrozenModel):
     @property
     def error_rate(self) -> float:
         """Return the share of all verdicts that failed for infrastructure reasons."""
-        lost, outcomes = (
-            sum(self.lost.values()),
-            [one for arm in self.arms.values() for one in (arm.attacks, arm.honest)],
-        )
+        outcomes = [one for arm in self.arms.values() for one in (arm.attacks, arm.honest)]
+        lost = sum(self.lost.values())
         requested = lost + sum(one.verdicts.n + one.not_applicable for one in outcomes)
         return lost / requested if requested else 0.0
 

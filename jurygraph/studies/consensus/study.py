@@ -11,19 +11,7 @@ from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
 from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
 from jurygraph.errors import InputError
-from jurygraph.studies.consensus.models import (
-    Agent,
-    AgentComparison,
-    AgreementShares,
-    Annotator,
-    ConsensusReport,
-    Counts,
-    Item,
-    KeyFindings,
-    MethodStability,
-    Preset,
-    Ties,
-)
+from jurygraph.studies.consensus import models
 from jurygraph.studies.consensus.votes import VoteColumns, format_label
 
 MAX_CREDIT = 1e9
@@ -51,7 +39,7 @@ class Settings:
         jobs: number of processes.
     """
 
-    preset: Preset | None = None
+    preset: models.Preset | None = None
     method: Method | None = None
     values: Sequence[float] | None = None
     bootstrap: int = 1000
@@ -62,7 +50,7 @@ class Settings:
     jobs: int = 1
 
     @property
-    def fit_preset(self) -> Preset:
+    def fit_preset(self) -> models.Preset:
         """Return the preset of the fit: the one set, else `converged`."""
         return self.preset or "converged"
 
@@ -74,16 +62,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class FittedConsensus:
-    """A consensus: the fitted model, the majority vote, and the method that scores agents and items.
+    """A consensus: the fitted `model`, the `majority` vote, and the `method` that scores agents and items.
 
-    Attributes:
-        ballots: the votes.
-        settings: the settings of the fit.
-        model: the fitted model.
-        majority: the majority vote.
-        method: the method that scores agents and items.
-        values: credit of the classes, [K].
-        warnings: reasons for caution, and the reason if the majority replaces the model.
+    `values` are the credits of the classes, [K]; `warnings` the reasons for caution, and the reason if the majority
+    replaces the model.
     """
 
     ballots: VoteColumns
@@ -214,30 +196,32 @@ def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
 
 def report(
     reached: FittedConsensus, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
-) -> ConsensusReport:
+) -> models.ConsensusReport:
     """Return every figure of a consensus, including `stability` and `refits` if they were measured."""
     ballots, model, majority = reached.ballots, reached.model, reached.majority
     credited = reached.items_by_method(reached.method)
     agreement, comparison = consensus.agreement(model.votes), _comparison(reached)
     scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
     items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)
-    return ConsensusReport(
+    return models.ConsensusReport(
         method=reached.method,
         preset=reached.settings.fit_preset,
         classes=ballots.classes,
         values=reached.values,
         prior=tuple(model.prior.tolist()),
         counts=_counts(reached),
-        agreement=AgreementShares(unanimous=agreement.unanimous, pairwise=agreement.pairwise),
-        agents={name: Agent(**(refits.agents[name] if refits else one)._asdict()) for name, one in scores.items()},
+        agreement=models.AgreementShares(unanimous=agreement.unanimous, pairwise=agreement.pairwise),
+        agents={
+            name: models.Agent(**(refits.agents[name] if refits else one)._asdict()) for name, one in scores.items()
+        },
         intervals="refits" if refits else "items" if ballots.prompt is None else "prompts",
         annotators=_annotators(reached, refits),
-        items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
-        stability=stability and {method: MethodStability(**one._asdict()) for method, one in stability.items()},
+        items={str(name): models.Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
+        stability=stability and {method: models.MethodStability(**one._asdict()) for method, one in stability.items()},
         comparison=comparison,
         findings=_findings(model.ambiguity(), comparison.values()),
         decided_by_one=tuple(map(str, majority.items_with_margin_one())),
-        ties=Ties(
+        ties=models.Ties(
             rule=reached.settings.tie_rule,
             items=tuple(str(majority.items[index]) for index in np.flatnonzero(majority.tied).tolist()),
         ),
@@ -248,9 +232,9 @@ def report(
     )
 
 
-def _counts(reached: FittedConsensus) -> Counts:
+def _counts(reached: FittedConsensus) -> models.Counts:
     votes = reached.model.votes
-    return Counts(
+    return models.Counts(
         rows=len(votes.item_of_row),
         repeated=votes.repeated_rows,
         abstained=votes.abstentions,
@@ -262,21 +246,21 @@ def _counts(reached: FittedConsensus) -> Counts:
     )
 
 
-def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, Annotator]:
+def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, models.Annotator]:
     """Return the quality of each annotator, with the intervals of the refits if there are any."""
     annotators = {}
     names = ("accuracy_interval", "leniency_interval", "strictness_interval")
     for annotator, quality in reached.model.annotators().items():
         intervals = dict(zip(names, refits.annotators[annotator], strict=True)) if refits else {}
-        annotators[str(annotator)] = Annotator(**quality._asdict() | intervals)
+        annotators[str(annotator)] = models.Annotator(**quality._asdict() | intervals)
     return annotators
 
 
-def _comparison(reached: FittedConsensus) -> dict[str, AgentComparison]:
+def _comparison(reached: FittedConsensus) -> dict[str, models.AgentComparison]:
     scores = {method: reached.scores(method) for method in METHODS}
     ranks = {method: _rank_agents(by_agent) for method, by_agent in scores.items()}
     return {
-        name: AgentComparison(
+        name: models.AgentComparison(
             majority=scores["majority"][name].score,
             dawid_skene=scores["dawid-skene"][name].score,
             stableval=one.score,
@@ -296,9 +280,9 @@ def _rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, rankdata(negated).tolist(), strict=True))
 
 
-def _findings(ambiguity: Floats, comparison: Collection[AgentComparison]) -> KeyFindings:
+def _findings(ambiguity: Floats, comparison: Collection[models.AgentComparison]) -> models.KeyFindings:
     ambiguous_count = int(np.count_nonzero(ambiguity > consensus.HIGH))
-    return KeyFindings(
+    return models.KeyFindings(
         correlation=_pearson([one.majority for one in comparison], [one.stableval for one in comparison]),
         greatest_change=max((abs(one.change) for one in comparison), default=None),
         rank_changes=sum(one.ranks["majority"] != one.ranks["stableval"] for one in comparison),

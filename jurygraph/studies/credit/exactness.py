@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 
 from jurygraph.aggregation import gear
 from jurygraph.aggregation.arrays import Floats
-from jurygraph.studies.credit.report import Agreement
+from jurygraph.studies.credit.models import Agreement
 from jurygraph.studies.credit.sheets import RubricSheet
 
 LARGEST = 20

@@ -7,20 +7,9 @@ from statistics import fmean
 import numpy as np
 
 from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.studies.credit import models
 from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, intervals, leakage, preservation
 from jurygraph.studies.credit.exactness import agreement
-from jurygraph.studies.credit.report import (
-    Ablations,
-    Census,
-    CreditReport,
-    Diagnosis,
-    Estimate,
-    Loss,
-    Method,
-    RandomGraphs,
-    Untyped,
-    Variant,
-)
 from jurygraph.studies.credit.rules import (
     RuleScores,
     Scoring,
@@ -63,19 +52,19 @@ class CreditStudy:
         }
         self.size = len(sheets.sheets) * (len(self._rules) + settings.seeds + len(KAPPAS) + 2)
 
-    def run(self, report: Report) -> CreditReport:
+    def run(self, report: Report) -> models.CreditReport:
         """Return all figures. `report` is called with the number of sheets passed since its last call."""
         sheets, settings = self._sheets, self._settings
         cases = collect_cases(sheets.sheets)
         scores = {name: score_sheets(sheets.sheets, rule, report) for name, rule in self._rules.items()}
         edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets.sheets)
-        return CreditReport(
+        return models.CreditReport(
             kappa=sheets.kappa,
             threshold=THRESHOLD,
             kinds=settings.kinds,
             resamples=settings.resamples,
             seed=settings.seed,
-            census=Census(
+            census=models.Census(
                 tasks=sheets.tasks,
                 responses=sheets.responses,
                 rubrics=len(sheets.sheets),
@@ -91,12 +80,12 @@ class CreditStudy:
             losses=losses(sheets.sheets, sheets.kappa),
         )
 
-    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Method]:
+    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, models.Method]:
         kinds, kinds_present = self._settings.kinds, set(cases.kind.tolist())
         filters = {"": kinds, **{kind: (kind,) for kind in kinds if kind in kinds_present}}
         by_rule = diagnoses(cases, {name: one.children for name, one in scores.items()}, filters, self._settings)
         return {
-            name: Method(
+            name: models.Method(
                 **dict(by_rule[name].pop("")),
                 kinds=by_rule[name],
                 reward=fmean(one.rewards),
@@ -105,12 +94,12 @@ class CreditStudy:
             for name, one in scores.items()
         }
 
-    def _ablations(self, cases: Cases, flat_rewards: Floats, report: Report) -> Ablations:
+    def _ablations(self, cases: Cases, flat_rewards: Floats, report: Report) -> models.Ablations:
         sheets, settings = self._sheets, self._settings
 
-        def variant(rule: Scoring) -> Variant:
+        def variant(rule: Scoring) -> models.Variant:
             scores = score_sheets(sheets.sheets, rule, report)
-            return Variant(
+            return models.Variant(
                 leakage=leakage(cases, scores.children, settings.kinds),
                 preservation=preservation(cases, scores.children, settings.kinds),
                 reward=fmean(scores.rewards),
@@ -121,20 +110,20 @@ class CreditStudy:
         retention = fmean(factor for sheet in sheets.sheets for factor in sheet.retention(sheets.kappa))
         untyped = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
         seeds = range(settings.seed, settings.seed + settings.seeds)
-        return Ablations(
+        return models.Ablations(
             random=self._summarize_random({seed: variant(random_rule(seed, sheets.kappa)) for seed in seeds}),
-            untyped=Untyped(**dict(untyped), retention=retention),
+            untyped=models.Untyped(**dict(untyped), retention=retention),
             kappas={f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS},
         )
 
-    def _summarize_random(self, by_seed: Mapping[int, Variant]) -> RandomGraphs | None:
+    def _summarize_random(self, by_seed: Mapping[int, models.Variant]) -> models.RandomGraphs | None:
         if not by_seed:
             return None
         graphs = [sheet for sheet in self._sheets.sheets if sheet.edges]
-        columns = {name: [getattr(one, name) for one in by_seed.values()] for name in Variant.model_fields}
+        columns = {name: [getattr(one, name) for one in by_seed.values()] for name in models.Variant.model_fields}
         mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
-        return RandomGraphs(
-            mean=Variant.model_validate(mean),
+        return models.RandomGraphs(
+            mean=models.Variant.model_validate(mean),
             by_seed={str(seed): one for seed, one in by_seed.items()},
             graphs=len(graphs) * len(by_seed),
             unchanged=sum(is_unchanged(sheet, seed) for sheet in graphs for seed in by_seed),
@@ -148,7 +137,7 @@ def _soft_rule(kappa: float) -> Scoring:
 
 def diagnoses(
     cases: Cases, scores: Mapping[str, Floats], filters: Mapping[str, Collection[str]], settings: Settings
-) -> dict[str, dict[str, Diagnosis]]:
+) -> dict[str, dict[str, models.Diagnosis]]:
     """Return leakage and preservation with their intervals, by name of a rule, then by name of a filter of kinds.
 
     All intervals use the same resamples, so that rules are compared on the same draws.
@@ -165,14 +154,20 @@ def diagnoses(
     sums = [_sum_by_example(cases, mask, values) for *_, mask, values in figures]
     counts = [_sum_by_example(cases, mask) for *_, mask, _ in figures]
     found = intervals(sums, counts, settings.resamples, settings.seed)
-    estimates: dict[str, dict[str, dict[str, Estimate]]] = {rule: {name: {} for name in filters} for rule in scores}
+    estimates: dict[tuple[str, str, str], models.Estimate] = {}
     for (rule, name, figure, mask, values), (low, high, empty) in zip(figures, found, strict=True):
         value = fmean(values[mask]) if mask.any() else None
-        estimate = Estimate(value=value, low=low, high=high, cases=int(mask.sum()), empty_resamples=empty)
-        estimates[rule][name][figure] = estimate
+        estimates[rule, name, figure] = models.Estimate(
+            value=value, low=low, high=high, cases=int(mask.sum()), empty_resamples=empty
+        )
     return {
-        rule: {name: Diagnosis(**by_figure) for name, by_figure in by_name.items()}
-        for rule, by_name in estimates.items()
+        rule: {
+            name: models.Diagnosis(
+                leakage=estimates[rule, name, "leakage"], preservation=estimates[rule, name, "preservation"]
+            )
+            for name in filters
+        }
+        for rule in scores
     }
 
 
@@ -182,13 +177,13 @@ def _sum_by_example(cases: Cases, mask: Bools, values: Floats | None = None) -> 
     return np.bincount(cases.example[mask], weights, minlength=cases.examples).astype(np.float64)
 
 
-def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:
+def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[models.Loss, ...]:
     """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
     unsorted = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
     return tuple(sorted(unsorted, key=lambda one: (-one.mean_loss, one.task, one.criterion)))
 
 
-def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
+def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[models.Loss]:
     retention, shares = sheet.retention(kappa), sheet.shares()
     q = sheet.gated_scores(retention)
     # 1 - f of each edge, [R, E]: an unjudged parent supports no gain, and every penalty
@@ -203,7 +198,7 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
             continue
         incoming = [edge for edge, end in enumerate(sheet.children) if end == child]
         edge = max(incoming, key=lambda edge: fmean(share * p * reductions[rows, edge]))
-        yield Loss(
+        yield models.Loss(
             task=sheet.task,
             criterion=sheet.criteria[child],
             weight=float(sheet.weights[child]),

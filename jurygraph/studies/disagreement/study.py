@@ -11,14 +11,7 @@ from jurygraph.aggregation import fusion
 from jurygraph.aggregation.arrays import Bools, Floats, as_unit_interval
 from jurygraph.aggregation.bootstrap import QUANTILES, resample_sums
 from jurygraph.errors import InputError, PlanError
-from jurygraph.studies.disagreement.models import (
-    Correlation,
-    DisagreementReport,
-    GroupDifference,
-    Split,
-    StepMeans,
-    Trend,
-)
+from jurygraph.studies.disagreement import models
 from jurygraph.studies.disagreement.samples import Samples
 
 # Equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many values differ by more.
@@ -26,7 +19,9 @@ _DECIMALS = 12
 _DECIMALS_OF_MEANS = 9
 
 
-def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, seed: int = 0) -> DisagreementReport:
+def report(
+    samples: Samples, percentile: float = 80.0, resamples: int = 1000, seed: int = 0
+) -> models.DisagreementReport:
     """Measure the disagreement of one run's components (MACRM, section 4.5).
 
     - τ is the `percentile` of all D_pair of this run (NumPy's method `linear`), and a conflict is D_pair > τ. If many
@@ -51,7 +46,7 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
     threshold = round(float(np.percentile(disagreement, percentile, method="linear")), _DECIMALS)
     conflict = disagreement > threshold
     steps = tuple(_step_means(samples, exact, conflict))
-    return DisagreementReport(
+    return models.DisagreementReport(
         run=samples.run,
         components=samples.components,
         tasks=len(set(samples.groups)),
@@ -69,7 +64,7 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
     )
 
 
-def _correlations(samples: Samples) -> Iterator[Correlation]:
+def _correlations(samples: Samples) -> Iterator[models.Correlation]:
     from scipy import stats
 
     columns = dict(zip(samples.components, np.round(samples.values, _DECIMALS).T, strict=True))
@@ -77,20 +72,20 @@ def _correlations(samples: Samples) -> Iterator[Correlation]:
         constant = [name for name in (first, second) if np.ptp(columns[name]) == 0.0]
         if constant:
             why = f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} constant"
-            yield Correlation(first=first, second=second, pearson=None, spearman=None, why=why)
+            yield models.Correlation(first=first, second=second, pearson=None, spearman=None, why=why)
             continue
         tests = stats.pearsonr, stats.spearmanr
         pearson, spearman = (round(float(test(columns[first], columns[second]).statistic), _DECIMALS) for test in tests)
-        yield Correlation(first=first, second=second, pearson=pearson, spearman=spearman)
+        yield models.Correlation(first=first, second=second, pearson=pearson, spearman=spearman)
 
 
-def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iterator[StepMeans]:
+def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iterator[models.StepMeans]:
     if samples.steps is None:
         return
     steps, places, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
     means = [np.bincount(places, column) / counts for column in (samples.rewards, disagreement, conflict)]
     for step, count, reward, mean, rate in zip(steps, counts, *means, strict=True):
-        yield StepMeans(
+        yield models.StepMeans(
             step=float(step),
             samples=int(count),
             reward=float(reward),
@@ -99,7 +94,7 @@ def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iter
         )
 
 
-def _trends(steps: tuple[StepMeans, ...]) -> Iterator[Trend]:
+def _trends(steps: tuple[models.StepMeans, ...]) -> Iterator[models.Trend]:
     from scipy import stats
 
     if len(steps) < 2:
@@ -110,7 +105,7 @@ def _trends(steps: tuple[StepMeans, ...]) -> Iterator[Trend]:
         series = np.array([getattr(one, name) for one in steps])
         ranked = series.round(_DECIMALS_OF_MEANS)
         test = stats.kendalltau(numbers, ranked, variant="b") if np.ptp(ranked) else None
-        yield Trend(
+        yield models.Trend(
             name=name,
             first=float(series[0]),
             last=float(series[-1]),
@@ -155,7 +150,7 @@ def _to_matrix(components: ArrayLike | Mapping[str, ArrayLike]) -> Floats:
     return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
 
 
-def split(samples: Samples, disagreement: Floats, percentile: float, resamples: int, seed: int) -> Split:
+def split(samples: Samples, disagreement: Floats, percentile: float, resamples: int, seed: int) -> models.Split:
     """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
 
     The intervals are 95 % percentile bootstrap intervals of the difference over tasks: a task is drawn with all its
@@ -174,7 +169,7 @@ def split(samples: Samples, disagreement: Floats, percentile: float, resamples: 
     no_ends: list[float | None] = [None] * columns.shape[1]
     ends = np.quantile(differences, QUANTILES, axis=0).tolist() if len(differences) else [no_ends, no_ends]
     names, means = ("reward", *samples.components), (columns[side].mean(axis=0) for side in (chosen, ~chosen))
-    return Split(
+    return models.Split(
         high=high_count,
         low=size - high_count,
         cut=float(cut),
@@ -184,7 +179,7 @@ def split(samples: Samples, disagreement: Floats, percentile: float, resamples: 
         empty=resamples - len(differences),
         seed=seed,
         rows=tuple(
-            GroupDifference(
+            models.GroupDifference(
                 name=name,
                 high=float(high),
                 low=float(low),
