@@ -1,4 +1,4 @@
-"""The stream drawn."""
+"""The plot of a stream."""
 
 from pathlib import Path
 
