@@ -108,7 +108,7 @@ class Judge:
         return json.dumps(reply_all_met(reading, quotation), ensure_ascii=False)
 
     def find_bait(self, reading: Reading) -> str | None:
-        """What it would quote where it is reply_all_met; None where it is not."""
+        """Return the quotation for the reply if something fools the judge; None otherwise."""
         return None
 
 

@@ -47,7 +47,7 @@ def long(task: jg.TaskView, response: jg.Response) -> bool:
 @jg.evaluator(
     name="attacked.staged", layer="model", own_model=True, when=jg.Condition(question="attacked.long", threshold=0.5)
 )
-def staged(task: jg.TaskView, response: jg.Response) -> float:
+def judge_after_check(task: jg.TaskView, response: jg.Response) -> float:
     return 1.0
 
 
@@ -70,7 +70,7 @@ class Words(Letters):
 
 
 @jg.evaluator(name="attacked.laid_out", layer="model", own_model=True, needs=("lines",))
-def laid_out(task: jg.TaskView, response: jg.Response, lines: jg.Material) -> float:
+def judge_layout(task: jg.TaskView, response: jg.Response, lines: jg.Material) -> float:
     return 1.0
 
 

@@ -10,34 +10,38 @@ from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 
 
 @pytest.fixture(scope="module")
-def found() -> ConsensusReport:
+def panel_report() -> ConsensusReport:
     agents = [f"the $ {name}" for name in AGENTS]
     one = fit_consensus(collect_votes([votes_file(*PANEL, agent=agents)]), Settings(preset="converged", subsets=3))
     return report(one, one.stability())
 
 
-def draw_text(found: ConsensusReport, folder: Path) -> str:
+def draw_text(panel_report: ConsensusReport, folder: Path) -> str:
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none"}):
-        draw_consensus(found, folder / "a.svg", ".svg")
+        draw_consensus(panel_report, folder / "a.svg", ".svg")
     return (folder / "a.svg").read_text()
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.png", b"\x89PNG")])
 @pytest.mark.slow
-def test_the_same_report_gives_the_same_file(found: ConsensusReport, tmp_path: Path, name: str, begins: bytes) -> None:
+def test_the_same_report_gives_the_same_file(
+    panel_report: ConsensusReport, tmp_path: Path, name: str, begins: bytes
+) -> None:
     contents = []
     for folder in ("one", "other"):
         (tmp_path / folder).mkdir()
-        draw_consensus(found, tmp_path / folder / name, Path(name).suffix)
+        draw_consensus(panel_report, tmp_path / folder / name, Path(name).suffix)
         contents.append((tmp_path / folder / name).read_bytes())
     assert contents[0] == contents[1]
     assert contents[0].startswith(begins)
 
 
-def test_the_plot_has_four_panels_with_names_of_agents_and_annotators(found: ConsensusReport, tmp_path: Path) -> None:
-    drawn = draw_text(found, tmp_path)
+def test_the_plot_has_four_panels_with_names_of_agents_and_annotators(
+    panel_report: ConsensusReport, tmp_path: Path
+) -> None:
+    drawn = draw_text(panel_report, tmp_path)
     for text in ("(a) agents", "(b) annotators", "(c) ambiguity", "(d) mean τ_b", "mean rank sd", "3 subsets"):
         assert text in drawn
     for text in ("the $ small", "the $ large", "ada", "cy", "Dawid–Skene", "strictness", "leniency", "accuracy"):

@@ -25,7 +25,7 @@ def fit_panel(settings: Settings, **fields: Any) -> FittedConsensus:
 
 
 @pytest.fixture(scope="module", params=SETS)
-def published(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict[str, Any]]:
+def published_set(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict[str, Any]]:
     """Return the report of a data set with the preset `paper`, and the published figures."""
     votes = collect_votes([read_votes(ROOT / f"examples/consensus/{request.param}.csv.gz")])
     found = fit_consensus(votes, Settings(preset="paper", bootstrap=0))
@@ -35,8 +35,8 @@ def published(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict[str
 # Published figures
 
 
-def test_scores_of_all_methods_equal_the_published_ones(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
-    found, expected = published
+def test_scores_of_all_methods_equal_the_published_ones(published_set: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published_set
     assert found.comparison.keys() == expected["agent_scores"].keys() == found.agents.keys()
     for name, one in expected["agent_scores"].items():
         own = found.comparison[name]
@@ -48,8 +48,10 @@ def test_scores_of_all_methods_equal_the_published_ones(published: tuple[Consens
         assert own.items == one["n_items"]
 
 
-def test_annotators_and_ambiguity_equal_the_published_ones(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
-    found, expected = published
+def test_annotators_and_ambiguity_equal_the_published_ones(
+    published_set: tuple[ConsensusReport, dict[str, Any]],
+) -> None:
+    found, expected = published_set
     for name, one in expected["annotators"].items():
         own = found.annotators[name]
         assert [own.accuracy, own.leniency, own.strictness] == pytest.approx(list(one.values()), **EXACTLY)
@@ -59,8 +61,8 @@ def test_annotators_and_ambiguity_equal_the_published_ones(published: tuple[Cons
     assert found.findings.highly_ambiguous == expected["n_ambiguity_gt_0.3"]
 
 
-def test_counts_and_agreement_equal_the_published_ones(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
-    found, expected = published
+def test_counts_and_agreement_equal_the_published_ones(published_set: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published_set
     summary, counts = expected["summary"], found.counts
     assert counts.rows == summary["n_annotations"]
     assert (counts.items, counts.agents) == (summary["n_items"], summary["n_agents"])
@@ -70,8 +72,8 @@ def test_counts_and_agreement_equal_the_published_ones(published: tuple[Consensu
     assert found.agreement.pairwise == pytest.approx(summary["pairwise_item_mean"], **EXACTLY)
 
 
-def test_stability_equals_the_published_one(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
-    found, expected = published
+def test_stability_equals_the_published_one(published_set: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published_set
     assert found.stability is not None
     names = {"majority": "Majority Vote", "dawid-skene": "Dawid-Skene (Hard)", "stableval": "Posterior Expected Credit"}
     for method, name in names.items():

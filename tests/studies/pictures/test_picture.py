@@ -68,10 +68,10 @@ def test_a_node_has_its_role_and_signed_weight() -> None:
 
 
 def test_an_annotated_role_is_used_if_the_criterion_has_none() -> None:
-    stated = Criterion(id="a", text="", weight=1.0, role="additional")
-    other = Criterion(id="b", text="", weight=1.0)
+    own_role = Criterion(id="a", text="", weight=1.0, role="additional")
+    no_role = Criterion(id="b", text="", weight=1.0)
     note = Annotation(domain="generic", candidates=0, roles={"a": "core", "b": "core"}, seen={})
-    picture = build_picture("t", Rubric(criteria=(stated, other), annotation=note))
+    picture = build_picture("t", Rubric(criteria=(own_role, no_role), annotation=note))
     assert [node.role for node in picture.nodes] == ["additional", "core"]
 
 
