@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.errors import PlanError
+from jurygraph.messages import first_validation_error
 from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
 
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
@@ -63,9 +64,7 @@ class Setting(FrozenModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise PlanError(f"{where}: {first['msg']}" if where else str(first["ctx"]["error"])) from error
+            raise PlanError(first_validation_error(error).removeprefix("Value error, ")) from error
 
     @model_validator(mode="after")
     def _require_enough_annotators(self) -> Self:

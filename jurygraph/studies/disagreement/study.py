@@ -83,15 +83,9 @@ def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iter
     if samples.steps is None:
         return
     steps, places, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
-    means = [np.bincount(places, column) / counts for column in (samples.rewards, disagreement, conflict)]
-    for step, count, reward, mean, rate in zip(steps, counts, *means, strict=True):
-        yield models.StepMeans(
-            step=float(step),
-            samples=int(count),
-            reward=float(reward),
-            disagreement=float(mean),
-            conflict_rate=float(rate),
-        )
+    means = (np.bincount(places, column) / counts for column in (samples.rewards, disagreement, conflict))
+    for step, count, reward, mean, rate in zip(*(column.tolist() for column in (steps, counts, *means)), strict=True):
+        yield models.StepMeans(step=step, samples=count, reward=reward, disagreement=mean, conflict_rate=rate)
 
 
 def _trends(steps: tuple[models.StepMeans, ...]) -> Iterator[models.Trend]:

@@ -140,9 +140,9 @@ def find_trunks(edges: Edges, row_of: Mapping[int, int], styles: Sequence[Hashab
         if rows > _MAX_SHORT
     }
     long_edges_at = Counter(end for both in ends.values() for end in both)
-    fans: dict[Hashable, list[int]] = {}
+    fans: dict[Hashable, list[int]] = defaultdict(list)
     for number, both in ends.items():
-        fans.setdefault(max(both, key=long_edges_at.__getitem__), []).append(number)
+        fans[max(both, key=long_edges_at.__getitem__)].append(number)
     extents = [
         (1 + min(row_of[edges[number][0]] for number in fan), max(row_of[edges[number][1]] for number in fan) - 1)
         for fan in fans.values()
@@ -233,21 +233,16 @@ def _breadth(item: int, n: int) -> float:
 
 def _x_positions(rows: Rows, above: Neighbours, below: Neighbours, n: int) -> dict[int, float]:
     """Return the middle of every item, from 0 on: as near to its neighbours as the order of its row allows."""
-    offsets = [_offsets(row, n) for row in rows]
-    x = {
-        item: at - spacings[-1] / 2
-        for row, spacings in zip(rows, offsets, strict=True)
-        for item, at in zip(row, spacings, strict=True)
-    }
+    places = [(row, _offsets(row, n)) for row in rows]
+    x = {item: at - offsets[-1] / 2 for row, offsets in places for item, at in zip(row, offsets, strict=True)}
     everything = tuple(x)
     both = {item: (*above.get(item, ()), *below.get(item, ())) for item in x}
-    places = list(zip(rows, offsets, strict=True))
     for sweep in range(_SWEEPS):
         neighbours = both if sweep >= _SWEEPS - 2 else (above, below)[sweep % 2]
-        for row, spacings in places if sweep % 2 == 0 else reversed(places):
+        for row, offsets in places if sweep % 2 == 0 else reversed(places):
             mid = _mean(x, everything) if not all(both[item] for item in row) else 0.0  # for items without neighbours
             wanted = [_mean(x, adjacent) if (adjacent := neighbours.get(item, both[item])) else mid for item in row]
-            x.update(zip(row, _spread(wanted, spacings), strict=True))
+            x.update(zip(row, _spread(wanted, offsets), strict=True))
     left = min(x[item] - _breadth(item, n) / 2 for item in x)
     return {item: at - left for item, at in x.items()}
 
@@ -280,21 +275,20 @@ def _y_positions(
     crossing = [0] * len(rows)
     for upper, lower in {pair for chain in chains for pair in pairwise(chain)}:
         crossing[row_of[upper] if upper in row_of else row_of[lower] - 1] += 1
-    tops, feet = [0.0], [0.0]
+    tops, feet, top = [], [], 0.0
     for number, row in enumerate(rows):
-        feet[number] = tops[number] + max((heights[item] for item in row if item < len(heights)), default=0.0)
-        gap = min(_MAX_GAP, _GAP + _GAP_PER_EDGE * crossing[number])
-        tops.append(feet[number] + gap)
-        feet.append(0.0)
-    return tops[:-1], feet[:-1]
+        tops.append(top)
+        feet.append(top + max((heights[item] for item in row if item < len(heights)), default=0.0))
+        top = feet[-1] + min(_MAX_GAP, _GAP + _GAP_PER_EDGE * crossing[number])
+    return tops, feet
 
 
 def _ports(chains: Sequence[Sequence[int]], x: Mapping[int, float], up: bool) -> list[float]:
     """Return where each edge enters the top of its child (`up`) or leaves the bottom of its parent: next to each other,
     except edges of one trunk, which share a place."""
-    sides: dict[int, list[int]] = {}
+    sides: dict[int, list[int]] = defaultdict(list)
     for number, chain in enumerate(chains):
-        sides.setdefault(chain[-1 if up else 0], []).append(number)
+        sides[chain[-1 if up else 0]].append(number)
     positions = [0.0] * len(chains)
     for node, numbers in sides.items():
         nearest = {number: chains[number][-2 if up else 1] for number in numbers}

@@ -199,8 +199,7 @@ def _label(edge: Edge, scores: Scores | None) -> str:
 
 def _format_share(share: float) -> str:
     """Return a share of 1 with two digits, without the 0 before the point."""
-    text = f"{share:.2g}"
-    return text.removeprefix("0") if text.startswith("0.") else text
+    return f"{share:.2g}".replace("0.", ".", 1)
 
 
 def _format_exact(value: float) -> str:
