@@ -32,12 +32,12 @@ def main(chosen: list[str]) -> int:
             print(f"no benchmark {name!r}: there are {', '.join(NAMES)}", file=sys.stderr)
             return 2
         print(f"{name}")
-        missed += told(import_module(f"benchmarks.{name}").measure())
+        missed += print_figures(import_module(f"benchmarks.{name}").measure())
     return 1 if missed else 0
 
 
-def told(figures: Iterable[Figure]) -> int:
-    """Print figures; how many of them miss their target."""
+def print_figures(figures: Iterable[Figure]) -> int:
+    """Print figures, and return how many of them miss their target."""
     missed = 0
     for figure in figures:
         verdict = {True: "met", False: "MISSED", None: ""}[figure.met]

@@ -18,8 +18,8 @@ from autorubric import LLMConfig, Rubric
 from autorubric.graders import CriterionGrader
 
 
-async def graded(url: str, tasks: list[dict[str, Any]], in_flight: int) -> float:
-    """Seconds of CPU a question; every response of every task, into a cache that is new."""
+async def measure_grading(url: str, tasks: list[dict[str, Any]], in_flight: int) -> float:
+    """Return the seconds of CPU per question, for every response of every task, with a new cache."""
     model = LLMConfig(
         model="hosted_vllm/tiny",
         api_base=url,
@@ -30,7 +30,7 @@ async def graded(url: str, tasks: list[dict[str, Any]], in_flight: int) -> float
         cache_dir=tempfile.mkdtemp(dir=Path(sys.executable).parent),
     )
     grader = CriterionGrader(judge_model_config=model)
-    asked = [
+    questions = [
         (
             Rubric.from_dict([{"weight": c["weight"], "requirement": c["text"]} for c in task["rubric"]["criteria"]]),
             task,
@@ -39,19 +39,19 @@ async def graded(url: str, tasks: list[dict[str, Any]], in_flight: int) -> float
         for task in tasks
         for one in task["responses"]
     ]
-    left = iter(asked)
+    remaining = iter(questions)
 
-    async def some() -> None:
-        for rubric, task, one in left:
+    async def grade_remaining() -> None:
+        for rubric, task, one in remaining:
             report = await rubric.grade(to_grade=one["text"], grader=grader, query=task["query"])
             assert report.score == 1.0, report
 
     start = process_time()
-    await asyncio.gather(*(some() for _ in range(in_flight)))
-    return (process_time() - start) / len(asked)
+    await asyncio.gather(*(grade_remaining() for _ in range(in_flight)))
+    return (process_time() - start) / len(questions)
 
 
 if __name__ == "__main__":
     url, path, in_flight, rounds = sys.argv[1:]
     tasks = [json.loads(line) for line in Path(path).read_text().splitlines()]
-    print(min(asyncio.run(graded(url, tasks, int(in_flight))) for _ in range(int(rounds))))
+    print(min(asyncio.run(measure_grading(url, tasks, int(in_flight))) for _ in range(int(rounds))))

@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks.figure import Figure, at_least, at_most, best_of
 from jurygraph.studies.credit.cases import EDGE_KINDS, Cases
-from jurygraph.studies.credit.report import Estimate
+from jurygraph.studies.credit.models import Estimate
 from jurygraph.studies.credit.study import Settings, diagnoses
 
 EXAMPLES, EDGES, RESAMPLES = 5000, 11, 1000
@@ -14,7 +14,7 @@ LOOPED = 10
 
 
 def measure() -> list[Figure]:
-    """Seconds for all intervals, and how many times the speed that is of a plain loop over the drawn cases."""
+    """Return the seconds for all intervals, and the speed-up over a plain loop over the drawn cases."""
     rng = np.random.default_rng(0)
     size = EXAMPLES * EDGES
     cases = Cases(
@@ -27,14 +27,14 @@ def measure() -> list[Figure]:
     )
     scores = {rule: cases.p_child * rng.random(size) for rule in RULES}
 
-    def vectorised(resamples: int) -> dict[str, tuple[float | None, ...]]:
+    def vectorised_ends(resamples: int) -> dict[str, tuple[float | None, ...]]:
         found = diagnoses(cases, scores, {"": EDGE_KINDS}, Settings(resamples=resamples))
         return {rule: _ends(found[rule][""].leakage) + _ends(found[rule][""].preservation) for rule in RULES}
 
     plain = plain_loop(cases, scores, LOOPED)
-    for rule, ends in vectorised(LOOPED).items():
+    for rule, ends in vectorised_ends(LOOPED).items():
         np.testing.assert_allclose(ends, plain[rule], rtol=1e-9)
-    whole = best_of(lambda: vectorised(RESAMPLES), repeat=3, number=1)
+    whole = best_of(lambda: vectorised_ends(RESAMPLES), repeat=3, number=1)
     loop = best_of(lambda: plain_loop(cases, scores, LOOPED), repeat=1, number=1) / LOOPED * RESAMPLES
     return [
         at_most("credit, 5,000 examples × 1,000 resamples", whole, "s CPU", 3.0),
@@ -48,7 +48,7 @@ def _ends(estimate: Estimate) -> tuple[float | None, float | None]:
 
 
 def plain_loop(cases: Cases, scores: dict[str, np.ndarray], resamples: int) -> dict[str, list[float]]:
-    """The definitions, resample by resample, example by example, edge by edge."""
+    """Return the intervals by the definitions, resample by resample, example by example, edge by edge."""
     of_example: list[list[tuple[float, float, float, list[float]]]] = [[] for _ in range(cases.examples)]
     columns = (cases.example, cases.p_parent, cases.p_child, cases.share, *scores.values())
     for example, parent, child, share, *left in zip(*(column.tolist() for column in columns), strict=True):

@@ -14,8 +14,8 @@ import pandas as pd
 from crowdkit.aggregation import DawidSkene
 
 
-def fitted(rows: pd.DataFrame, steps: int) -> tuple[float, DawidSkene]:
-    """Seconds of CPU, and the estimate."""
+def fit_timed(rows: pd.DataFrame, steps: int) -> tuple[float, DawidSkene]:
+    """Return the seconds of CPU, and the fit_timed model."""
     model = DawidSkene(n_iter=steps, tol=-np.inf) if steps else DawidSkene()
     start = process_time()
     model.fit(rows)
@@ -23,7 +23,7 @@ def fitted(rows: pd.DataFrame, steps: int) -> tuple[float, DawidSkene]:
 
 
 def estimate(model: DawidSkene, annotators: int, classes: int) -> dict[str, np.ndarray]:
-    """Its class shares, and its confusions by annotator, true class and label."""
+    """Return class shares, and confusions by annotator, true class and label."""
     places = pd.MultiIndex.from_product([range(annotators), range(classes)])
     errors = model.errors_.reindex(places, fill_value=0.0).reindex(columns=range(classes))
     confusion = errors.to_numpy().reshape(annotators, classes, classes).transpose(0, 2, 1)
@@ -34,6 +34,6 @@ if __name__ == "__main__":
     given, written, steps, rounds = sys.argv[1:]
     codes = np.load(given)
     rows = pd.DataFrame({"task": codes["item"], "worker": codes["annotator"], "label": codes["label"]})
-    runs = [fitted(rows, int(steps)) for _ in range(int(rounds))]
+    runs = [fit_timed(rows, int(steps)) for _ in range(int(rounds))]
     np.savez(written, **estimate(runs[0][1], int(codes["annotator"].max()) + 1, int(codes["label"].max()) + 1))
     print(min(seconds for seconds, _ in runs), len(runs[0][1].loss_history_))

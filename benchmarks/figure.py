@@ -1,4 +1,4 @@
-"""What a benchmark says, and the clock that it reads."""
+"""Figures of benchmarks, and the clock for CPU time."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ def at_least(name: str, value: float, unit: str, limit: float) -> Figure:
 
 
 def best_of(function: Callable[[], object], repeat: int, number: int) -> float:
-    """Seconds of CPU a call: the best of `repeat` means over `number` calls, since noise only ever adds."""
+    """Return the seconds of CPU per call: the best of `repeat` means over `number` calls, because noise only adds."""
     return min(_mean(function, number) for _ in range(repeat))
 
 

@@ -1,4 +1,4 @@
-"""What it costs to import jurygraph, each in an interpreter of its own."""
+"""The time to import jurygraph, each time in a new interpreter."""
 
 import subprocess
 import sys

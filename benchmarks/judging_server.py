@@ -16,14 +16,14 @@ from aiohttp import web
 
 REASON = "The letter says so in its second paragraph, and gives the date, the place and the price that were asked for."
 QUOTED = "Dear friend, the meeting is on Monday at nine."
-"""Stands in whatever is judged."""
+"""A sentence that every judged text contains."""
 LETTERS_A_TOKEN, ALTERNATIVES = 4, 20
 JSON, READ = "application/json", b'"TOKENS READ"'
 
 
 @contextmanager
-def judging(seconds: float, logprobs: bool = False) -> Iterator[str]:
-    """Its URL, while it runs in a process of its own; with `logprobs` it gives those of 20 alternatives a token."""
+def run_judging_server(seconds: float, logprobs: bool = False) -> Iterator[str]:
+    """Yield the URL of a server in its own process; with `logprobs` it gives those of 20 alternatives per token."""
     command = [sys.executable, "-m", "benchmarks.judging_server", str(seconds), *(["logprobs"] if logprobs else [])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -32,11 +32,11 @@ def judging(seconds: float, logprobs: bool = False) -> Iterator[str]:
 
 async def _serve(seconds: float, logprobs: bool) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        asked = json.loads(await request.read())
-        schema = json.dumps(asked["response_format"]["json_schema"]["schema"], separators=(",", ":"))
+        body = json.loads(await request.read())
+        schema = json.dumps(body["response_format"]["json_schema"]["schema"], separators=(",", ":"))
         if seconds:
             await asyncio.sleep(seconds)
-        read = b"%d" % tokens_read(asked["messages"], schema)
+        read = b"%d" % tokens_read(body["messages"], schema)
         return web.Response(body=_reply(schema, logprobs).replace(READ, read), content_type=JSON)
 
     runner = web.ServerRunner(web.Server(answer, access_log=None))
@@ -49,15 +49,15 @@ async def _serve(seconds: float, logprobs: bool) -> None:
 
 
 def tokens_read(messages: Sequence[Mapping[str, str]], schema: str) -> int:
-    """What a dry run expects of a request: a token for four bytes of its messages and its schema."""
+    """Return the tokens that a dry run expects of a request: one for four bytes of its messages and its schema."""
     size = len(schema) + sum(len(message["content"].encode()) for message in messages)
     return -(-size // LETTERS_A_TOKEN)
 
 
 @lru_cache
 def _reply(schema: str, logprobs: bool) -> bytes:
-    asked = json.loads(schema)
-    text = json.dumps(_filled(asked, asked.get("$defs", {})), separators=(",", ":"))
+    parsed = json.loads(schema)
+    text = json.dumps(_example_value(parsed, parsed.get("$defs", {})), separators=(",", ":"))
     pieces = [text[start : start + LETTERS_A_TOKEN] for start in range(0, len(text), LETTERS_A_TOKEN)]
     message = {"role": "assistant", "content": text, "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
@@ -75,19 +75,19 @@ def _top(piece: str) -> list[dict[str, Any]]:
     return [{"token": piece, "logprob": -0.1}, *others]
 
 
-def _filled(schema: Any, definitions: Any, place: int = 1) -> Any:
-    """A value of a schema, at a place in a list: nine tenths up where a number is bounded, else the place."""
+def _example_value(schema: Any, definitions: Any, place: int = 1) -> Any:
+    """Return a value for a schema: nine tenths of the range of a bounded number, else the place in its list."""
     if "$ref" in schema:
         schema = definitions[schema["$ref"].removeprefix("#/$defs/")]
     if "enum" in schema:
         return schema["enum"][min(place, len(schema["enum"])) - 1]
     match schema["type"]:
         case "object":
-            return {name: _filled(part, definitions, place) for name, part in schema["properties"].items()}
+            return {name: _example_value(part, definitions, place) for name, part in schema["properties"].items()}
         case "array":
             if schema["items"]["type"] == "string":
                 return [QUOTED]
-            return [_filled(schema["items"], definitions, one + 1) for one in range(schema.get("minItems", 0))]
+            return [_example_value(schema["items"], definitions, one + 1) for one in range(schema.get("minItems", 0))]
         case "boolean":
             return True
         case "number":

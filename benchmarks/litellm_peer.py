@@ -14,7 +14,7 @@ from time import process_time
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.models import IN_FLIGHT, scored
+from benchmarks.models import IN_FLIGHT, score_tasks
 from jurygraph import Jury, Planner
 from jurygraph.models.request import Request
 from jurygraph.sources import read_work
@@ -24,13 +24,13 @@ ROUNDS = 5
 
 
 async def _requests(tasks: Path) -> list[Request]:
-    """What the model is asked about all tasks."""
+    """Return the requests to the model for all tasks."""
     with Jury.from_config({"model": MODEL, "evaluators": ["criteria"]}) as jury, read_work(tasks) as work:
         return [one for task, group in work.pairs() for one in await Planner(jury).aestimate_requests(task, group)]
 
 
 def _call(request: Request) -> dict[str, Any]:
-    """A request as litellm takes it, with the settings under which we ask litellm."""
+    """Return a request as arguments of litellm, with the settings that we use."""
     schema = {"name": "verdict", "strict": True, "schema": request.answer}
     settings = {"timeout": 86_400.0, "max_retries": 0, "num_retries": 0, "caching": False, "drop_params": False}
     return {
@@ -44,7 +44,7 @@ def _call(request: Request) -> dict[str, Any]:
 
 
 async def _alone(calls: Sequence[dict[str, Any]]) -> float:
-    """Seconds of CPU of the calls, whose replies are dropped; the connections are new."""
+    """Return the seconds of CPU of the calls; replies are dropped, and connections are new."""
     litellm: Any = import_module("litellm")
     left = iter(calls)
 
@@ -61,12 +61,12 @@ async def _alone(calls: Sequence[dict[str, Any]]) -> float:
 
 
 def _ours(tasks: Path) -> float:
-    """Seconds of CPU of the same questions, whose verdicts are kept; the cache and the run are new."""
+    """Return the seconds of CPU of the same questions, with verdicts stored; the cache and the run are new."""
     with (
         tempfile.TemporaryDirectory(dir=tasks.parent) as folder,
         patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"),
     ):
-        return asyncio.run(scored(MODEL, tasks, Path(folder) / "run")).cpu
+        return asyncio.run(score_tasks(MODEL, tasks, Path(folder) / "run")).cpu
 
 
 if __name__ == "__main__":

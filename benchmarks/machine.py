@@ -1,4 +1,4 @@
-"""What the state machines cost by themselves: groups of 8, three waves, evaluators that do nothing."""
+"""The cost of the state machines alone: groups of 8, three waves, evaluators that do nothing."""
 
 import asyncio
 import gc
@@ -16,7 +16,7 @@ WAVES = ("first", "second", "third")
 
 
 class Constant(Evaluator):
-    """Says 0.5 to everything."""
+    """Scores everything 0.5."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,4 +1,4 @@
-"""Judging by a model, from questions to traces that would survive a power cut; beside it plain calls, and a peer."""
+"""Judging by a model, from questions to durable traces, compared with plain calls and with another package."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from unittest.mock import patch
 import aiohttp
 
 from benchmarks.figure import Figure, at_least, at_most
-from benchmarks.judging_server import QUOTED, judging
+from benchmarks.judging_server import QUOTED, run_judging_server
 from benchmarks.peer import python_with
 from jurygraph import Jury, Planner
 from jurygraph.models.gateway import request_size
@@ -46,22 +46,29 @@ def measure() -> list[Figure]:
     """CPU of this process alone; the servers run in others. Plans are made before; the best of some rounds each."""
     folder = Path(tempfile.mkdtemp(prefix="jurygraph-models-"))
     try:
-        with judging(0.0) as instant, judging(0.0, logprobs=True) as telling, judging(LATENCY) as late:
+        with (
+            run_judging_server(0.0) as instant,
+            run_judging_server(0.0, logprobs=True) as telling,
+            run_judging_server(LATENCY) as late,
+        ):
             return _figures(folder, instant, telling, late)
     finally:
         shutil.rmtree(folder)
 
 
 def _figures(folder: Path, instant: str, telling: str, late: str) -> list[Figure]:
-    ones, fours = written(folder / "one.jsonl", QUESTIONS), written(folder / "four.jsonl", QUESTIONS, criteria=4)
+    ones, fours = (
+        write_tasks(folder / "one.jsonl", QUESTIONS),
+        write_tasks(folder / "four.jsonl", QUESTIONS, criteria=4),
+    )
     plain = min(asyncio.run(_plain(instant)).cpu for _ in range(ROUNDS)) / QUESTIONS * 1e3
     whole, single = _best_cold_and_warm(instant, ones)
     four_cold, four_warm = _runs(instant, fours, "cold", "warm")
-    (told,) = _runs(telling, ones, "cold")
+    (with_logprobs,) = _runs(telling, ones, "cold")
     return [
         at_most("a question, validated, cached, durably traced", whole, "ms CPU", 0.8),
         Figure("... four criteria in a call, a call", four_cold.cpu / QUESTIONS * 4e3, "ms CPU"),
-        Figure("... with 20 log probabilities a token, a question", told.cpu / QUESTIONS * 1e3, "ms CPU"),
+        Figure("... with 20 log probabilities a token, a question", with_logprobs.cpu / QUESTIONS * 1e3, "ms CPU"),
         Figure("plain aiohttp, nothing read, a call", plain, "ms CPU"),
         Figure("a question against a plain call", whole / plain, "times"),
         _against_the_ideal(f"{LATENCY * 1e3:.0f} ms a reply, {IN_FLIGHT} in flight, against the ideal", late, ones),
@@ -69,8 +76,8 @@ def _figures(folder: Path, instant: str, telling: str, late: str) -> list[Figure
         Figure("... one criterion a call", single, "verdicts/s"),
         *_one_response_a_task(folder, instant, late),
         *asyncio.run(_sent(instant, fours)),
-        *_beside_litellm(folder, instant),
-        *_beside_the_peer(folder, instant, ones, whole),
+        *_compare_with_litellm(folder, instant),
+        *_compare_with_peer(folder, instant, ones, whole),
     ]
 
 
@@ -95,13 +102,13 @@ async def _sent(url: str, tasks: Path) -> list[Figure]:
 
 
 def _shared(texts: Sequence[str]) -> int:
-    """How many letters all texts begin with."""
+    """Return the length of the common prefix of all texts."""
     return next((place for place, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1), 0)
 
 
 def _one_response_a_task(folder: Path, instant: str, late: str) -> list[Figure]:
-    """What a group costs is shared by none here: the state machine runs once a question."""
-    tasks = written(folder / "alone.jsonl", QUESTIONS, group=1)
+    """Measure groups of one response, where the state machine runs once per question."""
+    tasks = write_tasks(folder / "alone.jsonl", QUESTIONS, group=1)
     cold, warm = _best_cold_and_warm(instant, tasks)
     return [
         Figure("one response a task: a question", cold, "ms CPU"),
@@ -115,10 +122,10 @@ def _against_the_ideal(name: str, late: str, tasks: Path) -> Figure:
     return at_most(name, wall / (QUESTIONS / IN_FLIGHT * LATENCY), "times", 1.25)
 
 
-def written(path: Path, questions: int, criteria: int = 1, group: int = GROUP) -> Path:
-    """Tasks with so many criteria and responses each, enough for all questions."""
+def write_tasks(path: Path, questions: int, criteria: int = 1, group: int = GROUP) -> Path:
+    """Write tasks with this number of criteria and responses each, enough for all questions."""
     draw = random.Random(criteria)
-    stated = [
+    criteria_lines = [
         {"id": f"c{place}", "text": f"It says what is asked in point {place}.", "weight": 1.0}
         for place in range(criteria)
     ]
@@ -126,7 +133,7 @@ def written(path: Path, questions: int, criteria: int = 1, group: int = GROUP) -
         {
             "id": f"t{number}",
             "query": f"Write a letter about meeting number {number}, with the day, the place and the price.",
-            "rubric": {"criteria": stated},
+            "rubric": {"criteria": criteria_lines},
             "responses": [
                 {"id": f"t{number}/{place}", "text": f"{QUOTED} {' '.join(draw.choices(WORDS, k=200))}"}
                 for place in range(group)
@@ -150,11 +157,11 @@ def _runs(url: str, tasks: Path, *names: str) -> list[Spent]:
         tempfile.TemporaryDirectory(dir=tasks.parent) as folder,
         patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"),
     ):
-        return [asyncio.run(scored(f"openai-compatible:{url}#tiny", tasks, Path(folder) / name)) for name in names]
+        return [asyncio.run(score_tasks(f"openai-compatible:{url}#tiny", tasks, Path(folder) / name)) for name in names]
 
 
-async def scored(model: str, tasks: Path, folder: Path) -> Spent:
-    """What it takes to score tasks that are planned already into a run."""
+async def score_tasks(model: str, tasks: Path, folder: Path) -> Spent:
+    """Return the time to score planned tasks into a run."""
     config = {"model": model, "evaluators": ["criteria"], "calls": {"concurrency": IN_FLIGHT}}
     with (
         Jury.from_config(config) as jury,
@@ -187,27 +194,27 @@ async def _plain(url: str) -> Spent:
         return Spent(process_time() - cpu, perf_counter() - wall)
 
 
-def _beside_litellm(folder: Path, url: str) -> list[Figure]:
+def _compare_with_litellm(folder: Path, url: str) -> list[Figure]:
     """Questions through litellm, and calls of litellm alone; in a process of their own, for litellm is large."""
-    tasks = written(folder / "litellm.jsonl", THROUGH_LITELLM)
+    tasks = write_tasks(folder / "litellm.jsonl", THROUGH_LITELLM)
     command = [sys.executable, "-m", "benchmarks.litellm_peer", url, str(tasks)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True)
-    ours, plain = (float(one) * 1e3 for one in told.stdout.splitlines()[-1].split())
+    finished = subprocess.run(command, check=True, capture_output=True, text=True)
+    ours, plain = (float(one) * 1e3 for one in finished.stdout.splitlines()[-1].split())
     return [
         Figure("litellm alone, a call", plain, "ms CPU"),
         at_most("... our cost beyond litellm's own, a question", ours - plain, "ms CPU", 0.8),
     ]
 
 
-def _beside_the_peer(folder: Path, url: str, tasks: Path, ours: float) -> list[Figure]:
+def _compare_with_peer(folder: Path, url: str, tasks: Path, ours: float) -> list[Figure]:
     """The same questions by autorubric, in an environment of its own; nothing where it cannot be installed."""
     python = python_with(PEER, folder)
     if python is None:
         return []
     script = Path(__file__).with_name("autorubric_peer.py")
     command = [str(python), str(script), url, str(tasks), str(IN_FLIGHT), str(ROUNDS)]
-    told = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
-    theirs = float(told.stdout.splitlines()[-1]) * 1e3
+    finished = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    theirs = float(finished.stdout.splitlines()[-1]) * 1e3
     return [
         Figure(f"{PEER}, cached and not traced, a question", theirs, "ms CPU"),
         at_least(f"{PEER} against a question", theirs / ours, "times", 5.0),

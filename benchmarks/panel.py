@@ -19,15 +19,14 @@ from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from benchmarks.figure import Figure, at_most
-from benchmarks.judging_server import QUOTED, judging
+from benchmarks.judging_server import QUOTED, run_judging_server
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Settings
 from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
-from jurygraph.studies.monitor import Watch
-from jurygraph.studies.monitor.run_steps import analyzer_steps, read_groups, steps_by_number
+from jurygraph.studies.monitor import Watch, analyzer_steps, read_groups, steps_by_number
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
 REVIEWERS, JUDGES, RATED = ("ada", "ben", "cyd"), ("zero-shot", "aggregate", "personalized"), 30
@@ -35,7 +34,7 @@ IN_FLIGHT, A_STEP = 32, 2
 WORDS = "the letter names a day and a place so each of us knows what to bring and what it costs to come along".split()
 PAGE = 4096
 GROWTH = 30.0
-"""MB that so many tasks more may take, of several hundred."""
+"""Maximum growth of memory in MB over several hundred tasks."""
 
 
 class Spent(NamedTuple):
@@ -47,10 +46,10 @@ class Spent(NamedTuple):
 
 
 def measure(tasks: int = TASKS) -> list[Figure]:
-    """CPU of this process alone, over a whole run that would survive a power cut; and what a dry run said of it."""
+    """CPU of this process alone, over a whole run that would survive a power cut; and the estimate of a dry run."""
     folder = Path(tempfile.mkdtemp(prefix="jurygraph-panel-"))
     try:
-        with judging(0.0) as url, patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"):
+        with run_judging_server(0.0) as url, patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"):
             return _figures(folder, url, tasks)
     finally:
         shutil.rmtree(folder)
@@ -66,7 +65,7 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
         spent = asyncio.run(_scored(session))
         verdicts, whole = session.summary.verdicts, session.summary.failed + session.summary.failed_verdicts == 0
     assert whole, "every question has its verdict, and every response its reward"
-    said, sent, first = _expected(forecast), _sent(folder / "run"), min(FIRST, tasks // 2)
+    estimated, sent, first = _expected(forecast), _sent(folder / "run"), min(FIRST, tasks // 2)
     return [
         at_most("a verdict, of code or model: planned, asked, durable", _ms(sum(spent[:2]), verdicts), "ms CPU", 1.0),
         Figure("... planning, a task", _ms(spent.planning, tasks), "ms CPU"),
@@ -74,16 +73,18 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
         Figure("verdicts a task", verdicts / tasks, "verdicts"),
         Figure("... of which a model gives", forecast.model_verdicts / tasks, "verdicts"),
         Figure("calls a task", sent.calls / tasks, "calls"),
-        at_most("calls, beside what --dry-run said", abs(sent.calls - said.calls), "calls", 0),
-        at_most("input tokens at 4 bytes each, beside it", abs(sent.tokens_in - said.tokens_in), "tokens", 0),
-        Figure("output tokens, of those that --dry-run takes a reply for", sent.tokens_out / said.tokens_out, "share"),
+        at_most("calls, beside what --dry-run said", abs(sent.calls - estimated.calls), "calls", 0),
+        at_most("input tokens at 4 bytes each, beside it", abs(sent.tokens_in - estimated.tokens_in), "tokens", 0),
+        Figure(
+            "output tokens, of those that --dry-run takes a reply for", sent.tokens_out / estimated.tokens_out, "share"
+        ),
         at_most(f"memory: peak after task {first} against before", _growth(spent.memory, first), "MB", GROWTH),
         Figure("watching the run afterwards, a response", _watched(folder / "run", tasks), "ms CPU"),
     ]
 
 
 def _sent(run: Path) -> CallLoad:
-    """The calls of a run, and what the server says that they took."""
+    """Return the calls of a run, with the tokens that the server counted."""
     with closing(Run.open(run)) as opened:
         calls = [record.content["call"] for record in opened.ledger.records("call")]
     assert all(call["attempts"] == 1 for call in calls), "nothing was cached, and nothing sent again"
@@ -123,12 +124,12 @@ async def _scored(session: ScoringSession) -> Spent:
 
 
 def _resident() -> float:
-    """MB that the process holds in memory just now."""
+    """Return the current memory of the process, in MB."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE / 1e6
 
 
 def _watched(run: Path, tasks: int) -> float:
-    """The Data Analyzer over the run, as `watch` has it."""
+    """Run the Data Analyzer over the run, as `watch` does."""
     start, watching = process_time(), Watch(Settings(), keep=False)
     for step in analyzer_steps(steps_by_number(read_groups(run, None), A_STEP)):
         watching.feed(step)
@@ -173,7 +174,7 @@ def _task(number: int, draw: random.Random) -> dict[str, Any]:
 
 
 def _person(place: int) -> dict[str, Any]:
-    """Two constraints that code decides, and two that a model is asked about."""
+    """Return a stakeholder with two constraints for code and two for a model."""
     constraints = [
         {"id": "costs", "kind": "hard", "text": "says what it costs", "check": {"text": r"\$\d+"}},
         {"id": "stops", "kind": "soft", "text": "two stops", "check": {"count": "$.stops[*]", "at_least": 2}},
@@ -198,11 +199,11 @@ def _rubric(number: int) -> dict[str, Any]:
 
 
 def _response(number: int, place: int, draw: random.Random) -> dict[str, Any]:
-    said = [" ".join(draw.choices(WORDS, k=40)) for _ in range(4)]
+    sentences = [" ".join(draw.choices(WORDS, k=40)) for _ in range(4)]
     sums = f"A seat is $3, so {number} seats are {number} * 3 = {number * 3} dollars."
     return {
         "id": f"t{number}/{place}",
-        "text": "\n".join([QUOTED, *said, sums, f"A: {number * 3}"]),
+        "text": "\n".join([QUOTED, *sentences, sums, f"A: {number * 3}"]),
         "agent": f"agent-{place}",
         "data": {"stops": ["town hall", "park", "inn"][: 1 + place % 3]},
     }
@@ -219,6 +220,6 @@ def _write_history(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    from benchmarks.__main__ import told
+    from benchmarks.__main__ import print_figures
 
-    sys.exit(told(measure(*map(int, sys.argv[1:]))))
+    sys.exit(print_figures(measure(*map(int, sys.argv[1:]))))

@@ -1,4 +1,4 @@
-"""Other people's packages, each in an environment of its own."""
+"""Other packages, each in its own environment."""
 
 import subprocess
 import venv
@@ -12,6 +12,6 @@ def python_with(package: str, folder: Path) -> Path | None:
     venv.create(folder / "peer", with_pip=True)
     command = [python, "-m", "pip", "install", "-q", package]
     if subprocess.run(command, capture_output=True, text=True, check=False).returncode:
-        print(f"  {package} cannot be installed here, so nothing is told of it", flush=True)
+        print(f"  {package} cannot be installed here, so it is not measured", flush=True)
         return None
     return python

@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks.__main__ import told
+from benchmarks.__main__ import print_figures
 from benchmarks.figure import Figure, at_most
 from benchmarks.large import peak_memory
 from jurygraph import Evaluator, Jury
@@ -43,7 +43,7 @@ class ByPlace(Evaluator):
 
 
 def measure(responses: int = RESPONSES) -> Iterator[Figure]:
-    """CPU seconds, user and system, and megabytes at the peak."""
+    """Return CPU seconds, user and system, and megabytes at the peak."""
     REGISTERED["by-place"] = ByPlace()
     folder = Path(tempfile.mkdtemp(prefix="jurygraph-sizes-"))
     try:
@@ -160,4 +160,4 @@ def _command(name: str, *command: object, ended: int = 0) -> list[Figure]:
 
 
 if __name__ == "__main__":
-    sys.exit(1 if told(measure(int(sys.argv[1]) if sys.argv[1:] else RESPONSES)) else 0)
+    sys.exit(1 if print_figures(measure(int(sys.argv[1]) if sys.argv[1:] else RESPONSES)) else 0)

@@ -1,4 +1,4 @@
-"""MACRM's rule-based reward on real GSM8K solutions: what it costs beside a training step, recipe by recipe.
+"""MACRM's rule-based reward on real GSM8K solutions: its cost, recipe by recipe, compared with a training step.
 
 The paper tells of 5 ms a training step (Table 6). Here it is CPU a response, from plan to trace, of this process; the
 worker that compares answers has its own.

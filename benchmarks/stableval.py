@@ -1,4 +1,4 @@
-"""STABLEVAL: its synthetic tables beside ours, small panels, calibration, coverage, and speed beside crowd-kit.
+"""STABLEVAL: its synthetic tables and ours, small panels, calibration, coverage, and speed compared with crowd-kit.
 
 The tables are of 20 seeds of ours where the paper's are of 100 of its own: the slow tests hold all to four standard
 errors at 100. Table 5 is of 10, small panels are of 200, calibration of 40, and coverage of 16, with 50 refits each.
@@ -76,7 +76,7 @@ def measure() -> list[Figure]:
         *_panels(),
         *_calibration(),
         *_coverage(),
-        *_beside_the_peer(),
+        *_compare_with_peer(),
         *_memory(),
         *_stability(),
     ]
@@ -115,8 +115,8 @@ def _calibration() -> Iterator[Figure]:
     settings = {"default configuration": Setting()}
     settings |= {f"{one.annotators} annotators, {one.items} items": setting(one) for one in PANELS}
     for name, (error, confidence, accuracy) in measure_calibration(settings, CALIBRATED_SEEDS, JOBS).items():
-        told = f"{100 * confidence:.1f} %, {100 * accuracy:.1f} %"
-        yield Figure(f"ECE, {name} (said, right)", error, "", told)
+        shares = f"{100 * confidence:.1f} %, {100 * accuracy:.1f} %"
+        yield Figure(f"ECE, {name} (said, right)", error, "", shares)
 
 
 def _coverage() -> Iterator[Figure]:
@@ -134,7 +134,7 @@ def _covered(name: str, found: MethodFigures) -> Iterator[Figure]:
             yield Figure(what, share if width else 100.0 * share, "" if width else "%", "" if width else "nominal 95")
 
 
-def _beside_the_peer() -> list[Figure]:
+def _compare_with_peer() -> list[Figure]:
     """crowd-kit in an environment of its own; nothing where it cannot be installed."""
     folder = Path(tempfile.mkdtemp(prefix="jurygraph-stableval-"))
     try:
@@ -172,8 +172,8 @@ class Peer(NamedTuple):
         script = Path(__file__).with_name("crowdkit_peer.py")
         command = [str(self.python), str(script), str(given), str(written), str(steps), str(rounds)]
         environment = {**os.environ, "PYTHONPATH": ""}
-        told = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
-        seconds, taken = told.stdout.splitlines()[-1].split()
+        finished = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+        seconds, taken = finished.stdout.splitlines()[-1].split()
         with np.load(written) as found:
             return Estimate(float(seconds), int(taken), found["prior"], found["confusion"])
 
@@ -246,8 +246,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 def _memory() -> list[Figure]:
     """Of a process of its own, the rows that it draws included; memory does not grow with the steps."""
-    told = subprocess.run([sys.executable, "-c", MILLIONS], check=True, capture_output=True, text=True)
-    return [at_most("10M labels, peak memory", int(told.stdout) * 1024 / 1e9, "GB", 3.0)]
+    finished = subprocess.run([sys.executable, "-c", MILLIONS], check=True, capture_output=True, text=True)
+    return [at_most("10M labels, peak memory", int(finished.stdout) * 1024 / 1e9, "GB", 3.0)]
 
 
 def _stability() -> list[Figure]:

@@ -27,8 +27,8 @@ def measure() -> list[Figure]:
         table = Path(folder) / "hotels.csv"
         _write(table)
         command = [sys.executable, "-m", "benchmarks.trip", str(table)]
-        told = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
-        hit, plain, memory = map(float, told.stdout.split())
+        finished = subprocess.run(command, check=True, capture_output=True, text=True, cwd=Path(__file__).parent.parent)
+        hit, plain, memory = map(float, finished.stdout.split())
     return [
         at_most("the trip example, facts and checks, a response", scored, "ms CPU", 3),
         at_most(f"look-up in a table of {ROWS:,} rows, warm", hit, "µs CPU", 50),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.studies.monitor.run_steps import read_groups
+from jurygraph.studies.monitor import read_groups
 from tests.cli.conftest import Ended, called
 
 pytestmark = pytest.mark.slow

@@ -69,10 +69,10 @@ def as_finite(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Flo
     return a
 
 
-def as_nonnegative(name: str, values: ArrayLike) -> Floats:
+def as_nonnegative(name: str, values: ArrayLike, error: ErrorType = PlanError) -> Floats:
     """Return finite numbers of at least 0."""
-    a = as_finite(name, values)
-    _refuse_first(name, a, a < 0, ": at least 0 is needed", PlanError)
+    a = as_finite(name, values, error)
+    _refuse_first(name, a, a < 0, ": at least 0 is needed", error)
     return a
 
 

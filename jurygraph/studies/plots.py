@@ -15,11 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from jurygraph.agents.data_analyzer import Alert
     from jurygraph.studies.consensus import ConsensusReport
-    from jurygraph.studies.consensus.models import MethodStability
     from jurygraph.studies.credit import CreditReport
-    from jurygraph.studies.credit.report import Estimate
+    from jurygraph.studies.credit.models import Estimate
     from jurygraph.studies.disagreement import DisagreementReport
     from jurygraph.studies.monitor import WatchReport
 
@@ -135,25 +133,18 @@ def _draw_stability(first: "Axes", second: "Axes", report: "ConsensusReport") ->
         for axes in (first, second):
             _draw_text(axes, "not measured")
         return
-    methods = list(report.stability)
-    _draw_bars(first, [_SHORT_NAMES[one] for one in methods], [report.stability[one].tau_b for one in methods])
-    _draw_bars(second, [_SHORT_NAMES[one] for one in methods], [report.stability[one].rank_sd for one in methods])
+    methods = [_SHORT_NAMES[method] for method in report.stability]
+    for axes, name in ((first, "tau_b"), (second, "rank_sd")):
+        for index, one in enumerate(report.stability.values()):
+            value = getattr(one, name)
+            axes.bar(index, value or 0.0, color="0.8", edgecolor="0.2")
+            text = "no telling" if value is None else f"{value:.3f}"
+            axes.annotate(text, (index, value or 0.0), xytext=(0, 3), textcoords="offset points", ha="center")
+        axes.set_xticks(range(len(methods)), methods, fontsize=7)
+        axes.margins(y=0.15)
     first.set_ylim(min(0.0, first.get_ylim()[0]), 1.1)
     second.set_ylim(0.0, max(0.1, second.get_ylim()[1]))
-    first.set_xlabel(_subsets_label(next(iter(report.stability.values()))))
-
-
-def _subsets_label(one: "MethodStability") -> str:
-    return f"{one.subsets} subsets of annotators"
-
-
-def _draw_bars(axes: "Axes", names: Sequence[str], values: Sequence[float | None]) -> None:
-    for index, value in enumerate(values):
-        axes.bar(index, value or 0.0, color="0.8", edgecolor="0.2")
-        text = "no telling" if value is None else f"{value:.3f}"
-        axes.annotate(text, (index, value or 0.0), xytext=(0, 3), textcoords="offset points", ha="center")
-    axes.set_xticks(range(len(names)), names, fontsize=7)
-    axes.margins(y=0.15)
+    first.set_xlabel(f"{next(iter(report.stability.values())).subsets} subsets of annotators")
 
 
 def _draw_text(axes: "Axes", text: str) -> None:
@@ -171,10 +162,9 @@ def draw_credit(report: "CreditReport", file: Path, form: str) -> None:
         _draw_sweep(
             reward_axes, report, [("preservation", "s", "-"), ("reward", "^", "--")], "preservation, mean reward"
         )
-        methods = report.methods
-        _draw_estimates(leakage_axes, "leakage (95 %)", list(methods), [one.leakage for one in methods.values()])
+        _draw_estimates(leakage_axes, "leakage (95 %)", {name: one.leakage for name, one in report.methods.items()})
         _draw_estimates(
-            preservation_axes, "preservation (95 %)", list(methods), [one.preservation for one in methods.values()]
+            preservation_axes, "preservation (95 %)", {name: one.preservation for name, one in report.methods.items()}
         )
 
 
@@ -191,22 +181,18 @@ def _draw_sweep(axes: "Axes", report: "CreditReport", figures: Sequence[tuple[st
     axes.legend()
 
 
-def _draw_estimates(axes: "Axes", title: str, names: Sequence[str], estimates: "Sequence[Estimate]") -> None:
+def _draw_estimates(axes: "Axes", title: str, estimates: "Mapping[str, Estimate]") -> None:
     """Draw one bar with its interval for each rule; no bar without a case."""
-    for index, one in enumerate(estimates):
+    for index, one in enumerate(estimates.values()):
         if one.value is None:
             axes.annotate("no case", (index, 0.0), xytext=(0, 4), textcoords="offset points", ha="center")
             continue
-        axes.bar(index, one.value, color="0.8", edgecolor="0.2", yerr=_error_bar(one), capsize=4)
-    axes.set_xticks(range(len(names)), names)
+        ends: Any = None
+        if one.low is not None and one.high is not None:
+            ends = [[max(0.0, one.value - one.low)], [max(0.0, one.high - one.value)]]
+        axes.bar(index, one.value, color="0.8", edgecolor="0.2", yerr=ends, capsize=4)
+    axes.set_xticks(range(len(estimates)), list(estimates))
     axes.set(title=title, ylim=(0.0, None))
-
-
-def _error_bar(one: "Estimate") -> Any:
-    """Return the distances from the value to both ends of its interval; None without an interval."""
-    if one.value is None or one.low is None or one.high is None:
-        return None
-    return [[max(0.0, one.value - one.low)], [max(0.0, one.high - one.value)]]
 
 
 def draw_disagreement(reports: "Sequence[DisagreementReport]", file: Path, form: str) -> None:
@@ -231,15 +217,11 @@ def draw_stream(report: "WatchReport", history: Mapping[str, Floats], file: Path
             axes.plot(np.arange(1, len(values) + 1), values, color="0.2", linewidth=0.8)
             axes.set_title(name, loc="left")
             for alert in report.alerts:
-                if alert.series == name or alert.kind == "hack":
-                    axes.axvline(alert.step, **_line_style(alert))
+                if alert.kind == "hack":
+                    axes.axvline(alert.step, color="C3", linestyle=":")
+                elif alert.series == name:
+                    color, stroke = ("C3", "-") if alert.adverse else ("C0", "--")
+                    axes.axvline(alert.step, color=color, linestyle=stroke)
         for axes in panels[len(history) :]:
             axes.set_axis_off()
         figure.supxlabel("step; solid: adverse, dashed: not, dotted: hack")
-
-
-def _line_style(alert: "Alert") -> dict[str, str]:
-    """Return the line style of an alert; line styles distinguish alerts without colour too."""
-    if alert.kind == "hack":
-        return {"color": "C3", "linestyle": ":"}
-    return {"color": "C3", "linestyle": "-"} if alert.adverse else {"color": "C0", "linestyle": "--"}

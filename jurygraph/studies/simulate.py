@@ -13,7 +13,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.errors import PlanError
-from jurygraph.schema.frozen_model import FrozenModel, Unit
+from jurygraph.messages import first_validation_error
+from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
 
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
 KINDS: tuple[Kind, ...] = ("normal", "strict", "lenient", "adversarial")
@@ -36,6 +37,7 @@ AMBIGUITY = {"clear": _CLEAR[0] / sum(_CLEAR), "hard": _HARD[0] / sum(_HARD)}
 """Mean ambiguity of clear and of hard items."""
 WIDE = (0.85, 0.80, 0.70, 0.55, 0.35, 0.20)
 TIGHT = (0.75, 0.70, 0.65, 0.60, 0.55, 0.50)
+_AtLeastOne = Annotated[int, Field(strict=True, ge=1)]
 
 
 class Setting(FrozenModel):
@@ -51,15 +53,10 @@ class Setting(FrozenModel):
     """
 
     qualities: Annotated[tuple[Unit, ...], Field(min_length=1)] = WIDE
-    items: Annotated[int, Field(strict=True, ge=1)] = 500
-    pool: tuple[
-        Annotated[int, Field(strict=True, ge=0)],
-        Annotated[int, Field(strict=True, ge=0)],
-        Annotated[int, Field(strict=True, ge=0)],
-        Annotated[int, Field(strict=True, ge=0)],
-    ] = (18, 6, 4, 2)
-    annotators: Annotated[int, Field(strict=True, ge=1)] | None = None
-    labels: Annotated[int, Field(strict=True, ge=1)] = 5
+    items: _AtLeastOne = 500
+    pool: tuple[Count, Count, Count, Count] = (18, 6, 4, 2)
+    annotators: _AtLeastOne | None = None
+    labels: _AtLeastOne = 5
     hard: Unit = 0.2
 
     def __init__(self, **fields: Any) -> None:
@@ -67,9 +64,7 @@ class Setting(FrozenModel):
         try:
             super().__init__(**fields)
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise PlanError(f"{where}: {first['msg']}" if where else str(first["ctx"]["error"])) from error
+            raise PlanError(first_validation_error(error).removeprefix("Value error, ")) from error
 
     @model_validator(mode="after")
     def _require_enough_annotators(self) -> Self:

@@ -1,4 +1,4 @@
-"""STABLEVAL's published means of its simulations, and how near a mean of other seeds has to come."""
+"""STABLEVAL's published means of its simulations, and the tolerance for a mean over other seeds."""
 
 import csv
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Whether posteriors are as often right as they say."""
+"""Calibration of posteriors."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from benchmarks.simulation.panels import Panel, setting
 from jurygraph.studies.simulate import Setting
 
 
-def test_posteriors_that_are_as_often_right_as_they_say_have_no_error() -> None:
+def test_calibrated_posteriors_have_no_error() -> None:
     draw = np.random.default_rng(0)
     posterior = draw.dirichlet([0.5, 0.5, 0.5], size=200_000)
     truth = (draw.random(len(posterior))[:, None] > posterior.cumsum(axis=1)[:, :2]).sum(axis=1)
@@ -17,24 +17,24 @@ def test_posteriors_that_are_as_often_right_as_they_say_have_no_error() -> None:
     assert found.confidence == pytest.approx(found.accuracy, abs=0.005)
 
 
-def test_the_error_is_what_is_said_beyond_what_is_right() -> None:
+def test_the_error_is_confidence_minus_accuracy() -> None:
     posterior = np.tile([0.05, 0.05, 0.9], (100, 1))
     truth = np.repeat([2, 0], 50)
     assert calibration_error(posterior, truth) == pytest.approx((0.4, 0.9, 0.5))
 
 
-def test_bins_do_not_make_up_for_one_another() -> None:
+def test_errors_of_different_bins_do_not_cancel() -> None:
     posterior = np.repeat([[0.05, 0.05, 0.9], [0.3, 0.3, 0.4]], 50, axis=0)
     truth = np.concatenate([np.repeat([2, 0], [30, 20]), np.repeat([2, 0], [35, 15])])
     found = calibration_error(posterior, truth)
     assert found == pytest.approx((0.3, 0.65, 0.65))
 
 
-def test_certainty_stands_in_the_last_bin() -> None:
+def test_certainty_is_counted_in_the_last_bin() -> None:
     assert calibration_error(np.eye(3), np.arange(3)) == pytest.approx((0.0, 1.0, 1.0))
 
 
-def test_small_panels_say_more_than_they_know_and_large_ones_less_so() -> None:
+def test_small_panels_are_more_overconfident_than_large_ones() -> None:
     settings = {"small": setting(Panel(3, 50)), "large": Setting(items=200)}
     found = measure_calibration(settings, range(10))
     assert found["small"].confidence > found["small"].accuracy + 0.1

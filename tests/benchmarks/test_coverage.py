@@ -1,4 +1,4 @@
-"""Whether intervals hold what they are of."""
+"""Coverage of intervals."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from benchmarks.simulation.panels import Panel, setting
 from jurygraph.studies.simulate import KINDS, VALUES, Setting, stableval
 
 
-def test_mean_confusions_are_how_annotators_label_the_population() -> None:
+def test_mean_confusions_equal_label_frequencies_in_the_population() -> None:
     drawn = stableval(Setting(items=20_000), 0)
     mean = mean_confusions(drawn)
     truth = drawn.truth[drawn.item]
@@ -37,7 +37,7 @@ def test_the_true_credit_is_the_mean_over_the_population() -> None:
 
 
 @pytest.mark.slow
-def test_the_item_bootstrap_holds_the_expected_credit_by_the_fitted_confusions() -> None:
+def test_the_item_bootstrap_covers_the_expected_credit_under_the_fitted_confusions() -> None:
     found = coverage(setting(Panel(5, 200)), range(12), CoverageSettings(resamples=300, refits=5, population=2000))
     assert 0.85 <= found.mean("items", "as fitted") <= 1.0
     assert found.mean("items", "true confusions") < found.mean("items", "as fitted")
@@ -45,12 +45,12 @@ def test_the_item_bootstrap_holds_the_expected_credit_by_the_fitted_confusions()
 
 
 @pytest.mark.slow
-def test_processes_find_what_one_finds() -> None:
+def test_results_do_not_depend_on_the_number_of_processes() -> None:
     settings = Setting(items=20), range(2), CoverageSettings(resamples=50, refits=5, population=50)
     assert_allclose(coverage(*settings, jobs=2).values, coverage(*settings).values)
 
 
-def test_shares_are_shares_and_widths_are_positive() -> None:
+def test_coverage_is_a_share_and_widths_are_positive() -> None:
     found = coverage(Setting(items=20, annotators=5), range(2), CoverageSettings(resamples=50, refits=5, population=50))
     assert ((found.values >= 0.0) & (found.values <= 1.0)).all()
     assert all(found.mean(one, "width") > 0.0 for one in found.methods)

@@ -1,4 +1,4 @@
-"""Small panels: what is measured, and where the model is worth its unknowns."""
+"""Small panels: the measured figures, and the panel sizes from which the model is better."""
 
 import numpy as np
 import pytest
@@ -18,12 +18,12 @@ def test_every_annotator_labels_every_item() -> None:
         assert len(set(zip(drawn.item.tolist(), drawn.annotator.tolist(), strict=True))) == len(drawn.label)
 
 
-def test_items_have_to_divide_among_the_agents() -> None:
+def test_items_must_divide_evenly_among_the_agents() -> None:
     with pytest.raises(PlanError, match="52 items are not alike many for each of 5 agents"):
         setting(Panel(3, 52))
 
 
-def test_figures_are_those_of_the_methods_on_the_same_labels() -> None:
+def test_figures_compare_the_methods_on_the_same_labels() -> None:
     panel, seeds = Panel(5, 50), (7, 8)
     found = small_panels([panel], seeds, {"strong": Prior(2.0, 3.0)})[panel]
     assert found.methods == ("majority", "dawid-skene", "stableval", "strong")
@@ -55,7 +55,7 @@ def test_the_majority_is_better_in_the_smallest_panel_and_the_model_in_the_large
     assert gain.mean < gain.high < 0.0
 
 
-def test_a_gain_is_of_pairs() -> None:
+def test_a_gain_is_the_mean_of_paired_differences() -> None:
     values = np.array([[[1.0], [1.5]], [[4.0], [4.5]], [[9.0], [9.5]]])
     gain = MethodFigures(("one", "other"), ("mse",), values).gain("other", "mse", over="one")
     assert gain == pytest.approx((0.5, 0.5, 0.5))

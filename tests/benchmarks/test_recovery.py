@@ -1,4 +1,4 @@
-"""What is recovered of the truth, against STABLEVAL's Tables 4, 6 and 7."""
+"""Recovery of the true scores, compared with STABLEVAL's Tables 4, 6 and 7."""
 
 import os
 
@@ -22,28 +22,28 @@ def test_a_few_seeds_agree_with_the_published_tables() -> None:
 
 
 @pytest.mark.slow
-def test_a_hundred_seeds_of_our_own_agree_with_every_published_table() -> None:
+def test_a_hundred_seeds_agree_with_every_published_table() -> None:
     found = recovery(PUBLISHED, range(1000, 1100), jobs=os.cpu_count() or 1)
     assert set(found) == set(EXPECTED)
     assert {name: off(name, one) for name, one in found.items() if off(name, one)} == {}
 
 
-def test_figures_of_another_configuration_do_not_agree() -> None:
+def test_figures_of_another_configuration_differ() -> None:
     found = recovery({"adv_40": PUBLISHED["adv_40"]}, range(1000, 1006))["adv_40"]
     assert ("majority", "mse") not in off("adv_40", found)
     assert ("majority", "mse") in off("adv_10", found)
 
 
 def test_equal_settings_are_simulated_once_and_every_run_is_reported() -> None:
-    told: list[int] = []
+    progress: list[int] = []
     small = Setting(items=20)
-    found = recovery({"one": small, "other": Setting(items=20)}, range(3), report=told.append)
-    assert told == [1, 1, 1]
+    found = recovery({"one": small, "other": Setting(items=20)}, range(3), report=progress.append)
+    assert progress == [1, 1, 1]
     np.testing.assert_array_equal(found["one"].values, found["other"].values)
 
 
 @pytest.mark.slow
-def test_processes_find_what_one_finds() -> None:
+def test_results_do_not_depend_on_the_number_of_processes() -> None:
     settings = {"small": Setting(items=20), "hard": Setting(items=20, hard=1.0)}
     one, two = (recovery(settings, range(3), jobs=jobs) for jobs in (1, 2))
     for name in settings:

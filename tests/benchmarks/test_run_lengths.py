@@ -14,7 +14,7 @@ def pools() -> list[Pool]:
     return [pool(seed, 1500) for seed in range(3)]
 
 
-def test_a_pool_holds_what_the_analyzer_measures() -> None:
+def test_a_pool_has_the_values_that_the_analyzer_measures() -> None:
     """The frame is of the first steps of the pool's own seed; the analyzer is given these first."""
     measured = pool(5, 10)
     analyzer, first = Analyzer(), unchanged_steps(5, 20)
@@ -29,7 +29,7 @@ def test_a_pool_holds_what_the_analyzer_measures() -> None:
 
 
 @pytest.mark.slow
-def test_a_stated_run_length_of_100_is_kept_by_the_whole_analyzer(pools: list[Pool]) -> None:
+def test_the_whole_analyzer_keeps_a_configured_run_length_of_100(pools: list[Pool]) -> None:
     found = run_lengths(pools, 200, 2000, seed=0, arl=100.0)
     assert found.censored == 0
     assert found.steps.mean() > 100
@@ -56,13 +56,13 @@ def test_larger_shifts_are_found_sooner(pools: list[Pool]) -> None:
     assert medians[-1] <= 4
 
 
-def test_streams_that_end_without_an_alarm_count_as_long_as_they_were(pools: list[Pool]) -> None:
+def test_streams_without_an_alarm_count_with_their_length(pools: list[Pool]) -> None:
     found = run_lengths(pools, 10, 30, seed=2)
     assert (found.censored, found.steps.tolist(), found.false_alarms) == (10, [30] * 10, 0)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_planted_hack_is_told_within_5_steps_of_3_sd_and_named_soon(seed: int) -> None:
+def test_a_simulated_hack_is_detected_within_5_steps_of_3_sd_and_named_soon(seed: int) -> None:
     hack, analyzer = Hack(), Analyzer()
     alerts = [alert for step in hacked_steps(seed, 130, hack) for alert in analyzer.observe(step)]
     adverse = [one.step for one in alerts if one.adverse and one.step >= hack.first_step]

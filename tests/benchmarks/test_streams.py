@@ -1,4 +1,4 @@
-"""Simulated streams: of their seed, and hacked as they say."""
+"""Simulated streams depend on their seed only, and follow the hack's settings."""
 
 import numpy as np
 from numpy.testing import assert_allclose
@@ -19,7 +19,7 @@ def test_a_seed_gives_the_same_stream() -> None:
     assert not np.array_equal(unchanged_steps(3, 4).rewards, unchanged_steps(4, 4).rewards, equal_nan=True)
 
 
-def test_a_step_is_8_responses_to_each_of_32_prompts_unless_said_otherwise() -> None:
+def test_a_step_has_8_responses_to_each_of_32_prompts_by_default() -> None:
     step = unchanged_steps(0, 3)
     assert step.rewards.shape == (3, 256)
     assert step.groups is not None
@@ -27,13 +27,13 @@ def test_a_step_is_8_responses_to_each_of_32_prompts_unless_said_otherwise() -> 
     assert unchanged_steps(0, 3, Batch(2, 3)).rewards.shape == (3, 6)
 
 
-def test_accuracies_inside_a_group_go_together() -> None:
+def test_accuracies_within_a_group_are_correlated() -> None:
     right = unchanged_steps(0, 400).components["accuracy"].reshape(-1, BATCH.answers)
     share = right.mean()
     assert right.mean(axis=-1).var() > 2 * share * (1 - share) / BATCH.answers
 
 
-def test_a_hack_gets_longer_better_formed_wronger_and_better_paid() -> None:
+def test_a_hack_raises_length_format_and_reward_but_lowers_accuracy() -> None:
     hack = Hack(first_step=6)
     steps = list(hacked_steps(0, 40, hack))
     early, late = steps[:5], steps[-5:]

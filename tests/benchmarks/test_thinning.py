@@ -9,7 +9,7 @@ from jurygraph.studies.simulate import Setting
 
 
 @pytest.mark.slow
-def test_rankings_hold_better_the_more_labels_are_kept() -> None:
+def test_rankings_are_more_stable_with_more_labels() -> None:
     setting = Setting(items=60, labels=9)
     few, many = (measure_thinning(setting, kept, range(4)) for kept in (1, 8))
     for method in few.methods:
@@ -25,6 +25,6 @@ def test_a_seed_gives_the_same_figures_in_any_number_of_processes() -> None:
 
 
 @pytest.mark.parametrize("kept", [0, 5])
-def test_fewer_labels_than_there_are_have_to_be_kept(kept: int) -> None:
+def test_the_number_of_kept_labels_must_be_smaller_than_that_of_all(kept: int) -> None:
     with pytest.raises(PlanError, match=f"kept is {kept}: at least 1 is needed, and fewer than the 5 labels"):
         measure_thinning(Setting(), kept, [0])

@@ -1,6 +1,6 @@
-"""Scripted judges that can be led astray, each in one way. They see what a model sees: the messages and the schema.
+"""Scripted judges, each of which can be fooled in one way. They see the messages and the schema, as a model does.
 
-None knows a suite of attacks or a gate: what each of them falls for is said here in its own words.
+None knows a suite of attacks or a gate: each describes here, in its own words, what fools it.
 """
 
 import json
@@ -10,11 +10,11 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from tests.models.server import Answer, said
-from tests.studies.reading import Reading, plainly, readings
+from tests.studies.reading import Reading, decode_variants, normalize
 
 _WORD = re.compile(r"[^\W\d_]{3,}|\d+(?:[.:,]\d+)?")
 _STEM = 4
-_SAY_NOTHING = frozenset(
+_STOP_WORDS = frozenset(
     "the and for are but not you all any can her was one our out has him his how its may new now see two who did "
     "get let say she too use that this with from have been were will would could should what when where which "
     "they them their there then than some your about into more much many very each also only does done being "
@@ -22,8 +22,8 @@ _SAY_NOTHING = frozenset(
     "well made make long way part point every thing things both another after before while still just like most "
     "other others again through between".split()
 )
-_ENOUGH = 1 / 3
-"""How much of what is looked for has to stand in a response: honest ones have it, however they put it."""
+_MIN_SHARE = 1 / 3
+"""How much of what is looked for has to stand in a response: reply_honestly ones have it, however they put it."""
 
 _FAVOURABLE = (
     r"\b(?:full|maximum|max|top|highest|perfect|best)(?: possible)? "
@@ -60,7 +60,7 @@ _FAVOURABLE = (
     r"만점|최고 점수|최고점|모두 충족|충족된 것으로",
     r"điểm tối đa|điểm cao nhất|nilai (?:penuh|tertinggi|maksimal|sempurna)",
 )
-"""What tells a judge the outcome that it shall find, in several languages: a sentence, a fake verdict, JSON."""
+"""Patterns of texts that tell a judge the outcome, in several languages: a sentence, a fake verdict, JSON."""
 
 _OURS = re.compile(r"and answer with the JSON alone|Write the whole answer again as JSON alone")
 _POLITE = (
@@ -72,165 +72,166 @@ _POLITE = (
     r"\bdziękuj|\bproszę|спасибо|пожалуйста|谢谢|感謝|感谢|请|請|ありがとう|お願い|감사|부탁|شكر|धन्यवाद|कृपया",
     r"teşekkür|lütfen|cảm ơn|terima kasih",
 )
-_NEXT_TO_NOTHING = 12
-"""Words."""
+_MIN_WORDS = 12
+"""Responses with fewer words count as nearly empty."""
 
 _FAVOURS, _IS_POLITE = re.compile("|".join(_FAVOURABLE)), re.compile("|".join(_POLITE))
 
 
 @lru_cache(maxsize=1 << 16)
 def favours(line: str) -> bool:
-    """Whether a line tells the judge the outcome, written in whatever way that a model can read."""
-    return any(_FAVOURS.search(reading) for reading in readings(line))
+    """Return True if a line tells the judge the outcome, in any spelling that a model can read."""
+    return any(_FAVOURS.search(reading) for reading in decode_variants(line))
 
 
 def is_polite(line: str) -> bool:
-    """Whether a line is polite, or sure of itself."""
-    return _IS_POLITE.search(plainly(line)) is not None
+    """Return True if a line is polite or self-confident."""
+    return _IS_POLITE.search(normalize(line)) is not None
 
 
 class Judge:
-    """Judges honestly, unless something in what it reads `sways` it; then everything is met, and wholly.
+    """Judges honestly, unless something in what it reads fools it (`find_bait`); then everything is fully met.
 
-    Honest: an item is met where enough of its own words, and of the reference's, stand in the response. What it finds,
-    it quotes.
+    Honest: an item is met if the response has enough of its words and of the reference's; these are quoted.
     """
 
-    taken_in: ClassVar[bool] = False
+    trusts_end_lines: ClassVar[bool] = False
 
     def __call__(self, body: dict[str, Any], number: int) -> Answer:
-        return said(self.reply(Reading(body, self.taken_in)))
+        return said(self.reply(Reading(body, self.trusts_end_lines)))
 
     def reply(self, reading: Reading) -> str:
-        """The text of the reply."""
-        quotation = self.sways(reading)
+        """Return the text of the reply."""
+        quotation = self.find_bait(reading)
         if quotation is None:
-            return json.dumps(honest(reading))
-        return json.dumps(swayed(reading, quotation), ensure_ascii=False)
+            return json.dumps(reply_honestly(reading))
+        return json.dumps(reply_all_met(reading, quotation), ensure_ascii=False)
 
-    def sways(self, reading: Reading) -> str | None:
-        """What it would quote where it is swayed; None where it is not."""
+    def find_bait(self, reading: Reading) -> str | None:
+        """Return the quotation for the reply if something fools the judge; None otherwise."""
         return None
 
 
 class LastInstruction(Judge):
-    """Does as the last instruction says that it sees, whoever wrote it."""
+    """Obeys the last instruction in the prompt, whoever wrote it."""
 
-    def sways(self, reading: Reading) -> str | None:
+    def find_bait(self, reading: Reading) -> str | None:
         last = next(
             (line for line in reversed(reading.everything.splitlines()) if _OURS.search(line) or favours(line)), ""
         )
-        return None if not last or _OURS.search(last) else quoted(reading.response, favours)
+        return None if not last or _OURS.search(last) else find_quotation(reading.response, favours)
 
 
 class AnyInstruction(Judge):
-    """Does as an instruction says that tells it the outcome, wherever that stands."""
+    """Obeys an instruction that tells it the outcome, anywhere in the prompt."""
 
-    def sways(self, reading: Reading) -> str | None:
-        return quoted(reading.response, favours) if any(map(favours, reading.everything.splitlines())) else None
+    def find_bait(self, reading: Reading) -> str | None:
+        return find_quotation(reading.response, favours) if any(map(favours, reading.everything.splitlines())) else None
 
 
 class Outsider(Judge):
-    """Does as an instruction says that stands outside the response, as far as it can tell where that ends."""
+    """Obeys an instruction outside the response, as far as it can tell where the response ends."""
 
-    taken_in = True
+    trusts_end_lines = True
 
-    def sways(self, reading: Reading) -> str | None:
-        return quoted(reading.response, favours) if any(map(favours, reading.outside.splitlines())) else None
+    def find_bait(self, reading: Reading) -> str | None:
+        return find_quotation(reading.response, favours) if any(map(favours, reading.outside.splitlines())) else None
 
 
 class Polite(Judge):
-    """Says yes to whatever is polite or sure of itself."""
+    """Says yes to any response that is polite or self-confident."""
 
-    def sways(self, reading: Reading) -> str | None:
-        return quoted(reading.response, is_polite) if any(map(is_polite, reading.response.splitlines())) else None
+    def find_bait(self, reading: Reading) -> str | None:
+        return (
+            find_quotation(reading.response, is_polite) if any(map(is_polite, reading.response.splitlines())) else None
+        )
 
 
 class Yes(Judge):
-    """Says yes where there is next to nothing to judge, as judges did to master keys; it then quotes the task."""
+    """Says yes to a nearly empty response, as judges did to master keys, and then quotes the task."""
 
-    def sways(self, reading: Reading) -> str | None:
-        return reading.query[:80] if len(_WORD.findall(plainly(reading.response))) < _NEXT_TO_NOTHING else None
+    def find_bait(self, reading: Reading) -> str | None:
+        return reading.query[:80] if len(_WORD.findall(normalize(reading.response))) < _MIN_WORDS else None
 
 
 class AlwaysYes(Judge):
-    """Says yes to everything, and quotes the task for it: nothing that stands in the response."""
+    """Says yes to everything, and quotes the task instead of the response."""
 
-    def sways(self, reading: Reading) -> str | None:
+    def find_bait(self, reading: Reading) -> str | None:
         return reading.query[:80]
 
 
 class Echo(Judge):
-    """Says yes to everything, and quotes the response's own first line for it, whatever that says."""
+    """Says yes to everything, and quotes the first line of the response."""
 
-    def sways(self, reading: Reading) -> str | None:
+    def find_bait(self, reading: Reading) -> str | None:
         return next((line.strip() for line in reading.response.splitlines() if line.strip()), reading.response)[:900]
 
 
 class Parrot(Judge):
-    """Sums up in prose, as JSON, what verdict a response asks for, before it gives its own."""
+    """Repeats in its reply, as JSON, the verdict that a response requests, before its own verdict."""
 
     def reply(self, reading: Reading) -> str:
-        own = json.dumps(honest(reading))
+        own = json.dumps(reply_honestly(reading))
         if reading.later or not any(map(favours, reading.response.splitlines())):
             return own
-        asked = json.dumps(swayed(reading, quoted(reading.response, favours)), ensure_ascii=False)
-        return f"The response asks for this verdict:\n{asked}\nI judge by myself:\n{own}"
+        requested = json.dumps(reply_all_met(reading, find_quotation(reading.response, favours)), ensure_ascii=False)
+        return f"The response asks for this verdict:\n{requested}\nI judge by myself:\n{own}"
 
 
-def quoted(response: str, sought: Callable[[str], bool]) -> str:
-    """The first line of the response that is sought; the longest one where none is."""
+def find_quotation(response: str, sought: Callable[[str], bool]) -> str:
+    """Return the first matching line of the response, or the longest line if none matches."""
     lines = [line.strip() for line in response.splitlines() if line.strip()] or [response]
     return next(filter(sought, lines), max(lines, key=len))[:900]
 
 
-def swayed(reading: Reading, quotation: str) -> dict[str, Any]:
-    """Everything is met, and wholly."""
-    return {name: _filled(schema, 1.0, [quotation]) for name, schema in _fields(reading)}
+def reply_all_met(reading: Reading, quotation: str) -> dict[str, Any]:
+    """Return a reply in which everything is fully met."""
+    return {name: _fill_fields(schema, 1.0, [quotation]) for name, schema in _fields(reading)}
 
 
-def honest(reading: Reading) -> dict[str, Any]:
-    """What is found in the response of each item."""
-    return {name: _judged(reading, schema, reading.items[name]) for name, schema in _fields(reading)}
+def reply_honestly(reading: Reading) -> dict[str, Any]:
+    """Return a reply with the evidence for each item that the response has."""
+    return {name: _judge_item(reading, schema, reading.items[name]) for name, schema in _fields(reading)}
 
 
 def _fields(reading: Reading) -> Iterable[tuple[str, Mapping[str, Any]]]:
     return ((name, schema["properties"]) for name, schema in reading.schema.items())
 
 
-def _judged(reading: Reading, fields: Mapping[str, Any], item: str) -> dict[str, Any]:
+def _judge_item(reading: Reading, fields: Mapping[str, Any], item: str) -> dict[str, Any]:
     parts = [name for name in fields if name.startswith("part_")]
-    found = _filled(fields, *_found(reading, item.partition("\n")[0]))
+    found = _fill_fields(fields, *_find_evidence(reading, item.partition("\n")[0]))
     texts = dict(re.findall(r"^(part_\d+): (.*)$", item, re.MULTILINE))
-    return found | {name: _part(*_found(reading, texts[name])) for name in parts}
+    return found | {name: _part_reply(*_find_evidence(reading, texts[name])) for name in parts}
 
 
-def _found(reading: Reading, text: str) -> tuple[float, list[str]]:
-    """How much of what is looked for stands in the response, and the sentence with most of it."""
-    item, reference = _words(text), _words(reading.reference)
-    response = _words(reading.response)
+def _find_evidence(reading: Reading, text: str) -> tuple[float, list[str]]:
+    """Return the share of the item's words that the response has, and the sentence with most of them."""
+    item, reference = _word_stems(text), _word_stems(reading.reference)
+    response = _word_stems(reading.response)
     shares = [len(words & response) / len(words) for words in (item, reference) if words]
     share = sum(shares) / max(1, len(shares))
     sentences = re.split(r"(?<=[.!?])\s+|\n", reading.response)
-    best = max(sentences, key=lambda sentence: len(_words(sentence) & (item | reference)))
+    best = max(sentences, key=lambda sentence: len(_word_stems(sentence) & (item | reference)))
     return share, [best.strip()[:900]]
 
 
-def _words(text: str) -> set[str]:
-    found = _WORD.findall(plainly(text))
-    return {word[:_STEM] if word.isalpha() else word for word in found if word not in _SAY_NOTHING}
+def _word_stems(text: str) -> set[str]:
+    found = _WORD.findall(normalize(text))
+    return {word[:_STEM] if word.isalpha() else word for word in found if word not in _STOP_WORDS}
 
 
-def _filled(fields: Mapping[str, Any], share: float, quotes: list[str]) -> dict[str, Any]:
-    """A reply of this form that says that so much is there."""
-    met, likely = share >= _ENOUGH, min(1.0, share / _ENOUGH / 2)
-    values: dict[str, Any] = {"reason": "as it reads", **_part(share, quotes), "probability": likely}
+def _fill_fields(fields: Mapping[str, Any], share: float, quotes: list[str]) -> dict[str, Any]:
+    """Return a reply of this form for this share."""
+    met, likely = share >= _MIN_SHARE, min(1.0, share / _MIN_SHARE / 2)
+    values: dict[str, Any] = {"reason": "as it reads", **_part_reply(share, quotes), "probability": likely}
     if "value" in fields:
         low, high = fields["value"]["minimum"], fields["value"]["maximum"]
         values["value"] = low + round(likely * (high - low)) if met else low
-    return {name: values[name] if name in values else _part(share, quotes) for name in fields}
+    return {name: values[name] if name in values else _part_reply(share, quotes) for name in fields}
 
 
-def _part(share: float, quotes: list[str]) -> dict[str, Any]:
-    met = share >= _ENOUGH
+def _part_reply(share: float, quotes: list[str]) -> dict[str, Any]:
+    met = share >= _MIN_SHARE
     return {"quotes": quotes if met else [], "met": met}

@@ -1,4 +1,4 @@
-"""Simulated evaluations: of their seed, and of the probabilities that they state."""
+"""Simulated evaluations depend on their seed only, and follow the documented probabilities."""
 
 from collections import Counter
 from itertools import combinations
@@ -24,12 +24,12 @@ from jurygraph.studies.simulate import (
 from tests.benchmarks.published import EXPECTED
 
 LARGE = Setting(items=20_000)
-FAR = 4.5
-"""Standard errors that a figure of a fixed seed may lie off; of a thousand figures, one in a hundred lies further."""
+MAX_DEVIATION = 4.5
+"""Maximum deviation in standard errors, for a fixed seed; of a thousand figures, one in a hundred deviates more."""
 
 
-def near(share: float, chance: float, many: int) -> bool:
-    return bool(abs(share - chance) <= FAR * np.sqrt(chance * (1.0 - chance) / many) + 1e-12)
+def is_near(share: float, chance: float, many: int) -> bool:
+    return bool(abs(share - chance) <= MAX_DEVIATION * np.sqrt(chance * (1.0 - chance) / many) + 1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +38,11 @@ def large() -> SimulatedEvaluation:
 
 
 def test_a_seed_gives_the_same_labels() -> None:
-    once, again, other = (simulate.stableval(Setting(), seed) for seed in (3, 3, 4))
+    first, second, other = (simulate.stableval(Setting(), seed) for seed in (3, 3, 4))
     for name in ("item", "agent", "annotator", "label", "truth", "ambiguity", "confusions"):
-        assert_array_equal(getattr(once, name), getattr(again, name))
-    assert (once.label != other.label).any()
-    assert once.kinds == again.kinds != other.kinds
+        assert_array_equal(getattr(first, name), getattr(second, name))
+    assert (first.label != other.label).any()
+    assert first.kinds == second.kinds != other.kinds
 
 
 @given(
@@ -52,7 +52,7 @@ def test_a_seed_gives_the_same_labels() -> None:
     hard=st.floats(0.0, 1.0),
     data=st.data(),
 )
-def test_every_item_is_labelled_by_as_many_different_annotators_as_asked_for(
+def test_every_item_has_the_requested_number_of_different_annotators(
     qualities: list[float], items: int, pool: tuple[int, int, int, int], hard: float, data: st.DataObject
 ) -> None:
     annotators = data.draw(st.integers(1, sum(pool)))
@@ -78,14 +78,14 @@ def test_true_scores_are_the_mean_credit_of_the_true_classes() -> None:
     assert_allclose(drawn.true_scores, [drawn.truth[:4].mean() / 2.0, drawn.truth[4:].mean() / 2.0])
 
 
-def test_classes_have_the_stated_shares_for_each_agent(large: SimulatedEvaluation) -> None:
+def test_class_shares_of_each_agent_match_its_quality(large: SimulatedEvaluation) -> None:
     for quality, own in zip(LARGE.qualities, large.truth.reshape(6, -1), strict=True):
         for cls, chance in enumerate((0.65 * (1 - quality), 0.35 * (1 - quality), quality)):
-            assert near((own == cls).mean(), chance, len(own))
+            assert is_near((own == cls).mean(), chance, len(own))
 
 
 @pytest.mark.parametrize(("hard", "a", "b"), [(0.0, 2.0, 12.0), (1.0, 6.0, 3.0)])
-def test_ambiguity_is_of_the_stated_beta_distribution(hard: float, a: float, b: float) -> None:
+def test_ambiguity_follows_the_documented_beta_distribution(hard: float, a: float, b: float) -> None:
     from scipy import stats
 
     ambiguity = simulate.stableval(Setting(items=5000, hard=hard), 1).ambiguity
@@ -93,14 +93,14 @@ def test_ambiguity_is_of_the_stated_beta_distribution(hard: float, a: float, b: 
     assert ambiguity.mean() == pytest.approx(AMBIGUITY["hard" if hard else "clear"], abs=0.01)
 
 
-def test_hard_items_are_as_many_as_stated(large: SimulatedEvaluation) -> None:
+def test_share_of_hard_items_matches_the_setting(large: SimulatedEvaluation) -> None:
     from scipy import stats
 
     chance = 0.2 * stats.beta(6, 3).sf(0.5) + 0.8 * stats.beta(2, 12).sf(0.5)
-    assert near((large.ambiguity > 0.5).mean(), chance, len(large.ambiguity))
+    assert is_near((large.ambiguity > 0.5).mean(), chance, len(large.ambiguity))
 
 
-def test_annotators_label_by_their_confusion_blurred_by_the_ambiguity(large: SimulatedEvaluation) -> None:
+def test_labels_follow_the_confusion_blurred_by_the_ambiguity(large: SimulatedEvaluation) -> None:
     kind = np.array([KINDS.index(one) for one in large.kinds])[large.annotator]
     truth, blurred = large.truth[large.item], large.ambiguity[large.item]
     ranges = [(0.0, 0.1), (0.1, 0.4), (0.4, 1.0)]
@@ -111,33 +111,33 @@ def test_annotators_label_by_their_confusion_blurred_by_the_ambiguity(large: Sim
                 for label, clear in enumerate(CONFUSION[name][cls]):
                     chances = (1.0 - blurred[own]) * clear + blurred[own] / 3.0
                     error = np.sqrt((chances * (1.0 - chances)).sum()) / own.sum()
-                    assert abs((large.label[own] == label).mean() - chances.mean()) <= FAR * error
+                    assert abs((large.label[own] == label).mean() - chances.mean()) <= MAX_DEVIATION * error
 
 
-def test_annotators_come_alike_often_and_so_do_their_pairs(large: SimulatedEvaluation) -> None:
+def test_annotators_and_pairs_of_them_are_equally_frequent(large: SimulatedEvaluation) -> None:
     by = large.annotator.reshape(-1, LARGE.labels)
     each = np.bincount(by.ravel(), minlength=30) / len(by)
-    assert all(near(share, 5 / 30, len(by)) for share in each)
+    assert all(is_near(share, 5 / 30, len(by)) for share in each)
     there = np.zeros((len(by), 30), dtype=np.float64)
     np.put_along_axis(there, by, 1.0, axis=1)
     together = there.T @ there / len(by)
-    assert all(near(together[one, other], 5 * 4 / (30 * 29), len(by)) for one, other in combinations(range(30), 2))
+    assert all(is_near(together[a, b], 5 * 4 / (30 * 29), len(by)) for a, b in combinations(range(30), 2))
 
 
-def test_the_kinds_of_a_pool_stand_in_no_order() -> None:
+def test_kinds_of_a_pool_are_shuffled() -> None:
     first = [simulate.stableval(Setting(items=1), seed).kinds[0] for seed in range(1000)]
     for kind, many in zip(KINDS, Setting().pool, strict=True):
-        assert near(first.count(kind) / 1000, many / 30, 1000)
+        assert is_near(first.count(kind) / 1000, many / 30, 1000)
 
 
 def test_a_panel_is_drawn_from_the_pool() -> None:
     kinds = [simulate.stableval(Setting(items=1, annotators=3, labels=3), seed).kinds for seed in range(1000)]
     assert all(len(one) == 3 for one in kinds)
     alike = sum(one == ("normal",) * 3 for one in kinds) / 1000
-    assert near(alike, 18 * 17 * 16 / (30 * 29 * 28), 1000)
+    assert is_near(alike, 18 * 17 * 16 / (30 * 29 * 28), 1000)
 
 
-def test_more_items_are_of_the_same_annotators() -> None:
+def test_more_items_keep_the_annotators() -> None:
     drawn = simulate.stableval(Setting(items=10), 0)
     more = simulate_more_items(drawn, 40, 0)
     assert more.kinds == drawn.kinds
@@ -146,7 +146,7 @@ def test_more_items_are_of_the_same_annotators() -> None:
     assert more.setting == Setting(items=40)
 
 
-def test_the_published_configurations_are_all_there_with_30_annotators() -> None:
+def test_all_published_configurations_exist_with_30_annotators() -> None:
     assert set(PUBLISHED) == set(EXPECTED)
     assert {sum(one.pool) for one in PUBLISHED.values()} == {30}
     assert PUBLISHED["gaps_wide"] == PUBLISHED["hard_20"] == PUBLISHED["labels_5"] == Setting()
@@ -154,7 +154,7 @@ def test_the_published_configurations_are_all_there_with_30_annotators() -> None
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("invalid", "message"),
     [
         ({"labels": 31}, "labels: 31 different annotators an item are more than 30"),
         ({"annotators": 31}, "annotators: 31 cannot be drawn from a pool of 30"),
@@ -167,11 +167,11 @@ def test_the_published_configurations_are_all_there_with_30_annotators() -> None
         ({"hard": float("nan")}, "hard: Input should be"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(PlanError, match=said):
-        Setting(**wrong)
+def test_an_impossible_setting_is_refused(invalid: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        Setting(**invalid)
 
 
-def test_a_setting_cannot_be_changed() -> None:
+def test_a_setting_is_frozen() -> None:
     with pytest.raises(ValidationError):
         Setting().labels = 3  # type: ignore[misc]

@@ -62,7 +62,7 @@ def attack(
     """
     from jurygraph.runs.reports.estimate import count_requests
     from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
-    from jurygraph.studies.attack.arms import largest_arms
+    from jurygraph.studies.attack.study import largest_arms
     from jurygraph.studies.attack.report import Figures
 
     example = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'

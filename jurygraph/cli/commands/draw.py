@@ -125,8 +125,7 @@ def _task_picture(path: str, chosen: str | None) -> "Picture":
 
 def _response_picture(folder: Path, response: str | None, path: str | None, chosen: str | None) -> "Picture":
     from jurygraph.runs.run import Run
-    from jurygraph.studies.pictures.picture import build_picture
-    from jurygraph.studies.pictures.run_scores import scores_of
+    from jurygraph.studies.pictures.picture import build_picture, scores_of
 
     stored_run = Run.open(folder)
     task, scores = scores_of(stored_run, str(response))

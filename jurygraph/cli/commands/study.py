@@ -23,7 +23,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
-    from jurygraph.studies.credit.report import CreditReport, Estimate, Variant
+    from jurygraph.studies.credit.models import CreditReport, Estimate, Variant
     from jurygraph.studies.disagreement import DisagreementReport
 
 study = typer.Typer(help="Apply the measurements of the papers to runs.", no_args_is_help=True, rich_markup_mode=None)

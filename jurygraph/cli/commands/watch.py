@@ -15,8 +15,7 @@ from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.agents.data_analyzer import Step
-    from jurygraph.studies.monitor import Watch, WatchReport
-    from jurygraph.studies.monitor.run_steps import Wait
+    from jurygraph.studies.monitor import Wait, Watch, WatchReport
 
 _DEFAULT_EVERY, _POLL_SECONDS = 32, 0.5
 _STATISTICS = {"mean": "mean", "sd": "sd", "least": "min", "most": "max", "last": "last"}
@@ -81,8 +80,7 @@ def watch(
 def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
     """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
     from jurygraph.agents.data_analyzer import MAX_ARL, Settings
-    from jurygraph.studies.monitor import Watch
-    from jurygraph.studies.monitor.run_steps import penalty_components
+    from jurygraph.studies.monitor import Watch, penalty_components
 
     if not arl <= MAX_ARL:
         raise InputError(f"--arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
@@ -97,7 +95,7 @@ def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Wa
 
 def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
     """Return the run's steps; at the end, print how many of its responses were erased."""
-    from jurygraph.studies.monitor.run_steps import (
+    from jurygraph.studies.monitor import (
         ErasedCounter,
         analyzer_steps,
         read_groups,

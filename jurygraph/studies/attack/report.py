@@ -1,28 +1,46 @@
 """Report models of an attack study: by arm, the verdicts that passed on attacks and on honest responses."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any
 
 from pydantic import Field
 
+from jurygraph.decision.table import MET_THRESHOLD
+from jurygraph.runs.canary import Proportion
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import FrozenModel, RecordedVerdict, SafetyConfig
 from jurygraph.schema.frozen_model import Count, Id, Unit
-from jurygraph.studies.attack.outcomes import Outcome, Tally
+
+Verdicts = Sequence[RecordedVerdict]
+_UNCOUNTED = ("lost", "not asked")
+
+
+class Outcome(FrozenModel):
+    """Number of `verdicts` that passed, with a score of at least 0.5, and of `responses` with such a verdict.
+
+    Verdicts count as not passed if a gate gave them (`stopped`, by gate), if they failed because of the response or of
+    the reply to it (`failed`, by kind), or if the judge abstained. Not counted, because nothing was judged, are those
+    that failed for infrastructure reasons (`infrastructure_failures`, by kind) and those that did not apply
+    (`not_applicable`).
+    """
+
+    verdicts: Proportion
+    responses: Proportion
+    stopped: dict[str, Count]
+    failed: dict[str, Count]
+    abstained: Count
+    infrastructure_failures: dict[str, Count]
+    not_applicable: Count
 
 
 class AttackKind(FrozenModel):
-    """Suite, kind and language of an attack."""
+    """Suite, kind and language of an attack, without its text."""
 
     suite: Id
     kind: Id
     language: str
-
-    @classmethod
-    def of(cls, attack: Attack) -> Self:
-        """Return suite, kind and language of an attack, without its text."""
-        return cls(suite=attack.suite, kind=attack.kind, language=attack.language)
 
 
 class ArmReport(FrozenModel):
@@ -40,19 +58,10 @@ class ArmReport(FrozenModel):
     kinds: dict[str, Outcome]
     by_attack: dict[str, Outcome]
 
-    @property
-    def requested(self) -> int:
-        """Return the number of verdicts that were requested."""
-        return sum(
-            sum(one.infrastructure_failures.values()) + one.verdicts.n + one.not_applicable
-            for one in (self.attacks, self.honest)
-        )
-
 
 class Figures(FrozenModel):
     """Every figure of the study that a threshold can name, for the arm with the config's own defences; None if nothing
-    was
-    judged.
+    was judged.
     """
 
     hits: Count = Field(description="verdicts on attacks that passed, which is false")
@@ -76,8 +85,7 @@ class AttackReport(FrozenModel):
     """The study: `responses` by attacks to `tasks` tasks, and `honest` responses, judged in every arm.
 
     `configured` names the arm with the config's own defences. `left_out` are the evaluators that the study does not
-    run.
-    `lost` counts the verdicts that failed for infrastructure reasons, by kind.
+    run. `lost` counts the verdicts that failed for infrastructure reasons, by kind.
     """
 
     configured: str
@@ -101,8 +109,10 @@ class AttackReport(FrozenModel):
     @property
     def error_rate(self) -> float:
         """Return the share of all verdicts that failed for infrastructure reasons."""
-        total = sum(arm.requested for arm in self.arms.values())
-        return sum(self.lost.values()) / total if total else 0.0
+        outcomes = [one for arm in self.arms.values() for one in (arm.attacks, arm.honest)]
+        lost = sum(self.lost.values())
+        requested = lost + sum(one.verdicts.n + one.not_applicable for one in outcomes)
+        return lost / requested if requested else 0.0
 
     @property
     def figures(self) -> Figures:
@@ -114,36 +124,51 @@ class AttackReport(FrozenModel):
         )
 
 
-class ArmTallies:
-    """Counts the verdicts of one arm."""
-
-    def __init__(self) -> None:
-        self._tallies: dict[str, dict[str, Tally]] = {level: defaultdict(Tally) for level in _LEVELS}
-
-    def add(self, attack: Attack | None, verdicts: Sequence[RecordedVerdict]) -> None:
-        """Count the verdicts on one response: an attack's, or an honest one if `attack` is None."""
-        if attack is None:
-            self._tallies["honest"][""].add(verdicts)
-            return
-        for level, name in (("attacks", ""), ("suites", attack.suite), ("kinds", attack.kind), ("each", attack.id)):
-            self._tallies[level][name].add(verdicts)
-
-    def report(self, safety: SafetyConfig) -> ArmReport:
-        """Return the report on all verdicts so far."""
-        outcomes = {level: {name: one.outcome() for name, one in self._tallies[level].items()} for level in _LEVELS}
-        totals = {level: outcomes[level].get("", Tally().outcome()) for level in ("attacks", "honest")}
-        return ArmReport(
-            safety=safety, suites=outcomes["suites"], kinds=outcomes["kinds"], by_attack=outcomes["each"], **totals
-        )
+def report_arm(safety: SafetyConfig, judged: Iterable[tuple[Attack | None, Verdicts]]) -> ArmReport:
+    """Return the report on the verdicts of one arm, response by response; the attack of an honest one is None."""
+    groups: dict[str, dict[str, list[Verdicts]]] = defaultdict(lambda: defaultdict(list))
+    for attack, verdicts in judged:
+        groups["attacks" if attack else "honest"][""].append(verdicts)
+        if attack is not None:
+            for level, name in (("suites", attack.suite), ("kinds", attack.kind), ("by_attack", attack.id)):
+                groups[level][name].append(verdicts)
+    return ArmReport(
+        safety=safety,
+        attacks=count_outcomes(groups["attacks"][""]),
+        honest=count_outcomes(groups["honest"][""]),
+        suites={name: count_outcomes(one) for name, one in groups["suites"].items()},
+        kinds={name: count_outcomes(one) for name, one in groups["kinds"].items()},
+        by_attack={name: count_outcomes(one) for name, one in groups["by_attack"].items()},
+    )
 
 
-_LEVELS = ("attacks", "honest", "suites", "kinds", "each")
+def count_outcomes(responses: Iterable[Verdicts]) -> Outcome:
+    """Return the outcome of verdicts, given response by response."""
+    classified = [[_classify(verdict) for verdict in verdicts] for verdicts in responses]
+    kinds: dict[str, Counter[str]] = defaultdict(Counter)
+    for outcome, kind in sorted(chain.from_iterable(classified)):
+        kinds[outcome][kind] += 1
+    counted = [[outcome for outcome, _ in one if outcome not in _UNCOUNTED] for one in classified]
+    judged = list(filter(None, counted))
+    return Outcome(
+        verdicts=Proportion.from_counts(kinds["passed"].total(), sum(map(len, judged))),
+        responses=Proportion.from_counts(sum("passed" in one for one in judged), len(judged)),
+        stopped=dict(kinds["stopped"]),
+        failed=dict(kinds["failed"]),
+        abstained=kinds["abstained"].total(),
+        infrastructure_failures=dict(kinds["lost"]),
+        not_applicable=kinds["not asked"].total(),
+    )
 
 
-def infrastructure_failures(arms: Mapping[str, ArmReport]) -> dict[str, int]:
-    """Return the verdicts of all arms that failed for infrastructure reasons, by kind, the most frequent first."""
-    counts: Counter[str] = Counter()
-    for arm in arms.values():
-        counts.update(arm.attacks.infrastructure_failures)
-        counts.update(arm.honest.infrastructure_failures)
-    return dict(counts.most_common())
+def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
+    """Return the outcome of a verdict, and its kind."""
+    if verdict.status == "not_applicable":
+        return "not asked", ""
+    if verdict.failure is not None:
+        return "lost" if verdict.failure.cause == "infrastructure" else "failed", verdict.failure.kind
+    if verdict.score is None:
+        return "abstained", ""
+    if verdict.gated_by is not None:
+        return "stopped", verdict.gated_by
+    return ("passed" if verdict.score >= MET_THRESHOLD else "withstood"), ""

@@ -4,7 +4,7 @@ The rest of a survey is kept only as far as these wait for it or depend on it. F
 model's answer, and a comparison of two responses is another question than the score of a worthless one.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.errors import ConfigError, InputError
@@ -20,8 +20,7 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     """Return the survey of each task, reduced to the attacked questions and without gates.
 
     Raises ConfigError if the config has no evaluator to attack or no model for it, PlanError if a task cannot be
-    planned,
-    InputError if no task has a question.
+    planned, InputError if no task has a question.
     """
     surveys = run_isolated_sync(
         lambda: [_attacked_part(_full_survey(jury, task)) for task in tasks], jury.config.langsmith
@@ -63,8 +62,7 @@ def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
     """Return the ids of the questions of layers model and residual whose high score is a merit.
 
     A high score is not a merit if a criterion has a negative weight, or if the config's reward weighs the component of
-    the
-    question's evaluator negatively.
+    the question's evaluator negatively.
     """
     negative = {name for name, weight in config.reward.items() if weight < 0}
     inputs = {one.of for name in negative & config.components.keys() for one in config.components[name].inputs.values()}
@@ -77,9 +75,8 @@ def _is_penalty(question: Question, survey: Survey, negative: set[str]) -> bool:
     view = survey.views[question.view]
     if isinstance(view.about, Criterion):
         return view.about.weight < 0
-    return not negative.isdisjoint(
-        (default_component(question.evaluator, view.audience), question.evaluator, question.id)
-    )
+    component = default_component(question.evaluator, view.audience)
+    return not negative.isdisjoint((component, question.evaluator, question.id))
 
 
 def _is_attacked(question: Question) -> bool:
@@ -96,27 +93,16 @@ def _full_survey(jury: Jury, task: Task) -> Survey:
 
 def _attacked_part(survey: Survey) -> Survey:
     """Return the attacked questions, and everything they wait for or depend on."""
-    questions = {question.id: question for question in survey.questions}
-    derivations_by_name = {derivation.gives: derivation for derivation in survey.derivations}
-    ids = _transitive_closure(
-        (name for name in questions if _is_attacked(questions[name])), lambda name: _predecessors(questions[name])
-    )
-    names = _transitive_closure(
-        (one for name in ids for one in required_material(questions[name])),
-        lambda name: derivations_by_name[name].needs,
-    )
-    derivations = [derivations_by_name[name] for name in derivations_by_name if name in names]
-    return build_survey(
-        tuple(survey.views.values()), derivations, [questions[name] for name in questions if name in ids]
-    )
+    predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
+    ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)
+    questions = [q for q in survey.questions if q.id in ids]
+    needs = {one.gives: one.needs for one in survey.derivations}
+    names = _reachable((name for q in questions for name in required_material(q)), needs)
+    derivations = [one for one in survey.derivations if one.gives in names]
+    return build_survey(tuple(survey.views.values()), derivations, questions)
 
 
-def _predecessors(question: Question) -> list[str]:
-    """Return the question whose verdicts a question waits for, if any."""
-    return [] if question.when is None else [question.when.question]
-
-
-def _transitive_closure(names: Iterable[str], predecessors: Callable[[str], Iterable[str]]) -> set[str]:
+def _reachable(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
     """Return the names with all their predecessors, transitively."""
     reached: set[str] = set()
     waiting = list(names)
@@ -124,5 +110,5 @@ def _transitive_closure(names: Iterable[str], predecessors: Callable[[str], Iter
         name = waiting.pop()
         if name not in reached:
             reached.add(name)
-            waiting += predecessors(name)
+            waiting += predecessors[name]
     return reached

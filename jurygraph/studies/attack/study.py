@@ -1,63 +1,96 @@
 """Attack a jury's judge with each of its defences alone, with all of them, and with none."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from jurygraph.errors import BudgetExceeded
 from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.routing import KnownResults, VerdictKey
 from jurygraph.jury import Group, Jury
+from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.planner import Planner
+from jurygraph.runs.reports.estimate import CallEstimate, Estimator
 from jurygraph.safety.attacks import Attack, attack_text
 from jurygraph.schema import (
+    RESPONSE_GATES,
     ComponentInput,
     ComponentSpec,
     Decision,
     Plan,
     RecordedVerdict,
     Response,
+    SafetyConfig,
     Survey,
     Task,
     Trace,
 )
-from jurygraph.studies.attack.arms import Arm, arms, largest_arms
-from jurygraph.studies.attack.report import ArmReport, ArmTallies, AttackKind, AttackReport, infrastructure_failures
+from jurygraph.studies.attack.report import ArmReport, AttackKind, AttackReport, report_arm
 from jurygraph.studies.attack.scope import attack_config, attack_surveys, merit_questions
-
-if TYPE_CHECKING:
-    from jurygraph.models.request import AnsweredCall, Request
-    from jurygraph.runs.reports.estimate import CallEstimate
 
 Report = Callable[[int], None]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
+NO_DEFENCES = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence=False, gates=())
+_ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
+    "none": {},
+    "fence": {"fence": True},
+    "reminder": {"reminder": True},
+    "whole-reply": {"whole_reply": True},
+    "evidence": {"evidence": True},
+    "gates": {"gates": RESPONSE_GATES},
+    **{gate: {"gates": (gate,)} for gate in RESPONSE_GATES},
+}
 
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """Responses to one task, each with its attack; None for an honest response."""
 
-    place: int
+class Arm(NamedTuple):
+    """One arm of the study: its name, and the active defences."""
+
+    name: str
+    safety: SafetyConfig
+
+
+def arms(configured: SafetyConfig) -> tuple[tuple[Arm, ...], Arm]:
+    """Return all arms, and the one with the config's own defences.
+
+    The arms are no defence, each defence alone (all gates, and each gate), and all defences. If the config's own are
+    none of these, that arm comes last, as `configured`.
+    """
+    known_arms = [Arm(name, NO_DEFENCES.model_copy(update=enabled)) for name, enabled in _ENABLED_BY_ARM.items()]
+    known_arms.append(Arm("all", SafetyConfig()))
+    own_arm = next((arm for arm in known_arms if arm.safety == configured), Arm("configured", configured))
+    return tuple(known_arms if own_arm in known_arms else [*known_arms, own_arm]), own_arm
+
+
+def largest_arms(candidates: Iterable[Arm]) -> list[Arm]:
+    """Return the arms whose requests include those of all other arms: a gate only ever saves requests."""
+    largest: dict[tuple[bool, bool], list[Arm]] = defaultdict(list)  # by prompt
+    for arm in sorted(candidates, key=lambda arm: len(arm.safety.gates)):
+        same_prompt = largest[arm.safety.fence, arm.safety.reminder]
+        if not any(set(other.safety.gates) <= set(arm.safety.gates) for other in same_prompt):
+            same_prompt.append(arm)
+    return [arm for same_prompt in largest.values() for arm in same_prompt]
+
+
+class _AttackGroup(NamedTuple):
+    """Responses to the task at `task_index`, each with its attack; None for an honest response."""
+
+    task_index: int
     task: Task
-    members: Sequence[tuple[Attack | None, Response]]
-
-    @property
-    def responses(self) -> list[Response]:
-        return [response for _, response in self.members]
+    attacks: Sequence[Attack | None]
+    responses: Sequence[Response]
 
 
 class AttackStudy:
     """Judges attacks on every task, and the tasks' honest responses, in every arm (see `arms`).
 
     Arms with equal prompts share their replies, so that only the effect of the defences on these differs and no request
-    is
-    sent twice. A study that was interrupted resumes from the cache.
+    is sent twice. A study that was interrupted resumes from the cache.
     """
 
     def __init__(self, jury: Jury, tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]) -> None:
-        """Plan the questions of every task. Raises the errors of `surveys_under_attack`."""
+        """Plan the questions of every task. Raises the errors of `attack_surveys`."""
         self.arms, self.configured = arms(jury.config.safety)
         self._jury = jury
         self._attacks = attacks
@@ -65,13 +98,13 @@ class AttackStudy:
         self._surveys = attack_surveys(jury, self._tasks)
         self._config = attack_config(jury, self._surveys)
         self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
-        self._groups = [one for one in _groups(tasks, attacks) if self._surveys[one.place].questions]
+        self._groups = [one for one in _groups(tasks, attacks) if self._surveys[one.task_index].questions]
         self._known_verdicts: dict[tuple[str, str], dict[VerdictKey, RecordedVerdict]] = defaultdict(dict)
 
     @property
     def responses(self) -> int:
         """Return the number of responses judged in each arm, including honest ones."""
-        return sum(len(group.members) for group in self._groups)
+        return sum(len(group.responses) for group in self._groups)
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -79,26 +112,24 @@ class AttackStudy:
         used = {use.known_as for use in self._config.evaluators}
         return tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used)
 
-    async def forecast(self, report: Report) -> "CallEstimate":
+    async def forecast(self, report: Report) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model the estimate is
         empty.
 
         `report` is called with the number of responses processed, in each of the arms that send the most requests.
         """
-        from jurygraph.runs.reports.estimate import CallEstimate, Estimator  # imported lazily: only needed with a model
-
         gateway = self._jury.gateway
         if gateway is None:
             return CallEstimate()
         estimator = Estimator(gateway)
         try:
             for arm in largest_arms(self.arms):
-                jury = self._jury_under(arm)
-                planner, plans = Planner(jury), self._plans(arm, jury)
+                jury, plans = self._prepare(arm)
+                planner = Planner(jury)
                 for group in self._groups:
-                    plan = _model_questions_only(plans[group.place], jury)
+                    plan = _model_questions_only(plans[group.task_index], jury)
                     estimator.add(await planner.aestimate_requests(group.task, group.responses, plan))
-                    report(len(group.members))
+                    report(len(group.responses))
         finally:
             await gateway.close()
         return estimator.estimate()
@@ -118,56 +149,50 @@ class AttackStudy:
         finally:
             if gateway is not None:
                 await gateway.close()
-        members = [member for group in self._groups for member in group.members]
-        honest = sum(attack is None for attack, _ in members)
+        honest = sum(attack is None for group in self._groups for attack in group.attacks)
+        lost: Counter[str] = Counter()
+        for arm_report in reports.values():
+            lost.update(arm_report.attacks.infrastructure_failures)
+            lost.update(arm_report.honest.infrastructure_failures)
         return AttackReport(
             configured=self.configured.name,
-            tasks=len({group.place for group in self._groups}),
-            responses=len(members) - honest,
+            tasks=len({group.task_index for group in self._groups}),
+            responses=self.responses - honest,
             honest=honest,
             left_out=self.left_out,
-            lost=infrastructure_failures(reports),
-            attacks={one.id: AttackKind.of(one) for one in self._attacks},
+            lost=dict(lost.most_common()),
+            attacks={
+                one.id: AttackKind(suite=one.suite, kind=one.kind, language=one.language) for one in self._attacks
+            },
             arms=reports,
         )
 
-    def _jury_under(self, arm: Arm) -> Jury:
-        """Return the jury with the defences of an arm."""
-        return Jury(self._config.model_copy(update={"safety": arm.safety}), gateway=self._jury.gateway)
-
-    def _plans(self, arm: Arm, jury: Jury) -> list[Plan]:
-        """Return one plan for each task; its decision is the mean, because only verdicts are needed."""
-        return [
-            Plan(
-                task_id=task.id,
-                task_digest=task.content_digest,
-                survey=survey.model_copy(update={"gates": arm.safety.gates}),
-                decision=_mean_decision(survey, jury),
-            )
-            for task, survey in zip(self._tasks, self._surveys, strict=True)
-        ]
+    def _prepare(self, arm: Arm) -> tuple[Jury, list[Plan]]:
+        """Return the jury with the defences of an arm, and one plan for each task."""
+        jury = Jury(self._config.model_copy(update={"safety": arm.safety}), gateway=self._jury.gateway)
+        return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
     async def _measure_arm(self, arm: Arm, sink: "_InMemorySink", report: Report) -> ArmReport:
-        jury, tallies = self._jury_under(arm), ArmTallies()
-        plans = self._plans(arm, jury)
+        jury, plans = self._prepare(arm)
         memory = _Memory(self._known_verdicts, jury)
         groups = (
-            Group(one.task, one.responses, plans[one.place], memory.recall(one.task, one.responses))
+            Group(one.task, one.responses, plans[one.task_index], memory.recall(one.task, one.responses))
             for one in self._groups
         )
+        judged = []
         group_iterator = iter(self._groups)
         try:
             async for traces in jury.ascore_all(groups, sink):
                 group = next(group_iterator)
-                for (attack, response), trace in zip(group.members, traces, strict=True):
-                    _refuse_over_budget(trace)
+                for attack, response, trace in zip(group.attacks, group.responses, traces, strict=True):
                     memory.keep(group.task, response, trace)
-                    tallies.add(attack, [v for v in trace.verdicts if v.question in self._merit_questions[group.place]])
+                    merits = self._merit_questions[group.task_index]
+                    judged.append((attack, [one for one in trace.verdicts if one.question in merits]))
                 report(len(traces))
         finally:
             for evaluator in jury.evaluators.values():  # not the jury itself: the other arms still use its gateway
                 run_isolated_sync(evaluator.close, jury.config.langsmith)
-        return tallies.report(arm.safety)
+        return report_arm(arm.safety, judged)
 
 
 class _Memory:
@@ -184,14 +209,17 @@ class _Memory:
 
     def recall(self, task: Task, responses: Sequence[Response]) -> KnownResults:
         """Return the known verdicts on these responses."""
-        keys = ((defences, _content_key(task, response)) for response in responses for defences in ("", self._defences))
-        return KnownResults(
-            {shown: verdict for key in keys for shown, verdict in self._known_verdicts[key].items()}, {}
-        )
+        keys = [(defences, _content_key(task, one)) for one in responses for defences in ("", self._defences)]
+        return KnownResults({shown: one for key in keys for shown, one in self._known_verdicts[key].items()}, {})
 
     def keep(self, task: Task, response: Response, trace: Trace) -> None:
-        """Store the verdicts of a trace, except infrastructure failures, which are tried again."""
+        """Store the verdicts of a trace, except infrastructure failures, which are tried again.
+
+        Raises BudgetExceeded if a verdict is missing because a limit of cost or calls was reached.
+        """
         for one in trace.verdicts:
+            if one.failure is not None and one.failure.kind == "budget":
+                raise BudgetExceeded(one.failure.message)
             if one.responses and (one.failure is None or one.failure.cause == "response"):
                 defences = "" if one.evaluator in self._own_model else self._defences
                 shown = (one.question, one.about, one.responses, one.sample)
@@ -208,47 +236,45 @@ class _InMemorySink:
     def __init__(self) -> None:
         self._calls: dict[str, AnsweredCall] = {}
 
-    def find(self, key: str) -> "AnsweredCall | None":
+    def find(self, key: str) -> AnsweredCall | None:
         return self._calls.get(key)
 
-    async def store(self, request: "Request", answered: "AnsweredCall") -> None:
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
         self._calls[request.digest] = answered
 
 
-def _groups(tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]) -> Iterator[_Group]:
+def _groups(tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]) -> Iterator[_AttackGroup]:
     """Yield groups of every attack on every task it applies to, and separate groups of honest responses."""
     for index, (task, honest) in enumerate(tasks):
-        texts = ((attack, attack_text(attack, task)) for attack in attacks)
-        attacked = [(attack, Response(id=attack.id, text=text)) for attack, text in texts if text is not None]
-        for members in (attacked, [(None, response) for response in honest]):
-            for start in range(0, len(members), MAX_GROUP_SIZE):
-                yield _Group(index, task, members[start : start + MAX_GROUP_SIZE])
+        texts = {attack: text for attack in attacks if (text := attack_text(attack, task)) is not None}
+        attacked = [Response(id=attack.id, text=text) for attack, text in texts.items()]
+        for authors, responses in ((list(texts), attacked), ([None] * len(honest), honest)):
+            for start in range(0, len(responses), MAX_GROUP_SIZE):
+                chosen = slice(start, start + MAX_GROUP_SIZE)
+                yield _AttackGroup(index, task, authors[chosen], responses[chosen])
 
 
-def _mean_decision(survey: Survey, jury: Jury) -> Decision:
+def _plan(task: Task, survey: Survey, jury: Jury) -> Plan:
+    """Return the plan of a task; its decision is the mean, because only verdicts are needed."""
     questions = tuple(question.id for question in survey.questions)
     all_questions = ComponentInput(questions=questions, weights=(1.0,) * len(questions))
     mean = jury.combiners["mean"]
-    return Decision(
-        specs=(
-            ComponentSpec(
-                name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs={"asked": all_questions}
-            ),
-        )
+    spec = ComponentSpec(
+        name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs={"asked": all_questions}
+    )
+    return Plan(
+        task_id=task.id,
+        task_digest=task.content_digest,
+        survey=survey.model_copy(update={"gates": jury.config.safety.gates}),
+        decision=Decision(specs=(spec,)),
     )
 
 
 def _model_questions_only(plan: Plan, jury: Jury) -> Plan:
     """Return the plan with only the questions for the config's model, without their conditions."""
-    questions = [
+    questions = tuple(
         question.model_copy(update={"when": None})
         for question in plan.survey.questions
         if jury.evaluators[question.evaluator].uses_model
-    ]
-    return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(questions)})})
-
-
-def _refuse_over_budget(trace: Trace) -> None:
-    for verdict in trace.verdicts:
-        if verdict.failure is not None and verdict.failure.kind == "budget":
-            raise BudgetExceeded(verdict.failure.message)
+    )
+    return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": questions})})

@@ -1,8 +1,9 @@
 """Report models of a consensus."""
 
-from typing import Literal
+import math
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from jurygraph.aggregation.consensus.resampling import Method
 from jurygraph.schema import FrozenModel
@@ -11,15 +12,24 @@ from jurygraph.schema.rating import Label
 
 Preset = Literal["converged", "paper"]
 IntervalSource = Literal["items", "prompts", "refits"]
-Interval = tuple[Number, Number]
+
+
+def _finite_or_none(value: float | tuple[float, float] | None) -> float | tuple[float, float] | None:
+    """Return None for NaN, for an infinity, and for an interval with such an end."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    return value if all(one is not None and math.isfinite(one) for one in numbers) else None
+
+
+FiniteOrNone = Annotated[Number | None, BeforeValidator(_finite_or_none)]
+Interval = Annotated[tuple[Number, Number] | None, BeforeValidator(_finite_or_none)]
 
 
 class Agent(FrozenModel):
     """An agent's mean credit, its 95 % interval (None if it cannot be estimated), and its number of items."""
 
     score: Number
-    low: Number | None
-    high: Number | None
+    low: FiniteOrNone
+    high: FiniteOrNone
     items: Count
 
 
@@ -30,9 +40,9 @@ class Annotator(FrozenModel):
     leniency: Unit
     strictness: Unit
     labels: Count
-    accuracy_interval: Interval | None
-    leniency_interval: Interval | None
-    strictness_interval: Interval | None
+    accuracy_interval: Interval
+    leniency_interval: Interval
+    strictness_interval: Interval
 
 
 class Item(FrozenModel):
@@ -45,10 +55,10 @@ class Item(FrozenModel):
 class MethodStability(FrozenModel):
     """Stability of a method, as in `aggregation.consensus.Stability`; None if no subset gives a value."""
 
-    tau_b: Number | None
-    rank_sd: Number | None
-    rank_range: Number | None
-    score_shift: Number | None
+    tau_b: FiniteOrNone
+    rank_sd: FiniteOrNone
+    rank_range: FiniteOrNone
+    score_shift: FiniteOrNone
     subsets: Count
 
 

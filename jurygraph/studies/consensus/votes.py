@@ -1,7 +1,7 @@
 """Votes of one or several files as columns, with their labels on one scale."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -47,9 +47,8 @@ class _PlacedVote(NamedTuple):
     def where(self) -> str:
         return f"{self.file.path}, {self.place}"
 
-    @property
-    def label_field(self) -> str:
-        return f"{self.where}, field {self.file.columns['label']}"
+    def where_field(self, name: str) -> str:
+        return f"{self.where}, field {self.file.columns.get(name, name)}"
 
 
 def collect_votes(
@@ -72,12 +71,14 @@ def collect_votes(
             dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
             of an item without votes.
     """
-    votes = _select_dimension(
-        [_PlacedVote(file, place, vote) for file in files for place, vote in file.rows], dimension
-    )
+    votes = _select_dimension([_PlacedVote(file, *row) for file in files for row in file.rows], dimension)
     scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
-    label = list(_labels_on_scale(votes, scale))
-    if not any(one is not None for one in label):
+    label = [None if vote.label is None else _class_of(vote.label) for _, _, vote in votes]
+    known = set(scale)
+    for one, label_class in zip(votes, label, strict=True):
+        if label_class is not None and label_class not in known:
+            raise _off_scale_error(one.where_field("label"), label_class, scale)
+    if all(one is None for one in label):
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
     agent, prompt = _complete_column(votes, "agent"), _complete_column(votes, "group")
     _refuse_shared_keys(votes)
@@ -99,16 +100,17 @@ def format_label(label: Label) -> str:
 
 
 def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_PlacedVote]:
-    present = list(dict.fromkeys(vote.dimension for _, _, vote in votes))
-    dimensions = [one for one in present if one is not None]
+    present = dict.fromkeys(vote.dimension for _, _, vote in votes)
+    names = [one for one in present if one is not None]
+    listed = ", ".join(names[:_MAX_LISTED])
     if dimension is None and len(present) > 1:
         without = " and rows without any" if None in present else ""
-        listed = f"dimensions: {', '.join(dimensions[:_MAX_LISTED])}{without}"
-        raise InputError(f"{_join_paths(votes)}: the ratings have several {listed}; pick one with --dimension")
+        problem = f"the ratings have several dimensions: {listed}{without}"
+        raise InputError(f"{_join_paths(votes)}: {problem}; pick one with --dimension")
     if dimension is None:
         return votes
-    if dimension not in dimensions:
-        hint = did_you_mean(dimension, dimensions) or f"known here: {', '.join(dimensions[:_MAX_LISTED]) or 'none'}"
+    if dimension not in names:
+        hint = did_you_mean(dimension, names) or f"known here: {listed or 'none'}"
         raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
     return [one for one in votes if one.vote.dimension == dimension]
 
@@ -140,40 +142,26 @@ def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
 
 def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
     """Return the numbers that occur, from low to high. Raises `InputError` for words, or for a single class."""
-    word = next((one for one in votes if isinstance(one.vote.label, str)), None)
-    if word is not None:
-        raise _word_error(word, votes)
-    classes = sorted({_class_of(vote.label) for _, _, vote in votes if vote.label is not None})
+    labelled = [(one, one.vote.label) for one in votes if one.vote.label is not None]
+    texts = [one for one, label in labelled if isinstance(label, str)]
+    if texts:
+        words = [one for one in texts if isinstance(_class_of(str(one.vote.label)), str)]
+        numbers = len(labelled) - len(words)
+        first, problem, remedy = texts[0], "and words have no order", "name all labels from low to high with --classes"
+        if numbers > len(words):
+            first = (words or texts)[0]
+            problem, remedy = f"where {numbers} other labels are numbers", "write a number, or nothing to abstain"
+        raise InputError(f"{first.where_field('label')}: is {describe_value(first.vote.label)}, {problem}; {remedy}")
+    classes = sorted({_class_of(label) for _, label in labelled})
     if len(classes) == 1:
         problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
     return tuple(classes)
 
 
-def _word_error(first: _PlacedVote, votes: Iterable[_PlacedVote]) -> InputError:
-    """Return the error for words without a scale; if most labels are numbers, for the first that is not."""
-    labels = [vote.label for _, _, vote in votes if vote.label is not None]
-    numbers = sum(not isinstance(_class_of(label), str) for label in labels)
-    if numbers * 2 > len(labels):
-        first = next((one for one in votes if isinstance(_class_of(one.vote.label or 0.0), str)), first)
-        problem = f"is {describe_value(first.vote.label)}, where {numbers} other labels are numbers"
-        return InputError(f"{first.label_field}: {problem}; write a number, or nothing to abstain")
-    problem = f"is {describe_value(first.vote.label)}, and words have no order"
-    return InputError(f"{first.label_field}: {problem}; name all labels from low to high with --classes")
-
-
-def _labels_on_scale(votes: Iterable[_PlacedVote], scale: Sequence[Label]) -> Iterator[Label | None]:
-    classes = set(scale)
-    for one in votes:
-        label = one.vote.label
-        if label is not None and _class_of(label) not in classes:
-            raise _off_scale_error(one.label_field, label, scale)
-        yield None if label is None else _class_of(label)
-
-
 def _off_scale_error(where: str, label: Label, scale: Sequence[Label]) -> InputError:
     label_class = _class_of(label)
-    listed = ", ".join(map(format_label, scale[:_MAX_LISTED])) + (", …" if len(scale) > _MAX_LISTED else "")
+    listed = ", ".join(map(format_label, scale[:_MAX_LISTED])) + ", …" * (len(scale) > _MAX_LISTED)
     suggestion = did_you_mean(label_class, map(format_label, scale)) if isinstance(label_class, str) else None
     hint = suggestion or "write one of these, or have --classes name it"
     return InputError(f"{where}: is {describe_value(label_class)}, which is off the scale {listed}; {hint}")
@@ -184,27 +172,23 @@ def _complete_column(votes: Sequence[_PlacedVote], name: Literal["agent", "group
     values = [getattr(vote, name) for _, _, vote in votes]
     if all(value is None for value in values):
         return None
-    first_without = next((one for one, value in zip(votes, values, strict=True) if value is None), None)
-    if first_without is not None:
-        field = first_without.file.columns.get(name, name)
-        raise InputError(f"{first_without.where}, field {field}: is empty, and other rows have one; give every row one")
+    if None in values:
+        where = votes[values.index(None)].where_field(name)
+        raise InputError(f"{where}: is empty, and other rows have one; give every row one")
     return values
 
 
 def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
     first: dict[str, _PlacedVote] = {}
     for one in votes:
-        other = first.setdefault(one.vote.key, one)
-        vote = one.vote
+        other, vote = first.setdefault(one.vote.key, one), one.vote
         if (vote.item, vote.agent) != (other.vote.item, other.vote.agent):
-            item_here = f"item {quote(vote.item)} of agent {quote(str(vote.agent))} has the key of"
-            item_there = f"item {quote(other.vote.item)} of agent {quote(str(other.vote.agent))} in {other.where}"
-            raise InputError(
-                f"{one.where}, field {one.file.columns['item']}: {item_here} {item_there}; rename one of the two"
-            )
+            item, other_item = (f"item {quote(v.item)} of agent {quote(str(v.agent))}" for v in (vote, other.vote))
+            problem = f"{item} has the key of {other_item} in {other.where}"
+            raise InputError(f"{one.where_field('item')}: {problem}; rename one of the two")
         if vote.group != other.vote.group:
             problem = f"is not the group that item {quote(vote.key)} has in {other.where}"
-            raise InputError(f"{one.where}, field {one.file.columns['group']}: {problem}; give each item one group")
+            raise InputError(f"{one.where_field('group')}: {problem}; give each item one group")
 
 
 def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]) -> dict[str, Label]:
@@ -213,7 +197,7 @@ def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequenc
         if key not in items:
             hint = did_you_mean(key, items) or "leave the row out"
             raise InputError(f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}")
-        if _class_of(label) not in scale:
-            raise _off_scale_error(f"{where}, field {columns['label']}", label, scale)
         checked[key] = _class_of(label)
+        if checked[key] not in scale:
+            raise _off_scale_error(f"{where}, field {columns['label']}", label, scale)
     return checked

@@ -10,7 +10,7 @@ from jurygraph.studies.credit.cases import (
     leakage,
     preservation,
 )
-from jurygraph.studies.credit.report import CreditReport
+from jurygraph.studies.credit.models import CreditReport
 from jurygraph.studies.credit.rules import rewire
 from jurygraph.studies.credit.sheets import read_sheets
 from jurygraph.studies.credit.study import CreditStudy, Settings

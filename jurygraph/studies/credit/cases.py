@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation.arrays import Bools, Floats, Ints
-from jurygraph.aggregation.bootstrap import QUANTILES, count_draws
+from jurygraph.aggregation.arrays import Bools, Floats, Ints, as_finite, as_nonnegative, as_unit_interval, check_shape
+from jurygraph.aggregation.bootstrap import QUANTILES, resample_sums
 from jurygraph.errors import GraphError
 
 PREREQUISITE = ("weak", "strong")
@@ -50,10 +50,10 @@ class Cases:
     def __post_init__(self) -> None:
         edges = len(self.p_child)
         for name in ("p_parent", "p_child", "share", "kind", "example"):
-            if np.shape(getattr(self, name)) != (edges,):
-                raise GraphError(f"{name} has shape {np.shape(getattr(self, name))}: one for each of {edges} edges")
-        for name, upper in (("p_parent", 1.0), ("p_child", 1.0), ("share", np.finfo(np.float64).max)):
-            _require_range(name, getattr(self, name), upper)
+            check_shape(name, getattr(self, name), (edges,), error=GraphError)
+        as_unit_interval("p_parent", self.p_parent, GraphError)
+        as_unit_interval("p_child", self.p_child, GraphError)
+        as_nonnegative("share", self.share, GraphError)
         unknown = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
         if unknown:
             raise GraphError(f"{unknown[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}")
@@ -62,14 +62,11 @@ class Cases:
 
     def violated_mask(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
         """Return a mask of the leakage cases among edges of these kinds, [E]."""
-        return self._mask_of_kinds(kinds) & (self.p_child >= threshold) & (self.p_parent < threshold)
+        return np.isin(self.kind, list(kinds)) & (self.p_child >= threshold) & (self.p_parent < threshold)
 
     def satisfied_mask(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
         """Return a mask of the satisfied cases among edges of these kinds, [E]."""
-        return self._mask_of_kinds(kinds) & (self.p_child >= threshold) & (self.p_parent >= threshold)
-
-    def _mask_of_kinds(self, kinds: Collection[str]) -> Bools:
-        return np.isin(self.kind, list(kinds))
+        return np.isin(self.kind, list(kinds)) & (self.p_child >= threshold) & (self.p_parent >= threshold)
 
     def leaked_shares(self, scores: ArrayLike) -> Floats:
         """Return the remaining utility of each child, as a share of the total: (|w| / Σ_{w>0} w) · s, [E]."""
@@ -80,18 +77,9 @@ class Cases:
         return self._validate_scores(scores) / np.where(self.p_child > 0.0, self.p_child, 1.0)
 
     def _validate_scores(self, scores: ArrayLike) -> Floats:
-        values = np.asarray(scores, dtype=np.float64)
-        if values.shape != self.p_child.shape:
-            raise GraphError(f"scores have shape {values.shape}: one for each of {len(self.p_child)} edges")
-        _require_range("scores", values, 1.0)
+        values = as_unit_interval("scores", scores, GraphError)
+        check_shape("scores", values, self.p_child.shape, error=GraphError)
         return values
-
-
-def _require_range(name: str, values: Floats, upper: float) -> None:
-    outside = ~((values >= 0.0) & (values <= upper))
-    if outside.any():
-        expected = "[0, 1]" if upper == 1.0 else "[0, ∞)"
-        raise GraphError(f"{name}[{int(outside.argmax())}] is {values[outside][0]}: a number in {expected} is needed")
 
 
 def leakage(
@@ -156,23 +144,19 @@ def intervals(sums: ArrayLike, counts: ArrayLike, resamples: int = 1000, seed: i
     Raises:
         GraphError: shapes that differ or are not [K, n], or a value that is not finite.
     """
-    case_sums, case_counts = np.asarray(sums, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    case_sums, case_counts = as_finite("sums", sums, GraphError), as_finite("counts", counts, GraphError)
     if case_sums.ndim != 2 or case_sums.shape != case_counts.shape:
         raise GraphError(f"sums have shape {case_sums.shape} and counts {case_counts.shape}: [K, n] is needed of both")
-    if not (np.isfinite(case_sums).all() and np.isfinite(case_counts).all()):
-        raise GraphError("sums or counts hold a value that is not finite")
     examples = case_sums.shape[1]
     if examples < 2:
         return [Interval(None, None, 0)] * len(case_sums)
-    batches = count_draws(examples, resamples, seed)
-    totals = np.concatenate([np.stack((draws @ case_sums.T, draws @ case_counts.T)) for draws in batches], axis=1)
-    return [_interval(total, count) for total, count in zip(totals[0].T, totals[1].T, strict=True)]
+    resampled = resample_sums(np.concatenate([case_sums, case_counts]).T, resamples, seed).T
+    return [_interval(*pair) for pair in zip(*np.split(resampled, 2), strict=True)]
 
 
-def _interval(total: Floats, count: Floats) -> Interval:
-    has_cases = count > 0.0
-    empty = int((~has_cases).sum())
-    if not has_cases.any():
-        return Interval(None, None, empty)
-    low, high = np.quantile(total[has_cases] / count[has_cases], QUANTILES)
-    return Interval(float(low), float(high), empty)
+def _interval(sums: Floats, counts: Floats) -> Interval:
+    has_cases = counts > 0.0
+    low, high = None, None
+    if has_cases.any():
+        low, high = np.quantile(sums[has_cases] / counts[has_cases], QUANTILES).tolist()
+    return Interval(low, high, int((~has_cases).sum()))

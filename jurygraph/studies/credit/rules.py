@@ -1,13 +1,12 @@
-"""Criterion scores under each aggregation rule, and under variants of GEAR with one part ablated."""
+"""Criterion scores of the examples under an aggregation rule, and random graphs to compare the annotated one with."""
 
 from collections.abc import Callable, Sequence
-from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
 
 from jurygraph.aggregation import gear
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.aggregation.arrays import Floats
 from jurygraph.schema import digest_of
 from jurygraph.studies.credit.cases import Cases
 from jurygraph.studies.credit.sheets import RubricSheet
@@ -28,73 +27,33 @@ def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
 
     A criterion that was not judged, or does not apply to a response, has no local score that could be supported.
     """
-    judged = [_judged_edges(sheet) for sheet in sheets]
-    first = np.cumsum([0, *(len(sheet.responses) for sheet in sheets)])
-    rows = [np.broadcast_to(np.arange(len(mask))[:, None], mask.shape) for mask in judged]
+    masks = [sheet.judged_edges() for sheet in sheets]
     kinds = [np.array([edge.kind for edge in sheet.edges], dtype=np.str_) for sheet in sheets]
+    cases_of_example = np.concatenate([mask.sum(axis=1) for mask in masks])
     return Cases(
-        p_parent=_concatenate([sheet.p[:, sheet.parents][mask] for sheet, mask in zip(sheets, judged, strict=True)]),
+        p_parent=np.concatenate([one.p[:, one.parents][mask] for one, mask in zip(sheets, masks, strict=True)]),
         p_child=_child_values(sheets, [sheet.p for sheet in sheets]),
-        share=_child_values(sheets, list(map(shares, sheets))),
-        kind=np.concatenate([np.broadcast_to(k, mask.shape)[mask] for k, mask in zip(kinds, judged, strict=True)]),
-        example=np.concatenate([offset + row[mask] for offset, row, mask in zip(first, rows, judged, strict=False)]),
-        examples=int(first[-1]),
+        share=_child_values(sheets, [sheet.shares() for sheet in sheets]),
+        kind=np.concatenate([np.broadcast_to(k, mask.shape)[mask] for k, mask in zip(kinds, masks, strict=True)]),
+        example=np.repeat(np.arange(len(cases_of_example)), cases_of_example),
+        examples=len(cases_of_example),
     )
 
 
-def shares(sheet: RubricSheet) -> Floats:
-    """Return |w| / Σ_{w>0} w over the criteria that apply, [R, C]."""
-    return np.asarray(np.abs(sheet.applied_weights) / sheet.positive_weight()[:, None])
-
-
 def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring, report: Callable[[int], None]) -> RuleScores:
-    """Return the scores under a rule, in the order of `cases_of`. `report` is called with 1 for each sheet."""
-    scores, rewards = [], []
+    """Return the scores under a rule, in the order of `collect_cases`. `report` is called with 1 for each sheet."""
+    scores = []
     for sheet in sheets:
         scores.append(scoring(sheet))
-        rewards.append(sheet.rewards(scores[-1]))
         report(1)
-    return RuleScores(_child_values(sheets, scores), _concatenate(rewards))
-
-
-def _judged_edges(sheet: RubricSheet) -> Bools:
-    """Return a mask of the edges whose ends were both judged, [R, E]."""
-    return sheet.is_judged[:, sheet.parents] & sheet.is_judged[:, sheet.children]
+    rewards = [sheet.rewards(q) for sheet, q in zip(sheets, scores, strict=True)]
+    return RuleScores(_child_values(sheets, scores), np.concatenate(rewards))
 
 
 def _child_values(sheets: Sequence[RubricSheet], values: Sequence[Floats]) -> Floats:
     """Return from values [R, C] of each sheet those of the children of its cases, concatenated."""
-    return _concatenate([value[:, one.children][_judged_edges(one)] for one, value in zip(sheets, values, strict=True)])
-
-
-def _concatenate(values: Sequence[Floats]) -> Floats:
-    return np.concatenate([*values, np.empty(0)])
-
-
-def flat_scores(sheet: RubricSheet) -> Floats:
-    """Return s = p."""
-    return sheet.p
-
-
-def hard_rule(mode: str) -> Scoring:
-    """Return the rule s = p if the parents hold, else 0; `mode` is "hard-local" or "hard-transitive"."""
-    return lambda sheet: sheet.hard[mode]
-
-
-def soft_rule(kappa: float) -> Scoring:
-    """Return the rule s = q of Eq. 12 at this κ."""
-    return lambda sheet: sheet.gated_scores(sheet.graph, sheet.retention(kappa))
-
-
-def untyped_rule(retention: float) -> Scoring:
-    """Return the rule s = q with the same λ for every edge."""
-    return lambda sheet: sheet.gated_scores(sheet.graph, [retention] * len(sheet.edges))
-
-
-def shared_retention(sheets: Sequence[RubricSheet], kappa: float) -> float:
-    """Return the λ of the untyped graph: the mean over all edges of all rubrics, each once, at this κ (our reading)."""
-    factors = [factor for sheet in sheets for factor in sheet.retention(kappa)]
-    return fmean(factors)
+    pairs = zip(sheets, values, strict=True)
+    return np.concatenate([value[:, sheet.children][sheet.judged_edges()] for sheet, value in pairs])
 
 
 class Wiring(NamedTuple):
@@ -112,9 +71,8 @@ def random_rule(seed: int, kappa: float) -> Scoring:
         if not sheet.edges:
             return sheet.p
         wiring = rewire(sheet.graph, seed, sheet.task)
-        retention = sheet.retention(kappa)
-        graph = gear.compile(sheet.graph.n, wiring.parents, wiring.children)
-        return sheet.gated_scores(graph, [retention[edge] for edge in wiring.source_edges])
+        retention = np.take(sheet.retention(kappa), wiring.source_edges)
+        return sheet.gated_scores(retention, gear.compile(sheet.graph.n, wiring.parents, wiring.children))
 
     return scores
 
@@ -145,14 +103,7 @@ def rewire(graph: gear.Graph, seed: int, task: str) -> Wiring:
 def is_unchanged(sheet: RubricSheet, seed: int) -> bool:
     """Return True if rewiring with this seed gives the annotated graph, including kinds and λ."""
     wiring = rewire(sheet.graph, seed, sheet.task)
-    rewired_edges = {
-        (parent, child): (sheet.edges[kept].kind, sheet.base[kept])
-        for parent, child, kept in zip(wiring.parents, wiring.children, wiring.source_edges, strict=True)
-    }
-    annotated_edges = {
-        ends: (edge.kind, base)
-        for ends, edge, base in zip(
-            zip(sheet.parents, sheet.children, strict=True), sheet.edges, sheet.base, strict=True
-        )
-    }
-    return rewired_edges == annotated_edges
+    types = [(edge.kind, base) for edge, base in zip(sheet.edges, sheet.base, strict=True)]
+    rewired_types = [types[edge] for edge in wiring.source_edges]
+    rewired = set(zip(wiring.parents, wiring.children, rewired_types, strict=True))
+    return rewired == set(zip(sheet.parents, sheet.children, types, strict=True))

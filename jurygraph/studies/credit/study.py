@@ -1,37 +1,24 @@
 """Measure false credit under every rule, and with parts of GEAR removed, from the verdicts of one run."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
 
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.studies.credit import rules
-from jurygraph.studies.credit.cases import (
-    EDGE_KINDS,
-    THRESHOLD,
-    Cases,
-    Interval,
-    intervals,
-    leakage,
-    preservation,
-)
+from jurygraph.studies.credit import models
+from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, intervals, leakage, preservation
 from jurygraph.studies.credit.exactness import agreement
-from jurygraph.studies.credit.losses import losses
-from jurygraph.studies.credit.report import (
-    Ablations,
-    Census,
-    CreditReport,
-    Diagnosis,
-    Estimate,
-    Method,
-    RandomGraphs,
-    Untyped,
-    Variant,
+from jurygraph.studies.credit.rules import (
+    RuleScores,
+    Scoring,
+    collect_cases,
+    is_unchanged,
+    random_rule,
+    score_sheets,
 )
-from jurygraph.studies.credit.rules import RuleScores, Scoring
-from jurygraph.studies.credit.sheets import Sheets
+from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
@@ -57,57 +44,48 @@ class CreditStudy:
 
     def __init__(self, sheets: Sheets, settings: Settings) -> None:
         self._sheets, self._settings = sheets, settings
-        kappa = sheets.kappa
-        self._retention = rules.shared_retention(sheets.sheets, kappa)
-        self._rules: Mapping[str, Scoring] = {
-            "flat": rules.flat_scores,
-            "hard-local": rules.hard_rule("hard-local"),
-            "hard-transitive": rules.hard_rule("hard-transitive"),
-            "gear": rules.soft_rule(kappa),
+        self._rules: dict[str, Scoring] = {
+            "flat": lambda sheet: sheet.p,
+            "hard-local": lambda sheet: sheet.hard["hard-local"],
+            "hard-transitive": lambda sheet: sheet.hard["hard-transitive"],
+            "gear": _soft_rule(sheets.kappa),
         }
-        self._random = {seed: rules.random_rule(seed, kappa) for seed in _seeds(settings)}
-        self.size = len(sheets.sheets) * (len(self._rules) + len(self._random) + len(KAPPAS) + 2)
+        self.size = len(sheets.sheets) * (len(self._rules) + settings.seeds + len(KAPPAS) + 2)
 
-    def run(self, report: Report) -> CreditReport:
+    def run(self, report: Report) -> models.CreditReport:
         """Return all figures. `report` is called with the number of sheets passed since its last call."""
-        cases = rules.collect_cases(self._sheets.sheets)
-        scores = {name: self._score(rule, report) for name, rule in self._rules.items()}
-        return CreditReport(
-            kappa=self._sheets.kappa,
+        sheets, settings = self._sheets, self._settings
+        cases = collect_cases(sheets.sheets)
+        scores = {name: score_sheets(sheets.sheets, rule, report) for name, rule in self._rules.items()}
+        edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets.sheets)
+        return models.CreditReport(
+            kappa=sheets.kappa,
             threshold=THRESHOLD,
-            kinds=self._settings.kinds,
-            resamples=self._settings.resamples,
-            seed=self._settings.seed,
-            census=self._census(cases),
+            kinds=settings.kinds,
+            resamples=settings.resamples,
+            seed=settings.seed,
+            census=models.Census(
+                tasks=sheets.tasks,
+                responses=sheets.responses,
+                rubrics=len(sheets.sheets),
+                graphs=sum(bool(sheet.edges) for sheet in sheets.sheets),
+                examples=cases.examples,
+                edges=edges,
+                unjudged=edges - len(cases.p_child),
+                left_out=dict(sheets.left_out),
+            ),
             methods=self._methods(cases, scores),
-            ablations=self._ablations(cases, scores["flat"], report),
-            exact=agreement(self._sheets.sheets, self._sheets.kappa, report),
-            losses=losses(self._sheets.sheets, self._sheets.kappa),
+            ablations=self._ablations(cases, scores["flat"].rewards, report),
+            exact=agreement(sheets.sheets, sheets.kappa, report),
+            losses=losses(sheets.sheets, sheets.kappa),
         )
 
-    def _score(self, scoring: Scoring, report: Report) -> RuleScores:
-        return rules.score_sheets(self._sheets.sheets, scoring, report)
-
-    def _census(self, cases: Cases) -> Census:
-        sheets = self._sheets.sheets
-        edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets)
-        return Census(
-            tasks=self._sheets.tasks,
-            responses=self._sheets.responses,
-            rubrics=len(sheets),
-            graphs=sum(bool(sheet.edges) for sheet in sheets),
-            examples=cases.examples,
-            edges=edges,
-            unjudged=edges - len(cases.p_child),
-            left_out=dict(self._sheets.left_out),
-        )
-
-    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Method]:
-        settings, kinds_present = self._settings, set(cases.kind.tolist())
-        filters = {"": settings.kinds, **{kind: (kind,) for kind in settings.kinds if kind in kinds_present}}
-        by_rule = diagnoses(cases, {name: one.children for name, one in scores.items()}, filters, settings)
+    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, models.Method]:
+        kinds, kinds_present = self._settings.kinds, set(cases.kind.tolist())
+        filters = {"": kinds, **{kind: (kind,) for kind in kinds if kind in kinds_present}}
+        by_rule = diagnoses(cases, {name: one.children for name, one in scores.items()}, filters, self._settings)
         return {
-            name: Method(
+            name: models.Method(
                 **dict(by_rule[name].pop("")),
                 kinds=by_rule[name],
                 reward=fmean(one.rewards),
@@ -116,86 +94,120 @@ class CreditStudy:
             for name, one in scores.items()
         }
 
-    def _ablations(self, cases: Cases, flat: RuleScores, report: Report) -> Ablations:
-        def variant(scoring: Scoring) -> Variant:
-            return self._variant(cases, self._score(scoring, report), flat)
+    def _ablations(self, cases: Cases, flat_rewards: Floats, report: Report) -> models.Ablations:
+        sheets, settings = self._sheets, self._settings
 
-        shared = variant(rules.untyped_rule(self._retention))
-        return Ablations(
-            random=self._summarize_random({str(seed): variant(scoring) for seed, scoring in self._random.items()}),
-            untyped=Untyped(**dict(shared), retention=self._retention),
-            kappas={f"{kappa:g}": variant(rules.soft_rule(kappa)) for kappa in KAPPAS},
+        def variant(rule: Scoring) -> models.Variant:
+            scores = score_sheets(sheets.sheets, rule, report)
+            return models.Variant(
+                leakage=leakage(cases, scores.children, settings.kinds),
+                preservation=preservation(cases, scores.children, settings.kinds),
+                reward=fmean(scores.rewards),
+                change=fmean(scores.rewards - flat_rewards),
+            )
+
+        # The λ of the untyped graph is the mean over all edges of all rubrics, each once (our reading).
+        retention = fmean(factor for sheet in sheets.sheets for factor in sheet.retention(sheets.kappa))
+        untyped = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
+        seeds = range(settings.seed, settings.seed + settings.seeds)
+        return models.Ablations(
+            random=self._summarize_random({seed: variant(random_rule(seed, sheets.kappa)) for seed in seeds}),
+            untyped=models.Untyped(**dict(untyped), retention=retention),
+            kappas={f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS},
         )
 
-    def _variant(self, cases: Cases, scored: RuleScores, flat: RuleScores) -> Variant:
-        return Variant(
-            leakage=leakage(cases, scored.children, self._settings.kinds),
-            preservation=preservation(cases, scored.children, self._settings.kinds),
-            reward=fmean(scored.rewards),
-            change=fmean(scored.rewards - flat.rewards),
-        )
-
-    def _summarize_random(self, each: dict[str, Variant]) -> RandomGraphs | None:
-        if not each:
+    def _summarize_random(self, by_seed: Mapping[int, models.Variant]) -> models.RandomGraphs | None:
+        if not by_seed:
             return None
         graphs = [sheet for sheet in self._sheets.sheets if sheet.edges]
-        unchanged = sum(rules.is_unchanged(sheet, seed) for sheet in graphs for seed in self._random)
-        columns = {name: [getattr(one, name) for one in each.values()] for name in Variant.model_fields}
+        columns = {name: [getattr(one, name) for one in by_seed.values()] for name in models.Variant.model_fields}
         mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
-        return RandomGraphs(
-            mean=Variant.model_validate(mean), by_seed=each, graphs=len(graphs) * len(each), unchanged=unchanged
+        return models.RandomGraphs(
+            mean=models.Variant.model_validate(mean),
+            by_seed={str(seed): one for seed, one in by_seed.items()},
+            graphs=len(graphs) * len(by_seed),
+            unchanged=sum(is_unchanged(sheet, seed) for sheet in graphs for seed in by_seed),
         )
 
 
-def _seeds(settings: Settings) -> range:
-    return range(settings.seed, settings.seed + settings.seeds)
+def _soft_rule(kappa: float) -> Scoring:
+    """Return the rule s = q of Eq. 12 at this κ."""
+    return lambda sheet: sheet.gated_scores(sheet.retention(kappa))
 
 
 def diagnoses(
     cases: Cases, scores: Mapping[str, Floats], filters: Mapping[str, Collection[str]], settings: Settings
-) -> dict[str, dict[str, Diagnosis]]:
+) -> dict[str, dict[str, models.Diagnosis]]:
     """Return leakage and preservation with their intervals, by name of a rule, then by name of a filter of kinds.
 
     All intervals use the same resamples, so that rules are compared on the same draws.
     """
-    pairs = [(rule, name) for rule in scores for name in filters]
-    masks = {name: (cases.violated_mask(kinds), cases.satisfied_mask(kinds)) for name, kinds in filters.items()}
-    counts = {
-        name: [_sum_by_example(cases, mask, np.ones(len(mask))) for mask in mask_pair]
-        for name, mask_pair in masks.items()
-    }
-    values = {
-        rule: (cases.leaked_shares(rule_scores), cases.preserved_shares(rule_scores))
+    figures = [
+        (rule, name, figure, mask, values)
         for rule, rule_scores in scores.items()
-    }
-    sums = [
-        _sum_by_example(cases, mask, value)
-        for rule, name in pairs
-        for mask, value in _zip_masks(masks[name], values[rule])
+        for name, kinds in filters.items()
+        for figure, mask, values in (
+            ("leakage", cases.violated_mask(kinds), cases.leaked_shares(rule_scores)),
+            ("preservation", cases.satisfied_mask(kinds), cases.preserved_shares(rule_scores)),
+        )
     ]
-    interval_iterator = iter(
-        intervals(sums, [row for _, name in pairs for row in counts[name]], settings.resamples, settings.seed)
-    )
-    result: dict[str, dict[str, Diagnosis]] = {rule: {} for rule in scores}
-    for rule, name in pairs:
-        estimates = [
-            _estimate(value[mask], next(interval_iterator)) for mask, value in _zip_masks(masks[name], values[rule])
-        ]
-        result[rule][name] = Diagnosis(leakage=estimates[0], preservation=estimates[1])
-    return result
+    sums = [_sum_by_example(cases, mask, values) for *_, mask, values in figures]
+    counts = [_sum_by_example(cases, mask) for *_, mask, _ in figures]
+    found = intervals(sums, counts, settings.resamples, settings.seed)
+    estimates: dict[tuple[str, str, str], models.Estimate] = {}
+    for (rule, name, figure, mask, values), (low, high, empty) in zip(figures, found, strict=True):
+        value = fmean(values[mask]) if mask.any() else None
+        estimates[rule, name, figure] = models.Estimate(
+            value=value, low=low, high=high, cases=int(mask.sum()), empty_resamples=empty
+        )
+    return {
+        rule: {
+            name: models.Diagnosis(
+                leakage=estimates[rule, name, "leakage"], preservation=estimates[rule, name, "preservation"]
+            )
+            for name in filters
+        }
+        for rule in scores
+    }
 
 
-def _zip_masks(masks: tuple[Bools, Bools], values: tuple[Floats, Floats]) -> Sequence[tuple[Bools, Floats]]:
-    return list(zip(masks, values, strict=True))
+def _sum_by_example(cases: Cases, mask: Bools, values: Floats | None = None) -> Floats:
+    """Return the sums over the cases of each example, or the numbers of its cases, [n]."""
+    weights = None if values is None else values[mask]
+    return np.bincount(cases.example[mask], weights, minlength=cases.examples).astype(np.float64)
 
 
-def _sum_by_example(cases: Cases, mask: Bools, values: Floats) -> Floats:
-    """Return the sums over the cases of each example, [n]."""
-    return np.bincount(cases.example[mask], values[mask], minlength=cases.examples).astype(np.float64)
+def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[models.Loss, ...]:
+    """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
+    unsorted = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
+    return tuple(sorted(unsorted, key=lambda one: (-one.mean_loss, one.task, one.criterion)))
 
 
-def _estimate(values: Floats, interval: Interval) -> Estimate:
-    value = fmean(values) if len(values) else None
-    return Estimate(
-        value=value, low=interval.low, high=interval.high, cases=len(values), empty_resamples=interval.empty
-    )
+def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[models.Loss]:
+    retention, shares = sheet.retention(kappa), sheet.shares()
+    q = sheet.gated_scores(retention)
+    # 1 - f of each edge, [R, E]: an unjudged parent supports no gain, and every penalty
+    fill = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
+    parent_scores = np.where(sheet.is_judged[:, sheet.parents], q[:, sheet.parents], fill)
+    reductions = (1.0 - parent_scores) * (1.0 - np.asarray(retention))
+    for child in sorted(set(sheet.children)):
+        rows = np.flatnonzero(sheet.is_judged[:, child])
+        share, p = shares[rows, child], sheet.p[rows, child]
+        lost = share * (p - q[rows, child])
+        if not (lost > 0.0).any():
+            continue
+        incoming = [edge for edge, end in enumerate(sheet.children) if end == child]
+        edge = max(incoming, key=lambda edge: fmean(share * p * reductions[rows, edge]))
+        yield models.Loss(
+            task=sheet.task,
+            criterion=sheet.criteria[child],
+            weight=float(sheet.weights[child]),
+            responses=len(rows),
+            mean_loss=fmean(lost),
+            most=float(lost.max()),
+            max_loss_response=sheet.responses[int(rows[lost.argmax()])],
+            parent=sheet.edges[edge].parent,
+            kind=sheet.edges[edge].kind,
+            retention=retention[edge],
+            reason=sheet.edges[edge].reason,
+        )

@@ -1,8 +1,8 @@
 """Draw a picture of a rubric graph as a Mermaid flowchart. Texts are quoted, with all Mermaid syntax encoded."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from jurygraph.studies.pictures.picture import Link, Node, Picture
+from jurygraph.studies.pictures.picture import Picture
 from jurygraph.studies.pictures.text_width import wrap_text
 
 _LINE_WIDTH, _MAX_LINES = 150.0, 4
@@ -14,11 +14,12 @@ _WORD_JOINER = "\u2060"
 _REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + _WORD_JOINER for letter in "¶$:\\"}})
 """Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
 between "$$", "fa:fa-car", and a backslash before "n" as a line break."""
-_CLASSES = {
-    "penalty": "stroke:#8a1c2b",
-    "suppressed": "fill:#fff0c2,stroke-width:4px",
-    "missing": "stroke-dasharray:5 5",
-}
+_CLASSES = (
+    ("penalty", "stroke:#8a1c2b", "k4"),
+    ("suppressed", "fill:#fff0c2,stroke-width:4px", "k6"),
+    ("missing", "stroke-dasharray:5 5", "k7"),
+)
+"""Property of nodes that have a class, its style, and the sample in the legend."""
 
 
 def mermaid(picture: Picture) -> str:
@@ -29,18 +30,14 @@ def mermaid(picture: Picture) -> str:
 def _graph(picture: Picture) -> Iterator[str]:
     yield f'  subgraph rubric["{_label(wrap_text(picture.title, 3 * _LINE_WIDTH, 2))}"]'
     yield "    direction TB"
-    yield from (
-        f"    n{number}{_box(node.penalty, _node_label(node))}" for number, node in enumerate(picture.nodes, start=1)
-    )
-    yield from map(_link, picture.links)
+    for number, node in enumerate(picture.nodes, start=1):
+        name = f"<b>{_label(wrap_text(node.criterion.id, _LINE_WIDTH, 2))}</b>"
+        text = _label([node.role_and_weight, *wrap_text(node.criterion.text, _LINE_WIDTH, _MAX_LINES)])
+        results = (f"<b>{_encode(line)}</b>" for line in node.results)
+        yield f"    n{number}{_box(node.penalty, '<br/>'.join([name, text, *results]))}"
+    for link in picture.links:
+        yield f'    n{link.parent + 1} {_ARROWS[link.edge.kind]}|"{_encode(link.label)}"| n{link.child + 1}'
     yield "  end"
-
-
-def _node_label(node: Node) -> str:
-    """Return the label of a node; its criterion's text may be truncated."""
-    name = f"<b>{_label(wrap_text(node.criterion.id, _LINE_WIDTH, 2))}</b>"
-    lines = [node.role_and_weight, *wrap_text(node.criterion.text, _LINE_WIDTH, _MAX_LINES)]
-    return "<br/>".join([name, _label(lines), *(f"<b>{_encode(line)}</b>" for line in node.results)])
 
 
 def _label(lines: Iterable[str]) -> str:
@@ -57,10 +54,6 @@ def _box(penalty: bool, label: str) -> str:
     return f'{{{{"{label}"}}}}' if penalty else f'["{label}"]'
 
 
-def _link(link: Link) -> str:
-    return f'    n{link.parent + 1} {_ARROWS[link.edge.kind]}|"{_encode(link.label)}"| n{link.child + 1}'
-
-
 def _legend(picture: Picture) -> Iterator[str]:
     yield '  subgraph legend["How to read it"]'
     yield "    direction TB"
@@ -75,15 +68,7 @@ def _legend(picture: Picture) -> Iterator[str]:
 
 
 def _classes(picture: Picture) -> Iterator[str]:
-    marked: dict[str, Sequence[str]] = {
-        "penalty": ["k4", *_marked_names(node.penalty for node in picture.nodes)],
-        "suppressed": ["k6", *_marked_names(node.suppressed for node in picture.nodes)],
-        "missing": ["k7", *_marked_names(bool(node.missing) for node in picture.nodes)],
-    }
-    for name in ("penalty",) if picture.scores is None else marked:
-        yield f"  classDef {name} {_CLASSES[name]}"
-        yield f"  class {','.join(marked[name])} {name}"
-
-
-def _marked_names(marks: Iterable[bool]) -> list[str]:
-    return [f"n{number}" for number, marked in enumerate(marks, start=1) if marked]
+    for name, style, sample in _CLASSES if picture.scores is not None else _CLASSES[:1]:
+        marked = [f"n{number}" for number, node in enumerate(picture.nodes, start=1) if getattr(node, name)]
+        yield f"  classDef {name} {style}"
+        yield f"  class {','.join([sample, *marked])} {name}"

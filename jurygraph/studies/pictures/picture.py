@@ -1,10 +1,19 @@
-"""The content of a picture of a rubric graph, independent of its format: criteria, edges, and their labels."""
+"""The content of a picture of a rubric graph, independent of its format: criteria, edges, their labels and scores."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from jurygraph.aggregation import gear
-from jurygraph.schema import Criterion, Edge, Rubric
+from jurygraph.decision.recipe import RUBRIC
+from jurygraph.decision.table import OK, STOPPED, is_judged, is_unjudged
+from jurygraph.errors import InputError
+from jurygraph.runs.group_table import group_table
+from jurygraph.runs.run import Run
+from jurygraph.schema import ComponentSpec, Criterion, Decision, Edge, Rubric, Task, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +87,16 @@ class Node:
         """Return lines with p → q and each mark on it; none without a response."""
         if self.score is None:
             return []
-        return [
-            _describe_scores(self.score),
-            *["▼ suppressed"] * self.suppressed,
-            *[f"? {self.missing}"] * bool(self.missing),
-        ]
+        marks = ["▼ suppressed"] * self.suppressed + [f"? {self.missing}"] * bool(self.missing)
+        return [_describe_scores(self.score), *marks]
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention. An
-    `closes_cycle`
-    edge closes a cycle: its child is above its parent."""
+    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention.
+
+    If it `closes_cycle`, its child is above its parent.
+    """
 
     parent: int
     child: int
@@ -103,7 +110,7 @@ class Picture:
     """The content of a picture of a rubric, or of the `scores` of one response on it.
 
     Nodes and links are in the rubric's order; `order` is an order of the nodes in which each parent comes before its
-    children, except for the `upward` links.
+    children, except for links that close a cycle.
     """
 
     title: str
@@ -115,9 +122,9 @@ class Picture:
     @property
     def summary(self) -> str:
         """Return a summary of one or two sentences."""
+        closing = [f"{link.edge.parent} → {link.edge.child}" for link in self.links if link.closes_cycle]
         text = f"{len(self.nodes)} criteria and {len(self.links)} edges; parents stand above what needs them"
-        upward = [f"{link.edge.parent} → {link.edge.child}" for link in self.links if link.closes_cycle]
-        text += f", but for {', '.join(upward)}." if upward else "."
+        text += f", but for {', '.join(closing)}." if closing else "."
         if self.scores is None:
             return text
         suppressed = ", ".join(node.criterion.id for node in self.nodes if node.suppressed) or "none"
@@ -130,35 +137,26 @@ def build_picture(task: str, rubric: Rubric, scores: Scores | None = None) -> Pi
     With scores, edges may form a cycle, as in a run that does not use them. Raises `GraphCycleError` if they form one
     without scores.
     """
-    place = {criterion.id: number for number, criterion in enumerate(rubric.criteria)}
+    names = [criterion.id for criterion in rubric.criteria]
+    place = {name: index for index, name in enumerate(names)}
     ends = [(place[edge.parent], place[edge.child]) for edge in rubric.edges]
-    order = _order(list(place), ends) if scores is None else _order_without_cycles(list(place), ends)
-    rank = {node: at for at, node in enumerate(order)}
+    closing = set() if scores is None else _closing_edges(len(names), ends)
+    parents, children = ([pair[end] for pair in ends if pair not in closing] for end in (0, 1))
+    order = gear.compile(len(names), parents, children, names).order
     annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
     return Picture(
-        title=f"Rubric of task {task}" + ("" if scores is None else _describe_response(scores)),
+        title=f"Rubric of task {task}{'' if scores is None else _describe_response(scores)}",
         nodes=tuple(
             Node(c, c.role or annotated_roles.get(c.id), None if scores is None else scores.criteria[c.id])
             for c in rubric.criteria
         ),
         links=tuple(
-            Link(parent, child, edge, _label(edge, scores), rank[parent] > rank[child])
-            for (parent, child), edge in zip(ends, rubric.edges, strict=True)
+            Link(*pair, edge, _label(edge, scores), closes_cycle=pair in closing)
+            for pair, edge in zip(ends, rubric.edges, strict=True)
         ),
         order=order,
         scores=scores,
     )
-
-
-def _order(names: list[str], ends: list[tuple[int, int]]) -> tuple[int, ...]:
-    """Return the nodes, parents before children. Raises `GraphCycleError`."""
-    return gear.compile(len(names), [parent for parent, _ in ends], [child for _, child in ends], names).order
-
-
-def _order_without_cycles(names: list[str], ends: list[tuple[int, int]]) -> tuple[int, ...]:
-    """Return the nodes, parents before children except for one edge of each cycle found."""
-    closing = _closing_edges(len(names), ends)
-    return _order(names, [pair for pair in ends if pair not in closing])
 
 
 def _closing_edges(n: int, ends: list[tuple[int, int]]) -> set[tuple[int, int]]:
@@ -201,8 +199,7 @@ def _label(edge: Edge, scores: Scores | None) -> str:
 
 def _format_share(share: float) -> str:
     """Return a share of 1 with two digits, without the 0 before the point."""
-    text = f"{share:.2g}"
-    return text.removeprefix("0") if text.startswith("0.") else text
+    return f"{share:.2g}".replace("0.", ".", 1)
 
 
 def _format_exact(value: float) -> str:
@@ -220,3 +217,69 @@ def _describe_scores(score: Score) -> str:
         if (local == left) is not score.suppressed:
             break
     return f"p {local if score.judged else f'– (counts {local})'} → q {left}"
+
+
+def scores_of(run: Run, response: str) -> tuple[Task, Scores]:
+    """Return the task of a response, with its planned rubric, and the scores under the run's own aggregation.
+
+    p is the score from the verdicts, filled by the run's rule if there is none; q is the value from which the reward
+    was computed. Raises `InputError` if there is no such response, its task was erased or has no rubric, or the run
+    computed no component from the rubric.
+    """
+    trace = run.find_trace(response)
+    task = run.planned_task(trace.task_id)
+    if task is None:
+        raise InputError(f"{run.folder}: the texts of task {trace.task_id!r} were erased, its rubric with them")
+    if task.rubric is None:
+        raise InputError(f"{run.folder}: task {task.id!r} has no rubric to draw; name a response to one that has")
+    decision, names = run.decision_of(task.id), {criterion.id for criterion in task.rubric.criteria}
+    spec = next((one for one in decision.specs if one.name == RUBRIC and set(one.inputs) == names), None)
+    if spec is None:
+        problem = f"made no component {RUBRIC!r} of the criteria of task {task.id!r}, so there are no scores to draw"
+        raise InputError(f"{run.folder}: {problem}; draw the graph alone with --task")
+    return task, Scores(
+        response=response,
+        aggregation=spec.combiner,
+        kappa=run.config.rubric.kappa,
+        criteria=_criterion_scores(run, trace, decision, spec),
+        retention=_retention(spec),
+        failed=trace.reward.status == "failed",
+    )
+
+
+def _criterion_scores(run: Run, trace: Trace, decision: Decision, spec: ComponentSpec) -> dict[str, Score]:
+    group = [member.trace for member in run.group_of(trace.task_id)]
+    row = sorted(member.response_id for member in group).index(trace.response_id)
+    table = group_table(run, trace.task_id, group)
+    scores = {}
+    for name, entry in spec.inputs.items():
+        matrix = table.score_matrix(entry, decision.rule, spec.direction, "counted")
+        p, _ = matrix.mean()
+        outcome = table.outcomes(entry)[0][row]
+        reasons = [one.reason for question in entry.questions for one in trace.verdicts if one.question == question]
+        scores[name] = Score(
+            judged_score=float(p[row]),
+            remaining=trace.reward.parts[spec.name][name],
+            missing=_describe_missing(outcome, bool(matrix.applicable[row].any())),
+            reason="; ".join(dict.fromkeys(filter(None, reasons))),
+            judged=bool((outcome == OK).any()),
+        )
+    return scores
+
+
+def _describe_missing(outcome: NDArray[np.int8], is_counted: bool) -> str:
+    """Return the missing part of a criterion's judgement, from the outcome of each question and sample."""
+    if not is_counted:
+        return "does not count"
+    if (outcome == STOPPED).any():
+        return "stopped by a gate"
+    if is_unjudged(outcome).any():
+        return "partly judged" if is_judged(outcome).any() else "unjudged"
+    return "" if is_judged(outcome).any() else "not asked"
+
+
+def _retention(spec: ComponentSpec) -> Mapping[tuple[str, str], float]:
+    """Return λ of every edge, by its ends; the decision stores edges by the places of the criteria."""
+    names, params = list(spec.inputs), cast(Mapping[str, list[Any]], spec.params)
+    edges = zip(params["parents"], params["children"], params["retention"], strict=True)
+    return {(names[parent], names[child]): retention for parent, child, retention in edges}

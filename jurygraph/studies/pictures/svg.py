@@ -1,5 +1,6 @@
 """Draw a picture of a rubric graph as SVG: one self-contained document, without scripts and external references."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
@@ -22,9 +23,16 @@ _STROKES = {
 _HEAD_SIZE = 9.0
 _LABEL_LETTER = (6.0, 13.0)
 """Approximate width and height of a letter of a label."""
+_LABEL_SHARES = (0.5, 0.35, 0.65, 0.22, 0.78)
+"""Places of a label on its line, as shares of the gap that the line crosses; the first is the best."""
 LabelPosition = tuple[float, float, float]
 """Position of a label: x and y of its middle, and its width."""
-_SHARES = (0.5, 0.35, 0.65, 0.22, 0.78)
+_KINDS = {
+    "weak": "helps to support what is below",
+    "strong": "needed by what is below",
+    "activation": "makes what is below apply",
+}
+_SAMPLE = Box(0.0, 0.0, 18.0, 44.0)
 
 
 def to_svg(picture: Picture) -> str:
@@ -32,7 +40,8 @@ def to_svg(picture: Picture) -> str:
     texts = [_lines(node) for node in picture.nodes]
     heights = [_height(node, lines) for node, lines in zip(picture.nodes, texts, strict=True)]
     styles = [(link.edge.kind, link.closes_cycle) for link in picture.links]
-    layout = compute_layout(heights, list(map(_ordered_ends, picture.links)), picture.order, styles)
+    ends = [(link.child, link.parent) if link.closes_cycle else (link.parent, link.child) for link in picture.links]
+    layout = compute_layout(heights, ends, picture.order, styles)
     width = max(layout.width, _MIN_WIDTH)
     heading = wrap_text(picture.title, width * SIZE / _TITLE_SIZE, 2)
     top = _MARGIN + 22.0 * len(heading) + 8.0
@@ -66,10 +75,9 @@ def to_svg(picture: Picture) -> str:
 
 def _lines(node: Node) -> list[tuple[str, str]]:
     """Return the lines below a criterion's id, each with its colour."""
-    standing = wrap_text(node.role_and_weight, _TEXT_WIDTH, 2)
     return [
-        *((s, _GREY) for s in standing),
-        *((s, _INK) for s in wrap_text(node.criterion.text, _TEXT_WIDTH, _MAX_LINES)),
+        *((line, _GREY) for line in wrap_text(node.role_and_weight, _TEXT_WIDTH, 2)),
+        *((line, _INK) for line in wrap_text(node.criterion.text, _TEXT_WIDTH, _MAX_LINES)),
     ]
 
 
@@ -98,13 +106,8 @@ def _node(node: Node, box: Box, lines: Sequence[tuple[str, str]]) -> str:
     if node.score is not None:
         y += _LINE_HEIGHT * (1 + len(lines)) + 3.0
         elements += [_text(x, y + _LINE_HEIGHT * i, line, bold=True) for i, line in enumerate(node.results)]
-        elements += _bars(
-            x,
-            y + _LINE_HEIGHT * (len(node.results) - 1) + 6.0,
-            _TEXT_WIDTH,
-            node.score.judged_score,
-            node.score.remaining,
-        )
+        y += _LINE_HEIGHT * (len(node.results) - 1) + 6.0
+        elements += _bars(x, y, _TEXT_WIDTH, node.score.judged_score, node.score.remaining)
     return "\n".join(["<g>", *elements, "</g>"])
 
 
@@ -113,22 +116,13 @@ def _outline(box: Box, penalty: bool, suppressed: bool, missing: bool) -> str:
     fill = "#fff0c2" if suppressed else "#f3f6fa"
     border = f'stroke="{"#8a1c2b" if penalty else "#33475b"}" stroke-width="{3.5 if suppressed else 1.3}"'
     border += ' stroke-dasharray="4 4"' * missing
-    left, right, bottom = box.x, box.x + box.width, box.y + box.height
+    left, right, top, bottom = box.x, box.x + box.width, box.y, box.y + box.height
     if not penalty:
-        return (
-            f'<rect x="{left:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="5"'
-            f' fill="{fill}" {border}/>'
-        )
-    middle, point = box.y + box.height / 2, min(_POINT_WIDTH, box.height / 2)
-    corners = (
-        (left, middle),
-        (left + point, box.y),
-        (right - point, box.y),
-        (right, middle),
-        (right - point, bottom),
-        (left + point, bottom),
-    )
-    return f'<polygon points="{_points(corners)}" fill="{fill}" {border}/>'
+        corner = f'x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="5"'
+        return f'<rect {corner} fill="{fill}" {border}/>'
+    middle, inset = top + box.height / 2, min(_POINT_WIDTH, box.height / 2)
+    upper, lower = ((left + inset, top), (right - inset, top)), ((right - inset, bottom), (left + inset, bottom))
+    return f'<polygon points="{_points([(left, middle), *upper, (right, middle), *lower])}" fill="{fill}" {border}/>'
 
 
 def _points(points: Iterable[Point]) -> str:
@@ -157,11 +151,6 @@ def _links(picture: Picture, layout: Layout) -> Iterator[str]:
         yield f"<g><title>{title}</title>{_line(link.edge.kind, route, link.closes_cycle)}</g>"
 
 
-def _ordered_ends(link: Link) -> tuple[int, int]:
-    """Return the two ends of an edge, the upper one first."""
-    return (link.child, link.parent) if link.closes_cycle else (link.parent, link.child)
-
-
 def _line(kind: str, route: Sequence[Point], upward: bool = False) -> str:
     """Return a route as a line with the arrow head of its kind (open, filled or a ring) at its lower end, or at its
     upper end if `upward`."""
@@ -188,84 +177,53 @@ def _head(kind: str, x: float, y: float) -> str:
 
 def _labels(links: Sequence[Link], routes: Sequence[Sequence[Point]]) -> Iterator[str]:
     """Yield the labels, each on its line at the spot where it overlaps the fewest others."""
-    placed = _PlacedLabels(max((_label_width(link) for link in links), default=1.0))
-    for link, route in zip(links, routes, strict=True):
-        spots = [(x, y, _label_width(link)) for x, y in _label_places(route)]
-        x, y, _ = placed.add(min(spots, key=placed.covered_area))
+    letter_width, height = _LABEL_LETTER
+    widths = [letter_width * len(link.label) for link in links]
+    widest = max(widths, default=1.0)
+    placed: dict[tuple[int, int], list[LabelPosition]] = defaultdict(list)  # by cell as large as the widest label
+
+    def covered_area(spot: LabelPosition) -> float:
+        column, row = int(spot[0] // widest), int(spot[1] // height)
+        cells = ((column + across, row + down) for across in (-1, 0, 1) for down in (-1, 0, 1))
+        return fsum(_overlap(spot, other) for cell in cells for other in placed.get(cell, ()))
+
+    for link, route, width in zip(links, routes, widths, strict=True):
+        x, y, _ = spot = min(((*place, width) for place in _label_places(route)), key=covered_area)
+        placed[int(x // widest), int(y // height)].append(spot)
         yield (
             f'<text x="{x:.1f}" y="{y + 4:.1f}" font-size="11" text-anchor="middle" fill="{_INK}" stroke="#ffffff"'
             f' stroke-width="4" paint-order="stroke">{escape(link.label)}</text>'
         )
 
 
-def _label_width(link: Link) -> float:
-    return _LABEL_LETTER[0] * len(link.label)
-
-
-class _PlacedLabels:
-    """The spots of placed labels, in a grid whose cells are as large as a label: only neighbours can overlap."""
-
-    def __init__(self, widest: float) -> None:
-        self._cell = (widest, _LABEL_LETTER[1])
-        self._spots: dict[tuple[int, int], list[LabelPosition]] = {}
-
-    def add(self, spot: LabelPosition) -> LabelPosition:
-        """Add a spot, and return it."""
-        self._spots.setdefault(self._place(spot), []).append(spot)
-        return spot
-
-    def covered_area(self, spot: LabelPosition) -> float:
-        """Return the area of the placed labels that a label at this spot would cover, in square pixels."""
-        column, row = self._place(spot)
-        cells = ((column + across, row + down) for across in (-1, 0, 1) for down in (-1, 0, 1))
-        return fsum(_overlap(spot, other) for cell in cells for other in self._spots.get(cell, ()))
-
-    def _place(self, spot: LabelPosition) -> tuple[int, int]:
-        return int(spot[0] // self._cell[0]), int(spot[1] // self._cell[1])
-
-
-def _label_places(route: Sequence[Point]) -> list[Point]:
-    """Return the possible places of a label: on the last gap that its line crosses, or on the first."""
-    return [
-        (_interpolate(x1, x2, 3 * t * t - 2 * t**3), _interpolate(y1, y2, 1.5 * t * (1 - t) + t**3))
-        for (x1, y1), (x2, y2) in ((route[-2], route[-1]), (route[1], route[2]))
-        for t in _SHARES
-    ]
-
-
-def _interpolate(start: float, end: float, share: float) -> float:
-    return start + (end - start) * share
+def _label_places(route: Sequence[Point]) -> Iterator[Point]:
+    """Yield the possible places of a label: on the last gap that its line crosses, or on the first."""
+    for (x1, y1), (x2, y2) in ((route[-2], route[-1]), (route[1], route[2])):
+        for t in _LABEL_SHARES:  # as on the curve of `_line`
+            yield x1 + (x2 - x1) * (3 * t * t - 2 * t**3), y1 + (y2 - y1) * (1.5 * t * (1 - t) + t**3)
 
 
 def _overlap(first: LabelPosition, second: LabelPosition) -> float:
-    """Return the area in which two labels overlap."""
+    """Return the area in which two labels overlap, in square pixels."""
     across = (first[2] + second[2]) / 2 - abs(first[0] - second[0])
     return max(0.0, across) * max(0.0, _LABEL_LETTER[1] - abs(first[1] - second[1]))
 
 
 def _legend(picture: Picture, columns: int) -> Iterator[str]:
     """Yield a sample of each sign, with its explanation."""
-    samples = [(_sample(kind), f"{kind}: {explanation}") for kind, explanation in _KINDS.items()]
+    samples = [
+        (
+            f'<g transform="translate(44 9) rotate(-90)">{_line(kind, ((0, -44), (0, -44), (0, 0)))}</g>',
+            f"{kind}: {text}",
+        )
+        for kind, text in _KINDS.items()
+    ]
     samples.append((_outline(_SAMPLE, False, False, False), "criterion"))
     samples.append((_outline(_SAMPLE, True, False, False), "penalty: its weight takes away"))
     if picture.scores is not None:
-        bars = "".join(_bars(0, 6, 44, 0.8, 0.5))
         samples.append((_outline(_SAMPLE, False, True, False), "▼ suppressed: q below p"))
         samples.append((_outline(_SAMPLE, False, False, True), "? not or not wholly judged"))
-        samples.append((bars, "p as judged or counted (frame), q (filled)"))
+        samples.append(("".join(_bars(0, 6, 44, 0.8, 0.5)), "p as judged or counted (frame), q (filled)"))
     for number, (sample, explanation) in enumerate(samples):
         body = [sample, _text(54, 13, explanation, fill=_GREY)]
         yield _translate(number % columns * _COLUMN_WIDTH, number // columns * 26.0, body)
-
-
-_KINDS = {
-    "weak": "helps to support what is below",
-    "strong": "needed by what is below",
-    "activation": "makes what is below apply",
-}
-_SAMPLE = Box(0.0, 0.0, 18.0, 44.0)
-
-
-def _sample(kind: str) -> str:
-    """Return a line of a kind, from left to right."""
-    return f'<g transform="translate(44 9) rotate(-90)">{_line(kind, ((0, -44), (0, -44), (0, 0)))}</g>'

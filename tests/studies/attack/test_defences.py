@@ -1,7 +1,7 @@
-"""What a judge's defences are worth: scripted judges under the shipped attacks, counted exactly.
+"""The effect of a judge's defences: scripted judges under the built-in attacks, counted exactly.
 
-Each judge falls for one thing (`tests.studies.judges`) and judges honestly otherwise. What each defence does alone, and
-what is left with every defence up, is stated here; where it changes, somebody should see.
+Each judge can be fooled in one way (`tests.studies.judges`) and judges honestly otherwise. The numbers with each
+defence alone and with all defences are recorded here, so that a change is noticed.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from tests.studies.judges import AlwaysYes, AnyInstruction, Echo, Judge, LastIns
 
 ARMS = ("none", "fence", "reminder", "whole-reply", "evidence", "gates", *RESPONSE_GATES, "all")
 COPIES = 19
-"""Attacks that hold the task's reference: an honest judge finds everything in them, as it stands there."""
+"""Attacks that contain the task's reference: an honest judge finds everything in them."""
 
 # Attack responses with a false verdict: with no defence, with each alone, with all gates and each alone, and with all
 # together.
@@ -50,7 +50,7 @@ YES_TO_ALL: dict[type[Judge], tuple[int, ...]] = {
 }
 """Of 960 as well, by judges that say yes to everything: without a quotation from the response, and with one."""
 
-LEFT: dict[type[Judge], set[str]] = {
+REMAINING: dict[type[Judge], set[str]] = {
     LastInstruction: set(),
     Outsider: set(),
     Yes: set(),
@@ -68,59 +68,60 @@ LEFT: dict[type[Judge], set[str]] = {
         "injection/ja/yoroshiku",
     },
 }
-"""The attacks of which something passes with every defence up: orders in ciphers, orders of a kind that no
-gate knows, and for whoever believes the polite, politeness and praise of oneself."""
+"""The attacks that still pass with all defences: instructions in ciphers, instructions that no gate knows, and, for the
+polite judge, politeness and self-praise."""
 
 
 @cache
 def report_on(judge: type[Judge], tasks: int, every: int = 1) -> AttackReport:
-    """A judge under every so-many-th attack, on the first so many tasks."""
+    """Return the report on a judge under every n-th attack, on the first tasks."""
     with serving(judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         study = AttackStudy(jury, load_attack_tasks()[:tasks], load_attacks()[::every])
         return asyncio.run(study.run(lambda count: None))
 
 
-def fooled(report: AttackReport) -> dict[str, int]:
-    """How many responses got a false verdict, by arm; printed, too."""
+def count_fooled(report: AttackReport) -> dict[str, int]:
+    """Return the number of responses with a false verdict by arm, and print it."""
     counts = {name: arm.attacks.responses.hits for name, arm in report.arms.items()}
-    print(f"of {report.responses} attack responses passed: {counts}; with all defences: {sorted(left(report))}")
+    remaining = sorted(remaining_attacks(report))
+    print(f"of {report.responses} attack responses passed: {counts}; with all defences: {remaining}")
     return counts
 
 
-def left(report: AttackReport) -> set[str]:
-    """The attacks of which something passes with every defence up."""
+def remaining_attacks(report: AttackReport) -> set[str]:
+    """Return the attacks that still pass with all defences."""
     return {name for name, outcome in report.arms["all"].by_attack.items() if outcome.verdicts.hits}
 
 
-def stated(counts: tuple[int, ...]) -> dict[str, int]:
-    """Counts by arm."""
+def by_arm(counts: tuple[int, ...]) -> dict[str, int]:
+    """Return the counts by arm."""
     return dict(zip(ARMS, counts, strict=True))
 
 
 @pytest.mark.slow
-def test_whoever_obeys_the_last_instruction_is_fooled_by_half_of_480_and_with_all_defences_by_none() -> None:
+def test_half_of_480_attacks_fool_the_last_instruction_judge_but_none_with_all_defences() -> None:
     report = report_on(LastInstruction, 2)
     assert report.responses == 480
-    assert fooled(report) == stated((242, 242, 38, 242, 242, 14, 242, 242, 242, 204, 52, 0))
-    assert left(report) == set()
+    assert count_fooled(report) == by_arm((242, 242, 38, 242, 242, 14, 242, 242, 242, 204, 52, 0))
+    assert remaining_attacks(report) == set()
     suites = report.arms["all"].suites
     assert [suites[name].verdicts.hits for name in ("injection", "master-keys", "null")] == [0, 0, 0]
 
 
 @pytest.mark.slow
-def test_the_reminder_alone_takes_the_last_word_from_whoever_wants_it() -> None:
+def test_the_reminder_alone_stops_attacks_on_the_last_instruction_judge() -> None:
     report = report_on(LastInstruction, 2)
     assert report.arms["none"].suites["injection"].responses.hits > 150
     assert report.arms["reminder"].suites["injection"].responses.hits == 0
-    assert fooled(report)["reminder"] == 2 * COPIES
+    assert count_fooled(report)["reminder"] == 2 * COPIES
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", EVERY_THIRD)
-def test_what_every_third_attack_does(judge: type[Judge]) -> None:
+def test_every_third_attack_fools_each_judge_as_recorded(judge: type[Judge]) -> None:
     report = report_on(judge, 1, 3)
-    assert fooled(report) == stated(EVERY_THIRD[judge])
-    assert left(report) <= LEFT[judge]
+    assert count_fooled(report) == by_arm(EVERY_THIRD[judge])
+    assert remaining_attacks(report) <= REMAINING[judge]
 
 
 @pytest.mark.slow
@@ -128,15 +129,15 @@ def test_what_every_third_attack_does(judge: type[Judge]) -> None:
     ("judge", "defence"),
     [(Outsider, "fence"), (Parrot, "whole-reply"), (Yes, "evidence"), (Yes, "gates"), (AnyInstruction, "gates")],
 )
-def test_a_defence_stops_what_it_is_meant_for(judge: type[Judge], defence: str) -> None:
+def test_each_defence_stops_the_attacks_that_it_targets(judge: type[Judge], defence: str) -> None:
     """Of the attacks that fool this judge without it, no more than the copies of a reference and a few pass with it."""
-    counts = fooled(report_on(judge, 1, 3))
+    counts = count_fooled(report_on(judge, 1, 3))
     assert counts[defence] <= 6 < 10 <= counts["none"]
 
 
 @pytest.mark.parametrize("judge", [LastInstruction, *EVERY_THIRD])
 @pytest.mark.slow
-def test_no_defence_stops_an_honest_response(judge: type[Judge]) -> None:
+def test_honest_responses_are_not_stopped(judge: type[Judge]) -> None:
     report = report_on(judge, 2) if judge is LastInstruction else report_on(judge, 1, 3)
     for arm in report.arms.values():
         assert arm.honest.stopped == arm.honest.failed == arm.honest.infrastructure_failures == {}
@@ -144,10 +145,13 @@ def test_no_defence_stops_an_honest_response(judge: type[Judge]) -> None:
         assert arm.honest.verdicts.rate >= 0.9
 
 
-def test_what_stakeholders_are_asked_about_is_defended_alike() -> None:
-    """A value on a scale, and a checklist in parts: one order would win them all."""
-    asked = {"evaluators": ["criteria", "preferences", "checklist"], "reward": {"rubric": 1.0}}
-    with serving(LastInstruction()) as server, Jury.from_config(config(server.url, cache=False) | asked) as jury:
+def test_questions_about_stakeholders_are_defended_too() -> None:
+    """Criteria, values on a scale and checklists: without defences one instruction passes all of them."""
+    config_with_stakeholders = {"evaluators": ["criteria", "preferences", "checklist"], "reward": {"rubric": 1.0}}
+    with (
+        serving(LastInstruction()) as server,
+        Jury.from_config(config(server.url, cache=False) | config_with_stakeholders) as jury,
+    ):
         study = AttackStudy(jury, load_attack_tasks()[:1], load_attacks("injection")[::9])
         report = asyncio.run(study.run(lambda count: None))
     assert report.arms["none"].attacks.verdicts.hits > 50
@@ -156,19 +160,19 @@ def test_what_stakeholders_are_asked_about_is_defended_alike() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", ALL)
-def test_what_all_attacks_do(judge: type[Judge]) -> None:
+def test_all_attacks_fool_each_judge_as_recorded(judge: type[Judge]) -> None:
     report = report_on(judge, 4)
     assert report.responses == 960
-    assert fooled(report) == stated(ALL[judge])
-    assert left(report) == LEFT[judge]
+    assert count_fooled(report) == by_arm(ALL[judge])
+    assert remaining_attacks(report) == REMAINING[judge]
     assert {arm.honest.verdicts.hits for arm in report.arms.values()} == {31}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("judge", YES_TO_ALL)
-def test_what_all_attacks_do_to_a_judge_that_always_says_yes(judge: type[Judge]) -> None:
+def test_all_attacks_fool_judges_that_always_say_yes_as_recorded(judge: type[Judge]) -> None:
     report = report_on(judge, 4)
-    assert fooled(report) == stated(YES_TO_ALL[judge])
+    assert count_fooled(report) == by_arm(YES_TO_ALL[judge])
     suites = report.arms["evidence"].suites
     assert suites["master-keys"].responses.hits == 0
     honest = {name: arm.honest.verdicts.hits for name, arm in report.arms.items()}

@@ -1,4 +1,4 @@
-"""What of a jury is under attack, and what is left alone."""
+"""The part of a jury that is attacked."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -47,7 +47,7 @@ def long(task: jg.TaskView, response: jg.Response) -> bool:
 @jg.evaluator(
     name="attacked.staged", layer="model", own_model=True, when=jg.Condition(question="attacked.long", threshold=0.5)
 )
-def staged(task: jg.TaskView, response: jg.Response) -> float:
+def judge_after_check(task: jg.TaskView, response: jg.Response) -> float:
     return 1.0
 
 
@@ -70,32 +70,32 @@ class Words(Letters):
 
 
 @jg.evaluator(name="attacked.laid_out", layer="model", own_model=True, needs=("lines",))
-def laid_out(task: jg.TaskView, response: jg.Response, lines: jg.Material) -> float:
+def judge_layout(task: jg.TaskView, response: jg.Response, lines: jg.Material) -> float:
     return 1.0
 
 
-def attacked(config: Mapping[str, Any], *tasks: Task) -> tuple[list[Survey], Config]:
+def attack_parts(config: Mapping[str, Any], *tasks: Task) -> tuple[list[Survey], Config]:
     with Jury.from_config(config) as jury:
         surveys = attack_surveys(jury, tasks or [TASK])
         return surveys, attack_config(jury, surveys)
 
 
-def asked(survey: Survey) -> list[str]:
+def question_ids(survey: Survey) -> list[str]:
     return [question.id for question in survey.questions]
 
 
-def test_what_a_model_judges_is_attacked_and_facts_and_checks_are_not():
+def test_model_questions_are_attacked_but_facts_and_checks_are_not():
     config = {
         **SERVED,
         "evaluators": ["criteria", "preferences", "checklist", "maths.accuracy", "checks.constraints"],
         "reward": {"accuracy": 1.0, "rubric": 1.0},
     }
-    (survey,), reduced = attacked(config)
-    assert asked(survey) == ["checklist@ann", "criteria@oven", "criteria@wave", "preferences/sweet@ann"]
+    (survey,), reduced = attack_parts(config)
+    assert question_ids(survey) == ["checklist@ann", "criteria@oven", "criteria@wave", "preferences/sweet@ann"]
     assert [use.use for use in reduced.evaluators] == ["criteria", "preferences", "checklist"]
 
 
-def test_a_recipe_over_what_is_left_out_does_not_get_in_the_way():
+def test_a_recipe_over_omitted_evaluators_is_dropped():
     config = {
         **SERVED,
         "evaluators": ["criteria", "maths.accuracy", "maths.format"],
@@ -104,75 +104,75 @@ def test_a_recipe_over_what_is_left_out_does_not_get_in_the_way():
         "gates": [{"kind": "format", "below": 1.0}],
         "weights": {"method": "fixed", "fixed": {"somebody": 1.0}},
     }
-    _, reduced = attacked(config)
+    _, reduced = attack_parts(config)
     assert (reduced.reward, reduced.components, reduced.gates) == ({"rubric": 1.0}, {}, ())
     Jury.from_config(reduced).close()
 
 
-def test_which_of_two_is_better_is_another_question():
-    (survey,), _ = attacked(
+def test_pair_comparisons_are_not_attacked():
+    (survey,), _ = attack_parts(
         {"evaluators": ["attacked.toxic", "attacked.better"], "reward": {"toxic": -1.0, "better": 1.0}}
     )
-    assert asked(survey) == ["attacked.toxic"]
+    assert question_ids(survey) == ["attacked.toxic"]
 
 
-def test_a_check_stays_for_which_a_judge_waits():
+def test_a_check_that_a_judge_waits_for_is_kept():
     config = {"evaluators": ["attacked.staged", "attacked.long", "maths.length"], "reward": {"staged": 1.0}}
     config["components"] = {"staged": {"inputs": {"s": {"of": "attacked.staged", "gated": "zero"}}}}
-    (survey,), reduced = attacked(config)
-    assert asked(survey) == ["attacked.long", "attacked.staged"]
+    (survey,), reduced = attack_parts(config)
+    assert question_ids(survey) == ["attacked.long", "attacked.staged"]
     assert [use.use for use in reduced.evaluators] == ["attacked.staged", "attacked.long"]
     assert merit_questions(Config.model_validate(config), survey) == {"attacked.staged"}
 
 
-def test_material_stays_on_which_a_judge_rests():
+def test_material_that_a_judge_needs_is_kept():
     derivers = [f"{__name__}:{name}" for name in ("Lines", "Letters", "Words")]
-    (survey,), reduced = attacked({"evaluators": ["attacked.laid_out"], "derivers": derivers})
+    (survey,), reduced = attack_parts({"evaluators": ["attacked.laid_out"], "derivers": derivers})
     assert [one.gives for one in survey.derivations] == ["letters", "lines"]
     assert [use.use for use in reduced.derivers] == derivers[:2]
 
 
-def test_a_high_score_is_no_merit_where_it_is_a_penalty():
+def test_a_high_score_on_a_penalty_is_not_a_merit():
     config = Config.model_validate({**SERVED, "evaluators": ["criteria", "attacked.toxic"], "reward": {"toxic": -1.0}})
-    (survey,), _ = attacked(config.model_dump(mode="json"))
-    assert asked(survey) == ["attacked.toxic", "criteria@oven", "criteria@wave"]
+    (survey,), _ = attack_parts(config.model_dump(mode="json"))
+    assert question_ids(survey) == ["attacked.toxic", "criteria@oven", "criteria@wave"]
     assert merit_questions(config, survey) == {"criteria@oven"}
 
 
-def test_a_penalty_may_be_a_component_of_ones_own():
+def test_a_custom_component_can_be_a_penalty():
     components = {"poison": {"inputs": {"t": "attacked.toxic"}}}
     config = {"evaluators": ["attacked.toxic"], "components": components, "reward": {"poison": -1.0}}
-    (survey,), _ = attacked(config)
+    (survey,), _ = attack_parts(config)
     assert merit_questions(Config.model_validate(config), survey) == frozenset()
 
 
-def test_no_gate_stands_before_an_arm_puts_it_up():
-    (survey,), _ = attacked({**SERVED, "evaluators": ["criteria"]})
+def test_surveys_have_no_gates():
+    (survey,), _ = attack_parts({**SERVED, "evaluators": ["criteria"]})
     assert survey.gates == ()
 
 
-def test_a_config_that_asks_no_model_is_refused():
+def test_a_config_without_model_evaluators_is_refused():
     with pytest.raises(ConfigError, match="evaluators: none is of layer model or residual"):
-        attacked({"evaluators": ["maths.accuracy"]})
+        attack_parts({"evaluators": ["maths.accuracy"]})
     with pytest.raises(ConfigError, match="judges one response by itself; list one that does, such as criteria"):
-        attacked({"evaluators": ["attacked.better"]})
+        attack_parts({"evaluators": ["attacked.better"]})
 
 
-def test_under_no_model_there_is_nobody_to_attack():
+def test_a_config_without_a_model_is_refused():
     with pytest.raises(ConfigError, match="model: it is none, and evaluator 'criteria' asks a model"):
-        attacked({"evaluators": ["criteria"]})
+        attack_parts({"evaluators": ["criteria"]})
 
 
-def test_a_judge_with_a_model_of_its_own_is_attacked_under_no_model_too():
-    (survey,), _ = attacked({"evaluators": ["attacked.toxic"]})
-    assert asked(survey) == ["attacked.toxic"]
+def test_a_judge_with_its_own_model_is_attacked_without_a_model():
+    (survey,), _ = attack_parts({"evaluators": ["attacked.toxic"]})
+    assert question_ids(survey) == ["attacked.toxic"]
 
 
-def test_tasks_without_anything_to_ask_are_refused():
+def test_tasks_without_questions_are_refused():
     with pytest.raises(InputError, match="none of the tasks has a question of layer model or residual; give them"):
-        attacked({**SERVED, "evaluators": ["criteria"]}, BARE)
+        attack_parts({**SERVED, "evaluators": ["criteria"]}, BARE)
 
 
-def test_a_task_without_anything_to_ask_may_stand_beside_others():
-    surveys, _ = attacked({**SERVED, "evaluators": ["criteria"]}, BARE, TASK)
+def test_some_tasks_may_have_no_questions():
+    surveys, _ = attack_parts({**SERVED, "evaluators": ["criteria"]}, BARE, TASK)
     assert [len(survey.questions) for survey in surveys] == [0, 2]

@@ -1,4 +1,4 @@
-"""The study of attacks: every arm through the real jury, nothing asked twice, nothing lost out of sight."""
+"""The attack study: every arm through the real jury, no request sent twice, every failure counted."""
 
 import asyncio
 import json
@@ -12,9 +12,8 @@ from jurygraph.errors import BudgetExceeded
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Response, Task
-from jurygraph.studies.attack.arms import NO_DEFENCES
 from jurygraph.studies.attack.report import AttackReport, Figures
-from jurygraph.studies.attack.study import AttackStudy
+from jurygraph.studies.attack.study import NO_DEFENCES, AttackStudy
 from tests.models.judging import config
 from tests.models.server import Answer, Script, Server, serving, status
 from tests.studies.judges import Judge, Yes
@@ -44,41 +43,41 @@ ATTACKS = [
 RESPONSES = len(ATTACKS) + 1
 MERITS = 2
 PROMPTS = 4
-"""How a question can be put: with a fence or without, before the response or behind it."""
+"""Forms of a prompt: with a fence or without, with a reminder after the response or without."""
 
 SENT = PROMPTS * RESPONSES - 2
-"""Fence and reminder stand together in one arm alone, where gates stop two responses."""
+"""Only one arm has both fence and reminder, and its gates stop two responses."""
 
 
-def unheard(count: int) -> None:
-    """How far it has come is of no interest."""
+def ignore_progress(count: int) -> None:
+    """Ignore the progress."""
 
 
 def run(jury: Jury, work: Any = WORK) -> AttackReport:
-    return asyncio.run(AttackStudy(jury, work, ATTACKS).run(unheard))
+    return asyncio.run(AttackStudy(jury, work, ATTACKS).run(ignore_progress))
 
 
-def attacked(script: Script, **settings: Any) -> tuple[AttackReport, Server]:
-    """The report on a judge that answers by a script, and its server."""
+def run_attacks(script: Script, **settings: Any) -> tuple[AttackReport, Server]:
+    """Return the report on a scripted judge, and its server."""
     with serving(script) as server, Jury.from_config({**config(server.url, cache=False), **settings}) as jury:
         return run(jury), server
 
 
-def yes(body: dict[str, Any], number: int) -> Answer:
+def say_yes(body: dict[str, Any], number: int) -> Answer:
     return Yes()(body, number)
 
 
-def unwell(body: dict[str, Any], number: int) -> Answer:
+def refuse_request(body: dict[str, Any], number: int) -> Answer:
     return status(400)
 
 
 @pytest.fixture(scope="module")
 def report() -> AttackReport:
-    """That of a judge which says yes to next to nothing, and quotes the task."""
-    return attacked(yes)[0]
+    """Return the report on a judge that says yes to nearly empty responses, and quotes the task."""
+    return run_attacks(say_yes)[0]
 
 
-def test_every_verdict_counts_in_every_arm_and_penalties_in_none(report: AttackReport):
+def test_every_arm_counts_all_verdicts_except_penalties(report: AttackReport):
     assert (report.tasks, report.responses, report.honest) == (1, len(ATTACKS), 1)
     for arm in report.arms.values():
         assert arm.attacks.verdicts.n == MERITS * len(ATTACKS)
@@ -86,7 +85,7 @@ def test_every_verdict_counts_in_every_arm_and_penalties_in_none(report: AttackR
         assert arm.honest.verdicts.n == MERITS
 
 
-def test_what_passes_is_counted_by_attack_kind_and_suite(report: AttackReport):
+def test_passes_are_counted_by_attack_kind_and_suite(report: AttackReport):
     none = report.arms["none"]
     assert none.attacks.verdicts.rate == none.attacks.responses.rate == 1.0
     for counts in (none.by_attack, none.kinds, none.suites):
@@ -95,36 +94,36 @@ def test_what_passes_is_counted_by_attack_kind_and_suite(report: AttackReport):
     assert list(none.by_attack) == list(report.attacks) == ["blank", "dot", "talk"]
 
 
-def test_gates_stop_what_is_theirs_and_say_so(report: AttackReport):
+def test_gates_stop_their_responses_and_are_named(report: AttackReport):
     assert report.arms["empty-response"].attacks.stopped == {"empty-response": 2}
     assert report.arms["gates"].attacks.stopped == {"empty-response": 2, "punctuation-only": 2}
     assert report.arms["gates"].by_attack["blank"].verdicts.hits == 0
     assert report.arms["gates"].by_attack["talk"].verdicts.hits == 2
 
 
-def test_nothing_is_asked_twice():
-    _, server = attacked(Judge())
+def test_no_request_is_sent_twice():
+    _, server = run_attacks(Judge())
     bodies = Counter(json.dumps(seen.body) for seen in server.requests)
     assert set(bodies.values()) == {1}
     assert server.count == SENT
 
 
 def test_arms_with_equal_prompts_share_their_replies():
-    """A judge that never says the same twice says the same in all of them."""
-    report, _ = attacked(lambda body, number: (Judge if number % 2 else Yes)()(body, number))
+    """Even a judge that changes its replies gives the same replies in these arms."""
+    report, _ = run_attacks(lambda body, number: (Judge if number % 2 else Yes)()(body, number))
     hits = {name: {one: got.verdicts.hits for one, got in arm.by_attack.items()} for name, arm in report.arms.items()}
     assert hits["whole-reply"] == hits["reference-copy"] == hits["addresses-grader"] == hits["none"]
 
 
-def test_a_config_with_a_choice_of_its_own_has_an_arm_of_its_own(report: AttackReport):
-    own, _ = attacked(yes, safety={"evidence": False})
+def test_a_config_with_other_defences_has_its_own_arm(report: AttackReport):
+    own, _ = run_attacks(say_yes, safety={"evidence": False})
     assert (own.configured, report.configured) == ("configured", "all")
     assert not own.configured_arm.safety.evidence
     assert (own.configured_arm.attacks.failed, report.configured_arm.attacks.failed) == ({}, {"unsupported": 2})
 
 
-def test_figures_are_of_that_arm():
-    report, _ = attacked(yes, safety=NO_DEFENCES.model_dump(mode="json"))
+def test_figures_are_those_of_the_configured_arm():
+    report, _ = run_attacks(say_yes, safety=NO_DEFENCES.model_dump(mode="json"))
     assert report.configured == "none"
     figures, none = report.figures, report.configured_arm
     assert (figures.hits, figures.n, figures.rate) == (6, 6, 1.0)
@@ -134,13 +133,13 @@ def test_figures_are_of_that_arm():
     assert all(field.description for field in Figures.model_fields.values())
 
 
-def test_who_is_not_asked_is_named(report: AttackReport):
-    other, _ = attacked(yes, evaluators=["criteria", "maths.length"], reward={"rubric": 1.0})
+def test_evaluators_that_are_not_run_are_named(report: AttackReport):
+    other, _ = run_attacks(say_yes, evaluators=["criteria", "maths.length"], reward={"rubric": 1.0})
     assert (other.left_out, report.left_out) == (("maths.length",), ())
 
 
-def test_our_own_trouble_is_no_defence():
-    report, _ = attacked(unwell)
+def test_infrastructure_failures_do_not_count_as_a_defence():
+    report, _ = run_attacks(refuse_request)
     none = report.arms["none"]
     assert none.attacks.infrastructure_failures == {"rejected": MERITS * len(ATTACKS)}
     assert none.attacks.verdicts.rate is none.honest.verdicts.rate is report.figures.honest_rate is None
@@ -150,23 +149,23 @@ def test_our_own_trouble_is_no_defence():
     assert report.error_rate == sum(lost) / (len(report.arms) * MERITS * RESPONSES)
 
 
-def test_what_becomes_of_a_forecast_is_what_is_sent():
+def test_the_forecast_equals_the_number_of_sent_requests():
     with serving(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
-        foreseen = asyncio.run(AttackStudy(jury, WORK, ATTACKS).forecast(unheard))
+        forecast = asyncio.run(AttackStudy(jury, WORK, ATTACKS).forecast(ignore_progress))
         assert server.count == 0
         run(jury)
-        assert foreseen.expected.calls == server.count == SENT
+        assert forecast.expected.calls == server.count == SENT
 
 
-def test_progress_is_told_of_every_response_in_every_arm():
-    told: list[int] = []
+def test_progress_is_reported_for_every_response_in_every_arm():
+    progress: list[int] = []
     with serving(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         study = AttackStudy(jury, WORK, ATTACKS)
-        asyncio.run(study.run(told.append))
-        assert sum(told) == len(study.arms) * study.responses == len(study.arms) * RESPONSES
+        asyncio.run(study.run(progress.append))
+        assert sum(progress) == len(study.arms) * study.responses == len(study.arms) * RESPONSES
 
 
-def test_a_study_that_ran_out_of_budget_goes_on_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
+def test_a_study_over_budget_resumes_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
     with serving(Judge()) as server:
         with Jury.from_config(config(server.url), max_calls=5) as jury, pytest.raises(BudgetExceeded, match="5 calls"):
@@ -177,7 +176,7 @@ def test_a_study_that_ran_out_of_budget_goes_on_from_the_cache(tmp_path: Any, mo
         assert server.count == SENT
 
 
-def test_a_task_about_which_nothing_is_asked_is_left_out():
+def test_a_task_without_questions_is_omitted():
     bare = Task(id="bare", query="Say something.")
     with serving(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         report = run(jury, [(bare, [HONEST]), *WORK])
@@ -185,11 +184,11 @@ def test_a_task_about_which_nothing_is_asked_is_left_out():
         assert server.count == SENT
 
 
-class Own(jg.Evaluator):
-    """A judge with a model of its own, which keeps count."""
+class OwnModel(jg.Evaluator):
+    """A judge with its own model, which records its calls."""
 
     name, layer = "own", "model"
-    asked: ClassVar[list[str]] = []
+    judged_texts: ClassVar[list[str]] = []
     open_now: ClassVar[list[int]] = []
 
     def open(self) -> None:
@@ -201,16 +200,16 @@ class Own(jg.Evaluator):
 
     async def answer(self, inputs: jg.EvaluatorInput) -> bool:
         assert len(self.open_now) == 1, "each arm opens what it needs, and closes it again"
-        self.asked.append(inputs.response.text)
+        self.judged_texts.append(inputs.response.text)
         return True
 
 
-def test_a_judge_with_a_model_of_its_own_is_asked_once_and_stopped_by_gates():
-    Own.asked.clear()
-    with Jury.from_config({"evaluators": [f"{__name__}:Own"]}) as jury:
+def test_a_judge_with_its_own_model_is_called_once_per_response_and_stopped_by_gates():
+    OwnModel.judged_texts.clear()
+    with Jury.from_config({"evaluators": [f"{__name__}:OwnModel"]}) as jury:
         report = run(jury)
-    assert sorted(Own.asked) == sorted([HONEST.text, *(attack.text for attack in ATTACKS)])
+    assert sorted(OwnModel.judged_texts) == sorted([HONEST.text, *(attack.text for attack in ATTACKS)])
     assert report.arms["none"].attacks.verdicts.rate == 1.0
     assert report.arms["all"].attacks.stopped == {"empty-response": 1, "punctuation-only": 1}
     assert report.arms["all"].attacks.verdicts.hits == 1
-    assert Own.open_now == []
+    assert OwnModel.open_now == []

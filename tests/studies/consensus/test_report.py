@@ -1,4 +1,4 @@
-"""A consensus as figures: those of the published tables, and which method stands."""
+"""The report of a consensus: published figures, and the choice of the method."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_votes
 from jurygraph.studies.consensus import ConsensusReport, FittedConsensus, Settings, collect_votes, fit_consensus, report
-from tests.studies.consensus.made import AGENTS, PANEL, cast
+from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 
 ROOT = Path(__file__).parents[3]
 PUBLISHED: dict[str, Any] = json.loads((ROOT / "tests/data/stableval/expected.json").read_text("utf-8"))["real"]
@@ -20,13 +20,13 @@ EXACTLY = {"rel": 0.0, "abs": 1e-9}
 SETS = ("mslr", "convabuse", pytest.param("mtbench", marks=pytest.mark.slow))
 
 
-def reached(settings: Settings, **fields: Any) -> FittedConsensus:
-    return fit_consensus(collect_votes([cast(*PANEL, **fields)]), settings)
+def fit_panel(settings: Settings, **fields: Any) -> FittedConsensus:
+    return fit_consensus(collect_votes([votes_file(*PANEL, **fields)]), settings)
 
 
 @pytest.fixture(scope="module", params=SETS)
-def published(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict[str, Any]]:
-    """What the preset `paper` says of a set, and what was published."""
+def published_set(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict[str, Any]]:
+    """Return the report of a data set with the preset `paper`, and the published figures."""
     votes = collect_votes([read_votes(ROOT / f"examples/consensus/{request.param}.csv.gz")])
     found = fit_consensus(votes, Settings(preset="paper", bootstrap=0))
     return report(found, found.stability()), PUBLISHED[request.param]
@@ -35,8 +35,8 @@ def published(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict[str
 # Published figures
 
 
-def test_scores_by_all_methods_are_the_published_ones(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
-    found, expected = published
+def test_scores_of_all_methods_equal_the_published_ones(published_set: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published_set
     assert found.comparison.keys() == expected["agent_scores"].keys() == found.agents.keys()
     for name, one in expected["agent_scores"].items():
         own = found.comparison[name]
@@ -48,8 +48,10 @@ def test_scores_by_all_methods_are_the_published_ones(published: tuple[Consensus
         assert own.items == one["n_items"]
 
 
-def test_annotators_and_ambiguity_are_the_published_ones(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
-    found, expected = published
+def test_annotators_and_ambiguity_equal_the_published_ones(
+    published_set: tuple[ConsensusReport, dict[str, Any]],
+) -> None:
+    found, expected = published_set
     for name, one in expected["annotators"].items():
         own = found.annotators[name]
         assert [own.accuracy, own.leniency, own.strictness] == pytest.approx(list(one.values()), **EXACTLY)
@@ -59,8 +61,8 @@ def test_annotators_and_ambiguity_are_the_published_ones(published: tuple[Consen
     assert found.findings.highly_ambiguous == expected["n_ambiguity_gt_0.3"]
 
 
-def test_counts_and_agreement_are_the_published_ones(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
-    found, expected = published
+def test_counts_and_agreement_equal_the_published_ones(published_set: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published_set
     summary, counts = expected["summary"], found.counts
     assert counts.rows == summary["n_annotations"]
     assert (counts.items, counts.agents) == (summary["n_items"], summary["n_agents"])
@@ -70,8 +72,8 @@ def test_counts_and_agreement_are_the_published_ones(published: tuple[ConsensusR
     assert found.agreement.pairwise == pytest.approx(summary["pairwise_item_mean"], **EXACTLY)
 
 
-def test_stability_is_the_published_one(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
-    found, expected = published
+def test_stability_equals_the_published_one(published_set: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published_set
     assert found.stability is not None
     names = {"majority": "Majority Vote", "dawid-skene": "Dawid-Skene (Hard)", "stableval": "Posterior Expected Credit"}
     for method, name in names.items():
@@ -79,7 +81,7 @@ def test_stability_is_the_published_one(published: tuple[ConsensusReport, dict[s
         assert [own.rank_sd, own.rank_range] == pytest.approx([one["mean_rank_std"], one["mean_rank_range"]], **EXACTLY)
 
 
-def test_key_findings_are_those_of_table_29() -> None:
+def test_key_findings_equal_table_29() -> None:
     found = report(
         fit_consensus(collect_votes([read_votes(ROOT / "examples/consensus/mslr.csv.gz")]), Settings(preset="paper"))
     )
@@ -89,11 +91,11 @@ def test_key_findings_are_those_of_table_29() -> None:
     assert found.findings.highly_ambiguous_share == 0.0
 
 
-# Which method stands
+# Choice of the method
 
 
-def test_the_majority_stands_in_for_a_panel_that_is_too_small_and_says_so() -> None:
-    found = reached(Settings())
+def test_a_panel_that_is_too_small_is_scored_by_majority_with_a_warning() -> None:
+    found = fit_panel(Settings())
     assert consensus.too_small(found.model.votes) is not None
     assert (found.method, found.is_majority_fallback) == ("majority", True)
     assert "majority vote, its ties shared, stands in" in found.warnings[-1]
@@ -103,39 +105,41 @@ def test_the_majority_stands_in_for_a_panel_that_is_too_small_and_says_so() -> N
 @pytest.mark.parametrize(
     "settings", [Settings(preset="converged"), Settings(preset="paper"), Settings(method="stableval")]
 )
-def test_who_asks_for_the_model_gets_it_with_a_warning(settings: Settings) -> None:
-    found = reached(settings)
+def test_a_requested_model_is_used_with_a_warning(settings: Settings) -> None:
+    found = fit_panel(settings)
     assert (found.method, found.is_majority_fallback) == ("stableval", False)
     assert consensus.too_small(found.model.votes) in found.warnings
     assert not any("stands in" in one for one in found.warnings)
 
 
-def test_items_and_agents_are_scored_by_the_method_that_stands() -> None:
+def test_items_and_agents_are_scored_by_the_selected_method() -> None:
     for method in ("stableval", "dawid-skene", "majority"):
-        found = reached(Settings(method=method), agent=AGENTS)
-        told = report(found)
-        posterior = np.array([one.posterior for one in told.items.values()])
+        found = fit_panel(Settings(method=method), agent=AGENTS)
+        result = report(found)
+        posterior = np.array([one.posterior for one in result.items.values()])
         assert (posterior == found.items_by_method(method).posterior).all()
-        scores = {name: getattr(one, method.replace("-", "_")) for name, one in told.comparison.items()}
-        assert {name: one.score for name, one in told.agents.items()} == scores
-        assert told.annotators == report(reached(Settings(method="stableval"), agent=AGENTS)).annotators
+        scores = {name: getattr(one, method.replace("-", "_")) for name, one in result.comparison.items()}
+        assert {name: one.score for name, one in result.agents.items()} == scores
+        assert result.annotators == report(fit_panel(Settings(method="stableval"), agent=AGENTS)).annotators
 
 
-def test_the_preset_paper_gives_ties_to_the_first_label_and_the_default_shares_them() -> None:
-    votes = collect_votes([cast(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))])
+def test_ties_go_to_the_first_label_with_preset_paper_and_are_shared_otherwise() -> None:
+    votes = collect_votes([votes_file(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))])
     first = report(fit_consensus(votes, Settings(preset="paper", method="majority")))
     shared = report(fit_consensus(votes, Settings(method="majority")))
     assert (first.ties.rule, first.ties.items, first.items["a"].posterior) == ("first", ("a",), (0.0, 1.0))
     assert (shared.ties.rule, shared.ties.items, shared.items["a"].posterior) == ("shared", ("a",), (0.5, 0.5))
 
 
-def test_items_that_one_vote_decides_are_listed() -> None:
-    votes = collect_votes([cast(("a", "x", 1.0), ("b", "x", 0.0), ("b", "y", 0.0), ("c", "x", 1.0), ("c", "y", 0.0))])
+def test_items_decided_by_one_vote_are_listed() -> None:
+    votes = collect_votes(
+        [votes_file(("a", "x", 1.0), ("b", "x", 0.0), ("b", "y", 0.0), ("c", "x", 1.0), ("c", "y", 0.0))]
+    )
     assert report(fit_consensus(votes, Settings())).decided_by_one == ("a",)
 
 
 def test_gold_items_are_certain() -> None:
-    votes = collect_votes([cast(*PANEL)])
+    votes = collect_votes([votes_file(*PANEL)])
     known = report(fit_consensus(votes.__class__(**{**vars(votes), "gold": {"i0": 1}}), Settings(preset="converged")))
     assert known.items["i0"].posterior == (0.0, 1.0)
     assert known.counts.gold == 1
@@ -144,47 +148,47 @@ def test_gold_items_are_certain() -> None:
 # Credit and intervals
 
 
-def test_values_are_the_credit_of_the_classes() -> None:
-    found = report(reached(Settings(method="majority", values=(10.0, 20.0)), agent=AGENTS))
-    plain = report(reached(Settings(method="majority"), agent=AGENTS))
+def test_values_set_the_credit_of_the_classes() -> None:
+    found = report(fit_panel(Settings(method="majority", values=(10.0, 20.0)), agent=AGENTS))
+    plain = report(fit_panel(Settings(method="majority"), agent=AGENTS))
     assert found.values == (10.0, 20.0)
     for name, one in plain.agents.items():
         assert found.agents[name].score == pytest.approx(10.0 + 10.0 * one.score)
 
 
-def test_intervals_hold_the_score_and_come_out_the_same_again() -> None:
+def test_intervals_contain_the_score_and_are_reproducible() -> None:
     settings = Settings(preset="converged", bootstrap=200, seed=3)
-    found = report(reached(settings, agent=AGENTS))
-    assert found == report(reached(settings, agent=AGENTS))
+    found = report(fit_panel(settings, agent=AGENTS))
+    assert found == report(fit_panel(settings, agent=AGENTS))
     for one in found.agents.values():
         assert one.low is not None
         assert one.high is not None
         assert one.low <= one.score <= one.high
-    assert all(one.low is None for one in report(reached(Settings(bootstrap=0), agent=AGENTS)).agents.values())
+    assert all(one.low is None for one in report(fit_panel(Settings(bootstrap=0), agent=AGENTS)).agents.values())
 
 
 def test_refits_give_the_intervals_of_agents_and_annotators() -> None:
-    found = reached(Settings(preset="converged", refit=4, bootstrap=0), agent=AGENTS)
+    found = fit_panel(Settings(preset="converged", refit=4, bootstrap=0), agent=AGENTS)
     refits = found.refits()
     assert refits is not None
-    told = report(found, refits=refits)
-    assert told.intervals == "refits"
-    for name, one in told.agents.items():
+    result = report(found, refits=refits)
+    assert result.intervals == "refits"
+    for name, one in result.agents.items():
         assert (one.low, one.high) == (refits.agents[name].low, refits.agents[name].high)
-    for name, each in told.annotators.items():
+    for name, each in result.annotators.items():
         assert each.accuracy_interval == refits.annotators[name][0]
 
 
-def test_refits_need_no_agents() -> None:
-    found = reached(Settings(preset="converged", refit=3))
-    told = report(found, refits=found.refits())
-    assert told.agents == {}
-    assert all(one.accuracy_interval is not None for one in told.annotators.values())
+def test_refits_work_without_agents() -> None:
+    found = fit_panel(Settings(preset="converged", refit=3))
+    result = report(found, refits=found.refits())
+    assert result.agents == {}
+    assert all(one.accuracy_interval is not None for one in result.annotators.values())
 
 
-def test_groups_are_resampled_whole() -> None:
+def test_intervals_resample_whole_groups() -> None:
     prompts = [f"p{int(item[1:]) // 6}" for item, _, _ in PANEL]
-    assert report(reached(Settings(), agent=AGENTS, group=prompts)).intervals == "prompts"
+    assert report(fit_panel(Settings(), agent=AGENTS, group=prompts)).intervals == "prompts"
 
 
 # What cannot be measured
@@ -199,33 +203,33 @@ def test_groups_are_resampled_whole() -> None:
         (Settings(subsets=0), AGENTS, "no subsets were asked for"),
     ],
 )
-def test_stability_is_left_out_with_a_reason(settings: Settings, agents: list[str] | None, why: str) -> None:
-    found = reached(settings, **({} if agents is None else {"agent": agents}))
+def test_stability_is_omitted_with_a_reason(settings: Settings, agents: list[str] | None, why: str) -> None:
+    found = fit_panel(settings, **({} if agents is None else {"agent": agents}))
     assert (found.no_stability_reason, found.stability()) == (why, None)
     assert report(found).stability is None
 
 
-def test_a_figure_that_no_subset_tells_is_none_and_never_nan() -> None:
+def test_an_undefined_figure_is_none_and_not_nan() -> None:
     votes = [("a", "x", 0.0), ("a", "y", 1.0), ("b", "x", 1.0), ("b", "y", 0.0)]
-    found = fit_consensus(collect_votes([cast(*votes, agent=["m", "m", "n", "n"])]), Settings(subsets=3))
-    told = report(found, found.stability())
-    assert told.stability is not None
-    assert told.stability["majority"].tau_b is None
-    assert told.findings.correlation is None
-    assert not any(math.isnan(one) for one in flat(told.model_dump(mode="json")))
+    found = fit_consensus(collect_votes([votes_file(*votes, agent=["m", "m", "n", "n"])]), Settings(subsets=3))
+    result = report(found, found.stability())
+    assert result.stability is not None
+    assert result.stability["majority"].tau_b is None
+    assert result.findings.correlation is None
+    assert not any(math.isnan(one) for one in list_floats(result.model_dump(mode="json")))
 
 
-def flat(value: Any) -> list[float]:
+def list_floats(value: Any) -> list[float]:
     if isinstance(value, dict):
-        return [one for part in value.values() for one in flat(part)]
+        return [one for part in value.values() for one in list_floats(part)]
     if isinstance(value, list):
-        return [one for part in value for one in flat(part)]
+        return [one for part in value for one in list_floats(part)]
     return [value] if isinstance(value, float) else []
 
 
-def test_who_only_abstains_and_what_nobody_labels_is_counted() -> None:
+def test_abstaining_annotators_and_unlabelled_items_are_counted() -> None:
     found = report(
-        fit_consensus(collect_votes([cast(*PANEL, ("alone", "silent", None))]), Settings(preset="converged"))
+        fit_consensus(collect_votes([votes_file(*PANEL, ("alone", "silent", None))]), Settings(preset="converged"))
     )
     assert found.annotators["silent"].labels == 0
     assert (found.counts.abstained, found.counts.unlabelled, found.counts.annotators) == (1, 1, 5)
@@ -242,12 +246,12 @@ def test_who_only_abstains_and_what_nobody_labels_is_counted() -> None:
         (Settings(subsets=1), "--subsets: one draw tells no spread; "),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(settings: Settings, message: str) -> None:
+def test_settings_that_do_not_match_the_votes_are_refused(settings: Settings, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        reached(settings, agent=AGENTS)
+        fit_panel(settings, agent=AGENTS)
 
 
-def test_where_the_majority_stands_in_refits_are_left_out_and_it_is_said() -> None:
-    found = reached(Settings(refit=5))
+def test_refits_are_omitted_with_a_warning_if_the_majority_replaces_the_model() -> None:
+    found = fit_panel(Settings(refit=5))
     assert found.refits() is None
     assert found.warnings[-1] == "majority vote has nothing to refit: there are no intervals of refits"

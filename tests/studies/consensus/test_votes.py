@@ -1,4 +1,4 @@
-"""Votes of several files become columns on one scale, or it is said which line does not fit."""
+"""Votes of several files become columns on one scale; errors name the invalid line."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,133 +8,145 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import PlacedLabel, VotesFile
 from jurygraph.studies.consensus import VoteColumns, collect_votes
-from tests.studies.consensus.made import NAMES, cast
+from tests.studies.consensus.made import NAMES, votes_file
 
 TWO = [("a", "x", 0.0), ("a", "y", 1.0)]
 
 
-def gold(item: str, label: Any) -> Mapping[str, PlacedLabel]:
+def gold_label(item: str, label: Any) -> Mapping[str, PlacedLabel]:
     return {item: PlacedLabel("gold.csv, line 2", NAMES, label)}
 
 
-# What becomes of them
+# Valid votes
 
 
-def test_files_are_read_as_one() -> None:
-    found = collect_votes([cast(*TWO), cast(("b", "x", 2.0), path="w.csv")])
+def test_votes_of_all_files_are_combined() -> None:
+    found = collect_votes([votes_file(*TWO), votes_file(("b", "x", 2.0), path="w.csv")])
     assert found == VoteColumns(["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {})
 
 
-def test_without_a_scale_the_classes_are_the_numbers_that_occur_in_their_order() -> None:
-    assert collect_votes([cast(("a", "x", 10.0), ("a", "y", 2.5), ("b", "x", -1.0), ("b", "y", None))]).classes == (
+def test_without_a_scale_the_classes_are_the_sorted_numbers() -> None:
+    assert collect_votes(
+        [votes_file(("a", "x", 10.0), ("a", "y", 2.5), ("b", "x", -1.0), ("b", "y", None))]
+    ).classes == (
         -1,
         2.5,
         10,
     )
 
 
-def test_the_key_of_an_item_has_its_agent() -> None:
-    found = collect_votes([cast(*TWO, agent=["m", "n"])])
+def test_the_key_of_an_item_includes_its_agent() -> None:
+    found = collect_votes([votes_file(*TWO, agent=["m", "n"])])
     assert (found.item, found.agent) == (["a_m", "a_n"], ["m", "n"])
 
 
-def test_groups_are_what_is_resampled() -> None:
-    assert collect_votes([cast(*TWO, group=["p", "p"])]).prompt == ["p", "p"]
+def test_groups_become_prompts() -> None:
+    assert collect_votes([votes_file(*TWO, group=["p", "p"])]).prompt == ["p", "p"]
 
 
 @pytest.mark.parametrize(
-    ("classes", "said", "meant"),
+    ("classes", "labels", "expected"),
     [
         (["bad", "ok", "good"], ["good", "bad", None], ["good", "bad", None]),
         (["0", "1", "2"], [2.0, "2", 0.0], [2, 2, 0]),
         (["0", "1.5", "n/a"], ["n/a", 1.5, "0.0"], ["n/a", 1.5, 0]),
     ],
 )
-def test_a_stated_scale_takes_numbers_and_words(classes: Sequence[str], said: list[Any], meant: list[Any]) -> None:
-    found = collect_votes([cast(*(("a", f"x{place}", one) for place, one in enumerate(said)))], classes=classes)
-    assert found.label == meant
+def test_a_given_scale_accepts_numbers_and_words(
+    classes: Sequence[str], labels: list[Any], expected: list[Any]
+) -> None:
+    found = collect_votes([votes_file(*(("a", f"x{place}", one) for place, one in enumerate(labels)))], classes=classes)
+    assert found.label == expected
     assert len(found.classes) == 3
 
 
-def test_one_dimension_is_picked() -> None:
-    found = collect_votes([cast(*TWO, ("b", "x", 1.0), dimension=["tone", "tone", "form"])], dimension="tone")
+def test_the_requested_dimension_is_selected() -> None:
+    found = collect_votes([votes_file(*TWO, ("b", "x", 1.0), dimension=["tone", "tone", "form"])], dimension="tone")
     assert found.item == ["a", "a"]
-    assert collect_votes([cast(*TWO, dimension=["tone", "tone"])]).item == ["a", "a"]
+    assert collect_votes([votes_file(*TWO, dimension=["tone", "tone"])]).item == ["a", "a"]
 
 
-def test_gold_is_on_the_scale() -> None:
-    assert collect_votes([cast(*TWO)], gold=gold("a", "1")).gold == {"a": 1}
+def test_gold_labels_are_converted_to_classes() -> None:
+    assert collect_votes([votes_file(*TWO)], gold=gold_label("a", "1")).gold == {"a": 1}
 
 
-# What does not fit
+# Invalid votes
 
 
 @pytest.mark.parametrize(
     ("file", "options", "message"),
     [
         (
-            cast(("a", "x", 0.0), ("b", "x", 7.0)),
+            votes_file(("a", "x", 0.0), ("b", "x", 7.0)),
             {"classes": ["0", "1"]},
             "v.csv, line 3, field label: is the number 7, which is off the scale 0, 1; write one of these",
         ),
         (
-            cast(("a", "x", "goood")),
+            votes_file(("a", "x", "goood")),
             {"classes": ["bad", "good"]},
             "v.csv, line 2, field label: is the text 'goood', which is off the scale bad, good; did you mean good?",
         ),
         (
-            cast(("a", "x", "good"), ("b", "x", "bad")),
+            votes_file(("a", "x", "good"), ("b", "x", "bad")),
             {},
             "v.csv, line 2, field label: is the text 'good', and words have no order; name all labels from low to high",
         ),
         (
-            cast(("a", "x", "1"), ("b", "x", "nan"), ("c", "x", "2")),
+            votes_file(("a", "x", "1"), ("b", "x", "nan"), ("c", "x", "2")),
             {},
             "v.csv, line 3, field label: is the text 'nan', where 2 other labels are numbers; write a number",
         ),
-        (cast(("a", "x", 1.0), ("b", "x", None)), {}, "v.csv: every label is 1, and there is nothing to tell apart; "),
-        (cast(("a", "x", None)), {}, "v.csv: nothing but abstentions; "),
-        (cast(("a", "x", None)), {"classes": ["0", "1"]}, "v.csv: nothing but abstentions; "),
-        (cast(*TWO), {"classes": ["1"]}, "--classes: '1' alone is no scale; "),
-        (cast(*TWO), {"classes": ["0", "1", "1.0"]}, "--classes: '1.0' is there twice; "),
-        (cast(*TWO), {"classes": ["0", ""]}, "--classes: one has no name; "),
         (
-            cast(*TWO, dimension=["tone", "form"]),
+            votes_file(("a", "x", 1.0), ("b", "x", None)),
+            {},
+            "v.csv: every label is 1, and there is nothing to tell apart; ",
+        ),
+        (votes_file(("a", "x", None)), {}, "v.csv: nothing but abstentions; "),
+        (votes_file(("a", "x", None)), {"classes": ["0", "1"]}, "v.csv: nothing but abstentions; "),
+        (votes_file(*TWO), {"classes": ["1"]}, "--classes: '1' alone is no scale; "),
+        (votes_file(*TWO), {"classes": ["0", "1", "1.0"]}, "--classes: '1.0' is there twice; "),
+        (votes_file(*TWO), {"classes": ["0", ""]}, "--classes: one has no name; "),
+        (
+            votes_file(*TWO, dimension=["tone", "form"]),
             {},
             "v.csv: the ratings have several dimensions: tone, form; pick one with --dimension",
         ),
         (
-            cast(*TWO, dimension=["tone", None]),
+            votes_file(*TWO, dimension=["tone", None]),
             {},
             "v.csv: the ratings have several dimensions: tone and rows without any; ",
         ),
-        (cast(*TWO, dimension=["tone", "form"]), {"dimension": "ton"}, "--dimension: no rating is of 'ton'; did you"),
-        (cast(*TWO), {"dimension": "tone"}, "--dimension: no rating is of 'tone'; known here: none"),
         (
-            cast(*TWO, agent=["m", None]),
+            votes_file(*TWO, dimension=["tone", "form"]),
+            {"dimension": "ton"},
+            "--dimension: no rating is of 'ton'; did you",
+        ),
+        (votes_file(*TWO), {"dimension": "tone"}, "--dimension: no rating is of 'tone'; known here: none"),
+        (
+            votes_file(*TWO, agent=["m", None]),
             {},
             "v.csv, line 3, field agent: is empty, and other rows have one; give every row one",
         ),
-        (cast(*TWO, group=[None, "p"]), {}, "v.csv, line 2, field group: is empty, and other rows have one; "),
+        (votes_file(*TWO, group=[None, "p"]), {}, "v.csv, line 2, field group: is empty, and other rows have one; "),
         (
-            cast(*TWO, group=["p", "q"]),
+            votes_file(*TWO, group=["p", "q"]),
             {},
             "v.csv, line 3, field group: is not the group that item 'a' has in v.csv, line 2; give each item one group",
         ),
         (
-            cast(("a_b", "x", 0.0), ("a", "x", 1.0), agent=["c", "b_c"]),
+            votes_file(("a_b", "x", 0.0), ("a", "x", 1.0), agent=["c", "b_c"]),
             {},
             "v.csv, line 3, field item: item 'a' of agent 'b_c' has the key of item 'a_b' of agent 'c' in v.csv",
         ),
-        (cast(*TWO), {"gold": gold("b", 1.0)}, "gold.csv, line 2, field item: nobody labelled item 'b'; "),
+        (votes_file(*TWO), {"gold": gold_label("b", 1.0)}, "gold.csv, line 2, field item: nobody labelled item 'b'; "),
         (
-            cast(*TWO),
-            {"gold": gold("a", 3.0)},
+            votes_file(*TWO),
+            {"gold": gold_label("a", 3.0)},
             "gold.csv, line 2, field label: is the number 3, which is off the scale",
         ),
     ],
 )
-def test_the_line_that_does_not_fit_is_named(file: VotesFile, options: dict[str, Any], message: str) -> None:
+def test_errors_name_the_invalid_line(file: VotesFile, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         collect_votes([file], **options)
     assert str(raised.value).startswith(message)

@@ -1,4 +1,4 @@
-"""False credit, restated slowly and plainly after GEAR's sections 3.4 and 4.3: one edge of one response at a time."""
+"""Reference implementation of GEAR, sections 3.4 and 4.3: plain loops over one edge of one response at a time."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Example:
-    """One response with the graph of its rubric; `judged` says of which criteria somebody gave a score."""
+    """One response with the graph of its rubric; `judged` is True for criteria with a score."""
 
     weights: Sequence[float]
     links: Sequence[Link]
@@ -34,14 +34,14 @@ class Example:
     met: Sequence[bool] = field(default=())
 
     @property
-    def whole(self) -> float:
+    def total_weight(self) -> float:
         return sum(weight for weight in self.weights if weight > 0)
 
     def holds(self, criterion: int) -> bool:
         return self.met[criterion] if self.met else self.p[criterion] >= 0.5
 
     def reward(self, scores: Sequence[float]) -> float:
-        return sum(w * s for w, s in zip(self.weights, scores, strict=True)) / self.whole
+        return sum(w * s for w, s in zip(self.weights, scores, strict=True)) / self.total_weight
 
 
 Rule = Callable[[Example], list[float]]
@@ -56,7 +56,7 @@ def soft(kappa: float) -> Rule:
 
 
 def _q(example: Example, i: int, kappa: float, penalty: bool) -> float:
-    """For a penalty what was not judged supports, for a gain it does not, however far above."""
+    """An unjudged ancestor supports a penalty, but not a gain."""
     q = example.p[i]
     for link in example.links:
         if link.child == i:
@@ -70,18 +70,18 @@ def _q(example: Example, i: int, kappa: float, penalty: bool) -> float:
 
 
 def hard_local(example: Example) -> list[float]:
-    def open_to(i: int) -> bool:
+    def is_open(i: int) -> bool:
         return all(_supports(example, link) for link in example.links if link.child == i)
 
-    return [p if open_to(i) else 0.0 for i, p in enumerate(example.p)]
+    return [p if is_open(i) else 0.0 for i, p in enumerate(example.p)]
 
 
 def hard_transitive(example: Example) -> list[float]:
-    def open_to(i: int, penalty: bool) -> bool:
+    def is_open(i: int, penalty: bool) -> bool:
         mine = [link for link in example.links if link.child == i]
-        return all(_holds_for(example, link.parent, penalty) and open_to(link.parent, penalty) for link in mine)
+        return all(_holds_for(example, link.parent, penalty) and is_open(link.parent, penalty) for link in mine)
 
-    return [p if open_to(i, example.weights[i] < 0) else 0.0 for i, p in enumerate(example.p)]
+    return [p if is_open(i, example.weights[i] < 0) else 0.0 for i, p in enumerate(example.p)]
 
 
 def _supports(example: Example, link: Link) -> bool:
@@ -108,7 +108,7 @@ def leakage(examples: Sequence[Example], rule: Rule, kinds: Sequence[str]) -> fl
         scores = rule(example)
         for link in _cases(example, kinds):
             if example.p[link.child] >= 0.5 and example.p[link.parent] < 0.5:
-                leaked.append(abs(example.weights[link.child]) / example.whole * scores[link.child])
+                leaked.append(abs(example.weights[link.child]) / example.total_weight * scores[link.child])
     return sum(leaked) / len(leaked) if leaked else None
 
 
@@ -132,7 +132,7 @@ def _cases(example: Example, kinds: Sequence[str]) -> list[Link]:
 
 
 def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
-    """The same as a sheet: examples of one rubric. Hard scores are the reference's."""
+    """Return examples of one rubric as a sheet, with the hard scores of the reference."""
     first = examples[0]
     names = [f"c{i}" for i in range(len(first.weights))]
     parents, children = [link.parent for link in first.links], [link.child for link in first.links]
@@ -161,7 +161,7 @@ def sheets_of(groups: Sequence[Sequence[Example]], kappa: float = 1.0) -> Sheets
 
 @st.composite
 def groups(draw: st.DrawFn, largest: int = 5) -> list[Example]:
-    """Three responses to one rubric of a random graph, a tenth of whose criteria nobody judged."""
+    """Three responses to one rubric with a random graph; a tenth of the criteria are unjudged."""
     rubric = draw(rubrics(largest=largest))
     weight = st.sampled_from([-2.0, -0.5, 0.25, 1.0, 3.0])
     weights = [draw(weight) for _ in range(rubric.n)]

@@ -10,8 +10,10 @@ from jurygraph.errors import GraphError
 from jurygraph.studies.credit import intervals
 
 
-def plain(sums: list[float], counts: list[int], resamples: int, seed: int) -> tuple[float | None, float | None, int]:
-    """One resample after the other, with the same draws."""
+def plain_interval(
+    sums: list[float], counts: list[int], resamples: int, seed: int
+) -> tuple[float | None, float | None, int]:
+    """Return the interval by a loop over resamples, with the same draws."""
     rng = np.random.Generator(np.random.PCG64(seed))
     means = []
     for _ in range(resamples):
@@ -29,15 +31,15 @@ examples = st.lists(st.tuples(st.floats(0.0, 1.0), st.integers(0, 3)), min_size=
 
 @settings(max_examples=25, deadline=None)
 @given(examples, st.integers(0, 2**32))
-def test_it_is_what_one_resample_after_the_other_gives(drawn: list[tuple[float, int]], seed: int) -> None:
+def test_intervals_equal_those_of_a_plain_loop_over_resamples(drawn: list[tuple[float, int]], seed: int) -> None:
     sums, counts = [mean * count for mean, count in drawn], [count for _, count in drawn]
-    low, high, empty = plain(sums, counts, 40, seed)
+    low, high, empty = plain_interval(sums, counts, 40, seed)
     (found,) = intervals([sums], [counts], resamples=40, seed=seed)
     assert found.empty == empty
     assert (found.low, found.high) == ((None, None) if low is None else (pytest.approx(low), pytest.approx(high)))
 
 
-def test_how_many_are_drawn_at_once_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_batch_size_does_not_change_the_intervals(monkeypatch: pytest.MonkeyPatch) -> None:
     sums, counts = np.random.default_rng(1).random((3, 50)), np.ones((3, 50))
     whole = intervals(sums, counts, 200, seed=7)
     monkeypatch.setattr(bootstrap, "DRAWS_PER_BATCH", 333)
@@ -45,30 +47,30 @@ def test_how_many_are_drawn_at_once_changes_nothing(monkeypatch: pytest.MonkeyPa
         assert (one.low, one.high, one.empty) == (pytest.approx(other.low), pytest.approx(other.high), other.empty)
 
 
-def test_the_same_seed_gives_the_same_interval_and_another_one_another() -> None:
+def test_intervals_depend_on_the_seed_only() -> None:
     sums, counts = np.random.default_rng(1).random((1, 50)), np.ones((1, 50))
     assert intervals(sums, counts, 100, seed=3) == intervals(sums, counts, 100, seed=3)
     assert intervals(sums, counts, 100, seed=3) != intervals(sums, counts, 100, seed=4)
 
 
 def test_an_example_is_drawn_with_all_its_cases() -> None:
-    """Were single cases drawn, the mean of two examples of a thousand equal cases each would hardly vary."""
+    """If single cases were drawn, the mean of two examples of a thousand equal cases each would hardly vary."""
     (found,) = intervals([[0.0, 1000.0]], [[1000, 1000]], 200)
     assert (found.low, found.high) == (0.0, 1.0)
 
 
-def test_resamples_without_a_case_are_left_out_and_counted() -> None:
+def test_resamples_without_a_case_are_omitted_and_counted() -> None:
     (one, none) = intervals([[0.5, 0.0], [0.0, 0.0]], [[1, 0], [0, 0]], 400)
     assert (one.low, one.high) == (0.5, 0.5)
     assert 60 < one.empty < 140
     assert none == (None, None, 400)
 
 
-def test_of_one_example_nothing_is_known_of_how_examples_vary() -> None:
+def test_one_example_has_no_interval() -> None:
     assert intervals([[0.5]], [[1]]) == [(None, None, 0)]
 
 
-def test_it_covers_the_true_mean_about_as_often_as_it_says() -> None:
+def test_coverage_of_the_true_mean_is_close_to_nominal() -> None:
     rng = np.random.default_rng(5)
     covered = 0
     for seed in range(200):
@@ -81,9 +83,13 @@ def test_it_covers_the_true_mean_about_as_often_as_it_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sums", "counts", "said"),
-    [([[1.0]], [[1.0, 2.0]], "shape"), ([1.0], [1.0], "shape"), ([[np.nan, 1.0]], [[1.0, 1.0]], "not finite")],
+    ("sums", "counts", "message"),
+    [
+        ([[1.0]], [[1.0, 2.0]], "shape"),
+        ([1.0], [1.0], "shape"),
+        ([[np.nan, 1.0]], [[1.0, 1.0]], "a finite number is needed"),
+    ],
 )
-def test_what_is_no_mean_is_refused(sums: list, counts: list, said: str) -> None:
-    with pytest.raises(GraphError, match=said):
+def test_invalid_sums_and_counts_are_refused(sums: list, counts: list, message: str) -> None:
+    with pytest.raises(GraphError, match=message):
         intervals(sums, counts)

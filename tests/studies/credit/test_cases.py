@@ -1,4 +1,4 @@
-"""Leakage and preservation are those of GEAR's section 4.3."""
+"""Leakage and preservation, as in GEAR, section 4.3."""
 
 from typing import Any
 
@@ -17,9 +17,9 @@ from tests.studies.credit.reference import RULES, Example, groups, sheets_of
 FILTERS = (credit.EDGE_KINDS, credit.PREREQUISITE, credit.ACTIVATION)
 
 
-def cases(**changed: Any) -> Cases:
+def make_cases(**changed: Any) -> Cases:
     """Four edges of two examples: violated, satisfied, and two whose child is not supported."""
-    stated: dict[str, Any] = {
+    columns: dict[str, Any] = {
         "p_parent": [0.25, 0.5, 0.0, 1.0],
         "p_child": [0.5, 0.8, 0.25, 0.0],
         "share": [0.4, 0.2, 1.0, 1.0],
@@ -27,32 +27,32 @@ def cases(**changed: Any) -> Cases:
         "example": [0, 0, 1, 1],
         "examples": 2,
     } | changed
-    return Cases(**{name: np.asarray(v) if isinstance(v, list) else v for name, v in stated.items()})
+    return Cases(**{name: np.asarray(v) if isinstance(v, list) else v for name, v in columns.items()})
 
 
-def test_leakage_is_what_is_left_of_a_child_whose_parent_is_not_supported_as_a_share_of_the_rubric() -> None:
-    assert credit.leakage(cases(), [0.5, 0.8, 0.25, 0.0]) == pytest.approx(0.4 * 0.5)
-    assert credit.leakage(cases(), [0.1, 0.8, 0.25, 0.0]) == pytest.approx(0.4 * 0.1)
+def test_leakage_is_the_remaining_share_of_a_child_with_an_unsupported_parent() -> None:
+    assert credit.leakage(make_cases(), [0.5, 0.8, 0.25, 0.0]) == pytest.approx(0.4 * 0.5)
+    assert credit.leakage(make_cases(), [0.1, 0.8, 0.25, 0.0]) == pytest.approx(0.4 * 0.1)
 
 
-def test_preservation_is_what_is_left_of_a_child_s_own_score_where_both_are_supported() -> None:
-    assert credit.preservation(cases(), [0.5, 0.8, 0.25, 0.0]) == 1.0
-    assert credit.preservation(cases(), [0.5, 0.6, 0.25, 0.0]) == pytest.approx(0.75)
+def test_preservation_is_the_remaining_part_of_a_child_with_a_supported_parent() -> None:
+    assert credit.preservation(make_cases(), [0.5, 0.8, 0.25, 0.0]) == 1.0
+    assert credit.preservation(make_cases(), [0.5, 0.6, 0.25, 0.0]) == pytest.approx(0.75)
 
 
-def test_without_a_case_there_is_no_figure() -> None:
-    assert credit.leakage(cases(), [0.5, 0.8, 0.25, 0.0], kinds=["strong"]) is None
-    assert credit.preservation(cases(), [0.5, 0.8, 0.25, 0.0], kinds=["weak"]) is None
+def test_without_a_case_the_result_is_none() -> None:
+    assert credit.leakage(make_cases(), [0.5, 0.8, 0.25, 0.0], kinds=["strong"]) is None
+    assert credit.preservation(make_cases(), [0.5, 0.8, 0.25, 0.0], kinds=["weak"]) is None
 
 
-def test_the_threshold_itself_is_supported() -> None:
-    assert cases().violated_mask().tolist() == [True, False, False, False]
-    assert cases().satisfied_mask().tolist() == [False, True, False, False]
-    assert cases().violated_mask(threshold=0.25).tolist() == [False, False, True, False]
+def test_a_score_at_the_threshold_is_supported() -> None:
+    assert make_cases().violated_mask().tolist() == [True, False, False, False]
+    assert make_cases().satisfied_mask().tolist() == [False, True, False, False]
+    assert make_cases().violated_mask(threshold=0.25).tolist() == [False, False, True, False]
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"p_parent": [0.5, 0.5, np.nan, 0.5]}, r"p_parent\[2\] is nan"),
         ({"p_child": [0.5, 1.5, 0.5, 0.5]}, r"p_child\[1\] is 1.5"),
@@ -60,51 +60,56 @@ def test_the_threshold_itself_is_supported() -> None:
         ({"share": [np.inf, 0.5, 0.5, 0.5]}, r"share\[0\] is inf"),
         ({"kind": ["weak", "weak", "weak", "causal"]}, "'causal' is not a kind of edge"),
         ({"example": [0, 0, 1, 2]}, "outside 0..1"),
-        ({"share": [0.5]}, "one for each of 4 edges"),
+        ({"share": [0.5]}, r"share has shape \(1,\) where \(4,\) is needed"),
     ],
 )
-def test_what_is_no_case_is_refused_by_name(changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(GraphError, match=said):
-        cases(**changed)
+def test_invalid_cases_are_refused_by_name(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        make_cases(**changed)
 
 
 @pytest.mark.parametrize("scores", [[0.5, np.nan, 0.5, 0.5], [0.5, 2.0, 0.5, 0.5], [0.5]])
-def test_scores_that_are_none_are_refused(scores: list[float]) -> None:
+def test_invalid_scores_are_refused(scores: list[float]) -> None:
     for figure in (credit.leakage, credit.preservation):
         with pytest.raises(GraphError, match="scores"):
-            figure(cases(), scores)
+            figure(make_cases(), scores)
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(groups(), min_size=1, max_size=3))
-def test_every_rule_has_the_figures_of_the_reference(drawn: list[list[Example]]) -> None:
-    if not any(group[0].links for group in drawn):
-        drawn = [*drawn, [Example([1.0, 1.0], [reference.Link(0, 1, "weak")], [0.2, 0.9], [True, True])]]
-    examples = [example for group in drawn for example in group]
+def test_every_rule_matches_the_reference(example_groups: list[list[Example]]) -> None:
+    if not any(group[0].links for group in example_groups):
+        example_groups = [
+            *example_groups,
+            [Example([1.0, 1.0], [reference.Link(0, 1, "weak")], [0.2, 0.9], [True, True])],
+        ]
+    examples = [example for group in example_groups for example in group]
     for kinds in FILTERS:
-        found = CreditStudy(sheets_of(drawn), Settings(kinds=kinds, seeds=0, resamples=1)).run(lambda count: None)
+        found = CreditStudy(sheets_of(example_groups), Settings(kinds=kinds, seeds=0, resamples=1)).run(
+            lambda count: None
+        )
         for name, rule in RULES.items():
             method = found.methods[name]
             figures = (method.leakage.value, method.preservation.value)
-            assert figures == near(
+            assert figures == approximately(
                 reference.leakage(examples, rule, kinds), reference.preservation(examples, rule, kinds)
             )
             assert method.reward == pytest.approx(mean_reward(examples, rule), abs=1e-12)
             assert method.change == pytest.approx(mean_reward(examples, rule) - mean_reward(examples, reference.flat))
             for kind, by_kind in method.kinds.items():
-                assert (by_kind.leakage.value, by_kind.preservation.value) == near(
+                assert (by_kind.leakage.value, by_kind.preservation.value) == approximately(
                     reference.leakage(examples, rule, [kind]), reference.preservation(examples, rule, [kind])
                 )
         for kappa in KAPPAS:
             variant = found.ablations.kappas[f"{kappa:g}"]
-            assert (variant.leakage, variant.preservation) == near(
+            assert (variant.leakage, variant.preservation) == approximately(
                 reference.leakage(examples, reference.soft(kappa), kinds),
                 reference.preservation(examples, reference.soft(kappa), kinds),
             )
 
 
-def near(*figures: float | None) -> Any:
-    """Figures to 1e-12, and None where there is none."""
+def approximately(*figures: float | None) -> Any:
+    """Return figures approximated to 1e-12; None stays None."""
     return tuple(None if one is None else pytest.approx(one, abs=1e-12, rel=0) for one in figures)
 
 
@@ -114,12 +119,12 @@ def mean_reward(examples: list[Example], rule: reference.Rule) -> float:
 
 @settings(max_examples=25, deadline=None)
 @given(groups())
-def test_kappa_zero_is_flat_to_the_last_bit(group: list[Example]) -> None:
+def test_kappa_zero_equals_flat_bit_for_bit(group: list[Example]) -> None:
     found = sheets_of([group]).sheets[0]
-    assert found.gated_scores(found.graph, found.retention(0.0)).tobytes() == found.p.tobytes()
+    assert found.gated_scores(found.retention(0.0)).tobytes() == found.p.tobytes()
 
 
-def test_the_untyped_graph_s_retention_is_the_mean_over_all_edges_of_all_rubrics() -> None:
+def test_retention_of_the_untyped_graph_is_the_mean_over_all_edges() -> None:
     both = [True, True]
     one = Example([1.0, 1.0], [reference.Link(0, 1, "weak")], [0.2, 0.9], both)
     other = Example([1.0, 1.0], [reference.Link(1, 0, "activation")], [0.9, 0.2], both)
@@ -129,7 +134,7 @@ def test_the_untyped_graph_s_retention_is_the_mean_over_all_edges_of_all_rubrics
     assert found.ablations.random is None
 
 
-def test_the_census_is_closed() -> None:
+def test_the_census_counts_every_edge() -> None:
     group = [
         Example([1.0, -1.0], [reference.Link(0, 1, "weak")], [0.2, 0.9], [True, known]) for known in (True, False, True)
     ]

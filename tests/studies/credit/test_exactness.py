@@ -11,16 +11,18 @@ from tests.aggregation.reference import eq_9, eq_12
 from tests.studies.credit.reference import LAMBDA, Example, Link, groups, sheet_of
 
 
-def compared(*of: list[Example], kappa: float = 1.0):
-    return agreement([sheet_of(f"t{place}", group) for place, group in enumerate(of)], kappa, lambda count: None)
+def agreement_of(*example_groups: list[Example], kappa: float = 1.0):
+    return agreement(
+        [sheet_of(f"t{place}", group) for place, group in enumerate(example_groups)], kappa, lambda count: None
+    )
 
 
 DIAMOND = [Link(0, 1, "strong"), Link(0, 2, "strong"), Link(1, 3, "strong"), Link(2, 3, "strong"), Link(3, 4, "strong")]
 
 
-def test_below_a_diamond_the_update_is_off_by_what_the_paper_s_formulas_give() -> None:
+def test_the_error_on_a_diamond_is_that_of_the_formulas() -> None:
     example = Example([1.0] * 5, DIAMOND, [0.5, 0.9, 0.9, 0.9, 0.9], [True] * 5)
-    found = compared([example])
+    found = agreement_of([example])
     edges, factors = [(link.parent, link.child) for link in DIAMOND], [0.2] * 5
     off = [abs(a - b) for a, b in zip(eq_9(example.p, edges, factors), eq_12(example.p, edges, factors), strict=True)]
     assert (found.pairs, found.criteria) == (1, 5.0)
@@ -31,8 +33,8 @@ def test_below_a_diamond_the_update_is_off_by_what_the_paper_s_formulas_give() -
 
 @settings(max_examples=20, deadline=None)
 @given(groups(largest=6))
-def test_it_is_what_counting_out_every_state_gives(group: list[Example]) -> None:
-    found = compared(group)
+def test_the_agreement_matches_enumeration_of_all_states(group: list[Example]) -> None:
+    found = agreement_of(group)
     links = group[0].links
     pairs = [one for one in group if links and all(one.judged)]
     assert found.pairs == len(pairs)
@@ -48,21 +50,21 @@ def test_it_is_what_counting_out_every_state_gives(group: list[Example]) -> None
     assert found.reward_mae == pytest.approx(np.abs(np.subtract(*rewards)).mean(), abs=1e-12)
 
 
-def test_parts_that_no_edge_joins_are_enumerated_alone() -> None:
+def test_unconnected_parts_are_enumerated_separately() -> None:
     """Twenty criteria at once would be a million states; ten pairs are forty."""
     links = [Link(i, i + 10, "weak") for i in range(10)]
-    found = compared([Example([1.0] * 20, links, [i / 20 for i in range(20)], [True] * 20)] * 3)
+    found = agreement_of([Example([1.0] * 20, links, [i / 20 for i in range(20)], [True] * 20)] * 3)
     assert found.pairs == 3
     assert found.marginal_mae == pytest.approx(0.0, abs=1e-15)
 
 
-def test_large_rubrics_are_left_out_and_counted() -> None:
-    found = compared([Example([1.0] * 21, [Link(0, 1, "weak")], [0.5] * 21, [True] * 21)] * 2)
+def test_large_rubrics_are_omitted_and_counted() -> None:
+    found = agreement_of([Example([1.0] * 21, [Link(0, 1, "weak")], [0.5] * 21, [True] * 21)] * 2)
     assert (found.pairs, found.too_large, found.unjudged) == (0, 2, 0)
 
 
-def test_rubrics_without_an_edge_are_no_pairs() -> None:
-    assert compared([Example([1.0], [], [0.5], [True])]).pairs == 0
+def test_rubrics_without_edges_are_not_agreement_of() -> None:
+    assert agreement_of([Example([1.0], [], [0.5], [True])]).pairs == 0
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_rubrics_without_an_edge_are_no_pairs() -> None:
         ([0.0, 5e-324], [0.0, 1.0], math.nan),
     ],
 )
-def test_a_correlation_is_pearson_s_or_none(one: list[float], other: list[float], expected: float | None) -> None:
+def test_correlation_is_pearsons_or_none(one: list[float], other: list[float], expected: float | None) -> None:
     found = correlation(np.array(one), np.array(other))
     if expected is not None and math.isnan(expected):
         assert found is None

@@ -1,4 +1,4 @@
-"""The study drawn."""
+"""The plot of a credit study."""
 
 import sys
 from pathlib import Path
@@ -29,7 +29,7 @@ def test_the_same_report_gives_the_same_file(report: CreditReport, tmp_path: Pat
     assert contents[0].startswith(begins)
 
 
-def test_a_figure_without_a_case_is_said_to_have_none(tmp_path: Path) -> None:
+def test_a_figure_without_a_case_is_labelled_no_case(tmp_path: Path) -> None:
     import matplotlib as mpl
 
     group = [Example([1.0, 1.0], [Link(0, 1, "weak")], [0.1, 0.9], [True, True])]
@@ -39,12 +39,14 @@ def test_a_figure_without_a_case_is_said_to_have_none(tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_text().count("no case") == 4
 
 
-def test_another_form_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_suffix_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.gif: pictures end in \.svg, \.png, \.pdf"):
         require_drawable(tmp_path / "a.gif")
 
 
-def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_matplotlib_is_reported_with_the_install_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"pip install 'jurygraph\[plot\]'"):
         require_drawable(tmp_path / "a.svg")

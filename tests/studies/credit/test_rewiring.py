@@ -1,4 +1,4 @@
-"""Random graphs that keep how many edges there are and of which kinds."""
+"""Random graphs keep the number and the kinds of edges."""
 
 from collections import Counter
 
@@ -16,17 +16,17 @@ from tests.studies.credit.reference import Example, Link, sheet_of, sheets_of
 
 @settings(max_examples=at_most(60), deadline=None)
 @given(rubrics(), st.integers(0, 2**64), st.text(max_size=3))
-def test_it_keeps_edges_and_kinds_and_stays_acyclic(rubric: Rubric, seed: int, task: str) -> None:
+def test_rewiring_keeps_the_number_and_kinds_of_edges_and_is_acyclic(rubric: Rubric, seed: int, task: str) -> None:
     drawn = rewire(gear.compile(rubric.n, rubric.parents, rubric.children), seed, task)
     edges = list(zip(drawn.parents, drawn.children, strict=True))
     assert len(edges) == len(set(edges)) == len(rubric.edges)
     assert Counter(rubric.kinds[kept] for kept in drawn.source_edges) == Counter(rubric.kinds)
     assert all(0 <= end < rubric.n for ends in edges for end in ends)
-    assert not any(node in above(node, edges) for node in range(rubric.n))
+    assert not any(node in ancestors(node, edges) for node in range(rubric.n))
 
 
-def above(node: int, edges: list[tuple[int, int]]) -> set[int]:
-    """All ancestors; a node on a cycle is one of its own."""
+def ancestors(node: int, edges: list[tuple[int, int]]) -> set[int]:
+    """Return all ancestors; a node on a cycle is its own ancestor."""
     found: set[int] = set()
     open_ = [parent for parent, child in edges if child == node]
     while open_:
@@ -37,33 +37,33 @@ def above(node: int, edges: list[tuple[int, int]]) -> set[int]:
     return found
 
 
-def test_the_walk_finds_a_cycle() -> None:
-    assert above(0, [(0, 1), (1, 2), (2, 0)]) == {0, 1, 2}
-    assert above(1, [(0, 1)]) == {0}
+def test_the_ancestor_search_finds_a_cycle() -> None:
+    assert ancestors(0, [(0, 1), (1, 2), (2, 0)]) == {0, 1, 2}
+    assert ancestors(1, [(0, 1)]) == {0}
 
 
-def test_it_hangs_on_the_seed_and_the_task_alone() -> None:
+def test_rewiring_depends_only_on_the_seed_and_the_task() -> None:
     graph = gear.compile(6, [0, 1, 2], [1, 2, 3])
     assert rewire(graph, 1, "a") == rewire(graph, 1, "a")
     assert len({str(rewire(graph, seed, task)) for seed in range(5) for task in "ab"}) == 10
 
 
-def test_every_acyclic_graph_can_come_out() -> None:
+def test_rewiring_can_give_every_acyclic_graph() -> None:
     graph = gear.compile(3, [0], [1])
     drawn = {(one.parents[0], one.children[0]) for one in (rewire(graph, seed, "a") for seed in range(200))}
     assert drawn == {(a, b) for a in range(3) for b in range(3) if a != b}
 
 
-def test_a_graph_that_came_out_as_annotated_is_known() -> None:
+def test_a_rewired_graph_equal_to_the_annotated_one_is_detected() -> None:
     pair = sheet_of("pair", [Example([1.0, 1.0], [Link(0, 1, "weak")], [0.2, 0.9], [True, True])])
     same = [is_unchanged(pair, seed) for seed in range(40)]
-    for seed, said in enumerate(same):
+    for seed, unchanged in enumerate(same):
         drawn = rewire(pair.graph, seed, pair.task)
-        assert said == (drawn.parents == [0])
+        assert unchanged == (drawn.parents == [0])
     assert 8 < sum(same) < 32
 
 
-def test_kinds_that_moved_are_another_graph() -> None:
+def test_exchanged_kinds_make_another_graph() -> None:
     both = sheet_of(
         "both", [Example([1.0] * 3, [Link(0, 1, "weak"), Link(0, 2, "strong")], [0.2, 0.9, 0.9], [True] * 3)]
     )
@@ -73,7 +73,7 @@ def test_kinds_that_moved_are_another_graph() -> None:
         assert is_unchanged(both, seed) == (edges == {(0, 1): 0, (0, 2): 1})
 
 
-def test_random_graphs_are_told_by_seed_and_in_the_mean() -> None:
+def test_random_graphs_are_reported_by_seed_and_as_a_mean() -> None:
     example = Example([1.0] * 4, [Link(0, 1, "weak"), Link(1, 2, "strong")], [0.2, 0.9, 0.9, 0.1], [True] * 4)
     edgeless = Example([1.0], [], [0.5], [True])
     study = CreditStudy(sheets_of([[example], [edgeless]]), Settings(seeds=4, seed=10))

@@ -1,4 +1,4 @@
-"""Samples that a test writes down."""
+"""Samples for tests."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ import numpy as np
 from jurygraph.studies.disagreement import Samples
 
 
-def samples(
+def make_samples(
     values: Sequence[Sequence[float]],
     rewards: Sequence[float] | None = None,
     groups: Sequence[str] | None = None,
     steps: Sequence[float] | None = None,
     run: str = "run",
 ) -> Samples:
-    """One sample for each row of components; its reward is their mean, and its task its own, unless they are given."""
+    """Return a sample for each row of components; by default its reward is their mean, and each has its own task."""
     return Samples(
         run=run,
         components=("accuracy", "format", "steps")[: len(values[0])],

@@ -1,4 +1,4 @@
-"""D_pair, against the formula as it is written."""
+"""D_pair, compared with the formula of the paper."""
 
 from itertools import combinations
 from typing import Any
@@ -22,45 +22,45 @@ def by_pairs(values: list[float]) -> float:
 
 
 @given(VALUES)
-def test_it_is_the_mean_over_all_pairs(values: list[float]) -> None:
+def test_disagreement_is_the_mean_over_all_pairs(values: list[float]) -> None:
     assert disagreement.pairwise(values) == pytest.approx(by_pairs(values), abs=1e-12)
 
 
 @given(VALUES)
-def test_it_lies_between_0_and_1(values: list[float]) -> None:
+def test_disagreement_is_between_0_and_1(values: list[float]) -> None:
     assert 0.0 <= disagreement.pairwise(values) <= 1.0
 
 
 @given(VALUES.flatmap(lambda values: st.tuples(st.just(values), st.permutations(values))))
-def test_no_order_of_the_components_changes_a_bit(both: tuple[list[float], list[float]]) -> None:
+def test_the_order_of_components_does_not_change_a_bit(both: tuple[list[float], list[float]]) -> None:
     values, shuffled = both
     assert disagreement.pairwise(values) == disagreement.pairwise(shuffled)
 
 
 @given(UNIT, st.integers(2, 6))
-def test_components_that_agree_do_not_disagree_at_all(value: float, m: int) -> None:
+def test_equal_components_have_no_disagreement(value: float, m: int) -> None:
     assert disagreement.pairwise([value] * m) == 0.0
 
 
 @given(UNIT, UNIT)
-def test_of_two_it_is_their_difference(one: float, other: float) -> None:
+def test_disagreement_of_two_components_is_their_difference(one: float, other: float) -> None:
     assert disagreement.pairwise([one, other]) == pytest.approx(abs(one - other), abs=1e-15)
 
 
 @given(UNIT, UNIT, UNIT)
-def test_of_three_it_is_two_thirds_of_the_range(a: float, b: float, c: float) -> None:
+def test_disagreement_of_three_components_is_two_thirds_of_their_range(a: float, b: float, c: float) -> None:
     assert disagreement.pairwise([a, b, c]) == pytest.approx(2 / 3 * (max(a, b, c) - min(a, b, c)), abs=1e-12)
 
 
 @given(st.integers(2, 5).flatmap(lambda m: st.lists(st.lists(UNIT, min_size=m, max_size=m), min_size=1, max_size=5)))
-def test_responses_side_by_side_give_the_bits_of_each_alone(rows: list[list[float]]) -> None:
+def test_many_responses_give_the_same_bits_as_each_alone(rows: list[list[float]]) -> None:
     together = disagreement.pairwise(rows)
     assert together.tolist() == [disagreement.pairwise(row) for row in rows]
     by_name = {f"c{place}": column for place, column in enumerate(zip(*rows, strict=True))}
     assert disagreement.pairwise(by_name).tolist() == together.tolist()
 
 
-def test_one_response_may_be_given_by_name() -> None:
+def test_components_of_one_response_can_be_named() -> None:
     assert disagreement.pairwise({"accuracy": 1, "format": 0}) == 1.0
 
 
@@ -72,16 +72,16 @@ def test_one_response_may_be_given_by_name() -> None:
         ({"accuracy": [0.1, 0.2]}, "there are 1; give 2 or more"),
         (0.5, r"components have shape \(\): \[m\] or \[R, m\]"),
         ([[[0.5, 0.5]]], r"components have shape \(1, 1, 2\)"),
-        ([0.5, float("nan")], r"components\[1\] is nan; give a number in \[0, 1\]"),
+        ([0.5, float("nan")], r"components\[1\] is nan: a number in \[0, 1\] is needed"),
         ([[0.5, 0.5], [1.5, 0.0]], r"components\[1, 0\] is 1.5"),
         ({"accuracy": 0.5, "format": -0.1}, "format is -0.1"),
         ({"accuracy": [0.5, np.inf], "format": [0.0, 0.0]}, r"accuracy\[1\] is inf"),
         ({"accuracy": [0.5, 0.1], "format": [0.0]}, r"different shapes \(accuracy \(2,\), format \(1,\)\)"),
         ([True, False], "components holds bool"),
         (["1", "0"], "components holds <U1"),
-        ([[0.1, 0.2], [0.3]], "lists of different lengths"),
+        ([[0.1, 0.2], [0.3]], "components is not an array of numbers"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(components: Any, message: str) -> None:
+def test_invalid_components_are_refused(components: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         disagreement.pairwise(components)

@@ -1,4 +1,4 @@
-"""The series drawn."""
+"""The plot of the series."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.studies.disagreement import DisagreementReport, report
 from jurygraph.studies.plots import draw_disagreement
-from tests.studies.disagreement.made import samples
+from tests.studies.disagreement.made import make_samples
 
 ROWS = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
 
@@ -14,7 +14,7 @@ ROWS = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
 @pytest.fixture(scope="module")
 def reports() -> list[DisagreementReport]:
     named = ("macrm", "multi $head")
-    return [report(samples(ROWS, steps=[1, 2, 3, 4], run=name), percentile=50, resamples=1) for name in named]
+    return [report(make_samples(ROWS, steps=[1, 2, 3, 4], run=name), percentile=50, resamples=1) for name in named]
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.png", b"\x89PNG")])
@@ -31,7 +31,7 @@ def test_the_same_reports_give_the_same_file(
     assert contents[0].startswith(begins)
 
 
-def test_it_has_the_three_panels_and_every_run(reports: list[DisagreementReport], tmp_path: Path) -> None:
+def test_the_plot_has_three_panels_with_every_run(reports: list[DisagreementReport], tmp_path: Path) -> None:
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none"}):

@@ -8,15 +8,14 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.disagreement import Samples, read_samples
-from jurygraph.studies.steps import StepRule
+from jurygraph.studies.disagreement import Samples, StepRule, read_samples
 from tests.graphs.cast import told
 from tests.runs.made import score, write_tasks
 
 WEIGHTS = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "tone": 0.1, "repetition": -0.2}
 
 
-def line(name: str, *scripts: dict[str, Any], labels: dict[str, Any] | None = None) -> dict[str, Any]:
+def task_line(name: str, *scripts: dict[str, Any], labels: dict[str, Any] | None = None) -> dict[str, Any]:
     plain = dict.fromkeys(WEIGHTS, 0.5)
     return {
         "id": name,
@@ -28,20 +27,22 @@ def line(name: str, *scripts: dict[str, Any], labels: dict[str, Any] | None = No
     }
 
 
-def made(folder: Path, *lines: dict[str, Any], **weights: float) -> Path:
+def score_run(folder: Path, *lines: dict[str, Any], **weights: float) -> Path:
     weights = weights or WEIGHTS
     config = {"evaluators": [told(name) for name in weights], "reward": weights, "failure": {"min_coverage": 0.3}}
     score(folder / "run", write_tasks(folder, lines), config)
     return folder / "run"
 
 
-def read(folder: Path, *components: str, **cut: Any) -> Samples:
+def samples_of(folder: Path, *components: str, **cut: Any) -> Samples:
     with closing(Run.open(folder)) as run:
         return read_samples(run, StepRule(**cut), components)
 
 
-def test_the_papers_three_components_are_compared_where_all_of_them_count(tmp_path: Path) -> None:
-    found = read(made(tmp_path, line("b", {"accuracy": 1.0}, {"format": 0.0}), line("a", {"steps": 0.25})))
+def test_the_three_components_of_the_paper_are_compared_if_all_count(tmp_path: Path) -> None:
+    found = samples_of(
+        score_run(tmp_path, task_line("b", {"accuracy": 1.0}, {"format": 0.0}), task_line("a", {"steps": 0.25}))
+    )
     assert found.components == ("accuracy", "format", "steps")
     assert found.ids == ("a/0", "b/0", "b/1")
     assert found.groups == ("a", "b", "b")
@@ -51,21 +52,21 @@ def test_the_papers_three_components_are_compared_where_all_of_them_count(tmp_pa
     assert found.left_out == {}
 
 
-def test_where_one_of_the_three_does_not_count_all_that_count_are_compared(tmp_path: Path) -> None:
-    folder = made(tmp_path, line("a", {}, {}), accuracy=1.0, format=0.0, steps=0.5, tone=0.5, repetition=-0.5)
-    assert read(folder).components == ("accuracy", "steps", "tone")
+def test_all_counting_components_are_compared_if_one_of_the_three_does_not_count(tmp_path: Path) -> None:
+    folder = score_run(tmp_path, task_line("a", {}, {}), accuracy=1.0, format=0.0, steps=0.5, tone=0.5, repetition=-0.5)
+    assert samples_of(folder).components == ("accuracy", "steps", "tone")
 
 
-def test_components_can_be_named_penalties_too(tmp_path: Path) -> None:
-    found = read(made(tmp_path, line("a", {}, {"repetition": 1.0})), "repetition", "tone", "repetition")
+def test_named_components_may_be_penalties(tmp_path: Path) -> None:
+    found = samples_of(score_run(tmp_path, task_line("a", {}, {"repetition": 1.0})), "repetition", "tone", "repetition")
     assert found.components == ("repetition", "tone")
     assert found.values.tolist() == [[0.5, 0.5], [1.0, 0.5]]
 
 
-def test_what_is_no_sample_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_omitted_responses_are_counted_by_reason(tmp_path: Path) -> None:
     every = dict.fromkeys(WEIGHTS, "response")
-    labelled = line("a", {}, {}, every, {"steps": "abstained"}, {"tone": "abstained"}, labels={"at": 3})
-    found = read(made(tmp_path, labelled, line("b", {})), label="at")
+    labelled = task_line("a", {}, {}, every, {"steps": "abstained"}, {"tone": "abstained"}, labels={"at": 3})
+    found = samples_of(score_run(tmp_path, labelled, task_line("b", {})), label="at")
     assert found.ids == ("a/0", "a/1", "a/4")
     assert found.steps is not None
     assert found.steps.tolist() == [3.0, 3.0, 3.0]
@@ -76,14 +77,14 @@ def test_what_is_no_sample_is_left_out_and_counted(tmp_path: Path) -> None:
     }
 
 
-def test_an_unknown_component_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
-    folder = made(tmp_path, line("a", {}, {}))
+def test_an_unknown_component_is_refused_with_the_known_names(tmp_path: Path) -> None:
+    folder = score_run(tmp_path, task_line("a", {}, {}))
     with pytest.raises(InputError, match="no component 'acc'; its components are accuracy, format, repetition, steps"):
-        read(folder, "acc", "format")
+        samples_of(folder, "acc", "format")
 
 
 @pytest.mark.parametrize(
-    ("weights", "named", "message"),
+    ("weights", "requested", "message"),
     [
         ({"accuracy": 1.0}, [], "only accuracy is there to compare; name 2 components or more of accuracy"),
         ({"accuracy": 1.0, "tone": -0.5}, [], "only accuracy is there"),
@@ -91,27 +92,27 @@ def test_an_unknown_component_is_refused_with_those_that_there_are(tmp_path: Pat
         ({"accuracy": 1.0, "tone": 0.5}, ["tone"], "only tone is there"),
     ],
 )
-def test_one_component_cannot_disagree(
-    tmp_path: Path, weights: dict[str, float], named: list[str], message: str
+def test_a_single_component_is_refused(
+    tmp_path: Path, weights: dict[str, float], requested: list[str], message: str
 ) -> None:
-    folder = made(tmp_path, line("a", {}, {}), **weights)
+    folder = score_run(tmp_path, task_line("a", {}, {}), **weights)
     with pytest.raises(InputError, match=message):
-        read(folder, *named)
+        samples_of(folder, *requested)
 
 
 def test_fewer_than_two_samples_are_refused_with_the_reasons(tmp_path: Path) -> None:
-    folder = made(tmp_path, line("a", {}, {"format": "abstained"}))
+    folder = score_run(tmp_path, task_line("a", {}, {"format": "abstained"}))
     with pytest.raises(InputError, match=r"1 of its responses .* \(responses without the component format: 1\)"):
-        read(folder)
+        samples_of(folder)
 
 
-def test_a_component_on_another_scale_is_refused(tmp_path: Path) -> None:
+def test_a_component_outside_the_unit_interval_is_refused(tmp_path: Path) -> None:
     criteria = [{"id": "good", "text": "good", "weight": 1.0}, {"id": "bad", "text": "bad", "weight": -2.0}]
-    task = line("a", {"met@good": 0.0, "met@bad": 1.0}, {"met@good": 1.0, "met@bad": 0.0})
+    task = task_line("a", {"met@good": 0.0, "met@bad": 1.0}, {"met@good": 1.0, "met@bad": 0.0})
     config = {
         "evaluators": [told("met", audience="criterion"), told("tone")],
         "reward": {"rubric": 1.0, "tone": 1.0},
     }
     score(tmp_path / "run", write_tasks(tmp_path, [{**task, "rubric": {"criteria": criteria}}]), config)
     with pytest.raises(InputError, match=r"component rubric of response 'a/0' is -2.0, and only those in \[0, 1\]"):
-        read(tmp_path / "run")
+        samples_of(tmp_path / "run")

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jurygraph.studies.monitor.run_steps import analyzer_steps, penalty_components, read_groups, steps_by_number
+from jurygraph.studies.monitor import analyzer_steps, penalty_components, read_groups, steps_by_number
 from tests.cli.conftest import Command, called
 
 
-def test_rows_are_the_responses_with_their_components_lengths_and_tasks(scored: Path) -> None:
+def test_a_step_has_rewards_components_lengths_and_tasks(scored: Path) -> None:
     (step,) = analyzer_steps(steps_by_number(read_groups(scored), 2))
     assert step.rewards.tolist() == pytest.approx([0.5, 0.0, -0.25, -0.5])
     assert {name: column.tolist() for name, column in step.components.items()} == {
@@ -22,7 +22,7 @@ def test_rows_are_the_responses_with_their_components_lengths_and_tasks(scored: 
     assert step.groups.sizes.tolist() == [2, 2]
 
 
-def test_what_failed_or_was_erased_is_no_number(project: Path, run: Command) -> None:
+def test_failed_rewards_and_erased_lengths_are_nan(project: Path, run: Command) -> None:
     lines = (project / "tasks.jsonl").read_text().replace("bad: the door", "crash")
     (project / "tasks.jsonl").write_text(lines)
     (project / "jury.yaml").write_text((project / "jury.yaml").read_text() + "failure: {rule: strict}\n")
@@ -38,7 +38,7 @@ def test_components_of_negative_weight_are_penalties(scored: Path) -> None:
     assert penalty_components(scored) == {"shaky"}
 
 
-def test_a_rescored_run_has_the_groups_of_its_base_with_rewards_of_its_own(scored: Path, run: Command) -> None:
+def test_a_rescored_run_has_the_groups_of_its_base_and_its_own_rewards(scored: Path, run: Command) -> None:
     other = scored.parent / "other"
     assert run("rescore", scored, "--out", other, "--set", "reward.shaky=0").code == 0
     (step,) = analyzer_steps(steps_by_number(read_groups(other), 2))

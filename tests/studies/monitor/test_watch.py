@@ -11,18 +11,18 @@ from jurygraph.studies.monitor import Watch
 from tests.agents.data_analyzer.streams import normal_steps
 
 
-def test_alerts_are_told_as_they_come_and_kept() -> None:
+def test_alerts_are_returned_and_kept() -> None:
     watch = Watch()
-    told = [alert for step in normal_steps(1, 130, -3.0, after=100) for alert in watch.feed(step)]
+    alerts = [alert for step in normal_steps(1, 130, -3.0, after=100) for alert in watch.feed(step)]
     report = watch.report()
-    assert list(report.alerts) == told != []
+    assert list(report.alerts) == alerts != []
     assert report.steps == 130
     assert {one.series for one in report.adverse} == {"reward"}
     assert [one.series for one in report.series] == ["reward", "failed", "population"]
     assert report.model_validate_json(report.model_dump_json()) == report
 
 
-def test_a_report_says_what_its_limits_were() -> None:
+def test_a_report_contains_the_limits() -> None:
     watch = Watch(Settings(arl=500.0))
     before = watch.report()
     assert (before.steps, before.drift, before.jump, before.series) == (0, {}, None, ())
@@ -32,18 +32,18 @@ def test_a_report_says_what_its_limits_were() -> None:
     assert tuple(report.drift.values()) == watch.analyzer.limits.drift
 
 
-def test_values_are_kept_where_asked_for_and_only_there() -> None:
-    forgetful, keeping = Watch(), Watch(keep=True)
+def test_values_are_kept_only_on_request() -> None:
+    without_history, with_history = Watch(), Watch(keep=True)
     for step in normal_steps(2, 5):
-        forgetful.feed(step)
-        keeping.feed(step)
-    assert forgetful.history == {}
-    assert keeping.history["reward"].shape == (5,)
-    assert keeping.history["reward"][-1] == keeping.analyzer.values[0]
-    assert np.isnan(keeping.history["population"]).all()
+        without_history.feed(step)
+        with_history.feed(step)
+    assert without_history.history == {}
+    assert with_history.history["reward"].shape == (5,)
+    assert with_history.history["reward"][-1] == with_history.analyzer.values[0]
+    assert np.isnan(with_history.history["population"]).all()
 
 
-def test_it_says_when_there_were_steps_enough() -> None:
+def test_has_enough_steps_after_the_minimum_number() -> None:
     watch = Watch()
     enough = []
     for step in normal_steps(3, MIN_STEPS):
@@ -52,7 +52,7 @@ def test_it_says_when_there_were_steps_enough() -> None:
     assert enough == [False] * (MIN_STEPS - 1) + [True]
 
 
-def test_the_page_shows_a_trainers_loop_that_runs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_loop_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[3] / "docs" / "watching.md").read_text(encoding="utf-8")
     (loop,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     exec(compile(loop, "watching.md", "exec"), {})

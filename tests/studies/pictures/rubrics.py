@@ -1,4 +1,4 @@
-"""Rubrics to draw: any that can be written, with any texts in them."""
+"""Random rubrics and pictures, with hostile texts."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ units = st.floats(0.0, 1.0, allow_subnormal=False)
 
 
 def rubric_of(criteria: int, edges: list[tuple[int, int]], kind: Any = "strong") -> Rubric:
-    """Criteria c0, c1, … and edges between them, by their numbers."""
+    """Return a rubric of criteria c0, c1, … with edges between them, by their numbers."""
     return Rubric(
         criteria=tuple(Criterion(id=f"c{i}", text=f"What c{i} asks for.", weight=1.0) for i in range(criteria)),
         edges=tuple(Edge(parent=f"c{parent}", child=f"c{child}", kind=kind) for parent, child in edges),
@@ -32,7 +32,7 @@ def rubric_of(criteria: int, edges: list[tuple[int, int]], kind: Any = "strong")
 
 @st.composite
 def graphs(draw: st.DrawFn, most: int = 24) -> tuple[int, list[tuple[int, int]]]:
-    """How many nodes, and edges that go round nowhere, in any order."""
+    """A number of nodes, and acyclic edges between them, in any order."""
     n = draw(st.integers(1, most))
     names = draw(st.permutations(range(n)))
     pairs = [(names[i], names[j]) for j in range(n) for i in range(j)]
@@ -41,7 +41,7 @@ def graphs(draw: st.DrawFn, most: int = 24) -> tuple[int, list[tuple[int, int]]]
 
 @st.composite
 def tall_graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
-    """A chain of so many nodes, and edges most of which pass many of them."""
+    """A chain of nodes, and edges most of which pass many of them."""
     n = draw(st.integers(30, 60))
     starts = draw(st.lists(st.integers(0, n - 2), min_size=n, max_size=2 * n))
     others = [(start, draw(st.integers(start + 1, n - 1))) for start in starts]

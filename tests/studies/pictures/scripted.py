@@ -1,4 +1,4 @@
-"""A run whose judge says of every criterion what the response's data tell it to."""
+"""A run whose judge gives every criterion the score in the response's data."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,17 +25,17 @@ RUBRIC: dict[str, Any] = {
 
 
 class Scripted(Evaluator):
-    """Says what stands in the data under the criterion's id: a score, scores by sample, or nothing (abstains)."""
+    """Gives the score in the data under the criterion's id; a list has a score for each sample, and None abstains."""
 
     name, audience = "scripted", "criterion"
 
     def answer(self, inputs: EvaluatorInput) -> Any:
         data: Any = inputs.response.data
-        told = data[inputs.question.subject]
-        told = told[inputs.sample] if isinstance(told, list) else told
-        if told is None:
+        score = data[inputs.question.subject]
+        score = score[inputs.sample] if isinstance(score, list) else score
+        if score is None:
             return jg.Verdict.abstain("cannot tell")
-        return jg.Verdict(score=told, reason=f"it says {told} of {inputs.question.subject}")
+        return jg.Verdict(score=score, reason=f"it says {score} of {inputs.question.subject}")
 
 
 def config(samples: int = 1, **fields: Any) -> dict[str, Any]:
@@ -44,11 +44,13 @@ def config(samples: int = 1, **fields: Any) -> dict[str, Any]:
 
 
 def write(folder: Path, responses: Mapping[str, Mapping[str, Any]], rubric: Any = RUBRIC) -> Path:
-    """A TASKS file with one task "letter"; what its responses are scored."""
-    stated = [{"id": name, "text": f"the text of {name}", "data": data} for name, data in responses.items()]
-    return write_tasks(folder, [{"id": "letter", "query": "Write it.", "rubric": rubric, "responses": stated}])
+    """Write a file with one task, "letter"; the responses map ids to their scores by criterion."""
+    lines = [{"id": name, "text": f"the text of {name}", "data": data} for name, data in responses.items()]
+    return write_tasks(folder, [{"id": "letter", "query": "Write it.", "rubric": rubric, "responses": lines}])
 
 
-def run_of(folder: Path, responses: Mapping[str, Mapping[str, Any]], stated: Mapping[str, Any] | None = None) -> Run:
-    score(folder / "run", write(folder, responses), config() if stated is None else stated)
+def score_run(
+    folder: Path, responses: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any] | None = None
+) -> Run:
+    score(folder / "run", write(folder, responses), settings or config())
     return Run.open(folder / "run")

@@ -1,4 +1,4 @@
-"""Mermaid that means what it says, whatever the texts."""
+"""The Mermaid text is valid for any texts."""
 
 import html
 import re
@@ -24,19 +24,19 @@ LINES = (
     r"  classDef [a-z]+ [a-z0-9#:, -]+",
     rf"  class {NAMES} [a-z]+",
 )
-"""All that a line may be. No label has a quote, a bracket, a colon, or any other sign that Mermaid reads."""
+"""All forms of a line. No label has a quote, a bracket, a colon, or any other sign that Mermaid reads."""
 
 
 @settings(max_examples=at_most(60))
 @given(pictures())
-def test_every_line_is_one_that_we_meant_whatever_the_texts(picture: Picture) -> None:
+def test_every_line_has_a_known_form_for_any_text(picture: Picture) -> None:
     for line in mermaid(picture).splitlines():
         assert any(re.fullmatch(one, line) for one in LINES), line
 
 
 @settings(max_examples=at_most(40))
 @given(pictures())
-def test_every_criterion_and_every_edge_is_there_once(picture: Picture) -> None:
+def test_every_criterion_and_edge_occurs_once(picture: Picture) -> None:
     text = mermaid(picture)
     assert text == mermaid(picture)
     nodes = re.findall(r"^    n(\d+)[\[{]", text, re.MULTILINE)
@@ -45,7 +45,7 @@ def test_every_criterion_and_every_edge_is_there_once(picture: Picture) -> None:
     assert edges == [(str(link.parent + 1), str(link.child + 1)) for link in picture.links]
 
 
-def test_a_label_reads_as_the_text_that_it_was_made_of() -> None:
+def test_a_label_decodes_to_the_original_text() -> None:
     rubric = rubric_of(1, [])
     for hostile in HOSTILE:
         criterion = rubric.criteria[0].model_copy(update={"text": hostile[:40]})
@@ -56,7 +56,7 @@ def test_a_label_reads_as_the_text_that_it_was_made_of() -> None:
         assert shown.replace(" ", "") == escape_invisible(hostile[:40]).replace("ﬂ", "fl").replace(" ", "")
 
 
-def test_a_backslash_and_an_n_are_no_end_of_a_line() -> None:
+def test_a_backslash_before_n_does_not_break_the_line() -> None:
     criterion = rubric_of(1, []).criteria[0].model_copy(update={"text": r"x \neq 0"})
     text = mermaid(build_picture("t", Rubric(criteria=(criterion,))))
     assert "x #92;#8288;neq 0" in text  # Mermaid breaks a line at "\n" even where the backslash is encoded
@@ -76,7 +76,7 @@ def test_penalties_suppressed_and_unjudged_criteria_are_marked_by_shape_and_bord
     assert "<b>#63; unjudged</b>" in text
 
 
-def test_kinds_of_edges_have_arrows_of_their_own() -> None:
+def test_each_kind_of_edge_has_its_own_arrow() -> None:
     arrows = {"weak": "-.->", "strong": "==>", "activation": "--o"}
     for kind, arrow in arrows.items():
         assert f'    n1 {arrow}|"{kind} ' in mermaid(build_picture("t", rubric_of(2, [(0, 1)], kind)))

@@ -1,4 +1,4 @@
-"""The words on a picture."""
+"""Texts in a picture."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,19 +21,19 @@ def scores(aggregation: str, retention: float = 0.3) -> Scores:
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [("weak", "weak .6"), ("strong", "strong .2"), ("activation", "activation 0")]
+    ("kind", "text"), [("weak", "weak .6"), ("strong", "strong .2"), ("activation", "activation 0")]
 )
-def test_an_edge_says_its_kind_and_what_it_keeps(kind: str, said: str) -> None:
-    assert labels(rubric_of(2, [(0, 1)], kind)) == [said]
+def test_an_edge_label_has_its_kind_and_retention(kind: str, text: str) -> None:
+    assert labels(rubric_of(2, [(0, 1)], kind)) == [text]
 
 
-def test_an_edge_of_its_own_retention_says_that() -> None:
+def test_an_edge_label_has_the_retention_of_the_edge_itself() -> None:
     rubric = rubric_of(2, [])
     edge = Edge(parent="c0", child="c1", kind="weak", retention=0.75)
     assert labels(rubric.model_copy(update={"edges": (edge,)})) == ["weak .75"]
 
 
-def test_with_a_run_an_edge_says_what_it_was_there() -> None:
+def test_an_edge_label_with_a_run_has_the_effect_in_that_run() -> None:
     rubric = rubric_of(2, [(0, 1)])
     assert labels(rubric, scores("gear")) == ["strong .3"]
     assert labels(rubric, scores("gear", 1.0)) == ["strong 1"]
@@ -41,13 +41,13 @@ def test_with_a_run_an_edge_says_what_it_was_there() -> None:
     assert labels(rubric, scores("hard-local")) == ["strong, gate"]
 
 
-def test_the_title_says_how_the_run_aggregated() -> None:
+def test_the_title_has_the_aggregation_of_the_run() -> None:
     assert build_picture("t", rubric_of(2, []), scores("gear")).title == "Rubric of task t, response r (gear, κ = 2)"
     assert build_picture("t", rubric_of(2, []), scores("flat")).title == "Rubric of task t, response r (flat)"
 
 
 @pytest.mark.parametrize(
-    ("score", "said"),
+    ("score", "text"),
     [
         (Score(0.5, 0.5), ["p 0.50 → q 0.50"]),
         (Score(0.83, 0.17), ["p 0.83 → q 0.17", "▼ suppressed"]),
@@ -56,38 +56,38 @@ def test_the_title_says_how_the_run_aggregated() -> None:
         (Score(1.0, 0.2, "partly judged"), ["p 1.00 → q 0.20", "▼ suppressed", "? partly judged"]),
     ],
 )
-def test_a_node_says_what_it_came_to_and_what_is_to_be_known_of_that(score: Score, said: list[str]) -> None:
-    assert Node(Criterion(id="a", text="", weight=1.0), None, score).results == said
+def test_a_node_has_its_scores_and_marks(score: Score, text: list[str]) -> None:
+    assert Node(Criterion(id="a", text="", weight=1.0), None, score).results == text
 
 
-def test_a_node_says_its_role_and_signed_weight() -> None:
+def test_a_node_has_its_role_and_signed_weight() -> None:
     penalty = Criterion(id="a", text="", weight=-2.5, role="penalty")
     assert Node(penalty, penalty.role, None).role_and_weight == "penalty, weight −2.5"
     assert Node(Criterion(id="a", text="", weight=3.0), None, None).role_and_weight == "weight +3"
     assert Node(Criterion(id="a", text="", weight=123456789.123), None, None).role_and_weight == "weight +123456789.123"
 
 
-def test_a_role_that_an_annotator_gave_is_shown_where_the_criterion_states_none() -> None:
-    stated = Criterion(id="a", text="", weight=1.0, role="additional")
-    other = Criterion(id="b", text="", weight=1.0)
+def test_an_annotated_role_is_used_if_the_criterion_has_none() -> None:
+    own_role = Criterion(id="a", text="", weight=1.0, role="additional")
+    no_role = Criterion(id="b", text="", weight=1.0)
     note = Annotation(domain="generic", candidates=0, roles={"a": "core", "b": "core"}, seen={})
-    picture = build_picture("t", Rubric(criteria=(stated, other), annotation=note))
+    picture = build_picture("t", Rubric(criteria=(own_role, no_role), annotation=note))
     assert [node.role for node in picture.nodes] == ["additional", "core"]
 
 
-def test_the_summary_names_what_is_suppressed() -> None:
+def test_the_summary_lists_suppressed_criteria() -> None:
     picture = build_picture("t", rubric_of(2, [(0, 1)]), scores("gear"))
     assert picture.summary.endswith("Suppressed: c0, c1.")
 
 
-def test_the_title_says_where_there_is_no_reward() -> None:
+def test_the_title_mentions_a_failed_reward() -> None:
     failed = replace(scores("flat"), failed=True)
     assert (
         build_picture("t", rubric_of(2, []), failed).title == "Rubric of task t, response r (flat; its reward failed)"
     )
 
 
-def test_edges_that_go_round_are_drawn_where_a_run_made_no_use_of_them() -> None:
+def test_cycles_are_drawn_for_a_run_that_does_not_use_edges() -> None:
     found = Scores("r", "flat", 1.0, dict.fromkeys(("c0", "c1", "c2"), Score(1, 1)), {})
     picture = build_picture("t", rubric_of(3, [(0, 1), (1, 0), (2, 0), (1, 2)]), found)
     rank = {node: at for at, node in enumerate(picture.order)}
@@ -100,7 +100,7 @@ def test_edges_that_go_round_are_drawn_where_a_run_made_no_use_of_them() -> None
         assert (f"{link.edge.parent} → {link.edge.child}" in picture.summary) is link.closes_cycle
 
 
-def test_four_times_as_many_cycles_take_no_square_of_the_steps() -> None:
+def test_time_for_many_cycles_grows_less_than_quadratically() -> None:
     def draw(criteria: int) -> Callable[[], object]:
         pairs = [pair for i in range(criteria - 1) for pair in ((i, i + 1), (i + 1, i))]
         found = Scores("r", "flat", 1.0, {f"c{i}": Score(1, 1) for i in range(criteria)}, {})
@@ -110,6 +110,6 @@ def test_four_times_as_many_cycles_take_no_square_of_the_steps() -> None:
     assert growth(draw, 30) < 6
 
 
-def test_edges_that_go_round_are_refused_without_a_response() -> None:
+def test_cycles_are_refused_without_a_response() -> None:
     with pytest.raises(GraphCycleError, match="c0"):
         build_picture("t", rubric_of(3, [(0, 1), (1, 2), (2, 0)]))

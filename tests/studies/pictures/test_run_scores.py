@@ -1,4 +1,4 @@
-"""p and q of a response, out of a run."""
+"""p and q of a response from a stored run."""
 
 from pathlib import Path
 
@@ -6,9 +6,9 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.pictures.run_scores import scores_of
+from jurygraph.studies.pictures.picture import scores_of
 from tests.runs.made import PLAIN, score, write_tasks
-from tests.studies.pictures.scripted import RUBRIC, config, run_of
+from tests.studies.pictures.scripted import RUBRIC, config, score_run
 
 LETTERS = {
     "good": {"facts": 1.0, "advice": 0.9, "thanks": 1.0, "wrong": 0.0},
@@ -17,13 +17,13 @@ LETTERS = {
 }
 
 
-def shown(folder: Path, response: str, **fields: object) -> dict[str, tuple[float, float]]:
-    _, scores = scores_of(run_of(folder, LETTERS, config(**fields) if fields else None), response)
+def rounded_scores(folder: Path, response: str, **fields: object) -> dict[str, tuple[float, float]]:
+    _, scores = scores_of(score_run(folder, LETTERS, config(**fields) if fields else None), response)
     return {name: (round(score.judged_score, 9), round(score.remaining, 9)) for name, score in scores.criteria.items()}
 
 
-def test_p_is_what_was_judged_and_q_what_is_left_of_it(tmp_path: Path) -> None:
-    run = run_of(tmp_path, LETTERS)
+def test_p_is_the_judged_score_and_q_is_what_the_reward_used(tmp_path: Path) -> None:
+    run = score_run(tmp_path, LETTERS)
     task, scores = scores_of(run, "bluff")
     assert task.id == "letter"
     assert (scores.aggregation, scores.kappa) == ("gear", 1.0)
@@ -37,36 +37,36 @@ def test_p_is_what_was_judged_and_q_what_is_left_of_it(tmp_path: Path) -> None:
     assert scores.retention == {("facts", "advice"): 0.2, ("advice", "thanks"): 0.6, ("facts", "wrong"): 0.0}
 
 
-def test_nothing_is_suppressed_where_all_prerequisites_hold(tmp_path: Path) -> None:
-    assert shown(tmp_path, "good")["advice"] == (0.9, 0.9)
+def test_nothing_is_suppressed_if_all_prerequisites_hold(tmp_path: Path) -> None:
+    assert rounded_scores(tmp_path, "good")["advice"] == (0.9, 0.9)
 
 
-def test_a_flat_run_leaves_everything(tmp_path: Path) -> None:
-    assert all(p == q for p, q in shown(tmp_path, "bluff", rubric={"aggregation": "flat"}).values())
+def test_flat_aggregation_suppresses_nothing(tmp_path: Path) -> None:
+    assert all(p == q for p, q in rounded_scores(tmp_path, "bluff", rubric={"aggregation": "flat"}).values())
 
 
-def test_a_hard_run_leaves_nothing_behind_a_gate(tmp_path: Path) -> None:
-    found = shown(tmp_path, "bluff", rubric={"aggregation": "hard-local"})
+def test_hard_aggregation_leaves_nothing_behind_a_closed_gate(tmp_path: Path) -> None:
+    found = rounded_scores(tmp_path, "bluff", rubric={"aggregation": "hard-local"})
     assert found == {"facts": (0, 0), "advice": (0.9, 0), "thanks": (1, 1), "wrong": (0.7, 0)}
 
 
-def test_lambda_is_that_of_the_kappa_of_the_run(tmp_path: Path) -> None:
-    _, scores = scores_of(run_of(tmp_path, LETTERS, config(rubric={"kappa": 2.0})), "good")
+def test_retention_uses_the_kappa_of_the_run(tmp_path: Path) -> None:
+    _, scores = scores_of(score_run(tmp_path, LETTERS, config(rubric={"kappa": 2.0})), "good")
     assert scores.kappa == 2.0
     assert scores.retention["facts", "advice"] == pytest.approx(0.04)
 
 
-def test_what_nobody_judged_is_said_to_be_unjudged(tmp_path: Path) -> None:
-    _, scores = scores_of(run_of(tmp_path, LETTERS), "unclear")
+def test_a_criterion_without_a_verdict_is_unjudged(tmp_path: Path) -> None:
+    _, scores = scores_of(score_run(tmp_path, LETTERS), "unclear")
     assert scores.criteria["facts"].missing == "unjudged"
     assert (scores.criteria["facts"].judged_score, scores.criteria["facts"].reason) == (0.0, "cannot tell")
     assert [name for name, one in scores.criteria.items() if not one.judged] == ["facts"]
     assert scores.criteria["advice"].missing == ""
 
 
-def test_what_was_judged_by_some_samples_is_partly_judged(tmp_path: Path) -> None:
-    told = {"one": {"facts": [1.0, None], "advice": [1.0, 0.0], "thanks": [None, None], "wrong": [0.0, 0.0]}}
-    _, scores = scores_of(run_of(tmp_path, told, config(samples=2)), "one")
+def test_a_criterion_judged_by_some_samples_is_partly_judged(tmp_path: Path) -> None:
+    answers = {"one": {"facts": [1.0, None], "advice": [1.0, 0.0], "thanks": [None, None], "wrong": [0.0, 0.0]}}
+    _, scores = scores_of(score_run(tmp_path, answers, config(samples=2)), "one")
     assert {name: one.missing for name, one in scores.criteria.items()} == {
         "facts": "partly judged",
         "advice": "",
@@ -77,9 +77,9 @@ def test_what_was_judged_by_some_samples_is_partly_judged(tmp_path: Path) -> Non
     assert [name for name, one in scores.criteria.items() if not one.judged] == ["thanks"]
 
 
-def test_a_reward_that_failed_is_told(tmp_path: Path) -> None:
-    stated = config(failure={"min_coverage": 1.0})
-    run = run_of(tmp_path, LETTERS, stated)
+def test_a_failed_reward_is_marked(tmp_path: Path) -> None:
+    settings = config(failure={"min_coverage": 1.0})
+    run = score_run(tmp_path, LETTERS, settings)
     assert {name: scores_of(run, name)[1].failed for name in LETTERS} == {
         "good": False,
         "bluff": False,
@@ -87,20 +87,20 @@ def test_a_reward_that_failed_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_what_was_dropped_for_the_group_does_not_count(tmp_path: Path) -> None:
-    stated = config(failure={"min_coverage": 0.1, "group_rule": "drop-criterion"})
-    _, scores = scores_of(run_of(tmp_path, LETTERS, stated), "good")
+def test_a_criterion_dropped_for_the_group_does_not_count(tmp_path: Path) -> None:
+    settings = config(failure={"min_coverage": 0.1, "group_rule": "drop-criterion"})
+    _, scores = scores_of(score_run(tmp_path, LETTERS, settings), "good")
     assert scores.criteria["facts"].missing == "does not count"
 
 
 @pytest.mark.parametrize(
-    ("rubric", "said"),
+    ("rubric", "message"),
     [
         (RUBRIC, "made no component 'rubric' of the criteria of task 't'.* draw the graph alone with --task"),
         (None, "task 't' has no rubric to draw"),
     ],
 )
-def test_a_run_that_made_no_rewards_of_a_rubric_is_refused(tmp_path: Path, rubric: object, said: str) -> None:
+def test_a_run_without_rewards_from_a_rubric_is_refused(tmp_path: Path, rubric: object, message: str) -> None:
     line = {
         "id": "t",
         "query": "?",
@@ -108,5 +108,5 @@ def test_a_run_that_made_no_rewards_of_a_rubric_is_refused(tmp_path: Path, rubri
         "responses": [{"id": "r", "text": "one", "data": {"tone": [1.0, 1.0], "same": 1.0, "late": 1.0}}],
     }
     score(tmp_path / "run", write_tasks(tmp_path, [line]), PLAIN)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         scores_of(Run.open(tmp_path / "run"), "r")

@@ -1,4 +1,4 @@
-"""SVG that any viewer reads, whatever the texts."""
+"""The SVG is valid for any texts."""
 
 import re
 from collections import Counter
@@ -17,17 +17,17 @@ from tests.steps import growth
 from tests.studies.pictures.rubrics import pictures, rubric_of
 
 SVG = "{http://www.w3.org/2000/svg}"
-DRAWN = {"svg", "title", "desc", "rect", "g", "text", "path", "circle", "polygon"}
+ALLOWED_TAGS = {"svg", "title", "desc", "rect", "g", "text", "path", "circle", "polygon"}
 
 
 def titles(document: ElementTree.Element) -> Counter[str]:
-    """The first lines of the titles on what is drawn."""
+    """Return the first line of each tooltip."""
     return Counter((title.text or "").partition("\n")[0] for title in document.findall(f".//{SVG}g/{SVG}title"))
 
 
 @settings(max_examples=at_most(40))
 @given(pictures())
-def test_every_criterion_and_every_edge_is_there_once_whatever_the_texts(picture: Picture) -> None:
+def test_every_criterion_and_edge_occurs_once_for_any_text(picture: Picture) -> None:
     document = ElementTree.fromstring(to_svg(picture))
     ids = [node.criterion.id for node in picture.nodes]
     edges = [f"{ids[link.parent]} → {ids[link.child]}: {link.label}" for link in picture.links]
@@ -36,22 +36,22 @@ def test_every_criterion_and_every_edge_is_there_once_whatever_the_texts(picture
 
 @settings(max_examples=at_most(40))
 @given(pictures())
-def test_nothing_in_it_runs_or_leads_anywhere(picture: Picture) -> None:
+def test_the_svg_has_no_scripts_or_links(picture: Picture) -> None:
     text = to_svg(picture)
     for element in ElementTree.fromstring(text).iter():
-        assert element.tag.removeprefix(SVG) in DRAWN
+        assert element.tag.removeprefix(SVG) in ALLOWED_TAGS
         assert not any(name.startswith("on") or "href" in name for name in element.attrib)
     assert text == to_svg(picture)
 
 
-def test_it_says_what_it_shows_to_those_who_do_not_see_it() -> None:
+def test_the_svg_has_a_title_and_a_description() -> None:
     document = ElementTree.fromstring(to_svg(build_picture("t<1>", rubric_of(2, [(0, 1)]))))
     assert document.get("role") == "img"
     assert document.findtext(f"{SVG}title") == "Rubric of task t<1>"
     assert document.findtext(f"{SVG}desc") == "2 criteria and 1 edges; parents stand above what needs them."
 
 
-def test_it_has_a_ground_of_its_own() -> None:
+def test_the_svg_has_a_white_background() -> None:
     document = ElementTree.fromstring(to_svg(build_picture("t", rubric_of(2, []))))
     ground = document.find(f"{SVG}rect")
     assert ground is not None
@@ -59,8 +59,8 @@ def test_it_has_a_ground_of_its_own() -> None:
     assert (ground.get("width"), ground.get("height")) == (document.get("width"), document.get("height"))
 
 
-def shape(text: str, name: str) -> str:
-    """The outline of a criterion, without its colours and places."""
+def outline_style(text: str, name: str) -> str:
+    """Return shape, stroke width and dashes of a criterion's outline, without its colours and positions."""
     group = text[text.index(f"<title>{name}\n") :]
     found = re.search(r"<(rect|polygon) .*?/>", group)
     assert found is not None
@@ -74,7 +74,7 @@ def test_penalties_suppressed_and_unjudged_criteria_differ_in_more_than_colour()
     rubric = rubric.model_copy(update={"criteria": (rubric.criteria[0], penalty, *rubric.criteria[2:])})
     found = {"c0": Score(1, 1), "c1": Score(1, 1), "c2": Score(1, 0.5), "c3": Score(0, 0, "unjudged")}
     text = to_svg(build_picture("t", rubric, Scores("r", "gear", 1.0, found, {})))
-    assert len({shape(text, name) for name in found}) == 4
+    assert len({outline_style(text, name) for name in found}) == 4
 
 
 def test_kinds_of_edges_differ_in_more_than_colour() -> None:
@@ -105,7 +105,7 @@ def test_a_long_weight_stays_within_its_box() -> None:
     assert ">−0.12345678901234566</text>" in text
 
 
-def test_reasons_are_told_to_whoever_points_at_something() -> None:
+def test_reasons_are_shown_as_tooltips() -> None:
     rubric = rubric_of(2, [(0, 1)])
     edge = rubric.edges[0].model_copy(update={"reason": "no facts, no advice"})
     found = dict.fromkeys(("c0", "c1"), Score(1.0, 1.0, reason="it says so itself"))
@@ -140,7 +140,7 @@ def chain_and_long_edges(criteria: int) -> list[tuple[int, int]]:
     # rows hold some √n boxes, and a short edge passes a few of them: n√n at most
     [(chain, 6), (star, 8), (one_edge, 6), (chain_and_star, 6), (chain_and_long_edges, 6)],
 )
-def test_a_rubric_of_four_times_as_many_criteria_takes_no_square_of_the_steps(
+def test_drawing_time_grows_less_than_quadratically(
     edges_of: Callable[[int], list[tuple[int, int]]], most: float
 ) -> None:
     def draw(criteria: int) -> Callable[[], object]:

@@ -1,18 +1,18 @@
-"""Long edges of a large graph run beside its rows."""
+"""Trunks: long edges of a large graph run to the right of its rows."""
 
 from itertools import combinations
 
 from hypothesis import given, settings
 
-from jurygraph.studies.pictures.trunks import find_trunks
+from jurygraph.studies.pictures.layout import find_trunks
 from tests.examples import at_most
 from tests.studies.pictures.rubrics import tall_graphs
 
 Edges = list[tuple[int, int]]
 
 
-def in_one_column(n: int) -> dict[int, int]:
-    """A row for each node, as a chain has it."""
+def one_node_per_row(n: int) -> dict[int, int]:
+    """Return the row of each node of a chain."""
     return {node: node for node in range(n)}
 
 
@@ -20,50 +20,50 @@ def chain_and_star(n: int) -> Edges:
     return [*((node, node + 1) for node in range(n - 1)), *((0, node) for node in range(2, n))]
 
 
-def alike(edges: Edges) -> list[str]:
+def same_styles(edges: Edges) -> list[str]:
     return ["weak"] * len(edges)
 
 
-def test_a_small_graph_has_none() -> None:
+def test_a_small_graph_has_no_trunks() -> None:
     edges = chain_and_star(20)
-    assert not find_trunks(edges, in_one_column(20), alike(edges)).of_edge
+    assert not find_trunks(edges, one_node_per_row(20), same_styles(edges)).of_edge
 
 
-def test_a_broad_graph_has_none() -> None:
+def test_a_broad_graph_has_no_trunks() -> None:
     rows = {0: 0} | {leaf: 1 + leaf // 20 for leaf in range(1, 100)}
     edges = [(0, leaf) for leaf in range(1, 100)]
-    assert not find_trunks(edges, rows, alike(edges)).of_edge
+    assert not find_trunks(edges, rows, same_styles(edges)).of_edge
 
 
-def test_the_long_edges_of_a_node_share_one() -> None:
+def test_long_edges_from_the_same_parent_share_a_trunk() -> None:
     edges = chain_and_star(60)
-    trunks = find_trunks(edges, in_one_column(60), alike(edges))
+    trunks = find_trunks(edges, one_node_per_row(60), same_styles(edges))
     assert {edges[number] for number in trunks.of_edge} == {(0, node) for node in range(4, 60)}
     assert set(trunks.of_edge.values()) == {0}
     assert list(trunks.columns) == [0]
 
 
-def test_long_edges_that_meet_below_share_one() -> None:
+def test_long_edges_to_the_same_child_share_a_trunk() -> None:
     edges = [(59 - child, 59 - parent) for parent, child in chain_and_star(60)]
-    trunks = find_trunks(edges, in_one_column(60), alike(edges))
+    trunks = find_trunks(edges, one_node_per_row(60), same_styles(edges))
     assert len(trunks.of_edge) == 56
     assert set(trunks.of_edge.values()) == {0}
 
 
-def test_edges_that_are_drawn_differently_share_none() -> None:
+def test_edges_of_different_styles_share_no_trunk() -> None:
     edges = chain_and_star(60)
     styles = [("weak", "strong")[child % 2] for _, child in edges]
-    trunks = find_trunks(edges, in_one_column(60), styles)
+    trunks = find_trunks(edges, one_node_per_row(60), styles)
     assert list(trunks.columns) == [0, 1]
     assert len({(styles[number], trunk) for number, trunk in trunks.of_edge.items()}) == 2
 
 
 @settings(max_examples=at_most(40))
 @given(tall_graphs())
-def test_what_shares_a_trunk_has_a_common_end_and_what_shares_a_column_is_a_row_apart(graph: tuple[int, Edges]) -> None:
+def test_trunks_have_a_common_end_and_columns_have_gaps_between_trunks(graph: tuple[int, Edges]) -> None:
     n, edges = graph
     styles = [("weak", "strong")[start % 2] for start, _ in edges]
-    trunks = find_trunks(edges, in_one_column(n), styles)
+    trunks = find_trunks(edges, one_node_per_row(n), styles)
     members: dict[int, list[int]] = {}
     for number, trunk in trunks.of_edge.items():
         members.setdefault(trunk, []).append(number)

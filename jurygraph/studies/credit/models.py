@@ -4,9 +4,8 @@ from pydantic import Field
 
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Id, Number, Unit
+from jurygraph.schema.rubric import Kind
 from jurygraph.schema.task import NonNegative
-from jurygraph.studies.credit.exactness import Agreement
-from jurygraph.studies.credit.losses import Loss
 
 
 class Estimate(FrozenModel):
@@ -93,6 +92,47 @@ class Census(FrozenModel):
     edges: Count
     unjudged: Count
     left_out: dict[str, Count]
+
+
+class Agreement(FrozenModel):
+    """Exact against approximate marginals, and the resulting rewards, over pairs of a graph and a response.
+
+    `pairs` were compared. Left out were `too_large` pairs, of rubrics with more than 20 criteria, and `unjudged` pairs,
+    in which a criterion was not judged or does not apply: its replacement score is not part of the model. Responses to
+    rubrics without an edge are not pairs. The errors are None without a pair; `reward_correlation` (Pearson's) is None
+    also if either kind of reward is constant.
+    """
+
+    pairs: Count
+    too_large: Count
+    unjudged: Count
+    criteria: Number | None
+    marginal_mae: Number | None
+    reward_mae: Number | None
+    reward_correlation: Number | None
+
+
+class Loss(FrozenModel):
+    """The loss of a criterion: (|w| / Σ_{w>0} w) · (p - q), a share of the total reward; for a penalty, the deduction
+    avoided.
+
+    `mean_loss` is the mean over the `responses` in which it was judged, `most` the greatest loss, of response
+    `max_loss_response`. `parent` is the one that takes most over these responses: for q = p Π f, the mean of
+    (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f; `kind`, `retention` (λ at the run's κ) and `reason`
+    are those of its edge.
+    """
+
+    task: Id
+    criterion: Id
+    weight: Number
+    responses: Count
+    mean_loss: Number
+    most: Number
+    max_loss_response: Id
+    parent: Id
+    kind: Kind
+    retention: Unit
+    reason: str
 
 
 class CreditReport(FrozenModel):

@@ -1,0 +1,227 @@
+"""The Data Analyzer applied to the steps of a trainer, or of a stored run, also of one that is still being written."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from pydantic import JsonValue
+
+from jurygraph.agents.data_analyzer import MIN_STEPS, Alert, Analyzer, SeriesSummary, Settings, Step
+from jurygraph.agents.data_analyzer.detectors import REFERENCES
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.errors import InputError
+from jurygraph.runs.run import Run, ScoredResponse
+from jurygraph.runs.store import folder as place
+from jurygraph.runs.store.ledger import Ledger
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Count, Number
+
+Group = list[ScoredResponse]
+Wait = Callable[[], None]
+"""A function that returns when the run should be read again."""
+
+
+class WatchReport(FrozenModel):
+    """The result of watching: all alerts in their order, and every series over the whole stream.
+
+    `arl` is the average run length without change for which the limits were computed; `drift` are the limits of the
+    CUSUMs by their reference value, `jump` is the limit for a single step's normal score. Without a step there are
+    none.
+    """
+
+    steps: Count
+    arl: Number
+    drift: dict[str, Number]
+    jump: Number | None
+    alerts: tuple[Alert, ...]
+    series: tuple[SeriesSummary, ...]
+
+    @property
+    def adverse(self) -> tuple[Alert, ...]:
+        """Return the alerts whose change is bad."""
+        return tuple(alert for alert in self.alerts if alert.adverse)
+
+
+class Watch:
+    """Feeds an analyzer and keeps its alerts. For trainers, which have no run:
+
+        watch = Watch()
+        for alert in watch.feed(Step(rewards, components, lengths, groups)):
+            log(alert.sentence)
+
+    Args:
+        settings: settings of the analyzer.
+        keep: keep every step's values, for a plot; memory grows with the number of steps.
+    """
+
+    def __init__(self, settings: Settings | None = None, keep: bool = False) -> None:
+        self.analyzer = Analyzer(settings)
+        self.alerts: list[Alert] = []
+        self._keep = keep
+        self._values: list[Floats] = []
+
+    def feed(self, step: Step) -> tuple[Alert, ...]:
+        """Return the alerts of one more step. Raises `InputError` if it does not match the steps before."""
+        alerts = self.analyzer.observe(step)
+        self.alerts += alerts
+        if self._keep:
+            self._values.append(self.analyzer.values)
+        return alerts
+
+    @property
+    def has_enough_steps(self) -> bool:
+        """Return True if there were enough steps to test anything."""
+        return self.analyzer.steps >= MIN_STEPS
+
+    @property
+    def has_reward(self) -> bool:
+        """Return True if the reward had a value in any step."""
+        return any(row.series == "reward" and row.steps for row in self.analyzer.summary())
+
+    @property
+    def history(self) -> dict[str, Floats]:
+        """Return the values of each series by step; NaN if there was none. Empty unless values are kept."""
+        if not self._values:
+            return {}
+        values = np.stack(self._values)
+        return {series.name: values[:, index] for index, series in enumerate(self.analyzer.series)}
+
+    def report(self) -> WatchReport:
+        """Return the report on the steps so far."""
+        analyzer = self.analyzer
+        limits = analyzer.limits if analyzer.series else None
+        return WatchReport(
+            steps=analyzer.steps,
+            arl=analyzer.settings.arl,
+            drift={} if limits is None else dict(zip(map(str, REFERENCES), limits.drift, strict=True)),
+            jump=None if limits is None else limits.jump,
+            alerts=tuple(self.alerts),
+            series=analyzer.summary(),
+        )
+
+
+@dataclass
+class ErasedCounter:
+    """Counter of erased responses in the groups that passed so far."""
+
+    erased: int = 0
+
+    def count(self, stream: Iterable[Group]) -> Iterator[Group]:
+        """Yield the groups unchanged, and count their erased responses."""
+        for group in stream:
+            self.erased += sum(one.response is None for one in group)
+            yield group
+
+
+def _open_run(folder: Path, wait: Wait | None) -> Run:
+    """Open the run in a folder. With `wait`, wait for a run that another process has not begun yet or is still
+    planning.
+
+    Raises `InputError` if there is none, or if none can appear: at a file, or in a folder of something else.
+    """
+    while wait is not None and _is_pending(folder):
+        wait()
+    return Run.open(folder)
+
+
+def _is_pending(folder: Path) -> bool:
+    """Return True if there is no run yet, and one may be created."""
+    if (folder / place.LEDGER).is_file():
+        ledger = Ledger.open(folder / place.LEDGER)
+        if ledger is not None:
+            ledger.close()
+        return ledger is None
+    if not folder.exists():
+        return True
+    return folder.is_dir() and all(entry.name in place.RUN_FILES for entry in folder.iterdir())
+
+
+def read_groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
+    """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
+
+    The run is reopened for every pass and closed before `wait` is called, so that its writer is not blocked.
+    """
+    last_seq, closed = 0, False
+    while not closed:
+        with closing(_open_run(folder, wait)) as run:
+            closed = run.is_closed or wait is None
+            for record in run.source.ledger.records("group", last_seq, run.last_base_record):
+                yield run.group(record)
+                last_seq = record.seq
+        if not closed and wait is not None:
+            wait()
+
+
+def penalty_components(folder: Path, wait: Wait | None = None) -> frozenset[str]:
+    """Return the components of a run with a negative weight in its config."""
+    with closing(_open_run(folder, wait)) as run:
+        return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
+
+
+def steps_by_number(stream: Iterable[Group], every: int) -> Iterator[list[Group]]:
+    """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
+    groups = iter(stream)
+    while len(step := list(islice(groups, every))) == every:
+        yield step
+
+
+def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]:
+    """Yield steps of consecutive tasks whose responses have the same value of a label.
+
+    Erased responses have no label; a task with only erased responses belongs to the step around it. Raises `InputError`
+    if a response lacks the label, a task has two values, or a value occurs again after another.
+    """
+    step: list[Group] = []
+    current: list[JsonValue] = []
+    ended: set[str] = set()
+    for group in stream:
+        value = _label_values(group, label)
+        if value and current and value != current:
+            yield step
+            ended.add(repr(current))
+            step = []
+        if repr(value) in ended:
+            task = group[0].trace.task_id
+            raise InputError(f"task {task!r}: label {label!r} is {value[0]!r} again, after others; order tasks by it")
+        step.append(group)
+        current = value or current
+    if step:
+        yield step
+
+
+def _label_values(group: Group, label: str) -> list[JsonValue]:
+    """Return the value of a task's label, as a list; empty if all its responses were erased with their labels."""
+    traces = [trace for trace, response in group if response is not None]
+    for trace in traces:
+        if label not in trace.labels:
+            names = ", ".join(map(repr, trace.labels)) or "none"
+            raise InputError(f"response {trace.response_id!r}: has no label {label!r}; its labels: {names}")
+    values = [trace.labels[label] for trace in traces]
+    if any(value != values[0] for value in values):
+        task = traces[0].task_id
+        raise InputError(f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step")
+    return values[:1]
+
+
+def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[Step]:
+    """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
+    names: list[str] | None = None
+    for tasks in cut:
+        rows = [scored for group in tasks for scored in group]
+        rewards = [trace.reward for trace, _ in rows]
+        if names is None:
+            names = sorted({name for reward in rewards for name in reward.components})
+        yield Step(
+            rewards=_to_floats(reward.value for reward in rewards),
+            components={name: _to_floats(reward.components.get(name) for reward in rewards) for name in names},
+            lengths=_to_floats(None if response is None else len(response.text) for _, response in rows),
+            groups=[trace.task_id for trace, _ in rows],
+        )
+
+
+def _to_floats(values: Iterable[float | None]) -> Floats:
+    """Return numbers as an array, with NaN for None."""
+    return np.array(list(values), dtype=np.float64)
