@@ -14,7 +14,6 @@ from langgraph.runtime import Runtime
 from jurygraph.agents.graph_annotator.annotator import Annotator
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.graph_annotator.graph import (
-    KnownGraph,
     elect_edges,
     freeze_graph,
     known_graph,

@@ -9,8 +9,7 @@ import numpy as np
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.embedder import CachingEmbedder
-from jurygraph.models.embedding.embedder import BATCH_SIZE
+from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder
 from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Layer, Verdict

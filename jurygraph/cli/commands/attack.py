@@ -62,8 +62,8 @@ def attack(
     """
     from jurygraph.runs.reports.estimate import count_requests
     from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
-    from jurygraph.studies.attack.study import largest_arms
     from jurygraph.studies.attack.report import Figures
+    from jurygraph.studies.attack.study import largest_arms
 
     example = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'
     thresholds = parse_thresholds(",".join(gate), Figures, example) if gate else []

@@ -63,10 +63,9 @@ def disagreement(
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
     from jurygraph.runs.run import Run
-    from jurygraph.studies.disagreement import read_samples
+    from jurygraph.studies.disagreement import StepRule, read_samples
     from jurygraph.studies.disagreement import report as measure
     from jurygraph.studies.plots import draw_disagreement
-    from jurygraph.studies.steps import StepRule
 
     cut = StepRule(step_label, every)
     if plot is not None and not cut.has_steps:

@@ -11,7 +11,7 @@ from jurygraph.aggregation import gear
 from jurygraph.decision.recipe import RUBRIC
 from jurygraph.decision.table import OK, STOPPED, is_judged, is_unjudged
 from jurygraph.errors import InputError
-from jurygraph.runs.group_table import group_table
+from jurygraph.runs.integrity.recomputation import group_table
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentSpec, Criterion, Decision, Edge, Rubric, Task, Trace
 

@@ -109,7 +109,6 @@ def test_a_verdict_on_another_response_that_quotes_the_text_is_erased(tmp_path: 
     assert containing_files(OTHER, scored.run)
     verify_run(scored.run)
 
-
     assert containing_files(SECRET[:19], scored.cache) == []
     with closing(Cache(scored.cache)) as cache:
         cache.put({"f" * 64: CachedReply(Reply(text=SECRET * 9), None)})
