@@ -42,7 +42,7 @@ def _config() -> dict[str, object]:
     gates = {later: {"question": earlier, "threshold": 0.1} for earlier, later in pairwise(WAVES)}
     return {
         "evaluators": [{"use": name, "when": gates.get(name)} for name in WAVES],
-        "components": {name: {"inputs": {name: {"of": name, "gated": "zero"}}} for name in gates},
+        "components": {name: {"inputs": {name: {"verdicts_of": name, "if_skipped": "zero"}}} for name in gates},
         "reward": {"first": 1.0, "second": 0.5, "third": -0.2},
     }
 

@@ -36,7 +36,7 @@ class AdaptedEvaluator(Evaluator):
         branch: Branch | None = None,
         needs: Sequence[str] = (),
         own_model: bool | None = None,
-        of: str = "submitted",
+        material: str = "submitted",
         when: Condition | None = None,
         pairs: Pairs = "ordered",
         samples: int = 1,
@@ -57,7 +57,7 @@ class AdaptedEvaluator(Evaluator):
         self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
         self._branch = branch or BRANCH_OF_AUDIENCE[audience]
         self._question_fields: dict[str, Any] = {
-            "of": of,
+            "material": material,
             "when": when,
             "pairs": pairs,
             "samples": samples,

@@ -79,7 +79,7 @@ def compute_rewards(
 
 def is_independent(decision: Decision, questions: Sequence[Question]) -> bool:
     """Return whether no reward depends on another response of its group, as `compute_rewards_batch` requires."""
-    is_per_response = all(q.scope == "response" and q.of == SUBMITTED for q in questions)
+    is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)
     return is_per_response and decision.group_rule is None
 
 
@@ -182,7 +182,7 @@ def _outcomes(decision: Decision, table: Table) -> Iterator[NDArray[np.int8]]:
 
 def _is_selective(spec_input: ComponentInput) -> bool:
     """Return whether an input may discard a verdict that was judged."""
-    return spec_input.confident > 0.0 or spec_input.reduce == "majority"
+    return spec_input.min_confidence > 0.0 or spec_input.reduce == "majority"
 
 
 def _components(decision: Decision, table: Table, combiners: Combiners, scenario: Scenario) -> dict[str, Component]:

@@ -181,17 +181,19 @@ class _SpecBuilder:
     def _configured_input(self, component: str, key: str, settings: InputConfig) -> ComponentInput:
         where = f"components.{component}.inputs.{key}"
         weigh = self._declared_weight
-        if settings.of in self.questions:
-            questions = [q for of_member in self.questions[settings.of].values() for q in of_member]
-        elif settings.of in self.by_id:
-            questions, weigh = [self.by_id[settings.of]], lambda question: 1.0
+        if settings.verdicts_of in self.questions:
+            questions = [q for of_member in self.questions[settings.verdicts_of].values() for q in of_member]
+        elif settings.verdicts_of in self.by_id:
+            questions, weigh = [self.by_id[settings.verdicts_of]], lambda question: 1.0
         else:
-            near = nearest_name(settings.of, [*self.questions, *self.by_id])
+            near = nearest_name(settings.verdicts_of, [*self.questions, *self.by_id])
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(self.by_id)}"
-            raise PlanError(f"{where}: task {self.task.id!r} has no question or evaluator {settings.of!r}; {hint}")
-        if settings.confident is None and self.records[questions[0].evaluator].audience == "reviewer":
-            settings = settings.model_copy(update={"confident": self.config.panel.confidence})
-        return _build_input(f"{where}.gated", questions, settings, weigh)
+            raise PlanError(
+                f"{where}: task {self.task.id!r} has no question or evaluator {settings.verdicts_of!r}; {hint}"
+            )
+        if settings.min_confidence is None and self.records[questions[0].evaluator].audience == "reviewer":
+            settings = settings.model_copy(update={"min_confidence": self.config.panel.min_confidence})
+        return _build_input(f"{where}.if_skipped", questions, settings, weigh)
 
     def _declared_weight(self, question: Question) -> float:
         """Return the weight that a question's evaluator declares for its subject."""
@@ -201,8 +203,8 @@ class _SpecBuilder:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
         record, by_member = self.records[source], self.questions[source]
         counts = self.weight[home] != 0 or home in {gate.component for gate in self.config.gates}
-        settings = InputConfig(of=source, gated=None if counts else "missing")
-        where = f"write components: {{{home}: {{inputs: {{{home}: {{of: {source}, gated: ...}}}}}}}}"
+        settings = InputConfig(verdicts_of=source, if_skipped=None if counts else "missing")
+        where = f"write components: {{{home}: {{inputs: {{{home}: {{verdicts_of: {source}, if_skipped: ...}}}}}}}}"
         has_shares = bool(record.shares) and record.audience != "reviewer"
         groups: dict[str, list[Question]] = defaultdict(list)
         for member, questions in by_member.items():
@@ -210,9 +212,9 @@ class _SpecBuilder:
                 key = str(member) if record.audience == "reviewer" else source
                 groups[_subject_root(question) if has_shares else key].append(question)
         if record.audience == "reviewer":
-            panel, where = self.config.panel, "panel.gated"
-            gated = panel.gated or settings.gated
-            update = {"reduce": panel.reduce, "confident": panel.confidence, "gated": gated}
+            panel, where = self.config.panel, "panel.if_skipped"
+            if_skipped = panel.if_skipped or settings.if_skipped
+            update = {"reduce": panel.reduce, "min_confidence": panel.min_confidence, "if_skipped": if_skipped}
             settings = settings.model_copy(update=update)
         inputs = {
             key: _build_input(where, group, settings, self._declared_weight) for key, group in sorted(groups.items())
@@ -228,7 +230,7 @@ class _SpecBuilder:
         rubric, settings = self.task.rubric, self.config.rubric
         assert rubric is not None  # there are questions about its criteria
         weights = {criterion.id: criterion.weight for criterion in rubric.criteria}
-        inputs = self._member_inputs(sources, "rubric.gated", weights, settings.gated)
+        inputs = self._member_inputs(sources, "rubric.if_skipped", weights, settings.if_skipped)
         params = {"edges": [edge.model_dump() for edge in rubric.edges], "kappa": settings.kappa}
         return self._build_spec(RUBRIC, settings.aggregation, inputs, params)
 
@@ -236,7 +238,7 @@ class _SpecBuilder:
         self, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
     ) -> ComponentSpec:
         settings = self.config.weights
-        inputs = self._member_inputs(sources, "weights.gated", weights, settings.gated)
+        inputs = self._member_inputs(sources, "weights.if_skipped", weights, settings.if_skipped)
         if settings.layers:
             inputs = {
                 member: spec_input.model_copy(update={"weights": self._layer_weights(member, spec_input.questions)})
@@ -261,7 +263,7 @@ class _SpecBuilder:
         return self._build_spec(STAKEHOLDERS, settings.welfare, inputs, params)
 
     def _member_inputs(
-        self, sources: Sequence[str], where: str, weights: Mapping[str, float], gated: SkippedRule | None
+        self, sources: Sequence[str], where: str, weights: Mapping[str, float], if_skipped: SkippedRule | None
     ) -> dict[str, ComponentInput]:
         """Return the questions of these evaluators about each criterion or stakeholder as an input, sorted by id."""
         inputs = {}
@@ -272,7 +274,7 @@ class _SpecBuilder:
                     f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, "
                     "or leave it out of the task"
                 )
-            settings = InputConfig(of=sources[0], input_weight=abs(weight), gated=gated)
+            settings = InputConfig(verdicts_of=sources[0], input_weight=abs(weight), if_skipped=if_skipped)
             weigh = (lambda question: 1.0) if weight > 0 else (lambda question: -1.0)
             inputs[member] = _build_input(where, questions, settings, weigh)
         return inputs
@@ -343,7 +345,7 @@ def _build_input(
     where: str, questions: Iterable[Question], settings: InputConfig, weigh: Callable[[Question], float]
 ) -> ComponentInput:
     ordered = sorted(questions, key=lambda q: q.id)
-    if settings.gated is None and any(q.when for q in ordered):
+    if settings.if_skipped is None and any(q.when for q in ordered):
         raise PlanError(
             f"{where}: question {next(q.id for q in ordered if q.when)!r} may be left out by its `when`: say whether "
             "it then counts as `missing` or as `zero`"
@@ -352,9 +354,9 @@ def _build_input(
         questions=tuple(q.id for q in ordered),
         weights=tuple(map(weigh, ordered)),
         reduce=settings.reduce,
-        confident=settings.confident or 0.0,
+        min_confidence=settings.min_confidence or 0.0,
         input_weight=settings.input_weight,
-        gated=settings.gated or "missing",
+        if_skipped=settings.if_skipped or "missing",
     )
 
 

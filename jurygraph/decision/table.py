@@ -75,8 +75,8 @@ class Table:
         that failure.
         """
         columns = self.columns[name]
-        if spec_input.confident > 0.0:
-            columns = _discard_unsure(columns, spec_input.confident)
+        if spec_input.min_confidence > 0.0:
+            columns = _discard_unsure(columns, spec_input.min_confidence)
         needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
         return _reduce_to_majority(columns) if needs_majority else columns
 
@@ -85,7 +85,7 @@ class Table:
         discarded, undecided = [], []
         for name in spec_input.questions:
             columns, effective = self.columns[name], self.effective_columns(name, spec_input)
-            is_discarded = is_judged(columns.outcome) & (columns.confidence < spec_input.confident)
+            is_discarded = is_judged(columns.outcome) & (columns.confidence < spec_input.min_confidence)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
             is_undecided = is_judged(columns.outcome).any(axis=1) & is_unjudged(effective.outcome).any(axis=1)
             needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
@@ -102,7 +102,7 @@ class Table:
 
     def judged_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
-        settled = (*JUDGED, NOT_APPLICABLE) if spec_input.gated == "zero" else JUDGED
+        settled = (*JUDGED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else JUDGED
         judged_weights, requested = [], []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             outcome = self.effective_columns(name, spec_input).outcome
@@ -128,8 +128,8 @@ def build_table(questions: Sequence[Question], responses: Sequence[str], verdict
     by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         by_question[verdict.question].append(verdict)
-    shown = {of: _variant_columns(of, questions, by_question) for of in sorted({q.of for q in questions})}
-    return Table(len(row), {q.id: _build_columns(q, row, by_question[q.id], shown[q.of]) for q in questions})
+    shown = {of: _variant_columns(of, questions, by_question) for of in sorted({q.material for q in questions})}
+    return Table(len(row), {q.id: _build_columns(q, row, by_question[q.id], shown[q.material]) for q in questions})
 
 
 def _build_columns(
@@ -149,9 +149,9 @@ def _build_columns(
     return ScoreArrays(value, met, outcome, confidence)
 
 
-def _discard_unsure(columns: ScoreArrays, confident: float) -> ScoreArrays:
+def _discard_unsure(columns: ScoreArrays, minimum: float) -> ScoreArrays:
     """Return the columns with verdicts below the confidence as abstentions; verdicts of gates are never discarded."""
-    is_unsure = (columns.outcome == OK) & (columns.confidence < confident)
+    is_unsure = (columns.outcome == OK) & (columns.confidence < minimum)
     return columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
 
 
@@ -228,7 +228,7 @@ def _variant_columns(
         return {}
     shown: dict[str, set[str]] = defaultdict(set)
     for question in questions:
-        for verdict in verdicts[question.id] if question.of == of else ():
+        for verdict in verdicts[question.id] if question.material == of else ():
             shown[verdict.about].update(verdict.responses)
     return {about: {name: column for column, name in enumerate(sorted(names))} for about, names in shown.items()}
 
@@ -251,7 +251,7 @@ def _fill_cells(
     unless the rule is `gear`.
     """
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
-    is_live = columns.outcome != ABSENT if spec_input.gated == "zero" else applies
+    is_live = columns.outcome != ABSENT if spec_input.if_skipped == "zero" else applies
     is_stopped = columns.outcome == STOPPED
     is_settled = ~applies | is_judged(columns.outcome)
     if scenario == "partial":

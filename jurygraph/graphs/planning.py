@@ -104,7 +104,7 @@ def list_questions(
     views: Sequence[TaskView],
     available: Collection[str] = (),
 ) -> tuple[Question, ...]:
-    """Return all questions in the order of their ids; `when`, `samples` and `of` of the config override the
+    """Return all questions in the order of their ids; `when`, `samples` and `material` of the config override the
     evaluator's.
 
     `available` are the names of the material that derivers produce. A standby question is left out where another
@@ -112,7 +112,7 @@ def list_questions(
     """
     questions: dict[str, Question] = {}
     for name, evaluator in evaluators.items():
-        changes = {k: v for k in ("when", "samples", "of") if (v := getattr(uses[name], k)) is not None}
+        changes = {k: v for k in ("when", "samples", "material") if (v := getattr(uses[name], k)) is not None}
         for view in views:
             if view.audience != evaluator.audience:
                 continue
@@ -122,9 +122,9 @@ def list_questions(
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
                 needs = _with_data(question.needs, evaluator.reads_data and DATA in available)
-                if uses[name].of is not None and needs:
+                if uses[name].material is not None and needs:
                     reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
-                    hint = "leave `of` out, or ask one that reads the text"
+                    hint = "leave `material` out, or ask one that reads the text"
                     raise PlanError(f"evaluator {name!r} {reason}, so that it sees no variant; {hint}")
                 configured = question.model_copy(update={**changes, "needs": needs})
                 questions[question.id] = _check_question(configured, evaluator, view)
@@ -147,7 +147,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
         )
     if question.id == GROUP_OF_ONE or question.id in WORST_CASE_GATES:
         raise PlanError(f"no question may be called {question.id!r}, the name of skipped ones; set another `name`")
-    if question.of != SUBMITTED and question.scope != "response":
+    if question.material != SUBMITTED and question.scope != "response":
         raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")
     return question
 
@@ -158,7 +158,7 @@ def build_survey(
     questions: Sequence[Question],
     gates: Sequence[ResponseGate] = (),
 ) -> Survey:
-    """Return the survey: its waves follow from `needs`, `of` and `when`; `gates` are kept if any question can be gated.
+    """Return the survey: its waves follow from `needs`, `material` and `when`; `gates` are kept if any question can be gated.
 
     Raises PlanError where questions or material wait for each other, or for something that does not exist.
     """
@@ -170,7 +170,7 @@ def build_survey(
     except CycleError as error:
         cycle = " -> ".join(node.partition(":")[2] for node in error.args[1])
         raise PlanError(
-            f"these wait for each other, so none can run: {cycle}; leave out one `when`, `needs` or `of` of them"
+            f"these wait for each other, so none can run: {cycle}; leave out one `when`, `needs` or `material` of them"
         ) from error
     waves = (
         Wave(

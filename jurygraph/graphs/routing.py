@@ -191,7 +191,7 @@ class _WorkCollector:
         """Settle the task with known verdicts, under the present identity; return False if any is missing."""
         question, shown = evaluator_task.question, tuple(r.id for r in evaluator_task.responses)
         keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
-        owners = shown if question.of == SUBMITTED else evaluator_task.about
+        owners = shown if question.material == SUBMITTED else evaluator_task.about
         if not all(key in self.known_results.verdicts for key in keys) or not self._is_unchanged(
             required_material(question), owners
         ):
@@ -214,11 +214,11 @@ class _WorkCollector:
         self, question: Question, askable: Sequence[Response]
     ) -> Iterable[tuple[tuple[Response, ...], tuple[Response, ...], tuple[str, ...]]]:
         """Return the responses shown together, the owners of their material, and the ids the verdicts are about."""
-        if question.of != SUBMITTED:
+        if question.material != SUBMITTED:
             return [
                 ((variant.response,), (r,), (r.id,))
                 for r in askable
-                for variant in self.material[r.id][question.of].variants
+                for variant in self.material[r.id][question.material].variants
             ]
         if question.scope == "response":
             return [((r,), (r,), (r.id,)) for r in askable]
@@ -235,9 +235,11 @@ class _WorkCollector:
         if (failure := self._missing_material(response, required_material(question))) is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        if question.of != SUBMITTED and not self.material[response.id][question.of].variants:  # which gains nothing
-            note = self.material[response.id][question.of].note
-            reason = note or f"material {question.of!r} holds no variant to ask about"
+        if (
+            question.material != SUBMITTED and not self.material[response.id][question.material].variants
+        ):  # which gains nothing
+            note = self.material[response.id][question.material].note
+            reason = note or f"material {question.material!r} holds no variant to ask about"
             return _worst_verdict(self.survey.views[question.view], NO_VARIANT, reason)
         return None if question.when is None else self._screening_verdict(question.when, response)
 
@@ -308,7 +310,7 @@ class _WorkCollector:
 
 def required_material(question: Question) -> tuple[str, ...]:
     """Return the names of the material that a question depends on."""
-    return question.needs if question.of == SUBMITTED else (*question.needs, question.of)
+    return question.needs if question.material == SUBMITTED else (*question.needs, question.material)
 
 
 Stamp = Callable[[Verdict, str, tuple[str, ...], int], RecordedVerdict]

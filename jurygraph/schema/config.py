@@ -46,21 +46,21 @@ class _PluginUse(NamedModel):
 
 
 class EvaluatorUse(_PluginUse):
-    """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override its own settings.
+    """An evaluator by name, dotted path or entry point; `when`, `samples` and `material` override its own settings.
 
-    `of` names the material whose variants it judges instead of the responses; its default name then ends with
+    `material` names the material whose variants it judges instead of the responses; its default name then ends with
     `-of-` and this material.
     """
 
     when: Condition | None = None
     samples: PositiveInt | None = None
-    of: Id | None = None
+    material: Id | None = None
 
     @property
     def known_as(self) -> str:
         """Return the name used in questions, verdicts and components."""
         name = super().known_as
-        return name if self.of is None or self.name else f"{name}-of-{self.of}"
+        return name if self.material is None or self.name else f"{name}-of-{self.material}"
 
 
 class DeriverUse(_PluginUse):
@@ -68,16 +68,16 @@ class DeriverUse(_PluginUse):
 
 
 class InputConfig(NamedModel):
-    """An input of a component: the questions of an evaluator, or one question by its id (`of`).
+    """An input of a component: the questions of an evaluator, or one question by its id (`verdicts_of`).
 
-    Verdicts of reviewers' judges with a confidence below `confident` are discarded; the default is that of `panel`.
+    Verdicts of reviewers' judges with a confidence below `min_confidence` are discarded; the default is that of `panel`.
     """
 
-    of: LongId
+    verdicts_of: LongId
     reduce: Reduction | None = "mean"
-    confident: Unit | None = None
+    min_confidence: Unit | None = None
     input_weight: Positive = 1.0
-    gated: SkippedRule | None = None
+    if_skipped: SkippedRule | None = None
 
 
 class ComponentConfig(FrozenModel):
@@ -94,7 +94,7 @@ class WeightsConfig(FrozenModel):
     `layers` divides each utility û_i between the layers of its questions; inside a layer all questions count alike.
     Without `layers`, all questions count alike. A violated hard constraint caps û_i at `cap` times the mean of the hard
     ones. `welfare` makes one number of the utilities: Σ w û (`stakeholders`); `egalitarian`, at most the least û if one
-    is below the `floor`; or their product (`nash`). `gated` says how a question skipped by its `when` counts.
+    is below the `floor`; or their product (`nash`). `if_skipped` says how a question skipped by its `when` counts.
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
@@ -106,7 +106,7 @@ class WeightsConfig(FrozenModel):
     cap: Unit = 0.5
     welfare: Welfare = "stakeholders"
     floor: Unit = 0.5
-    gated: SkippedRule | None = None
+    if_skipped: SkippedRule | None = None
 
     @model_validator(mode="after")
     def _require_weights_exactly_when_fixed(self) -> Self:
@@ -116,23 +116,23 @@ class WeightsConfig(FrozenModel):
 
 
 class RubricConfig(FrozenModel):
-    """The aggregation of a rubric's criteria (GEAR); `gated` says how a criterion skipped by `when` counts."""
+    """The aggregation of a rubric's criteria (GEAR); `if_skipped` says how a criterion skipped by `when` counts."""
 
     aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
     kappa: NonNegative = 1.0
-    gated: SkippedRule | None = None
+    if_skipped: SkippedRule | None = None
 
 
 class PanelConfig(FrozenModel):
     """The aggregation of verdicts of reviewers' judges (Aggregate vs. Personalized Judges).
 
-    Verdicts with less than `confidence` are discarded. `reduce` folds the samples of a question: with `majority`, more
-    than half of all samples must remain and agree. `gated` says how a question skipped by its `when` counts.
+    Verdicts with less than `min_confidence` are discarded. `reduce` folds the samples of a question: with `majority`, more
+    than half of all samples must remain and agree. `if_skipped` says how a question skipped by its `when` counts.
     """
 
-    confidence: Unit = 0.8
+    min_confidence: Unit = 0.8
     reduce: Reduction = "majority"
-    gated: SkippedRule | None = None
+    if_skipped: SkippedRule | None = None
 
 
 class AnnotationConfig(FrozenModel):

@@ -33,7 +33,7 @@ class Condition(FrozenModel):
 class Question(FrozenModel):
     """One question about every response (or pair, or group) of the task.
 
-    `view` is the digest of the TaskView that the evaluator sees. `of` names the material whose variants are judged
+    `view` is the digest of the TaskView that the evaluator sees. `material` names the material whose variants are judged
     instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each pair
     once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is used
     only if no other question covers the same member of its audience and the same subject.
@@ -47,7 +47,7 @@ class Question(FrozenModel):
     branch: Branch = "checks"
     layer: Layer = "check"
     scope: Scope = "response"
-    of: Id = SUBMITTED
+    material: Id = SUBMITTED
     needs: tuple[Id, ...] = ()
     when: Condition | None = None
     pairs: Pairs = "ordered"
@@ -94,16 +94,16 @@ class ComponentInput(FrozenModel):
 
     `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
     `majority` this is the value of more than half of them; without a majority the question counts as abstained. A
-    verdict with a confidence below `confident`, in [0, 1], counts as abstained as well. `gated` says if a verdict
+    verdict with a confidence below `min_confidence`, in [0, 1], counts as abstained as well. `if_skipped` says if a verdict
     skipped by staged screening counts as missing or as zero.
     """
 
     questions: tuple[LongId, ...]
     weights: tuple[Number, ...]
     reduce: Reduction | None = "mean"
-    confident: Unit = Field(default=0.0, exclude_if=lambda confident: confident == 0.0)
+    min_confidence: Unit = Field(default=0.0, exclude_if=lambda minimum: minimum == 0.0)
     input_weight: Positive = 1.0
-    gated: SkippedRule = "missing"
+    if_skipped: SkippedRule = "missing"
 
 
 class ComponentSpec(FrozenModel):

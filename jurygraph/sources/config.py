@@ -75,7 +75,7 @@ def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]
 def _identity(entry: Any) -> tuple[Any, Any]:
     """Return the name of a used evaluator and its variants; two entries are the same if both are equal."""
     use = entry if isinstance(entry, Mapping) else {"use": entry}
-    return str(use.get("name", use.get("use"))), str(use.get("of"))
+    return str(use.get("name", use.get("use"))), str(use.get("material"))
 
 
 def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def test_an_evaluator_has_one_question_per_member(view: TaskView, name: str, sub
     (question,) = Tone().questions(view)
     assert (question.id, question.evaluator, question.subject) == (name, "my_package.tone", subject)
     assert question.view == view.digest
-    assert (question.scope, question.layer, question.branch, question.of) == (
+    assert (question.scope, question.layer, question.branch, question.material) == (
         "response",
         "check",
         "checks",

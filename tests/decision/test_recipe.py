@@ -426,7 +426,7 @@ def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confid
         "r1": ("taste/x@r1", "taste/y@r1"),
         "r2": ("taste/x@r2", "taste/y@r2"),
     }
-    stated = [(one.input_weight, one.confident, one.reduce, one.gated) for one in spec.inputs.values()]
+    stated = [(one.input_weight, one.min_confidence, one.reduce, one.if_skipped) for one in spec.inputs.values()]
     assert stated == [(1.0, 0.7, "min", "zero")] * 2
 
 
@@ -524,7 +524,7 @@ def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
     config = {"evaluators": [told("met", audience="criterion")], "components": {"own": {"inputs": inputs}}}
     plan = planned({**config, "reward": {"own": 1.0}}, task(criterion("x"), criterion("y")))
     own = next(spec for spec in plan.decision.specs if spec.name == "own")
-    assert {name: (one.questions, one.input_weight, one.confident) for name, one in own.inputs.items()} == {
+    assert {name: (one.questions, one.input_weight, one.min_confidence) for name, one in own.inputs.items()} == {
         "x": (("met@x",), 3.0, 0.75),
         "y": (("met@y",), 1.0, 0.0),
     }
@@ -596,7 +596,15 @@ def test_a_decision_holds_the_whole_recipe() -> None:
         "stakeholders": {"hard": {"ann": [1]}, "cap": 0.5},
     }
     found = [
-        (f"{spec.name}.{key}", one.questions, one.weights, one.reduce, one.confident, one.input_weight, one.gated)
+        (
+            f"{spec.name}.{key}",
+            one.questions,
+            one.weights,
+            one.reduce,
+            one.min_confidence,
+            one.input_weight,
+            one.if_skipped,
+        )
         for spec in decision.specs
         for key, one in spec.inputs.items()
     ]

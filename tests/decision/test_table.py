@@ -125,7 +125,7 @@ def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> No
     screened = RecordedVerdict(status="not_applicable", gated_by="g")
     table = build_table([question()], ["a"], [verdict("a", screened)])
     cells = table.score_matrix(
-        ComponentInput(questions=("q",), weights=(-1.0,), gated=gated), "conservative", 1, "counted"
+        ComponentInput(questions=("q",), weights=(-1.0,), if_skipped=gated), "conservative", 1, "counted"
     )
     assert (cells.applicable.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])
 
@@ -136,7 +136,7 @@ def test_a_screened_question_is_part_of_the_coverage_only_if_it_counts_as_zero(
 ) -> None:
     screened = RecordedVerdict(status="not_applicable", gated_by="g")
     table = build_table([question()], ["a"], [verdict("a", screened)])
-    judged, asked = table.judged_weight(ComponentInput(questions=("q",), weights=(-2.0,), gated=gated))
+    judged, asked = table.judged_weight(ComponentInput(questions=("q",), weights=(-2.0,), if_skipped=gated))
     assert (judged.tolist(), asked.tolist()) == judged_and_asked
 
 

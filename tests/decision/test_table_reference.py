@@ -75,7 +75,7 @@ def laid_out(rows: Sequence[Sequence[RecordedVerdict | None]]) -> Table:
 def effective(row: Sequence[Cell], stated: ComponentInput) -> list[Cell]:
     """The row as the input counts it: without the unsure, and as one cell where the majority decides."""
     sure = [
-        cell._replace(outcome=ABSTAINED) if cell.outcome == OK and cell.sure < stated.confident else cell
+        cell._replace(outcome=ABSTAINED) if cell.outcome == OK and cell.sure < stated.min_confidence else cell
         for cell in row
     ]
     if stated.reduce != "majority" or len(row) == 1:
@@ -105,7 +105,7 @@ def filled(cell: Cell, stated: ComponentInput, rule: str, direction: int, scenar
     applies = cell.outcome not in (ABSENT, NOT_APPLICABLE)
     there = not applies or cell.outcome in JUDGED
     is_penalty = stated.weights[0] * direction < 0
-    live = applies or (stated.gated == "zero" and cell.outcome == NOT_APPLICABLE)
+    live = applies or (stated.if_skipped == "zero" and cell.outcome == NOT_APPLICABLE)
     live = live and (there or scenario != "partial")
     fills = {"counted": is_penalty and rule != "gear", "low": False, "high": True, "partial": False}
     if not there:
@@ -159,7 +159,7 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any
         stated = ComponentInput(questions=("q",), reduce=reduce, **settings)
         given = [[CELLS[verdict] for verdict in row] for row in rows]
         counted = [effective(row, stated) for row in given]
-        settled = (*JUDGED, NOT_APPLICABLE) if stated.gated == "zero" else JUDGED
+        settled = (*JUDGED, NOT_APPLICABLE) if stated.if_skipped == "zero" else JUDGED
         known = [sum(cell.outcome in settled for cell in row) for row in counted]
         asked = [sum(cell.outcome in (*settled, *UNJUDGED) for cell in row) for row in counted]
         if reduce is not None:
@@ -169,7 +169,7 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any
         assert (judged.tolist(), wanted.tolist()) == ([2.0 * k for k in known], [2.0 * a for a in asked])
 
         discarded, divided = table.count_discarded(stated)
-        unsure = [sum(cell.outcome in JUDGED and cell.sure < stated.confident for cell in row) for row in given]
+        unsure = [sum(cell.outcome in JUDGED and cell.sure < stated.min_confidence for cell in row) for row in given]
         without = [
             reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in JUDGED for cell in old)
             for old, new in zip(given, counted, strict=True)

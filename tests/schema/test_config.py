@@ -34,7 +34,7 @@ def test_defaults_are_those_of_the_design() -> None:
 def test_a_bare_name_means_its_use() -> None:
     assert validate(evaluators=["a"]) == validate(evaluators=[{"use": "a"}])
     assert validate(derivers=["a"]) == validate(derivers=[{"use": "a"}])
-    assert InputConfig.model_validate("a") == InputConfig(of="a")
+    assert InputConfig.model_validate("a") == InputConfig(verdicts_of="a")
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,9 @@ class Contrast(Combiner):
                 )
         twos = {name: found[0] for name, found in contrasts.items()}
         for contrast in twos.values():
-            if inputs[contrast].gated == "zero":
+            if inputs[contrast].if_skipped == "zero":
                 raise PlanError(
-                    f"input {contrast!r}: a contrast that counts as zero would be credit; write `gated: missing`"
+                    f"input {contrast!r}: a contrast that counts as zero would be credit; write `if_skipped: missing`"
                 )
         pairs = {name: [inputs[name].questions[0], inputs[contrast].questions[0]] for name, contrast in twos.items()}
         return {"twos": twos, "asked": pairs}
@@ -78,8 +78,10 @@ class Contrast(Combiner):
 
 def _require_same_question(name: str, original: Question, contrast: Question) -> None:
     """Raise PlanError unless two inputs are the same question, about the response and about its contrasts."""
-    if original.of != SUBMITTED or contrast.of == SUBMITTED:
-        raise PlanError(f"input {name!r} has to ask of the responses (no `of`), and {name}{OF}... of their contrasts")
+    if original.material != SUBMITTED or contrast.material == SUBMITTED:
+        raise PlanError(
+            f"input {name!r} has to ask of the responses (no `material`), and {name}{OF}... of their contrasts"
+        )
     evaluator = contrast.evaluator.partition(OF)[0]
     if original.version != contrast.version or (OF in contrast.evaluator and evaluator != original.evaluator):
         raise PlanError(

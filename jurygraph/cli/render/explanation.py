@@ -174,7 +174,7 @@ def _lowest_confidence(specs: Sequence[ComponentSpec]) -> dict[str, float]:
     lowest: dict[str, float] = {}
     for one in (one for spec in specs for one in spec.inputs.values()):
         for question in one.questions:
-            lowest[question] = min(lowest.get(question, 1.0), one.confident)
+            lowest[question] = min(lowest.get(question, 1.0), one.min_confidence)
     return lowest
 
 
@@ -228,7 +228,7 @@ class _TermReader:
     def _is_unjudged(self, one: ComponentInput) -> bool:
         """Return True if none of an input's verdicts counts, so that its value only replaces a score."""
         verdicts = self._verdicts.of_input(one)
-        missing = (v.status in ("abstained", "failed") or _is_discarded(v, one.confident) for v in verdicts)
+        missing = (v.status in ("abstained", "failed") or _is_discarded(v, one.min_confidence) for v in verdicts)
         return bool(verdicts) and all(missing)
 
     def _part(self, name: str, value: float) -> ExplainedPart:
@@ -244,7 +244,7 @@ class _TermReader:
             weight=one.input_weight if self._combiner in WELFARE else None,
             cap=self._cap(name, value) if self._combiner in WELFARE else None,
             is_judged=is_judged,
-            is_discarded=any(_is_discarded(v, one.confident) for v in self._verdicts.of_input(one)),
+            is_discarded=any(_is_discarded(v, one.min_confidence) for v in self._verdicts.of_input(one)),
             own_score=own if is_reduced else None,
             prerequisites={each: None if each in self._unjudged else self._values[each] for each in parents},
         )
@@ -274,7 +274,7 @@ class _TermReader:
         folded = []
         for question in one.questions:
             verdicts = self._verdicts.by_question.get(question, ())
-            scores = [None if _is_discarded(v, one.confident) else self._verdicts.score(v) for v in verdicts]
+            scores = [None if _is_discarded(v, one.min_confidence) else self._verdicts.score(v) for v in verdicts]
             present = [score for score in scores if score is not None]
             if not present or len(present) < len(scores):
                 return None

@@ -207,5 +207,5 @@ def _count_verdicts(question: Question, size: int) -> int:
     pairs = size * (size - 1) // (1 if question.pairs == "ordered" else 2)
     expected = (pairs if question.scope == "pair" else size) * question.samples
     # A response to which the question does not apply gets one such verdict instead of those of its pairs.
-    may_be_skipped = question.when is not None or question.needs or question.of != "submitted"
+    may_be_skipped = question.when is not None or question.needs or question.material != "submitted"
     return max(expected, size) if may_be_skipped else expected

@@ -65,7 +65,11 @@ def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
     the question's evaluator negatively.
     """
     negative = {name for name, weight in config.reward.items() if weight < 0}
-    inputs = {one.of for name in negative & config.components.keys() for one in config.components[name].inputs.values()}
+    inputs = {
+        one.verdicts_of
+        for name in negative & config.components.keys()
+        for one in config.components[name].inputs.values()
+    }
     return frozenset(
         q.id for q in survey.questions if _is_attacked(q) and not _is_penalty(q, survey, negative | inputs)
     )

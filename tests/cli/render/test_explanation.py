@@ -227,7 +227,7 @@ def test_a_part_without_a_verdict_is_marked_as_not_judged():
     lines = component_sentences(spec, {"ann": 0.4, "ben": 0.0}, 0.2, verdict("ann", score=0.4), failed)
     assert lines[2] == "stakeholders consists of ann 0.4 (weight 0.5), ben 0 (weight 0.5, not judged)."
     unsure = ComponentSpec(
-        **{**dict(spec), "inputs": {"ann": ComponentInput(questions=("ann",), weights=(1.0,), confident=0.9)}}
+        **{**dict(spec), "inputs": {"ann": ComponentInput(questions=("ann",), weights=(1.0,), min_confidence=0.9)}}
     )
     lines = component_sentences(unsure, {"ann": 0.0}, 0.0, verdict("ann", score=0.4, confidence=0.5))
     assert lines[2] == "stakeholders consists of ann 0 (weight 1, discarded)."
@@ -370,7 +370,7 @@ def test_each_sample_is_listed_with_its_own_examples():
 
 
 def spec_requiring(confident: float, *questions: str, name: str = "kind", weight: float = 1.0) -> ComponentSpec:
-    one = ComponentInput(questions=questions, weights=(1.0,) * len(questions), confident=confident)
+    one = ComponentInput(questions=questions, weights=(1.0,) * len(questions), min_confidence=confident)
     return ComponentSpec(name=name, weight=weight, combiner="mean", version="1", inputs={name: one})
 
 

@@ -229,6 +229,6 @@ class TestFreezing:
             COMBINER.freeze(inputs("a", **changed), {})
 
     def test_a_judge_that_was_left_out_has_no_vote(self) -> None:
-        given = {"a": ComponentInput(questions=("a",), weights=(1.0,), gated="zero")}
+        given = {"a": ComponentInput(questions=("a",), weights=(1.0,), if_skipped="zero")}
         with pytest.raises(PlanError, match="input 'a': a judge that was left out has no vote; write `gated: missing`"):
             COMBINER.freeze(given, {})
