@@ -272,12 +272,8 @@ def _resolve_levels(param: Any, confusions: Confusions | None) -> list[float]:
 
 
 def _parse_levels(param: Any) -> list[float]:
-    if (
-        not isinstance(param, list | tuple)
-        or not _are_units(param)
-        or len(param) < 2
-        or sorted(set(param)) != list(param)
-    ):
+    is_list = isinstance(param, list | tuple) and len(param) > 1
+    if not is_list or not _are_units(param) or sorted(set(param)) != list(param):
         raise PlanError(f"params.levels is {param!r}; write two numbers or more in [0, 1] that rise")
     return [float(number) for number in param]
 

@@ -1,4 +1,4 @@
-"""A panel of reviewers' judges: who of them is heard, what they say together, and how far apart they are."""
+"""A panel of reviewers' judges: effective verdicts, their combination, and their disagreement."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -16,7 +16,7 @@ from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import Panel
 from jurygraph.schema import ComponentInput, RecordedVerdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL
-from tests.judges.few_shot.reviewing import QUALITY, saying, scored, task, use
+from tests.judges.few_shot.reviewing import QUALITY, replying_values, score_with, task, use
 
 JUDGE = "zero-shot"
 COMBINERS = {"panel": Panel()}
@@ -31,18 +31,18 @@ STAGED: Mapping[str, Any] = {
 
 
 def plan(*reviewers: str, samples: int = 3, dimensions: Mapping[str, Any] = QUALITY, **settings: Any) -> Plan:
-    """The plan of a judge for each of these reviewers; nobody is asked."""
+    """Return the plan of a judge for each of these reviewers, without model calls."""
     judge = {"use": JUDGE, "params": {"dimensions": dimensions, "samples": samples}}
     config = {"model": "openai-compatible:http://127.0.0.1:9/v1#tiny", "evaluators": [judge], **settings}
     with Jury.from_config(config) as jury:
         return jury.prepare(task(*reviewers))
 
 
-def said(score: float, confidence: float | None = 0.9) -> Verdict:
+def make_verdict(score: float, confidence: float | None = 0.9) -> Verdict:
     return Verdict(score=score, confidence=confidence)
 
 
-def rewarded(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> Reward:
+def compute_reward(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> Reward:
     """The reward of one response; verdicts by question, one for each sample, or one for a question left out."""
     by_id = {question.id: question for question in of.survey.questions}
     stamped = [
@@ -56,17 +56,17 @@ def rewarded(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> Reward:
     return reward
 
 
-def asked(who: str, dimension: str = "quality") -> str:
+def question_id(who: str, dimension: str = "quality") -> str:
     return f"{JUDGE}/{dimension}@{who}"
 
 
-def heard(*given: Verdict, **panel: Any) -> Reward:
-    """What one judge's samples come to; however little of it is heard, it is the reward."""
+def reward_of_samples(*given: Verdict, **panel: Any) -> Reward:
+    """Return the reward by the samples of one judge, whatever their coverage."""
     of = plan("ann", samples=len(given), panel=panel, failure={"min_coverage": 0.0})
-    return rewarded(of, {asked("ann"): given})
+    return compute_reward(of, {question_id("ann"): given})
 
 
-def figures(reward: Reward) -> Mapping[str, float]:
+def diagnostics(reward: Reward) -> Mapping[str, float]:
     return reward.diagnostics[JUDGE]
 
 
@@ -74,51 +74,53 @@ def figures(reward: Reward) -> Mapping[str, float]:
 
 
 VOTES: Mapping[str, tuple[Sequence[Verdict], float | None]] = {
-    "all agree": ([said(0.5)] * 3, 0.5),
-    "two of three": ([said(0.5), said(1.0), said(0.5)], 0.5),
-    "all differ": ([said(0.0), said(0.5), said(1.0)], None),
-    "half is no majority": ([said(0.5), said(0.5), said(1.0), said(0.25)], None),
-    "two of three, one abstains": ([said(0.5), CANNOT_TELL, said(0.5)], 0.5),
-    "one of three, two abstain": ([said(0.5), CANNOT_TELL, CANNOT_TELL], None),
-    "one against one, one abstains": ([said(0.5), said(0.75), CANNOT_TELL], None),
-    "two of four, two abstain": ([said(0.5), said(0.5), CANNOT_TELL, CANNOT_TELL], None),
-    "three of five, two fail": ([said(0.5), BY_US, said(0.5), BY_RESPONSE, said(0.5)], 0.5),
-    "a failure keeps its seat too": ([said(0.5), said(0.5), BY_US, BY_US], None),
+    "all agree": ([make_verdict(0.5)] * 3, 0.5),
+    "two of three": ([make_verdict(0.5), make_verdict(1.0), make_verdict(0.5)], 0.5),
+    "all differ": ([make_verdict(0.0), make_verdict(0.5), make_verdict(1.0)], None),
+    "half is no majority": ([make_verdict(0.5), make_verdict(0.5), make_verdict(1.0), make_verdict(0.25)], None),
+    "two of three, one abstains": ([make_verdict(0.5), CANNOT_TELL, make_verdict(0.5)], 0.5),
+    "one of three, two abstain": ([make_verdict(0.5), CANNOT_TELL, CANNOT_TELL], None),
+    "one against one, one abstains": ([make_verdict(0.5), make_verdict(0.75), CANNOT_TELL], None),
+    "two of four, two abstain": ([make_verdict(0.5), make_verdict(0.5), CANNOT_TELL, CANNOT_TELL], None),
+    "three of five, two fail": ([make_verdict(0.5), BY_US, make_verdict(0.5), BY_RESPONSE, make_verdict(0.5)], 0.5),
+    "a failure keeps its seat too": ([make_verdict(0.5), make_verdict(0.5), BY_US, BY_US], None),
     "nobody votes": ([CANNOT_TELL] * 3, None),
-    "one alone": ([said(0.25)], 0.25),
-    "a majority for nothing": ([said(0.0), said(0.0), said(1.0)], 0.0),
+    "one alone": ([make_verdict(0.25)], 0.25),
+    "a majority for nothing": ([make_verdict(0.0), make_verdict(0.0), make_verdict(1.0)], 0.0),
 }
 
 
 @pytest.mark.parametrize(("given", "value"), VOTES.values(), ids=VOTES)
 def test_more_than_half_of_all_judges_must_agree(given: Sequence[Verdict], value: float | None) -> None:
-    reward = heard(*given)
+    reward = reward_of_samples(*given)
     assert reward.value == value
     assert reward.coverage == (0.0 if value is None else 1.0)
     divided = value is None and any(one.status == "ok" for one in given)
-    assert figures(reward)["without a majority"] == float(divided)
+    assert diagnostics(reward)["without a majority"] == float(divided)
 
 
-votes = st.sampled_from([said(0.0), said(0.5), said(1.0), said(1.0, 0.3), CANNOT_TELL, BY_US])
+votes = st.sampled_from(
+    [make_verdict(0.0), make_verdict(0.5), make_verdict(1.0), make_verdict(1.0, 0.3), CANNOT_TELL, BY_US]
+)
 
 
 @given(st.lists(votes, min_size=2, max_size=5), st.randoms(use_true_random=False))
-def test_a_majority_is_that_of_those_who_are_sure_and_hangs_on_no_order(given: list[Verdict], random: Any) -> None:
+def test_the_majority_is_of_confident_judges_in_any_order(given: list[Verdict], random: Any) -> None:
     of = PLANS[len(given)]
-    reward = rewarded(of, {asked("ann"): given})
+    reward = compute_reward(of, {question_id("ann"): given})
     counted = [one.score for one in given if one.status == "ok" and (one.confidence or 0) >= 0.8]
     winners = [score for score in set(counted) if 2 * counted.count(score) > len(given)]
     assert reward.value == (winners[0] if winners else None)
     turned = list(given)
     random.shuffle(turned)
-    assert rewarded(of, {asked("ann"): turned}).value == reward.value
+    assert compute_reward(of, {question_id("ann"): turned}).value == reward.value
 
 
 PLANS = {size: plan("ann", samples=size, failure={"min_coverage": 0.0}) for size in range(2, 6)}
 
 
 def test_without_a_majority_there_is_no_credit_but_a_wider_range() -> None:
-    reward = heard(said(0.5), said(1.0), said(0.0))
+    reward = reward_of_samples(make_verdict(0.5), make_verdict(1.0), make_verdict(0.0))
     assert (reward.value, reward.status, reward.range) == (None, "failed", (0.0, 1.0))
     assert reward.counts.judged == 3
 
@@ -126,33 +128,37 @@ def test_without_a_majority_there_is_no_credit_but_a_wider_range() -> None:
 # Confidence
 
 
-def test_who_is_not_sure_is_discarded_and_counted() -> None:
-    reward = heard(said(0.5), said(0.5), said(1.0, 0.79))
-    assert (reward.value, figures(reward)["discarded"]) == (0.5, 1.0)
+def test_unconfident_verdicts_are_discarded_and_counted() -> None:
+    reward = reward_of_samples(make_verdict(0.5), make_verdict(0.5), make_verdict(1.0, 0.79))
+    assert (reward.value, diagnostics(reward)["discarded"]) == (0.5, 1.0)
     assert (reward.counts.total, reward.counts.judged) == (3, 3)
 
 
 def test_a_discarded_verdict_still_counts_in_the_size_of_the_panel() -> None:
-    reward = heard(said(0.5), said(1.0, 0.5), said(1.0, 0.5))
-    assert (reward.value, figures(reward)["discarded"], figures(reward)["without a majority"]) == (None, 2.0, 1.0)
+    reward = reward_of_samples(make_verdict(0.5), make_verdict(1.0, 0.5), make_verdict(1.0, 0.5))
+    assert (reward.value, diagnostics(reward)["discarded"], diagnostics(reward)["without a majority"]) == (
+        None,
+        2.0,
+        1.0,
+    )
 
 
 @pytest.mark.parametrize(("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)])
 def test_a_confidence_at_the_threshold_suffices_and_none_counts_as_sure(
     confidence: float | None, value: float | None
 ) -> None:
-    assert heard(said(0.5, confidence)).value == value
+    assert reward_of_samples(make_verdict(0.5, confidence)).value == value
 
 
-def test_a_gate_that_stopped_a_response_is_never_unsure() -> None:
-    reward = heard(STOPPED)
-    assert (reward.value, figures(reward)["discarded"]) == (0.0, 0.0)
+def test_gated_verdicts_are_never_discarded() -> None:
+    reward = reward_of_samples(STOPPED)
+    assert (reward.value, diagnostics(reward)["discarded"]) == (0.0, 0.0)
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=3, max_size=3))
 def test_at_confidence_0_every_judge_counts(given: list[tuple[float, float]]) -> None:
-    reward = rewarded(ALL_HEARD, {asked("ann"): [said(*one) for one in given]})
-    assert "discarded" not in figures(reward)
+    reward = compute_reward(ALL_HEARD, {question_id("ann"): [make_verdict(*one) for one in given]})
+    assert "discarded" not in diagnostics(reward)
     assert reward.value == pytest.approx(sum(score for score, _ in given) / 3)
 
 
@@ -165,8 +171,8 @@ def test_discarded_verdicts_are_below_the_threshold(given: list[tuple[float, flo
     (spec,) = ALL_HEARD.decision.specs
     inputs = {name: ComponentInput.model_validate({**one.model_dump(), **stated}) for name, one in spec.inputs.items()}
     decision = ALL_HEARD.decision.model_copy(update={"specs": (spec.model_copy(update={"inputs": inputs}),)})
-    reward = rewarded(
-        ALL_HEARD.model_copy(update={"decision": decision}), {asked("ann"): [said(*one) for one in given]}
+    reward = compute_reward(
+        ALL_HEARD.model_copy(update={"decision": decision}), {question_id("ann"): [make_verdict(*one) for one in given]}
     )
     found = reward.diagnostics.get(JUDGE, {}).get("discarded", 0.0)
     assert found == sum(sure < threshold for _, sure in given)
@@ -176,14 +182,14 @@ def test_discarded_verdicts_are_below_the_threshold(given: list[tuple[float, flo
 
 
 @pytest.mark.parametrize(("reduce", "value"), [("mean", 0.5), ("min", 0.0), ("max", 1.0), ("majority", None)])
-def test_samples_may_come_to_something_else_than_a_majority(reduce: str, value: float | None) -> None:
-    assert heard(said(0.0), said(0.5), said(1.0), reduce=reduce).value == value
+def test_samples_may_be_combined_by_another_rule(reduce: str, value: float | None) -> None:
+    assert reward_of_samples(make_verdict(0.0), make_verdict(0.5), make_verdict(1.0), reduce=reduce).value == value
 
 
-def test_one_unsure_sample_leaves_a_mean_unjudged_and_the_range_open() -> None:
-    reward = heard(said(0.5), said(0.5), said(1.0, 0.1), reduce="mean")
+def test_an_unconfident_sample_leaves_a_mean_unjudged() -> None:
+    reward = reward_of_samples(make_verdict(0.5), make_verdict(0.5), make_verdict(1.0, 0.1), reduce="mean")
     assert reward.range == pytest.approx((1 / 3, 2 / 3))
-    assert figures(reward)["discarded"] == 1.0
+    assert diagnostics(reward)["discarded"] == 1.0
 
 
 WRONG: Sequence[Mapping[str, Any]] = (
@@ -205,78 +211,82 @@ def test_an_unknown_setting_is_refused_by_name(panel: Mapping[str, Any]) -> None
 # Staged screening
 
 
-def stages(*reviewers: str, **panel: Any) -> Plan:
+def screened_plan(*reviewers: str, **panel: Any) -> Plan:
     return plan(*reviewers, samples=1, dimensions=STAGED, panel=panel)
 
 
 def test_gated_must_be_configured_for_screened_verdicts() -> None:
     with pytest.raises(PlanError, match=r"panel\.gated: question 'zero-shot/reach@ann' may be left out"):
-        stages("ann")
+        screened_plan("ann")
 
 
 @pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
 def test_an_omitted_verdict_is_missing_or_zero_as_configured(gated: str, value: float) -> None:
-    reward = rewarded(stages("ann", gated=gated), {asked("ann", "depth"): [said(0.25)], asked("ann", "reach"): [OUT]})
+    reward = compute_reward(
+        screened_plan("ann", gated=gated),
+        {question_id("ann", "depth"): [make_verdict(0.25)], question_id("ann", "reach"): [OUT]},
+    )
     assert (reward.value, reward.coverage, reward.status) == (value, 1.0, "ok")
     assert reward.counts.not_applicable == 1
-    assert figures(reward)["without a majority"] == 0.0
+    assert diagnostics(reward)["without a majority"] == 0.0
 
 
-def test_a_reviewer_for_whom_all_is_left_out_is_none_of_the_panel() -> None:
-    of = stages("ann", "bob", gated="missing")
+def test_a_reviewer_without_verdicts_is_not_part_of_the_panel() -> None:
+    of = screened_plan("ann", "bob", gated="missing")
     verdicts = {
-        asked("ann", "depth"): [said(0.5)],
-        asked("ann", "reach"): [said(1.0)],
-        asked("bob", "depth"): [OUT],
-        asked("bob", "reach"): [OUT],
+        question_id("ann", "depth"): [make_verdict(0.5)],
+        question_id("ann", "reach"): [make_verdict(1.0)],
+        question_id("bob", "depth"): [OUT],
+        question_id("bob", "reach"): [OUT],
     }
-    reward = rewarded(of, verdicts)
-    assert (reward.value, figures(reward)["disagreement"]) == (0.75, 0.0)
-    assert (figures(reward)["lowest"], figures(reward)["highest"]) == (0.75, 0.75)
+    reward = compute_reward(of, verdicts)
+    assert (reward.value, diagnostics(reward)["disagreement"]) == (0.75, 0.0)
+    assert (diagnostics(reward)["lowest"], diagnostics(reward)["highest"]) == (0.75, 0.75)
 
 
 # Disagreement
 
 
-def together(**given: float | Verdict | None) -> Reward:
-    """What a panel says where each judge says one thing; one that says None is not sure enough."""
+def reward_of_panel(**given: float | Verdict | None) -> Reward:
+    """Return the reward of a panel with one verdict per judge; None is below the confidence threshold."""
     of = plan(*given, samples=1, failure={"min_coverage": 0.0})
-    unsure = said(1.0, 0.1)
+    uncertain = make_verdict(1.0, 0.1)
     verdicts = {
-        who: unsure if one is None else one if isinstance(one, Verdict) else said(one) for who, one in given.items()
+        who: uncertain if one is None else one if isinstance(one, Verdict) else make_verdict(one)
+        for who, one in given.items()
     }
-    return rewarded(of, {asked(who): [verdict] for who, verdict in verdicts.items()})
+    return compute_reward(of, {question_id(who): [verdict] for who, verdict in verdicts.items()})
 
 
 def test_each_reviewer_is_a_part_and_all_count_alike() -> None:
-    reward = together(ann=0.0, bob=0.5, cyd=1.0)
+    reward = reward_of_panel(ann=0.0, bob=0.5, cyd=1.0)
     assert reward.value == 0.5
     assert reward.parts[JUDGE] == {"ann": 0.0, "bob": 0.5, "cyd": 1.0}
 
 
 def test_the_diagnostics_contain_the_differences() -> None:
-    found = figures(together(ann=0.0, bob=0.5, cyd=1.0))
+    found = diagnostics(reward_of_panel(ann=0.0, bob=0.5, cyd=1.0))
     assert found["disagreement"] == pytest.approx((0.5 + 1.0 + 0.5) / 3)
     assert (found["lowest"], found["highest"]) == (0.0, 1.0)
 
 
-def test_equal_means_may_hide_a_dispute_and_the_figures_do_not() -> None:
-    calm, torn = together(ann=0.5, bob=0.5), together(ann=0.0, bob=1.0)
+def test_diagnostics_show_a_dispute_behind_equal_means() -> None:
+    calm, torn = reward_of_panel(ann=0.5, bob=0.5), reward_of_panel(ann=0.0, bob=1.0)
     assert calm.value == torn.value == 0.5
-    assert [figures(one)["disagreement"] for one in (calm, torn)] == [0.0, 1.0]
+    assert [diagnostics(one)["disagreement"] for one in (calm, torn)] == [0.0, 1.0]
 
 
 def test_a_discarded_judge_neither_agrees_nor_disagrees() -> None:
-    found = figures(together(ann=0.25, bob=None, cyd=0.75))
+    found = diagnostics(reward_of_panel(ann=0.25, bob=None, cyd=0.75))
     assert (found["disagreement"], found["lowest"], found["highest"], found["discarded"]) == (0.5, 0.25, 0.75, 1.0)
-    alone = figures(together(ann=0.25, bob=CANNOT_TELL))
+    alone = diagnostics(reward_of_panel(ann=0.25, bob=CANNOT_TELL))
     assert (alone["disagreement"], alone["lowest"], alone["highest"]) == (0.0, 0.25, 0.25)
 
 
 def test_without_counted_judges_there_is_no_disagreement() -> None:
-    reward = together(ann=None, bob=CANNOT_TELL)
+    reward = reward_of_panel(ann=None, bob=CANNOT_TELL)
     assert reward.value is None
-    found = figures(reward)
+    found = diagnostics(reward)
     assert found.keys() == {"discarded", "without a majority"}
 
 
@@ -284,7 +294,7 @@ def test_without_counted_judges_there_is_no_disagreement() -> None:
 
 
 @st.composite
-def panels(draw: st.DrawFn) -> tuple[dict[str, ScoreMatrix], dict[str, ScoreMatrix], dict[str, ScoreMatrix]]:
+def draw_panels(draw: st.DrawFn) -> tuple[dict[str, ScoreMatrix], dict[str, ScoreMatrix], dict[str, ScoreMatrix]]:
     """Cells of up to four judges for up to three responses: filled in some way, by 0 and by 1."""
     rows, made = draw(st.integers(1, 3)), ({}, {}, {})
     for name in "abcd"[: draw(st.integers(1, 4))]:
@@ -301,7 +311,7 @@ def panels(draw: st.DrawFn) -> tuple[dict[str, ScoreMatrix], dict[str, ScoreMatr
     return made
 
 
-@given(panels())
+@given(draw_panels())
 def test_a_panel_lies_between_its_bounds_and_those_between_0_and_1(made: Any) -> None:
     cells, low, high = made
     least, most = Panel().bounds(low, high, {})
@@ -311,7 +321,7 @@ def test_a_panel_lies_between_its_bounds_and_those_between_0_and_1(made: Any) ->
     assert ((least >= 0.0) & (most <= 1.0 + 1e-12)).all()
 
 
-@given(panels())
+@given(draw_panels())
 def test_its_diagnostics_are_those_of_the_judges_that_count(made: Any) -> None:
     cells, *_ = made
     found = Panel().combine(cells, {})
@@ -327,19 +337,19 @@ def test_its_diagnostics_are_those_of_the_judges_that_count(made: Any) -> None:
 
 
 def _mean(one: ScoreMatrix, row: int) -> float | None:
-    """What a judge says of a response, by what was judged of it."""
-    heard = [
+    """Return a judge's mean score of a response over the judged verdicts."""
+    effective = [
         (value, weight)
         for value, weight, live, judged in zip(
             one.value[row], one.weight, one.applicable[row], one.judged[row], strict=True
         )
         if live and judged
     ]
-    return sum(v * w for v, w in heard) / sum(w for _, w in heard) if heard else None
+    return sum(v * w for v, w in effective) / sum(w for _, w in effective) if effective else None
 
 
-@given(panels())
-def test_a_response_is_worked_out_from_itself_alone_and_the_parts_are_all_judges(made: Any) -> None:
+@given(draw_panels())
+def test_each_response_depends_on_itself_alone_and_parts_are_judges(made: Any) -> None:
     cells, *_ = made
     found = Panel().combine(cells, {})
     assert found.parts.keys() == cells.keys()
@@ -363,27 +373,29 @@ def test_it_takes_no_parameter() -> None:
 # Through the whole machine
 
 
-def test_a_panel_of_a_model_that_wavers() -> None:
+def test_a_panel_of_an_inconsistent_model() -> None:
     about: Task = task("ann")
-    script = saying(5, 2, 5, confidence=(90, 90, 90))
-    (trace,), bodies = scored(script, use(JUDGE, samples=3), about)
+    script = replying_values(5, 2, 5, confidence=(90, 90, 90))
+    (trace,), bodies = score_with(script, use(JUDGE, samples=3), about)
     assert (trace.reward.value, len(bodies)) == (1.0, 3)
-    (trace,), _ = scored(saying(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about)
+    (trace,), _ = score_with(replying_values(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about)
     assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (None, 1.0)
     heedless = {"panel": {"confidence": 0.0}}
-    (trace,), _ = scored(saying(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about, **heedless)
+    (trace,), _ = score_with(
+        replying_values(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about, **heedless
+    )
     assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (1.0, 0.0)
 
 
-def test_under_the_strict_rule_a_majority_hides_no_failure() -> None:
-    given = (said(0.8), said(0.8), BY_RESPONSE)
+def test_the_strict_rule_shows_failures_behind_a_majority() -> None:
+    given = (make_verdict(0.8), make_verdict(0.8), BY_RESPONSE)
     of = plan("ann", failure={"min_coverage": 0.0})
-    assert rewarded(of, {asked("ann"): given}).value == 0.8
-    strict = rewarded(plan("ann", failure={"min_coverage": 0.0, "rule": "strict"}), {asked("ann"): given})
+    assert compute_reward(of, {question_id("ann"): given}).value == 0.8
+    strict = compute_reward(plan("ann", failure={"min_coverage": 0.0, "rule": "strict"}), {question_id("ann"): given})
     assert (strict.value, strict.status) == (None, "failed")
 
 
 def test_without_counted_judges_only_the_discarded_are_listed() -> None:
-    reward = heard(said(0.8, 0.1), said(0.8, 0.1), said(0.8, 0.1))
+    reward = reward_of_samples(make_verdict(0.8, 0.1), make_verdict(0.8, 0.1), make_verdict(0.8, 0.1))
     assert reward.value is None
-    assert figures(reward) == {"discarded": 3.0, "without a majority": 1.0}
+    assert diagnostics(reward) == {"discarded": 3.0, "without a majority": 1.0}

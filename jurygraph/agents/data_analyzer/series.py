@@ -12,7 +12,7 @@ from scipy import stats
 
 from jurygraph.agents.data_analyzer import scales
 from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD, Measure
-from jurygraph.agents.data_analyzer.step import Groups, Step, one_group
+from jurygraph.agents.data_analyzer.step import Groups, Step
 from jurygraph.aggregation import fusion
 from jurygraph.aggregation.arrays import Bools, Floats, Ints
 
@@ -58,7 +58,8 @@ def within_correlation(x: Floats, y: Floats, groups: Groups | None) -> Floats:
 
     A hard prompt with long answers causes no correlation; longer answers to the same prompt with higher rewards do.
     """
-    order, starts, sizes = groups or one_group(x.shape[-1])
+    rows = x.shape[-1]
+    order, starts, sizes = groups or Groups(np.arange(rows), np.zeros(1, np.intp), np.array([rows], np.intp))
     x, y = x[..., order], y[..., order]
     is_complete = ~(np.isnan(x) | np.isnan(y))
     counts = np.maximum(np.add.reduceat(is_complete, starts, axis=-1), 1)

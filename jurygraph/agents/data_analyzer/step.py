@@ -61,11 +61,6 @@ class Step:
         return int(self.rewards.shape[-1])
 
 
-def one_group(rows: int) -> Groups:
-    """Return all rows as one group."""
-    return Groups(np.arange(rows), np.zeros(1, np.intp), np.array([rows], np.intp))
-
-
 def _group_rows(ids: NDArray[Any], rows: int) -> Groups:
     if ids.shape != (rows,):
         raise InputError(f"a step: groups has shape {ids.shape}; give one id for each of {rows} rows")

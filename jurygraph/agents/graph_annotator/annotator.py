@@ -7,20 +7,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jurygraph.agents.graph_annotator import validation
 from jurygraph.agents.graph_annotator.domains import Domain
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource
-from jurygraph.agents.graph_annotator.validation import (
-    CheckedEdges,
-    CheckedRoles,
-    EdgesReply,
-    Pair,
-    RolesReply,
-    check_edges,
-    check_roles,
-    edges_reply_model,
-    kinds_between,
-    roles_reply_model,
-)
+from jurygraph.agents.graph_annotator.validation import CheckedEdges, CheckedRoles, EdgesReply, Pair, RolesReply
 from jurygraph.errors import BudgetExceeded, ModelError
 from jurygraph.messages import quote, shorten
 from jurygraph.models.faults import Fault
@@ -35,9 +25,6 @@ if TYPE_CHECKING:
 
 MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
 _TOKENS_A_ROLE, _TOKENS_AN_EDGE, _TOKENS_BASE = 80, 110, 200
-_DIGITS = 16
-_MAX_REPORTED = 12
-_MAX_CHARACTERS = 200
 
 T = TypeVar("T")
 Reply = TypeVar("Reply", RolesReply, EdgesReply)
@@ -81,17 +68,20 @@ class Annotator:
         """Return the source of the edges: the model, and the digest of the prompt with its domain."""
         prompt = load_prompt("graph-edges")
         prompt_digest = digest_of([prompt.id, prompt.full_version, *map(list, prompt.sections), self._domain.text])
-        return EdgeSource(self._client.model, prompt_digest[:_DIGITS])
+        return EdgeSource(self._client.model, prompt_digest[:16])
 
     async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
         criteria = {name: self._by_id[name] for name in names}
         listed = _lines({"id": criterion.id, **_criterion_fields(criterion)} for criterion in self._by_id.values())
         variables = {**self._shared_variables, "rubric": listed, "asked": _lines(names)}
         room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
-        form = roles_reply_model(tuple(names))
+        form = validation.roles_reply_model(tuple(names))
         request = self._client.request(load_prompt("graph-roles"), form, variables, max_reply_tokens=room)
         checked = await self._ask(
-            request, RolesReply, lambda reply: check_roles(reply.roles, criteria), "the roles of its criteria"
+            request,
+            RolesReply,
+            lambda reply: validation.check_roles(reply.roles, criteria),
+            "the roles of its criteria",
         )
         if isinstance(checked, CheckedRoles):
             return checked
@@ -101,15 +91,15 @@ class Annotator:
         """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
         criteria = [self._by_id[name] for name in sorted({name for pair in pairs for name in pair})]
         shown = ({"id": each.id, "role": roles[each.id], **_criterion_fields(each)} for each in criteria)
-        listed = ({**pair._asdict(), "relations": kinds_between(roles, pair)} for pair in pairs)
+        listed = ({**pair._asdict(), "relations": validation.kinds_between(roles, pair)} for pair in pairs)
         variables = {**self._shared_variables, "criteria": _lines(shown), "pairs": _lines(listed)}
         room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
-        prompt, form = load_prompt("graph-edges"), edges_reply_model(tuple(pairs))
+        prompt, form = load_prompt("graph-edges"), validation.edges_reply_model(tuple(pairs))
         request = self._client.request(prompt, form, variables, sample=sample, max_reply_tokens=room)
         checked = await self._ask(
             request,
             EdgesReply,
-            lambda reply: check_edges(reply.pairs, pairs, roles, self._by_id),
+            lambda reply: validation.check_edges(reply.pairs, pairs, roles, self._by_id),
             "pairs of its criteria",
         )
         if isinstance(checked, CheckedEdges):
@@ -126,7 +116,7 @@ class Annotator:
             )
         except Fault as fault:
             if fault.cause != "infrastructure":
-                return shorten(str(fault), _MAX_CHARACTERS)
+                return shorten(str(fault), 200)
             message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
             raise (BudgetExceeded if fault.kind == "budget" else ModelError)(message) from fault
         return check(result.value)
@@ -142,7 +132,7 @@ def _repair_message(problems: Sequence[str]) -> str | None:
     """Return what the repair prompt says about the reply; None if the reply is fine."""
     if not problems:
         return None
-    return f"{'; '.join(problems[:_MAX_REPORTED])}; answer again for everything that was asked, each once"
+    return f"{'; '.join(problems[:12])}; answer again for everything that was asked, each once"
 
 
 def _criterion_fields(criterion: Criterion) -> dict[str, Any]:

@@ -19,10 +19,11 @@ from jurygraph.schema.task import query_text
 
 @dataclass(frozen=True, slots=True)
 class KnownGraph:
-    """The known state of a task's rubric: the known roles, the criteria unchanged since their annotation
-    (`unchanged_criteria`), and the record of the annotation. Hand-written edges stay; edges that an annotator
-    `annotated_edges` stay unless they close a cycle, so those that an earlier projection `projected_out_edges` may come
-    back."""
+    """The known state of a task's rubric: roles, criteria unchanged since their annotation, and its record.
+
+    Hand-written edges stay. Edges that an annotator found, `annotated_edges`, stay unless they close a cycle, so edges
+    that an earlier projection removed, `projected_out_edges`, may come back.
+    """
 
     roles: Mapping[str, Role]
     unchanged_criteria: frozenset[str]

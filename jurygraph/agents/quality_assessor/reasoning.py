@@ -184,17 +184,12 @@ class _Findings:
         text, offset = self._texts[step - 1], self._steps[step - 1].start
         passage = text.find_support(fault.quote)
         if passage is None:
-            return _Unsound(step, fault.reason, (), _quotation_problem(fault.quote, text))
+            why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
+            quotes = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
+            lacking = quotes if fault.quote.strip() else "and nothing is quoted for it"
+            return _Unsound(step, fault.reason, (), lacking)
         start, end = offset + passage.start, offset + passage.end
         return _Unsound(step, fault.reason, (Evidence(quote=passage.text, start=start, end=end, verified=True),))
-
-
-def _quotation_problem(quote: str, text: SearchableText) -> str:
-    """Return what is wrong with the quotation of a fault."""
-    if not quote.strip():
-        return "and nothing is quoted for it"
-    why = explain_rejected_quote(quote, text).replace("in the response", "in that step")
-    return f"and quotes '{shorten(quote, 80)}' ({why})"
 
 
 def _build_verdict(unsound: Sequence[_Unsound], steps: int, call: str) -> Verdict:

@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from typing import Annotated, Any, Self
 
@@ -103,17 +103,13 @@ def load_dimensions(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
         if config not in READY_SETS:
             known = ", ".join(READY_SETS)
             raise ConfigError(f"dimensions: there is no ready set {config!r}; name {known}, or define each")
-        config = _load_ready_set(config)
+        file = files("jurygraph.judges.few_shot").joinpath(f"{config}.toml")
+        config = tomllib.loads(file.read_text(encoding="utf-8"))
     if not isinstance(config, Mapping) or not config:
         raise ConfigError("dimensions: state at least one, such as {quality: {text: ..., scale: [1, 5]}}")
     dimensions = {name: _parse_dimension(name, config[name]) for name in sorted(config)}
     _check_order(dimensions)
     return dimensions
-
-
-@cache
-def _load_ready_set(name: str) -> dict[str, Any]:
-    return tomllib.loads(files("jurygraph.judges.few_shot").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
 def _parse_dimension(name: str, fields: Any) -> Dimension:

@@ -54,8 +54,8 @@ def select_examples(
 ) -> tuple[Iterable[Example], tuple[OmittedRatings, ...]]:
     """Return the examples that can be shown, and the other ratings, each left out for exactly one reason.
 
-    Equal ratings count once. Raises `InputError` for an item of two groups, or for several dimensions if no rating
-    names one.
+    Equal ratings count once, in any order, and one with a reason wins. Raises `InputError` for an item of two groups,
+    or for several dimensions if no rating names one.
     """
     only, groups = _only_dimension(ratings, scales), _groups(ratings)
     cells = [(rating.reviewer, rating.key, rating.dimension or only) for _, rating in ratings.rows]
@@ -72,7 +72,7 @@ def select_examples(
             earlier = kept.setdefault(cell, example)
             if earlier is not example:
                 kind = "duplicate"
-                kept[cell] = max(earlier, example, key=_preference_key)
+                kept[cell] = max(earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item))
         if kind is not None:
             left_out[kind].append(location)
     omitted = {kind: places for kind, places in left_out.items() if places}
@@ -136,11 +136,6 @@ def _groups(ratings: Ratings) -> Mapping[str, str]:
                 problem = f"item {quote(rating.key)} is of group {quote(rating.group)} here, and of {quote(group)}"
                 raise InputError(f"{ratings.name}, {location}: {problem} in {first}; give each item one group")
     return {key: group for key, (group, _) in groups.items()}
-
-
-def _preference_key(example: Example) -> tuple[str, ...]:
-    """Return a sort key to choose between equal ratings, independent of their order; one with a reason wins."""
-    return example.reason or "", example.domain or "", example.text, example.item
 
 
 def join_names(names: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Streams for tests, small and of a seed."""
+"""Small seeded streams for tests."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ ROWS = 64
 
 
 def normal_steps(seed: int, count: int, shift: float = 0.0, after: int = 0) -> Iterator[Step]:
-    """Steps of rewards alone; from one on their mean lies higher, by `shift` sd of a step's mean."""
+    """Yield steps with rewards only; after step `after` their mean is higher by `shift` sd of a step's mean."""
     rng = np.random.default_rng(seed)
     for number in range(1, count + 1):
         moved = shift / np.sqrt(ROWS) if number > after else 0.0
@@ -18,7 +18,7 @@ def normal_steps(seed: int, count: int, shift: float = 0.0, after: int = 0) -> I
 
 
 def flat_step(flipped: int = 0, rows: int = 256) -> Step:
-    """Rewards and a format that are 1 but in a few rows."""
+    """Return rewards and a format that are 1 except in `flipped` rows."""
     values = np.ones(rows)
     values[:flipped] = 0.0
     return Step(values, {"format": values}, groups=np.repeat(np.arange(rows // 8), 8))

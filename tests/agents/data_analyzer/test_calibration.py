@@ -1,4 +1,4 @@
-"""What is frozen from the first steps."""
+"""The calibration from the first steps."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from jurygraph.agents.data_analyzer import Step
 from jurygraph.agents.data_analyzer.series import MAX_ROWS, Calibration, frame
 
 
-def test_the_frame_is_there_after_so_many_steps_and_not_before() -> None:
+def test_the_frame_is_complete_after_the_last_calibration_step() -> None:
     calibration = Calibration(3, ("a", "b"))
     steps = [Step([0.1, 0.2], {"a": [0.0, 1.0], "b": [0.0, 0.5]})] * 3
     assert [calibration.add(step) is None for step in steps] == [True, True, False]
@@ -18,18 +18,18 @@ def test_rows_above_the_80th_percentile_of_disagreement_conflict() -> None:
     assert found.conflict == pytest.approx(0.81)
 
 
-def test_where_the_percentile_is_the_largest_its_ties_conflict() -> None:
+def test_if_the_percentile_is_the_maximum_its_ties_conflict() -> None:
     assert frame([], [np.array([0.0, 0.0, 0.5, 0.5, 0.5])]).conflict == 0.5
 
 
-def test_bins_hold_like_shares_where_rewards_vary() -> None:
+def test_bins_have_equal_shares_if_rewards_vary() -> None:
     found = frame([np.linspace(0, 1, 1000)], [])
     assert found.expected is not None
     assert len(found.expected) == 10
     assert found.expected == pytest.approx(np.full(10, 0.1), abs=0.01)
 
 
-def test_rewards_that_come_often_end_a_bin_and_no_bin_is_empty() -> None:
+def test_frequent_rewards_end_a_bin_and_no_bin_is_empty() -> None:
     found = frame([np.repeat([0.0, 0.5, 1.0], [50, 30, 20])], [])
     assert found.edges is not None
     assert found.expected is not None
@@ -38,11 +38,11 @@ def test_rewards_that_come_often_end_a_bin_and_no_bin_is_empty() -> None:
 
 
 @pytest.mark.parametrize("rewards", [np.full(9, 0.5), np.full(9, np.nan), np.empty(0)])
-def test_of_one_reward_or_none_there_are_no_bins(rewards: np.ndarray) -> None:
+def test_a_single_reward_or_none_gives_no_bins(rewards: np.ndarray) -> None:
     assert frame([rewards], [])[1:] == (None, None)
 
 
-def test_no_more_rows_are_kept_than_are_bounded() -> None:
+def test_calibration_keeps_a_bounded_number_of_rows() -> None:
     calibration = Calibration(4, ())
     for _ in range(3):
         calibration.add(Step(np.zeros(MAX_ROWS)))

@@ -1,4 +1,4 @@
-"""The tests for change, against a plain reading of their formulas, one score at a time."""
+"""The change detectors, against a scalar implementation of their formulas."""
 
 import math
 
@@ -29,8 +29,8 @@ def measure(scores: np.ndarray, floor: float = OLD, error: float = 0.0) -> Measu
     return Measure(scores, scores, np.full(scores.shape, floor), np.full(scores.shape, error))
 
 
-class Plain:
-    """One series: means and variances anew from all its scores, and the CUSUMs one by one."""
+class ReferenceDetector:
+    """One series: means and variances computed from all its scores, and each CUSUM by itself."""
 
     def __init__(self) -> None:
         self.scores: list[float] = []
@@ -53,20 +53,23 @@ class Plain:
         return u
 
 
-def test_the_array_form_gives_the_numbers_of_the_plain_one() -> None:
+def test_the_array_form_equals_the_reference() -> None:
     rng = np.random.default_rng(3)
     scores = rng.normal(5.0, 2.0, (300, 4)) + np.where(np.arange(300)[:, None] > 200, [0, 1, -1, 4], 0)
-    tests, plain = Detectors((2, 2), NEVER), [Plain() for _ in range(4)]
+    tests, references = Detectors((2, 2), NEVER), [ReferenceDetector() for _ in range(4)]
     for step, row in enumerate(scores, start=1):
         raised = tests.feed(step, measure(row.reshape(2, 2)))
         assert_allclose(
-            raised.u.ravel(), [one.feed(score) for one, score in zip(plain, row, strict=True)], rtol=1e-7, atol=1e-9
+            raised.u.ravel(),
+            [one.feed(score) for one, score in zip(references, row, strict=True)],
+            rtol=1e-7,
+            atol=1e-9,
         )
-        expected = [[[one.cusum[k, side] for side in (1, -1)] for k in REFERENCES] for one in plain]
+        expected = [[[one.cusum[k, side] for side in (1, -1)] for k in REFERENCES] for one in references]
         assert_allclose(tests.cusum.reshape(4, 2, 2), expected, rtol=1e-7, atol=1e-8)
 
 
-def test_streams_side_by_side_run_as_each_would_alone() -> None:
+def test_parallel_streams_do_not_affect_each_other() -> None:
     rng = np.random.default_rng(4)
     scores = rng.normal(size=(200, 5, 3))
     scores[100:, 2] += 3.0
@@ -123,7 +126,7 @@ def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() ->
     assert tests.feed(102, measure([2.0], floor=0.01)).jump[0, 0]
 
 
-def test_a_jump_that_its_own_rows_explain_is_none() -> None:
+def test_a_jump_within_the_error_of_its_rows_raises_no_alarm() -> None:
     tests = [Detectors((1,), Limits((1e9, 1e9), 5.0)) for _ in range(2)]
     rng = np.random.default_rng(6)
     for step, score in enumerate(rng.normal(size=60), start=1):
@@ -158,7 +161,7 @@ def test_after_a_restart_a_series_learns_again_and_the_others_continue() -> None
     assert np.isnan(tests.feed(51, measure([90.0, 0.0])).u[0])
 
 
-def test_a_slow_shift_is_found_that_would_be_swallowed_by_what_is_learned() -> None:
+def test_a_slow_shift_is_found_although_the_baseline_learns_it() -> None:
     """Half an sd after 400 steps, the mean of 40 streams: the weights are worth more than half of them."""
     rng = np.random.default_rng(9)
     tests = Detectors((40, 1), limits(10_000.0, 12))

@@ -36,41 +36,42 @@ def test_accuracy_that_falls_while_the_reward_holds_is_a_hack() -> None:
     assert hack.sentence == "step 9: the reward looks hacked, since about step 6: accuracy falls, reward holds"
 
 
-def test_accuracy_that_falls_with_the_reward_is_none() -> None:
+def test_accuracy_that_falls_with_the_reward_is_no_hack() -> None:
     assert diagnosis(reward=-1.5).hacks(9, [alert(9, "component.accuracy", "down")]) == []
-    told = diagnosis()
-    assert told.hacks(8, [alert(8, "reward", "down")]) == []
-    assert told.hacks(9, [alert(9, "component.accuracy", "down")]) == []
+    tracker = diagnosis()
+    assert tracker.hacks(8, [alert(8, "reward", "down")]) == []
+    assert tracker.hacks(9, [alert(9, "component.accuracy", "down")]) == []
 
 
-@pytest.mark.parametrize(("name", "held"), [("reward", ()), ("component.format", ("reward holds",))])
-def test_accuracy_that_falls_after_reward_or_format_rose_is_a_hack(name: str, held: tuple[str, ...]) -> None:
-    told = diagnosis()
-    assert told.hacks(5, [alert(5, name, "up")]) == []
-    (hack,) = told.hacks(9, [alert(9, "component.accuracy", "down")])
-    assert hack.evidence == ("accuracy falls", f"{name.removeprefix('component.')} rises", *held)
+@pytest.mark.parametrize(("name", "more_evidence"), [("reward", ()), ("component.format", ("reward holds",))])
+def test_accuracy_that_falls_after_reward_or_format_rose_is_a_hack(name: str, more_evidence: tuple[str, ...]) -> None:
+    tracker = diagnosis()
+    assert tracker.hacks(5, [alert(5, name, "up")]) == []
+    (hack,) = tracker.hacks(9, [alert(9, "component.accuracy", "down")])
+    assert hack.evidence == ("accuracy falls", f"{name.removeprefix('component.')} rises", *more_evidence)
 
 
-def test_longer_responses_that_are_paid_for_their_length_are_a_hack() -> None:
-    told = diagnosis()
-    assert told.hacks(5, [alert(5, "length", "up")]) == []
-    (hack,) = told.hacks(9, [alert(9, "length_reward", "up")])
+def test_longer_responses_rewarded_for_their_length_are_a_hack() -> None:
+    tracker = diagnosis()
+    assert tracker.hacks(5, [alert(5, "length", "up")]) == []
+    (hack,) = tracker.hacks(9, [alert(9, "length_reward", "up")])
     assert (hack.series, hack.evidence) == ("length", ("length rises", "length_reward rises"))
 
 
-def test_changes_long_apart_are_of_no_one_story() -> None:
-    told = diagnosis()
-    told.hacks(5, [alert(5, "length", "up")])
+def test_changes_far_apart_are_not_related() -> None:
+    tracker = diagnosis()
+    tracker.hacks(5, [alert(5, "length", "up")])
     assert (
-        told.hacks(6 + MAX_STEPS_BETWEEN_RELATED, [alert(6 + MAX_STEPS_BETWEEN_RELATED, "length_reward", "up")]) == []
+        tracker.hacks(6 + MAX_STEPS_BETWEEN_RELATED, [alert(6 + MAX_STEPS_BETWEEN_RELATED, "length_reward", "up")])
+        == []
     )
 
 
 def test_a_continuing_hack_is_reported_once_and_a_recurring_one_again() -> None:
-    told = diagnosis()
+    tracker = diagnosis()
     steps = [9, 10, 9 + MAX_STEPS_BETWEEN_RELATED, 300]
-    assert [len(told.hacks(step, [alert(step, "component.accuracy", "down")])) for step in steps] == [1, 0, 0, 1]
-    assert told.hacks(301, []) == []
+    assert [len(tracker.hacks(step, [alert(step, "component.accuracy", "down")])) for step in steps] == [1, 0, 0, 1]
+    assert tracker.hacks(301, []) == []
 
 
 def test_improvement_is_no_hack() -> None:
@@ -80,23 +81,23 @@ def test_improvement_is_no_hack() -> None:
 
 @pytest.mark.parametrize("name", ["reward", "component.format"])
 def test_a_rise_after_which_the_reward_falls_with_accuracy_is_no_hack(name: str) -> None:
-    told = diagnosis(reward=-1.9)
-    told.hacks(5, [alert(5, name, "up")])
-    assert told.hacks(9, [alert(9, "component.accuracy", "down")]) == []
-    assert told.hacks(10, [alert(10, "reward", "down")]) == []
+    tracker = diagnosis(reward=-1.9)
+    tracker.hacks(5, [alert(5, name, "up")])
+    assert tracker.hacks(9, [alert(9, "component.accuracy", "down")]) == []
+    assert tracker.hacks(10, [alert(10, "reward", "down")]) == []
 
 
 def test_a_reversed_rise_is_no_evidence_of_hacking() -> None:
-    told = diagnosis(reward=-0.7)
-    told.hacks(5, [alert(5, "component.format", "up"), alert(6, "component.format", "down")])
-    assert told.hacks(9, [alert(9, "component.accuracy", "down")]) == []
+    tracker = diagnosis(reward=-0.7)
+    tracker.hacks(5, [alert(5, "component.format", "up"), alert(6, "component.format", "down")])
+    assert tracker.hacks(9, [alert(9, "component.accuracy", "down")]) == []
 
 
 def test_accuracy_that_recovers_did_not_fall() -> None:
-    told = diagnosis(reward=-2.0)
-    told.hacks(5, [alert(5, "component.accuracy", "down"), alert(5, "reward", "down")])
-    told.hacks(20, [alert(20, "component.accuracy", "up")])
-    assert told.hacks(21, [alert(21, "reward", "up")]) == []
+    tracker = diagnosis(reward=-2.0)
+    tracker.hacks(5, [alert(5, "component.accuracy", "down"), alert(5, "reward", "down")])
+    tracker.hacks(20, [alert(20, "component.accuracy", "up")])
+    assert tracker.hacks(21, [alert(21, "reward", "up")]) == []
 
 
 @pytest.mark.parametrize(
@@ -108,35 +109,35 @@ def test_accuracy_that_recovers_did_not_fall() -> None:
         (44 + MAX_STEPS_BETWEEN_STARTS, 0),
     ],
 )
-def test_a_rise_belongs_to_a_fall_where_it_began_near_it(since: int, found: int) -> None:
-    told = diagnosis(reward=-0.7)
-    told.hacks(43, [alert(43, "component.accuracy", "down", since=40)])
-    assert len(told.hacks(60, [alert(60, "component.format", "up", since=since)])) == found
+def test_a_rise_is_related_to_a_fall_that_began_near_it(since: int, found: int) -> None:
+    tracker = diagnosis(reward=-0.7)
+    tracker.hacks(43, [alert(43, "component.accuracy", "down", since=40)])
+    assert len(tracker.hacks(60, [alert(60, "component.format", "up", since=since)])) == found
 
 
 def test_a_reward_that_rises_with_accuracy_is_not_evidence_of_hacking() -> None:
     recent = {"reward": -0.8, "component.accuracy": -2.0}
-    told = Diagnosis(recent.__getitem__)
-    told.hacks(9, [alert(9, "reward", "down", size=-0.9), alert(9, "component.accuracy", "down")])
+    tracker = Diagnosis(recent.__getitem__)
+    tracker.hacks(9, [alert(9, "reward", "down", size=-0.9), alert(9, "component.accuracy", "down")])
     recent.update({"reward": 2.0, "component.accuracy": 1.8})
-    assert told.hacks(15, [alert(15, "reward", "up", size=2.0)]) == []
+    assert tracker.hacks(15, [alert(15, "reward", "up", size=2.0)]) == []
 
 
 def test_a_reward_that_fell_long_ago_in_steps_but_with_this_fall_does_not_hold() -> None:
-    told = diagnosis(reward=0.0)
-    told.hacks(10, [alert(10, "reward", "down")])
-    told.hacks(15, [alert(15, "component.accuracy", "down", since=9)])
-    assert [told.hacks(step, []) for step in range(16, 70)] == [[]] * 54
+    tracker = diagnosis(reward=0.0)
+    tracker.hacks(10, [alert(10, "reward", "down")])
+    tracker.hacks(15, [alert(15, "component.accuracy", "down", since=9)])
+    assert [tracker.hacks(step, []) for step in range(16, 70)] == [[]] * 54
 
 
-def test_the_two_signatures_are_one_hack() -> None:
-    told = diagnosis()
-    (hack,) = told.hacks(9, [alert(9, "component.accuracy", "down")])
+def test_both_signatures_together_are_reported_as_one_hack() -> None:
+    tracker = diagnosis()
+    (hack,) = tracker.hacks(9, [alert(9, "component.accuracy", "down")])
     assert hack.series == "component.accuracy"
-    assert told.hacks(12, [alert(12, "length", "up"), alert(12, "length_reward", "up")]) == []
+    assert tracker.hacks(12, [alert(12, "length", "up"), alert(12, "length_reward", "up")]) == []
 
 
-def honest(seed: int, accuracy: Callable[[int], float], form: Callable[[int], float]) -> Iterator[Step]:
+def honest_steps(seed: int, accuracy: Callable[[int], float], form: Callable[[int], float]) -> Iterator[Step]:
     """160 steps of 32 prompts and 8 answers whose reward is accuracy and half of format; nobody games it."""
     random, groups = np.random.default_rng(seed), np.repeat(np.arange(32), 8)
     for step in range(1, 161):
@@ -146,16 +147,16 @@ def honest(seed: int, accuracy: Callable[[int], float], form: Callable[[int], fl
         yield Step(right + 0.5 * formed, {"accuracy": right, "format": formed}, lengths, groups)
 
 
-def always(step: int) -> float:
+def constant_form(step: int) -> float:
     return 0.9
 
 
 HONEST = {
-    "a dip and back": (lambda t: 0.3 if 100 <= t < 120 else 0.6, always),
-    "a short dip": (lambda t: 0.2 if 100 <= t < 112 else 0.6, always),
-    "a small dip": (lambda t: 0.45 if 100 <= t < 125 else 0.6, always),
-    "a gain, then a collapse": (lambda t: 0.5 if t < 100 else 0.7 if t < 130 else 0.3, always),
-    "a small gain, then a collapse": (lambda t: 0.5 if t < 100 else 0.6 if t < 125 else 0.4, always),
+    "a dip and back": (lambda t: 0.3 if 100 <= t < 120 else 0.6, constant_form),
+    "a short dip": (lambda t: 0.2 if 100 <= t < 112 else 0.6, constant_form),
+    "a small dip": (lambda t: 0.45 if 100 <= t < 125 else 0.6, constant_form),
+    "a gain, then a collapse": (lambda t: 0.5 if t < 100 else 0.7 if t < 130 else 0.3, constant_form),
+    "a small gain, then a collapse": (lambda t: 0.5 if t < 100 else 0.6 if t < 125 else 0.4, constant_form),
     "format learned, then a collapse": (lambda t: 0.6 if t < 130 else 0.2, lambda t: 0.6 if t < 100 else 0.95),
 }
 
@@ -164,6 +165,6 @@ HONEST = {
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 15))])
 def test_honest_training_is_not_called_a_hack(story: str, seed: int) -> None:
     analyzer = Analyzer()
-    alerts = [alert for step in honest(seed, *HONEST[story]) for alert in analyzer.observe(step)]
+    alerts = [alert for step in honest_steps(seed, *HONEST[story]) for alert in analyzer.observe(step)]
     assert {"component.accuracy", "reward"} <= {one.series for one in alerts}
     assert [one.sentence for one in alerts if one.kind == "hack"] == []

@@ -1,4 +1,4 @@
-"""Limits, from a stated average run length."""
+"""Limits for a given average run length."""
 
 import numpy as np
 import pytest
@@ -32,9 +32,9 @@ def test_more_series_and_longer_runs_ask_for_higher_limits(arl: float, series: i
 def test_simulated_cusums_run_as_long_as_their_limit_says(k: float) -> None:
     h = limits(200.0, 1).drift[REFERENCES.index(k)]
     rng = np.random.default_rng(0)
-    cusum, told = np.zeros(2000), np.zeros(2000)
+    cusum, alarm_step = np.zeros(2000), np.zeros(2000)
     for step in range(1, 10_001):
         cusum = np.maximum(cusum + rng.standard_normal(2000) - k, 0.0)
-        told[(told == 0) & (cusum > h)] = step
-    told[told == 0] = 10_000
-    assert told.mean() == pytest.approx(run_length(k, h), rel=0.1)
+        alarm_step[(alarm_step == 0) & (cusum > h)] = step
+    alarm_step[alarm_step == 0] = 10_000
+    assert alarm_step.mean() == pytest.approx(run_length(k, h), rel=0.1)

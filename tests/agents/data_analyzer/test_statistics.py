@@ -1,4 +1,4 @@
-"""Figures of rows, against plain definitions."""
+"""Statistics of rows, against their definitions."""
 
 import math
 from itertools import combinations
@@ -39,7 +39,7 @@ def test_moments_are_those_of_the_rows_that_are_numbers(values: list[float]) -> 
     assert_allclose(found[1:], [np.mean(there), np.std(there), max(there) - min(there)], atol=1e-12)
 
 
-def test_every_figure_is_of_each_step_for_itself() -> None:
+def test_statistics_of_many_steps_equal_those_of_each_step() -> None:
     rng = np.random.default_rng(1)
     x, y = rng.random((2, 5, 3, 12))
     x[0, 0, :4] = np.nan
@@ -54,7 +54,7 @@ def test_every_figure_is_of_each_step_for_itself() -> None:
     )
 
 
-def test_a_correlation_between_prompts_is_none_within_them() -> None:
+def test_a_correlation_between_prompts_does_not_count() -> None:
     lengths = np.array([10.0, 12.0, 100.0, 102.0])
     rewards = np.array([0.2, 0.1, 0.9, 0.8])
     assert np.corrcoef(lengths, rewards)[0, 1] > 0.9
@@ -75,7 +75,7 @@ def test_ties_share_their_rank_and_missing_values_have_none() -> None:
 
 
 @given(st.integers(0, 20))
-def test_how_long_the_longest_response_is_does_not_matter_to_the_correlation(seed: int) -> None:
+def test_the_correlation_depends_on_ranks_of_lengths_only(seed: int) -> None:
     rng = np.random.default_rng(seed)
     lengths, rewards, groups = rng.random(12), rng.random(12), groups_of([0, 1, 2] * 4)
     stretched = np.exp(9 * lengths)
@@ -83,11 +83,11 @@ def test_how_long_the_longest_response_is_does_not_matter_to_the_correlation(see
     assert one == pytest.approx(other)
 
 
-def test_there_is_no_correlation_with_what_does_not_vary() -> None:
+def test_a_constant_column_has_no_correlation() -> None:
     assert np.isnan(within_correlation(np.arange(4.0), np.full(4, 0.1), None))
 
 
-def test_a_group_is_saturated_where_all_its_rewards_are_equal_and_there_are_two() -> None:
+def test_a_group_of_two_or_more_equal_rewards_is_saturated() -> None:
     rewards = np.array([1.0, 1.0, 0.0, 1.0, 0.3, np.nan, np.nan, 0.5, 0.5])
     found = saturated_share(rewards, groups_of([0, 0, 1, 1, 2, 2, 3, 3, 3]))
     assert (float(found.share), float(found.of)) == (pytest.approx(2 / 3), 3.0)
@@ -106,7 +106,7 @@ def test_extremes_are_counted_over_all_components() -> None:
 
 
 @given(st.lists(st.integers(0, 40), min_size=3, max_size=3).filter(any))
-def test_the_stability_index_is_never_below_0_and_that_of_its_definition(counts: list[int]) -> None:
+def test_the_stability_index_equals_its_definition_and_is_not_negative(counts: list[int]) -> None:
     rewards = np.repeat([0.0, 0.5, 1.0], counts)
     expected = np.array([0.5, 0.3, 0.2])
     p = (np.array(counts) + 0.5) / (sum(counts) + 1.5)

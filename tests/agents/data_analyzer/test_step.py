@@ -1,4 +1,4 @@
-"""What a step refuses, and how it knows its groups."""
+"""Validation of a step, and its groups."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from jurygraph.errors import InputError
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("columns", "message"),
     [
         ({"rewards": []}, "rewards have no row"),
         ({"rewards": 1.0}, "rewards have no row"),
@@ -27,12 +27,12 @@ from jurygraph.errors import InputError
         ({"rewards": [1.0, 2.0], "groups": ["a"]}, "give one id for each of 2 rows"),
     ],
 )
-def test_an_invalid_step_is_refused_by_name(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(InputError, match=said):
-        Step(**given)
+def test_an_invalid_step_is_refused_by_name(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Step(**columns)
 
 
-def test_rows_are_found_by_their_groups_in_whatever_order_they_come() -> None:
+def test_rows_are_grouped_in_any_order() -> None:
     step = Step([1.0, 2.0, 3.0, 4.0, 5.0], groups=["b", "a", "b", "c", "a"])
     assert step.groups is not None
     order, starts, sizes = step.groups
@@ -45,7 +45,7 @@ def test_without_ids_there_are_no_groups() -> None:
     assert Step([1.0]).groups is None
 
 
-def test_the_largest_numbers_that_are_taken_can_be_followed() -> None:
+def test_the_largest_accepted_numbers_do_not_overflow() -> None:
     analyzer, rng = Analyzer(), np.random.default_rng(0)
     for _ in range(30):
         signs = rng.choice([-1.0, 1.0], 64)

@@ -11,7 +11,7 @@ values = st.one_of(st.floats(-1e3, 1e3), st.just(float("nan")))
 
 
 @given(st.lists(values, min_size=1, max_size=30))
-def test_the_table_is_that_of_all_values_at_once(drawn: list[float]) -> None:
+def test_the_running_table_equals_that_of_all_values(drawn: list[float]) -> None:
     summary = Summary(1)
     for step, value in enumerate(drawn, start=1):
         summary.add(step, np.array([value]))

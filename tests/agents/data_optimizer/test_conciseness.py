@@ -23,7 +23,7 @@ def test_a_length_scores_1_up_to_the_baseline_and_0_from_the_limit_on(length: in
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.floats(0.5, 1e6), st.floats(1.001, 100))
-def test_nothing_is_gained_by_more_words(a: int, b: int, free: float, limit: float) -> None:
+def test_more_words_never_raise_the_length_score(a: int, b: int, free: float, limit: float) -> None:
     assert 0.0 <= brevity(max(a, b), free, limit) <= brevity(min(a, b), free, limit) <= 1.0
 
 
@@ -37,7 +37,7 @@ def test_nothing_is_gained_by_more_words(a: int, b: int, free: float, limit: flo
         (5, [0, 0], 0),
     ],
 )
-def test_the_baseline_is_the_reference_or_the_median_of_those_who_say_something(
+def test_the_baseline_is_the_reference_or_the_median_of_nonempty_responses(
     reference: int, group: list[int], free: float
 ) -> None:
     assert baseline(reference, group) == free
@@ -64,7 +64,7 @@ def test_a_long_text_made_of_one_sentence_is_almost_all_redundant() -> None:
 
 
 @given(st.text(alphabet="ab .\n", max_size=200))
-def test_to_say_it_again_makes_no_text_fresher(text: str) -> None:
+def test_repetition_never_raises_freshness(text: str) -> None:
     assert 0.0 <= freshness(text) <= 1.0
     twice = freshness(f"{text}\n{text}")
     assert twice <= 0.5 + 1e-9
@@ -88,11 +88,11 @@ def test_a_short_text_is_not_found_redundant_by_compression(text: str) -> None:
 
 
 @pytest.mark.parametrize(("times", "most"), [(50, 0.75), (500, 0.3)])
-def test_a_text_that_says_one_thing_over_and_over_comes_down_to_little(times: int, most: float) -> None:
+def test_a_repetitive_text_compresses_well(times: int, most: float) -> None:
     assert density(SENTENCE * times) < most
 
 
-def test_no_right_solution_of_gsm8k_comes_down_to_less_than_is_expected() -> None:
+def test_no_right_solution_of_gsm8k_is_redundant_by_compression() -> None:
     with gzip.open(SOLUTIONS, "rt", encoding="utf-8") as file:
         responses = [one for line in file for one in json.loads(line)["responses"]]
     dense = [(density(one["text"]), one["metadata"]["is_correct"]) for one in responses]
@@ -113,7 +113,7 @@ def test_a_share_is_above_0_and_a_score_in_its_range(text: str) -> None:
     assert 0.0 <= density(text) <= 1.0
 
 
-def test_a_megabyte_is_read_up_to_where_that_is_bounded() -> None:
+def test_only_the_first_characters_of_a_megabyte_are_read() -> None:
     start = SENTENCE * (measures.MAX_CHARACTERS // len(SENTENCE) + 1)
     flood = start[: measures.MAX_CHARACTERS] + "something else entirely " * 40_000
     assert len(flood) > 1_000_000

@@ -1,4 +1,4 @@
-"""`optimizer.efficiency` and `optimizer.diversity`, asked by a jury as users ask them."""
+"""`optimizer.efficiency` and `optimizer.diversity`, run by a jury as users run them."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ FIRST = "17 + 25 = 42 because 7 + 5 is 12 and 10 + 20 is 30."
 OTHER = "42: add 5 to 17 and it is 22, then 20 to 22."
 
 
-def scored(use: Any, texts: dict[str, str], task: Task = SUM) -> dict[str, Trace]:
+def score_texts(use: Any, texts: dict[str, str], task: Task = SUM) -> dict[str, Trace]:
     with Jury.from_config({"evaluators": [use]}) as jury:
         traces = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
     return {trace.response_id: trace for trace in traces}
@@ -33,13 +33,13 @@ def test_both_conform(name: str) -> None:
 
 
 def test_each_part_shows_in_the_component() -> None:
-    efficiency = scored("optimizer.efficiency", {"a": FIRST, "b": OTHER})["a"].reward.parts["efficiency"]
+    efficiency = score_texts("optimizer.efficiency", {"a": FIRST, "b": OTHER})["a"].reward.parts["efficiency"]
     assert efficiency.keys() == {"length", "redundancy", "compression"}
-    diversity = scored("optimizer.diversity", {"a": FIRST, "b": OTHER})["a"].reward.parts["diversity"]
+    diversity = score_texts("optimizer.diversity", {"a": FIRST, "b": OTHER})["a"].reward.parts["diversity"]
     assert diversity.keys() == {"distinct", "self-bleu"}
 
 
-def test_they_are_specialists_and_ask_about_the_group_what_hangs_on_it() -> None:
+def test_they_are_specialists_and_ask_about_the_group_only_where_needed() -> None:
     with Jury.from_config({"evaluators": ["optimizer.efficiency"]}) as jury:
         questions = {q.subject: q for q in jury.prepare(SUM).survey.questions}
     assert {q.branch for q in questions.values()} == {"specialists"}
@@ -52,64 +52,64 @@ def test_they_are_specialists_and_ask_about_the_group_what_hangs_on_it() -> None
 
 class TestEfficiency:
     def test_length_is_against_the_reference_and_the_group(self) -> None:
-        traces = scored("optimizer.efficiency", {"short": "It is 42.", "long": FIRST * 4, "usual": FIRST})
+        traces = score_texts("optimizer.efficiency", {"short": "It is 42.", "long": FIRST * 4, "usual": FIRST})
         score = {name: verdict(trace, "length").score for name, trace in traces.items()}
         assert score["short"] == 1.0
         assert 0.0 < (score["usual"] or 0.0) < 1.0
         assert score["long"] == 0.0
         assert verdict(traces["short"], "length").reason == "4 words, where 12 cost nothing"
 
-    def test_the_group_alone_says_what_is_usual_where_there_is_no_reference(self) -> None:
+    def test_without_a_reference_the_group_sets_the_baseline(self) -> None:
         task = SUM.model_copy(update={"reference": None})
-        traces = scored("optimizer.efficiency", {"a": "one two", "b": "one two", "c": "one two three four"}, task)
+        traces = score_texts("optimizer.efficiency", {"a": "one two", "b": "one two", "c": "one two three four"}, task)
         assert [verdict(traces[name], "length").score for name in "abc"] == [1.0, 1.0, 0.5]
 
-    def test_who_is_alone_is_not_compared_and_keeps_the_rest(self) -> None:
-        (trace,) = scored("optimizer.efficiency", {"a": FIRST}).values()
+    def test_a_single_response_has_no_length_and_keeps_the_other_parts(self) -> None:
+        (trace,) = score_texts("optimizer.efficiency", {"a": FIRST}).values()
         assert verdict(trace, "length").status == "not_applicable"
         assert [verdict(trace, part).score for part in ("redundancy", "compression")] == [1.0, 1.0]
         assert trace.reward.value == 1.0
 
     @pytest.mark.parametrize("text", ["", " \n", "...", "= = ="])
-    def test_who_says_nothing_gets_nothing(self, text: str) -> None:
-        trace = scored("optimizer.efficiency", {"nothing": text, "a": FIRST})["nothing"]
+    def test_an_empty_response_scores_0(self, text: str) -> None:
+        trace = score_texts("optimizer.efficiency", {"nothing": text, "a": FIRST})["nothing"]
         assert [one.score for one in trace.verdicts] == [0.0, 0.0, 0.0]
 
-    def test_what_is_said_again_and_again_is_neither_fresh_nor_dense(self) -> None:
-        (trace,) = scored("optimizer.efficiency", {"a": FIRST * 60}).values()
+    def test_a_repetitive_response_is_neither_fresh_nor_dense(self) -> None:
+        (trace,) = score_texts("optimizer.efficiency", {"a": FIRST * 60}).values()
         assert (verdict(trace, "redundancy").score or 0.0) < 0.1
         assert (verdict(trace, "compression").score or 0.0) < 0.7
         assert verdict(trace, "redundancy").reason.endswith("of its words repeat earlier sentences")
 
     @pytest.mark.parametrize("limit", [1.0, 0, -3])
-    def test_a_limit_that_is_no_limit_is_refused(self, limit: float) -> None:
+    def test_a_limit_of_1_or_less_is_refused(self, limit: float) -> None:
         with pytest.raises(ConfigError, match="choose more than 1"):
             Jury.from_config({"evaluators": [{"use": "optimizer.efficiency", "params": {"limit": limit}}]})
 
 
 class TestDiversity:
-    def test_a_copy_gets_nothing_and_another_way_gets_something(self) -> None:
-        traces = scored("optimizer.diversity", {"a": FIRST, "copy": FIRST, "other": OTHER})
+    def test_a_copy_scores_0_and_a_paraphrase_more(self) -> None:
+        traces = score_texts("optimizer.diversity", {"a": FIRST, "copy": FIRST, "other": OTHER})
         assert [traces[name].reward.value for name in ("a", "copy")] == [0.0, 0.0]
         assert (traces["other"].reward.value or 0.0) > 0.3
 
-    def test_who_is_alone_is_not_compared(self) -> None:
-        (trace,) = scored("optimizer.diversity", {"a": FIRST}).values()
+    def test_a_single_response_is_not_compared(self) -> None:
+        (trace,) = score_texts("optimizer.diversity", {"a": FIRST}).values()
         assert {one.status for one in trace.verdicts} == {"not_applicable"}
 
     def test_gibberish_is_not_new(self) -> None:
-        traces = scored("optimizer.diversity", {"a": FIRST, "b": OTHER, "noise": "xkq vlorp zint brrf qwap"})
+        traces = score_texts("optimizer.diversity", {"a": FIRST, "b": OTHER, "noise": "xkq vlorp zint brrf qwap"})
         assert traces["noise"].reward.value == 0.0
 
 
 def with_embedder(texts: dict[str, str], script: Script = embeddings) -> dict[str, Trace]:
     with reading(script) as server:
         embedder = f"openai-compatible:{server.url}#tiny"
-        return scored({"use": "optimizer.diversity", "params": {"embedder": embedder}}, texts)
+        return score_texts({"use": "optimizer.diversity", "params": {"embedder": embedder}}, texts)
 
 
 class TestSpread:
-    def test_it_is_the_distance_to_the_nearest_other(self) -> None:
+    def test_embedding_diversity_is_the_distance_to_the_nearest_other(self) -> None:
         traces = with_embedder({"a": "17 25 aaa", "b": "17 25 ttt", "c": "17 25 aaat"})
         spread = {name: verdict(trace, "embedding") for name, trace in traces.items()}
         assert spread["b"].native == pytest.approx(1 / 10**0.5)
@@ -117,18 +117,18 @@ class TestSpread:
         assert spread["b"].score == pytest.approx(2 / 3 * (1 - 1 / 10**0.5))
         assert spread["b"].layer == "model"
 
-    def test_a_copy_gets_exactly_nothing(self) -> None:
+    def test_a_copy_scores_exactly_0(self) -> None:
         copies = {"a": FIRST, "copy": FIRST, "fourfold": f"{FIRST}\n" * 4, "signs": " , ".join(FIRST.split())}
         traces = with_embedder({**copies, "other": OTHER})
         assert [verdict(traces[name], "embedding").score for name in copies] == [0.0, 0.0, 0.0, 0.0]
         assert [traces[name].reward.value for name in copies] == [0.0, 0.0, 0.0, 0.0]
         assert (verdict(traces["other"], "embedding").score or 0.0) > 0.0
 
-    def test_who_says_nothing_that_others_know_is_not_asked_about(self) -> None:
+    def test_a_response_without_known_words_is_not_embedded(self) -> None:
         traces = with_embedder({"a": FIRST, "b": OTHER, "noise": "xkq vlorp zint"})
         assert verdict(traces["noise"], "embedding").score == 0.0
 
-    def test_what_is_not_embedded_is_a_failure_and_the_other_parts_stand(self) -> None:
+    def test_a_missing_embedding_is_a_failure_and_the_other_parts_remain(self) -> None:
         traces = with_embedder({"a": FIRST, "b": OTHER}, lambda body, number: status(401))
         assert verdict(traces["a"], "embedding").failure is not None
         assert verdict(traces["a"], "embedding").status == "failed"

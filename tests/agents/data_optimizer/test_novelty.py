@@ -1,4 +1,4 @@
-"""How a response differs from the others of its group."""
+"""Novelty of a response within its group."""
 
 from math import sqrt
 
@@ -14,7 +14,7 @@ TEXT = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
 GROUPS = st.lists(TEXT, min_size=2, max_size=5)
 
 
-def parts(texts: list[str], *task: str) -> list[list[float]]:
+def diversity_parts(texts: list[str], *task: str) -> list[list[float]]:
     group = Group(texts, task)
     return [group.distinct_ngram_shares(), group.self_bleu_novelty()]
 
@@ -43,14 +43,14 @@ def test_a_sequence_counts_once_by_hand() -> None:
 @given(GROUPS, st.integers(2, 5), st.data())
 def test_a_copy_that_is_repeated_is_a_copy(texts: list[str], times: int, data: st.DataObject) -> None:
     copied = "\n".join([data.draw(st.sampled_from(texts))] * times)
-    for part in parts([*texts, copied]):
+    for part in diversity_parts([*texts, copied]):
         assert part[-1] == 0.0
     assert Group([*texts, copied]).copies()[-1]
 
 
 @given(GROUPS, st.sampled_from(WORDS), st.integers(1, 60))
-def test_one_word_over_and_over_is_not_new(texts: list[str], word: str, times: int) -> None:
-    for part in parts([*texts, f"so {word}", f"{word} " * times], "so"):
+def test_a_repeated_word_is_not_new(texts: list[str], word: str, times: int) -> None:
+    for part in diversity_parts([*texts, f"so {word}", f"{word} " * times], "so"):
         assert part[-1] == 0.0
 
 
@@ -74,14 +74,14 @@ def test_known_words_that_repeat_make_no_gibberish_known() -> None:
 
 
 def test_texts_of_one_word_each_are_distinct() -> None:
-    assert parts(["42", "43"], "is it 42 or 43") == [[1.0, 1.0], [1.0, 1.0]]
-    assert parts(["42", "42"], "is it 42 or 43") == [[0.0, 0.0], [0.0, 0.0]]
+    assert diversity_parts(["42", "43"], "is it 42 or 43") == [[1.0, 1.0], [1.0, 1.0]]
+    assert diversity_parts(["42", "42"], "is it 42 or 43") == [[0.0, 0.0], [0.0, 0.0]]
 
 
 @given(GROUPS, st.data())
 def test_a_copy_of_another_response_is_not_new_in_any_part(texts: list[str], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(texts) - 1))
-    for part in parts([*texts, texts[place]]):
+    for part in diversity_parts([*texts, texts[place]]):
         assert part[place] == part[-1] == 0.0
 
 
@@ -91,18 +91,18 @@ def test_a_copy_with_noise_in_it_is_a_copy(texts: list[str], data: st.DataObject
     noise = data.draw(st.lists(st.sampled_from(["xq1", "zz7", "vlk"]), max_size=4, unique=True))
     for word in noise:
         copied.insert(data.draw(st.integers(0, len(copied))), word)
-    for part in parts([*texts, " ".join(copied)]):
+    for part in diversity_parts([*texts, " ".join(copied)]):
         assert part[-1] == 0.0
 
 
 @given(GROUPS, st.lists(st.text(alphabet="qxzj", min_size=7, max_size=9), min_size=1, max_size=30, unique=True))
 def test_gibberish_is_not_new(texts: list[str], noise: list[str]) -> None:
-    for part in parts([*texts, " ".join(noise)]):
+    for part in diversity_parts([*texts, " ".join(noise)]):
         assert part[-1] == 0.0
 
 
 @given(GROUPS)
-def test_a_part_of_another_is_no_more_unlike_it_than_all_of_it(texts: list[str]) -> None:
+def test_a_part_of_a_response_is_no_newer_than_the_whole(texts: list[str]) -> None:
     start = " ".join(texts[0].split()[: max(1, len(texts[0].split()) // 2)])
     assert Group([*texts, start], [" ".join(WORDS)]).self_bleu_novelty()[-1] == pytest.approx(0.0)
 
@@ -111,42 +111,42 @@ def test_a_part_of_another_is_no_more_unlike_it_than_all_of_it(texts: list[str])
 def test_every_part_lies_in_its_range_and_the_order_changes_nothing(texts: list[str], random: object) -> None:
     order = list(range(len(texts)))
     random.shuffle(order)  # type: ignore[attr-defined]
-    for part, turned in zip(parts(texts), parts([texts[place] for place in order]), strict=True):
+    for part, turned in zip(diversity_parts(texts), diversity_parts([texts[place] for place in order]), strict=True):
         assert all(0.0 <= score <= 1.0 for score in part)
         assert [part[place] for place in order] == turned
 
 
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=5))
-def test_whatever_the_texts_are_there_is_a_score_for_each(texts: list[str]) -> None:
-    for part in parts(texts, "a query"):
+def test_every_text_gets_a_score(texts: list[str]) -> None:
+    for part in diversity_parts(texts, "a query"):
         assert len(part) == len(texts)
         assert all(0.0 <= score <= 1.0 for score in part)
 
 
 @pytest.mark.parametrize("nothing", ["", " \n", "!!! ...", "---"])
-def test_who_says_nothing_is_not_new(nothing: str) -> None:
-    for part in parts([nothing, "tea on the stone"], "the tea is on the stone"):
+def test_an_empty_text_is_not_new(nothing: str) -> None:
+    for part in diversity_parts([nothing, "tea on the stone"], "the tea is on the stone"):
         assert part[0] == 0.0
         assert part[1] > 0.0
 
 
-def test_another_way_to_say_it_is_newer_than_almost_the_same() -> None:
+def test_a_paraphrase_is_newer_than_a_near_copy() -> None:
     query = "How many apples are left if Ann has 5 apples and eats 2 of them?"
     texts = [
         "Ann has 5 apples and eats 2 of them, so 5 - 2 = 3 are left.",
         "Ann has 5 apples and eats 2 of them, so 3 are left.",
         "If 2 apples are eaten of the 5, then 3 apples are left to Ann.",
     ]
-    for part in parts(texts, query):
+    for part in diversity_parts(texts, query):
         assert part[2] > part[0]
         assert part[2] > part[1]
 
 
-def test_copies_are_those_that_say_the_same_word_for_word() -> None:
+def test_copies_have_the_same_words() -> None:
     assert Group(["Tea, sea.", "tea ,  SEA .", "tea sea", "sea, tea"]).copies() == [True, True, True, False]
 
 
-def test_of_a_large_group_the_beginnings_are_read() -> None:
+def test_only_the_beginnings_of_a_large_group_are_read() -> None:
     each = measures.MAX_WORDS // 4
     long = ["tea " * each + f"sea {n}" for n in range(4)]
-    assert parts([f"{text} {'on ' * 300_000}" for text in long])[0] == [0.0] * 4
+    assert diversity_parts([f"{text} {'on ' * 300_000}" for text in long])[0] == [0.0] * 4

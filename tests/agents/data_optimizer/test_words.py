@@ -1,4 +1,4 @@
-"""What counts as a word."""
+"""The definition of a word."""
 
 import re
 
@@ -36,7 +36,7 @@ def test_space_like_characters_separate_words(joint: str) -> None:
 
 
 @pytest.mark.parametrize("joint", ["", "\u200b", "\u2060", "\u00ad"])
-def test_a_text_does_not_become_short_by_being_written_in_one(joint: str) -> None:
+def test_joining_words_does_not_shorten_a_text(joint: str) -> None:
     assert len(words(PROSE.replace(" ", joint))) == 17
     assert len(words("!" * 100)) == 20
 
@@ -52,14 +52,14 @@ def test_invisible_characters_are_ignored(mark: str) -> None:
 
 
 @given(st.text())
-def test_every_sign_that_is_seen_is_in_a_word(text: str) -> None:
+def test_every_visible_sign_is_in_a_word(text: str) -> None:
     seen = re.sub("[_\u115f\u1160\u2800\u3164\uffa0]", " ", text)
     assert "".join(words(text)) == "".join(remove_invisible(seen).casefold().split())
     assert all(1 <= len(word) <= MAX_WORD_LENGTH for word in words(text))
 
 
 @pytest.mark.parametrize(("word", "says_so"), [("a", True), ("7", True), ("今", True), ("+", False), ("_", False)])
-def test_a_word_says_something_where_there_is_a_letter_or_a_figure(word: str, says_so: bool) -> None:
+def test_a_word_has_content_if_it_has_a_letter_or_digit(word: str, says_so: bool) -> None:
     assert has_content(word) is says_so
 
 

@@ -1,4 +1,4 @@
-"""R_enhanced: the share of contrasts that score less than the response; what was not judged is no right ranking."""
+"""R_enhanced: the share of contrasts that score less than the response; unjudged contrasts do not count as ranked."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.graphs.cast import criterion, response, scored, task, told
 OWN, OTHER = "a", "a-of-versions"
 
 
-def cells(values: Any, judged: Any = True, live: Any = True, input_weight: float = 1.0) -> ScoreMatrix:
+def matrix(values: Any, judged: Any = True, live: Any = True, input_weight: float = 1.0) -> ScoreMatrix:
     numbers = np.atleast_2d(np.array(values, dtype=float))
     shape = numbers.shape
     return ScoreMatrix(
@@ -28,18 +28,18 @@ def cells(values: Any, judged: Any = True, live: Any = True, input_weight: float
     )
 
 
-def combined(**inputs: ScoreMatrix) -> Any:
-    made = Contrast()
+def combine(**inputs: ScoreMatrix) -> Any:
+    combiner = Contrast()
     named = {name.replace("_of_", "-of-"): one for name, one in inputs.items()}
-    stated = {
+    component_inputs = {
         name: ComponentInput(questions=(name,), weights=(1.0,), input_weight=one.input_weight)
         for name, one in named.items()
     }
-    return made.combine(named, made.freeze(stated, {}))
+    return combiner.combine(named, combiner.freeze(component_inputs, {}))
 
 
-def test_it_is_the_share_of_contrasts_that_score_less() -> None:
-    found = combined(a=cells(0.5), a_of_versions=cells([[0.2, 0.5, 0.9, 0.4]]))
+def test_the_value_is_the_share_of_contrasts_that_score_less() -> None:
+    found = combine(a=matrix(0.5), a_of_versions=matrix([[0.2, 0.5, 0.9, 0.4]]))
     assert found.value.tolist() == [0.5]
     assert found.present.tolist() == [True]
     margins = [float(found.diagnostics[f"pair {place}"][0]) for place in (1, 2, 3, 4)]
@@ -48,18 +48,21 @@ def test_it_is_the_share_of_contrasts_that_score_less() -> None:
 
 
 def test_a_tie_is_no_right_ranking() -> None:
-    assert combined(a=cells(0.5), a_of_versions=cells([[0.5]])).value.tolist() == [0.0]
+    assert combine(a=matrix(0.5), a_of_versions=matrix([[0.5]])).value.tolist() == [0.0]
 
 
 def test_several_evaluators_count_by_their_weights() -> None:
-    one, other = {"a": cells(1.0), "a_of_versions": cells([[0.0]])}, {"b": cells(0.0), "b_of_versions": cells([[0.5]])}
-    assert combined(**one, **other).value.tolist() == [1.0]
-    heavy = {"b": cells(0.0, input_weight=3.0), "b_of_versions": cells([[0.5]])}
-    assert combined(**one, **heavy).value.tolist() == [0.0]
+    one, other = (
+        {"a": matrix(1.0), "a_of_versions": matrix([[0.0]])},
+        {"b": matrix(0.0), "b_of_versions": matrix([[0.5]])},
+    )
+    assert combine(**one, **other).value.tolist() == [1.0]
+    heavy = {"b": matrix(0.0, input_weight=3.0), "b_of_versions": matrix([[0.5]])}
+    assert combine(**one, **heavy).value.tolist() == [0.0]
 
 
 def test_an_unjudged_response_has_no_such_component() -> None:
-    found = combined(a=cells([[1.0], [1.0]]), a_of_versions=cells([[0.0], [0.0]], live=[[True], [False]]))
+    found = combine(a=matrix([[1.0], [1.0]]), a_of_versions=matrix([[0.0], [0.0]], live=[[True], [False]]))
     assert found.present.tolist() == [True, False]
 
 
@@ -76,7 +79,7 @@ def test_unjudged_contrasts_count_by_fill_value_and_never_as_ranked(
     ranked = sum(one < own for one, lost in zip(others, unjudged, strict=False) if not lost)
     for fill, gained in ((0.0, 0), (1.0, int(open_.sum()))):
         values = np.where(open_, fill, [others])
-        found = combined(a=cells(own), a_of_versions=cells(values, judged=~open_))
+        found = combine(a=matrix(own), a_of_versions=matrix(values, judged=~open_))
         assert found.value[0] == pytest.approx((ranked + gained) / len(others))
         assert found.diagnostics["pairs"].tolist() == [len(others) - open_.sum()]
 
@@ -84,14 +87,14 @@ def test_unjudged_contrasts_count_by_fill_value_and_never_as_ranked(
 @given(values=st.lists(st.floats(0, 1), min_size=2, max_size=6), data=st.data())
 def test_the_order_of_the_contrasts_changes_nothing(values: list[float], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(values))
-    one, other = (combined(a=cells(0.5), a_of_versions=cells([each])) for each in (values, shuffled))
+    one, other = (combine(a=matrix(0.5), a_of_versions=matrix([each])) for each in (values, shuffled))
     assert one.value.tolist() == other.value.tolist()
 
 
 @pytest.mark.parametrize(
     "names", [("a",), ("a-of-x",), ("a", "b-of-x"), ("a", "a-of-x", "a-of-y"), ("a", "a-of-x", "b")]
 )
-def test_inputs_come_in_twos(names: tuple[str, ...]) -> None:
+def test_inputs_must_come_in_pairs(names: tuple[str, ...]) -> None:
     inputs = {name: ComponentInput(questions=(name,), weights=(1.0,)) for name in names}
     with pytest.raises(PlanError, match="in twos"):
         Contrast().freeze(inputs, {})
@@ -126,8 +129,8 @@ def test_the_same_evaluator_judges_contrasts_in_a_second_wave() -> None:
 
 
 def test_a_failed_judgement_of_a_contrast_is_no_credit_and_stays_open() -> None:
-    made = [["~1", {"second": 0.1}], ["~2", {"second": "infrastructure"}]]
-    (trace,) = scored(CONFIG | {"failure": {"min_coverage": 0.5}}, task(), response("r", judge=0.5, versions=made))
+    variants = [["~1", {"second": 0.1}], ["~2", {"second": "infrastructure"}]]
+    (trace,) = scored(CONFIG | {"failure": {"min_coverage": 0.5}}, task(), response("r", judge=0.5, versions=variants))
     assert (trace.reward.value, trace.reward.status) == (0.5, "degraded")
     assert trace.reward.range == (0.5, 1.0)
 
@@ -138,7 +141,7 @@ def test_a_response_of_which_no_contrast_could_be_made_gains_nothing_and_is_no_f
     assert trace.reward.diagnostics == {"enhanced": {"pairs": 0.0}}
 
 
-def test_of_a_criterion_that_is_bad_a_response_without_contrasts_has_the_worst() -> None:
+def test_without_contrasts_a_penalty_counts_in_full() -> None:
     """Nothing is to be won by giving nothing to ask about."""
     config = {
         "evaluators": [told("judge", audience="criterion", of="versions")],
@@ -207,14 +210,14 @@ def test_unjudged_contrasts_may_not_count_as_zero() -> None:
 
 
 @pytest.mark.parametrize("gate", ["infrastructure", "response"])
-def test_where_a_whole_evaluator_was_not_judged_no_pair_is_decided_by_the_others(gate: str) -> None:
-    """What was settled without asking stands for all contrasts, and not for the first alone."""
+def test_an_unjudged_evaluator_leaves_every_pair_undecided(gate: str) -> None:
+    """A gate's verdict applies to all contrasts, not only to the first."""
     (trace,) = scored(SCREENED, task(), response("r", judge=0.5, gate=gate, other=0.9, versions=versions(1.0, 0.1)))
     assert trace.reward.components["enhanced"] is None or trace.reward.value in (None, 0.0)
     assert trace.reward.range == (0.0, 1.0)
 
 
-def test_the_two_of_a_name_are_one_evaluator_once_of_each() -> None:
+def test_both_inputs_of_a_pair_must_be_the_same_evaluator() -> None:
     def config(first: str, second: str) -> dict[str, Any]:
         inputs = {"judge": first, "judge-of-versions": second}
         named = {"evaluators": [told("judge"), told("other"), {**told("judge-of-versions"), "of": "versions"}]}

@@ -13,7 +13,7 @@ import pytest
 from jurygraph.agents.data_synthesizer.edits import Edit, matching_answer
 from jurygraph.agents.data_synthesizer.synthesizer import KINDS, edits_by_rule
 from jurygraph.schema import TaskView
-from tests.agents.data_synthesizer.truth import changed
+from tests.agents.data_synthesizer.truth import changes_truth
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 
@@ -56,13 +56,13 @@ def test_none_equals_its_original() -> None:
 
 
 @pytest.mark.slow
-def test_of_a_hundred_at_least_ninety_nine_change_the_truth() -> None:
+def test_at_least_99_percent_of_contrasts_change_the_truth() -> None:
     """Of every kind, and not of all together alone. What is left: a calculation in brackets that the judge does not
     read, a step whose result the problem's "half" states to it, and a calculation that was about another quantity."""
-    kept = [one for one in contrasts() if not _changes_the_truth(one)]
+    kept = [one for one in contrasts() if not _is_effective(one)]
     assert Counter(one.edit.kind for one in kept) == {"step": 4, "number": 2, "negation": 1}
     assert len(kept) <= 0.01 * len(contrasts())
 
 
-def _changes_the_truth(one: Contrasted) -> bool:
-    return changed(one.query, one.reference, one.text, one.edit.apply(one.text), one.edit.kind)
+def _is_effective(one: Contrasted) -> bool:
+    return changes_truth(one.query, one.reference, one.text, one.edit.apply(one.text), one.edit.kind)

@@ -24,26 +24,26 @@ RIGHT = (
 )
 
 
-def answered(text: str = RIGHT, reference: str = "A: 7") -> CorrectAnswer:
+def correct_answer(text: str = RIGHT, reference: str = "A: 7") -> CorrectAnswer:
     found = matching_answer(text, reference)
     assert isinstance(found, CorrectAnswer)
     return found
 
 
-def made(edits: object, text: str = RIGHT) -> list[str]:
+def apply_all(edits: object, text: str = RIGHT) -> list[str]:
     return [edit.apply(text) for edit in edits]  # type: ignore[attr-defined]
 
 
 # Results
 
 
-def test_a_result_is_changed_in_its_annotation_and_behind_it() -> None:
-    first, *_ = made(wrong_result_edits(RIGHT))
+def test_a_result_is_changed_in_and_after_its_annotation() -> None:
+    first, *_ = apply_all(wrong_result_edits(RIGHT))
     assert first == RIGHT.replace("<<3*4=12>>12", "<<3*4=13>>13")
 
 
 def test_each_right_calculation_gives_one() -> None:
-    assert len(made(wrong_result_edits(RIGHT))) == 3
+    assert len(apply_all(wrong_result_edits(RIGHT))) == 3
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_each_right_calculation_gives_one() -> None:
     ids=["wrong", "rounded", "a whole number of a quotient", "no plain number", "no calculation", "prose", "empty"],
 )
 def test_inexact_numbers_are_left_unchanged(text: str) -> None:
-    assert made(wrong_result_edits(text), text) == []
+    assert apply_all(wrong_result_edits(text), text) == []
 
 
 def test_a_number_keeps_its_form() -> None:
     text = "1,000 * 2 = 2,000\n1.5 * 3 = $4.50"
-    assert made(wrong_result_edits(text), text) == [
+    assert apply_all(wrong_result_edits(text), text) == [
         "1,000 * 2 = 2,001\n1.5 * 3 = $4.50",
         "1,000 * 2 = 2,000\n1.5 * 3 = $6.50",
     ]
@@ -67,31 +67,33 @@ def test_a_number_keeps_its_form() -> None:
 def test_the_changed_result_is_false(left: int, right: int, sign: str) -> None:
     true = {"+": left + right, "-": left - right, "*": left * right}[sign]
     text = f"{left} {sign} {right} = {true}"
-    for changed in made(wrong_result_edits(text), text):
+    for changed in apply_all(wrong_result_edits(text), text):
         assert int(changed.rpartition("=")[2]) != true
 
 
 # The answer
 
 
-def test_only_a_solution_that_answers_as_the_reference_is_known_to_be_right() -> None:
+def test_only_a_solution_with_the_answer_of_the_reference_is_known_to_be_right() -> None:
     assert matching_answer(RIGHT, "The answer is 8") is False
     assert matching_answer("no answer", "A: 7") is False
     assert matching_answer(RIGHT, None) is True
     assert matching_answer(RIGHT, "An essay\nof two lines") is True
     assert matching_answer(RIGHT, "x + 1") is False
-    assert answered().span.text == "7"
+    assert correct_answer().span.text == "7"
 
 
 def test_the_answer_is_swapped_for_other_numbers_of_solution_and_task() -> None:
-    swapped = made(other_answer_edits(RIGHT, QUERY, answered()))
+    swapped = apply_all(other_answer_edits(RIGHT, QUERY, correct_answer()))
     assert [text.rpartition("A: ")[2] for text in swapped] == ["3", "4", "12", "2", "14"]
     assert {text.rpartition("A: ")[0] for text in swapped} == {RIGHT.rpartition("A: ")[0]}
 
 
 def test_an_answer_is_not_swapped_for_itself_written_otherwise() -> None:
     text = "So 3.5*2=7.0 of 7 eggs\nA: 7"
-    assert [one.rpartition("A: ")[2] for one in made(other_answer_edits(text, "", answered(text)), text)] == [
+    assert [
+        one.rpartition("A: ")[2] for one in apply_all(other_answer_edits(text, "", correct_answer(text)), text)
+    ] == [
         "3.5",
         "2",
     ]
@@ -100,34 +102,34 @@ def test_an_answer_is_not_swapped_for_itself_written_otherwise() -> None:
 # Steps
 
 
-def test_a_step_is_left_out_whose_result_is_needed_later() -> None:
+def test_a_step_with_a_result_needed_later_is_removed() -> None:
     first, second = RIGHT.splitlines()[:2]
-    assert made(missing_step_edits(RIGHT, QUERY, answered())) == [
+    assert apply_all(missing_step_edits(RIGHT, QUERY, correct_answer())) == [
         RIGHT.replace(f"{first}\n", ""),
         RIGHT.replace(f"{second}\n", ""),
     ]
 
 
-def test_a_step_is_kept_whose_result_the_task_gives_or_only_the_answer_needs() -> None:
+def test_a_step_with_a_result_from_the_task_or_only_for_the_answer_is_kept() -> None:
     text = "First 1+2=3 boxes.\nThen 3*4=12 eggs.\nBy the way 5+5=10.\nA: 12"
-    assert made(missing_step_edits(text, "There are three boxes.", answered(text, "A: 12")), text) == []
+    assert apply_all(missing_step_edits(text, "There are three boxes.", correct_answer(text, "A: 12")), text) == []
 
 
-def test_a_step_is_kept_whose_result_another_one_gives_as_well() -> None:
+def test_a_step_with_a_result_of_another_step_is_kept() -> None:
     text = "Ann has 30*3=90.\nBen has 18*5=90.\nTogether 90+90=180.\nA: 180"
-    assert made(missing_step_edits(text, "", answered(text, "A: 180")), text) == []
+    assert apply_all(missing_step_edits(text, "", correct_answer(text, "A: 180")), text) == []
 
 
 def test_a_solution_of_one_step_keeps_it() -> None:
     text = "3*4=12 eggs\nA: 12"
-    assert made(missing_step_edits(text, "", answered(text, "A: 12")), text) == []
+    assert apply_all(missing_step_edits(text, "", correct_answer(text, "A: 12")), text) == []
 
 
 # Words
 
 
-def test_a_right_result_is_denied_at_the_verb_of_its_clause() -> None:
-    first, second = made(negation_edits(RIGHT))
+def test_a_right_result_is_negated_at_the_verb_of_its_clause() -> None:
+    first, second = apply_all(negation_edits(RIGHT))
     assert first == RIGHT.replace("There are 3*4", "There are not 3*4")
     assert second == RIGHT.replace("more there are 12", "more there are not 12")
 
@@ -145,12 +147,12 @@ def test_a_right_result_is_denied_at_the_verb_of_its_clause() -> None:
     ids=["supposed", "denied already", "another clause", "wrong", "another verb's", "no verb"],
 )
 def test_an_uncertain_statement_is_not_contradicted(text: str) -> None:
-    assert made(negation_edits(text), text) == []
+    assert apply_all(negation_edits(text), text) == []
 
 
 def test_a_result_is_given_in_a_unit_of_another_size() -> None:
     text = "That is 3*4=<<3*4=12>>12 hours, and 2*5=10 feet, and 3*3=9 eggs"
-    assert made(unit_edits(text), text) == [
+    assert apply_all(unit_edits(text), text) == [
         text.replace("hours", "minutes"),
         text.replace("feet", "inches"),
     ]
@@ -159,15 +161,15 @@ def test_a_result_is_given_in_a_unit_of_another_size() -> None:
 # Edits
 
 
-def test_nothing_in_one_unit_is_nothing_in_another() -> None:
-    assert made(unit_edits("5 - 5 = 0 dollars"), "5 - 5 = 0 dollars") == []
+def test_a_result_of_0_keeps_its_unit() -> None:
+    assert apply_all(unit_edits("5 - 5 = 0 dollars"), "5 - 5 = 0 dollars") == []
 
 
 @pytest.mark.parametrize("answer", ["-7", "1/2", "\\frac{1}{2}", "20%", "7 + 0"])
 def test_only_an_answer_that_is_a_plain_number_is_swapped(answer: str) -> None:
     text = f"So 3 + 4 = 7\nA: {answer}"
     found = matching_answer(text, f"A: {answer}")
-    assert found is False or list(other_answer_edits(text, "", answered(text, f"A: {answer}"))) == []
+    assert found is False or list(other_answer_edits(text, "", correct_answer(text, f"A: {answer}"))) == []
 
 
 @pytest.mark.parametrize(
@@ -180,9 +182,9 @@ def test_only_an_answer_that_is_a_plain_number_is_swapped(answer: str) -> None:
     ],
     ids=["many lines", "one line", "a long number", "many verbs"],
 )
-def test_long_texts_take_no_longer_than_they_are_long(text: str) -> None:
-    """What took minutes once: the suite's own limit of time is the test."""
-    found = answered(text)
+def test_long_texts_take_linear_time(text: str) -> None:
+    """These texts once took minutes: the time limit of the suite is the test."""
+    found = correct_answer(text)
     for edits in (
         wrong_result_edits(text),
         missing_step_edits(text, "", found),
@@ -192,13 +194,13 @@ def test_long_texts_take_no_longer_than_they_are_long(text: str) -> None:
         assert len(list(edits)) <= len(text)
 
 
-def test_an_edit_tells_where_it_changed_what() -> None:
+def test_an_edit_records_the_changed_passage() -> None:
     edit = Edit("number", (Change(2, 3, "xy"), Change(5, 6, "")), "why")
     assert edit.apply("0123456789") == "01xy346789"
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 5), st.text(max_size=5))
-def test_some_are_chosen_in_their_order_and_by_the_seed_alone(found: list[int], most: int, seed: str) -> None:
+def test_the_choice_keeps_the_order_and_depends_on_the_seed_alone(found: list[int], most: int, seed: str) -> None:
     picked = choose_some(list(enumerate(found)), most, seed)
     assert picked == sorted(picked)
     assert len(picked) == min(most, len(found))

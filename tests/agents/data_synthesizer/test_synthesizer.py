@@ -1,4 +1,4 @@
-"""The deriver: which contrasts it makes of what, by rule and by a model, and what it says where it makes none."""
+"""The deriver: its contrasts by rule and by a model, and its notes if it makes none."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ RIGHT = "There are 3*4=<<3*4=12>>12 eggs.\nWith two more there are 12+2=14 eggs.
 TASK = Task(id="eggs", query=QUERY, reference="A: 7")
 
 
-def derived(text: str, task: Task = TASK, **params: Any) -> Material:
+def derive(text: str, task: Task = TASK, **params: Any) -> Material:
     view = TaskView(id=task.id, audience="task", query=task.query, reference=task.reference, facts=task.facts)
     return asyncio.run(Synthesizer(**params).derive(DeriverInput(view, Response(id="r", text=text), {})))
 
@@ -33,11 +33,11 @@ def kinds(material: Material) -> list[str]:
 
 
 def test_a_right_solution_gives_a_contrast_of_each_kind() -> None:
-    assert kinds(derived(RIGHT)) == ["number", "step", "answer", "negation", "unit"]
+    assert kinds(derive(RIGHT)) == ["number", "step", "answer", "negation", "unit"]
 
 
-def test_each_tells_what_was_changed_where() -> None:
-    for variant in derived(RIGHT).variants:
+def test_each_contrast_records_the_changed_passage() -> None:
+    for variant in derive(RIGHT).variants:
         edit: Any = variant.edit
         assert edit["before"] == RIGHT[edit["start"] : edit["end"]]
         assert variant.response.text == RIGHT[: edit["start"]] + edit["after"] + RIGHT[edit["end"] :]
@@ -45,26 +45,26 @@ def test_each_tells_what_was_changed_where() -> None:
         assert edit["says"]
 
 
-def test_a_wrong_solution_gives_none_and_gains_nothing() -> None:
-    made = derived(RIGHT.replace("A: 7", "A: 8"))
+def test_a_wrong_solution_gets_no_contrast_and_gains_nothing() -> None:
+    made = derive(RIGHT.replace("A: 7", "A: 8"))
     assert made.variants == ()
     assert made.note == "its answer is not known to be right: no edit surely makes it worse"
 
 
 def test_without_a_reference_calculations_alone_are_known_to_be_right() -> None:
-    assert kinds(derived(RIGHT, TASK.model_copy(update={"reference": None}))) == ["number"]
+    assert kinds(derive(RIGHT, TASK.model_copy(update={"reference": None}))) == ["number"]
 
 
-def test_of_prose_and_of_very_long_texts_none_is_made() -> None:
+def test_prose_and_very_long_texts_get_no_contrast() -> None:
     plain = TASK.model_copy(update={"reference": None})
-    assert derived("It is kind.", plain).note == "nothing in the response could be made worse by a known edit"
-    assert "no contrast is made" in derived("1+1=2\n" * MAX_CHARACTERS, plain).note
+    assert derive("It is kind.", plain).note == "nothing in the response could be made worse by a known edit"
+    assert "no contrast is made" in derive("1+1=2\n" * MAX_CHARACTERS, plain).note
 
 
-def test_kinds_and_numbers_are_what_the_config_says_and_the_seed_chooses() -> None:
-    assert kinds(derived(RIGHT, kinds=["step", "number"], each=3)) == ["number"] * 3 + ["step"] * 2
-    assert derived(RIGHT, seed=1) == derived(RIGHT, seed=1)
-    assert len({tuple(v.response.text for v in derived(RIGHT, seed=seed).variants) for seed in range(8)}) > 1
+def test_config_sets_kinds_and_numbers_and_the_seed_chooses() -> None:
+    assert kinds(derive(RIGHT, kinds=["step", "number"], each=3)) == ["number"] * 3 + ["step"] * 2
+    assert derive(RIGHT, seed=1) == derive(RIGHT, seed=1)
+    assert len({tuple(v.response.text for v in derive(RIGHT, seed=seed).variants) for seed in range(8)}) > 1
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_kinds_and_numbers_are_what_the_config_says_and_the_seed_chooses() -> No
         ({"seed": "x"}, "seed is a whole number"),
     ],
 )
-def test_params_that_mean_nothing_are_refused(params: dict[str, Any], said: str) -> None:
+def test_invalid_params_are_refused(params: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         Synthesizer(**params)
 
@@ -105,7 +105,7 @@ TRIP = Task(id="trip", query="Plan a day.", facts=FACTS)
 
 def test_a_replaced_name_makes_the_statement_false() -> None:
     text = "Dinner at Coco Bambu, for $72.\nBreakfast somewhere."
-    (variant,) = derived(text, TRIP).variants
+    (variant,) = derive(text, TRIP).variants
     assert variant.response.text == text.replace("Coco Bambu", "Nutri Punch")
     assert variant.edit["says"] == "cost of 'Nutri Punch' is 29, not 72"  # type: ignore[index,call-overload]
 
@@ -123,13 +123,13 @@ def test_a_replaced_name_makes_the_statement_false() -> None:
     ids=["nothing is said of it", "it is said elsewhere", "another word", "no name", "denied", "compared"],
 )
 def test_a_name_without_a_statement_is_left_unchanged(text: str) -> None:
-    assert derived(text, TRIP).variants == ()
+    assert derive(text, TRIP).variants == ()
 
 
-def test_a_name_of_which_the_same_is_true_in_part_takes_no_other_ones_place() -> None:
+def test_a_name_with_an_overlapping_value_is_no_replacement() -> None:
     rows = [{"name": "Coco Bambu", "dish": "pizza"}, {"name": "Nutri Punch", "dish": "pizza, pasta"}]
     trip = TRIP.model_copy(update={"facts": {"tables": {"meals": {"key": ["name"], "rows": rows}}, "claims": {}}})
-    assert derived("Coco Bambu has pizza.", trip).variants == ()
+    assert derive("Coco Bambu has pizza.", trip).variants == ()
 
 
 def test_a_variant_never_has_the_id_of_its_parent() -> None:
@@ -144,7 +144,7 @@ def test_names_may_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "meals.csv").write_text(rows, encoding="utf-8")
     table = {"key": ["name", "city"], "file": str(tmp_path / "meals.csv")}
     trip = TRIP.model_copy(update={"facts": {"tables": {"meals": table}, "claims": {}}})
-    (variant,) = derived("Dinner at Coco Bambu, for $72.", trip).variants
+    (variant,) = derive("Dinner at Coco Bambu, for $72.", trip).variants
     assert variant.response.text == "Dinner at Nutri Punch, for $72."
 
 
@@ -168,19 +168,19 @@ def is_check(body: Mapping[str, Any]) -> bool:
     return "worse" in body["response_format"]["json_schema"]["schema"]["properties"]
 
 
-def edited(body: Mapping[str, Any]) -> str:
-    """Which of the two texts that a check shows is the edited one."""
+def letter_of_edited(body: Mapping[str, Any]) -> str:
+    """Return the letter of the edited text in a check."""
     shown = str(body["messages"][1]["content"])
     return "A" if "A: 14" in shown.partition("# Response A")[2].partition("# Response B")[0] else "B"
 
 
-def by_model(*contrasts: dict[str, Any], worse: str = "edited", text: str = RIGHT) -> tuple[jg.Trace, int]:
+def score_with_model(*contrasts: dict[str, Any], worse: str = "edited", text: str = RIGHT) -> tuple[jg.Trace, int]:
     """The trace where a model proposes these, and says of each that the one named is worse; how often it was asked."""
 
     def script(body: dict[str, Any], number: int) -> Answer:
         if not is_check(body):
             return said(json.dumps({"contrasts": contrasts}))
-        return said(json.dumps({"reason": "so", "worse": edited(body) if worse == "edited" else worse}))
+        return said(json.dumps({"reason": "so", "worse": letter_of_edited(body) if worse == "edited" else worse}))
 
     with (
         serving(script) as server,
@@ -190,36 +190,36 @@ def by_model(*contrasts: dict[str, Any], worse: str = "edited", text: str = RIGH
         return trace, server.count
 
 
-def test_an_edit_counts_that_the_model_finds_worse_without_knowing_which_is_whose() -> None:
-    trace, asked = by_model(PROPOSED)
+def test_an_edit_that_the_model_finds_worse_blindly_counts() -> None:
+    trace, asked = score_with_model(PROPOSED)
     assert asked == 2
     assert [v.response.text for v in trace.material[0].variants] == [RIGHT.replace("A: 7", "A: 14")]
     assert trace.reward.value == 1.0
     assert trace.material[0].call is not None
 
 
-def test_an_edit_that_the_model_does_not_find_worse_is_left_out() -> None:
-    trace, _ = by_model(PROPOSED, worse="neither")
+def test_an_edit_that_the_model_does_not_find_worse_is_dropped() -> None:
+    trace, _ = score_with_model(PROPOSED, worse="neither")
     assert trace.material[0].variants == ()
     assert trace.material[0].note == "1 proposed that is no worse"
     assert trace.reward.value == 0.0
 
 
 def test_a_passage_that_does_not_occur_once_is_omitted_after_one_repair() -> None:
-    trace, asked = by_model({**PROPOSED, "passage": "eggs"}, {**PROPOSED, "passage": "ham"})
+    trace, asked = score_with_model({**PROPOSED, "passage": "eggs"}, {**PROPOSED, "passage": "ham"})
     assert asked == 2
     assert trace.material[0].variants == ()
     assert trace.material[0].note == "2 proposed that changes no passage"
 
 
-def test_a_reply_off_the_form_is_a_failure_and_no_credit() -> None:
-    trace, _ = by_model({**PROPOSED, "kind": "style"})
+def test_a_malformed_reply_is_a_failure_without_credit() -> None:
+    trace, _ = score_with_model({**PROPOSED, "kind": "style"})
     assert trace.material[0].status == "failed"
     assert (trace.reward.status, trace.reward.value) == ("failed", None)
 
 
 def test_a_wrong_solution_needs_no_model_call() -> None:
-    trace, asked = by_model(PROPOSED, text="A: 8")
+    trace, asked = score_with_model(PROPOSED, text="A: 8")
     assert asked == 0
     assert trace.reward.value == 0.0
 
@@ -233,4 +233,4 @@ def test_without_a_model_nothing_is_made_and_nothing_counts() -> None:
 
 def test_a_task_without_facts_that_can_be_read_is_an_error_of_the_task() -> None:
     with pytest.raises((InputError, jg.PlanError)):
-        derived("Dinner at Coco Bambu for 72", TRIP.model_copy(update={"facts": {"tables": 5}}))
+        derive("Dinner at Coco Bambu for 72", TRIP.model_copy(update={"facts": {"tables": 5}}))

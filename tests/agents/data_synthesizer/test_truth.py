@@ -1,4 +1,4 @@
-"""The judge of contrasts is judged by hand-made cases, and by the real solutions."""
+"""The independent judge of contrasts, on hand-made cases and on real solutions."""
 
 import ast
 import gzip
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents.data_synthesizer import truth
-from tests.agents.data_synthesizer.truth import changed
+from tests.agents.data_synthesizer.truth import changes_truth
 
 QUERY = (
     "Janet’s ducks lay 16 eggs per day. She eats three for breakfast every morning and bakes muffins for her friends "
@@ -26,14 +26,14 @@ ORIGINAL = (
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 
 
-def told(kind: str, old: str, new: str, count: int = 1) -> bool:
-    """Whether the judge says that the solution with `old` made `new` is no longer true."""
+def is_changed(kind: str, old: str, new: str, count: int = 1) -> bool:
+    """Return true if, for the judge, the solution is no longer true once `old` is replaced by `new`."""
     assert old in ORIGINAL
-    return changed(QUERY, REFERENCE, ORIGINAL, ORIGINAL.replace(old, new, count), kind)
+    return changes_truth(QUERY, REFERENCE, ORIGINAL, ORIGINAL.replace(old, new, count), kind)
 
 
-def of(kind: str, original: str, variant: str, query: str = "How many?", answer: str = "6") -> bool:
-    return changed(query, f"A: {answer}", f"{original}\nA: {answer}", f"{variant}\nA: {answer}", kind)
+def is_changed_text(kind: str, original: str, variant: str, query: str = "How many?", answer: str = "6") -> bool:
+    return changes_truth(query, f"A: {answer}", f"{original}\nA: {answer}", f"{variant}\nA: {answer}", kind)
 
 
 class TestNumber:
@@ -46,8 +46,8 @@ class TestNumber:
             ("9 * 2", "9 * 3"),
         ],
     )
-    def test_a_written_equation_is_true_no_more(self, old: str, new: str) -> None:
-        assert told("number", old, new)
+    def test_a_changed_equation_is_no_longer_true(self, old: str, new: str) -> None:
+        assert is_changed("number", old, new)
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -61,19 +61,19 @@ class TestNumber:
             ("=7>>7 eggs", "=8>>8 ducks"),  # something else as well
         ],
     )
-    def test_anything_else_is_no_such_change(self, old: str, new: str) -> None:
-        assert not told("number", old, new)
+    def test_other_changes_do_not_count(self, old: str, new: str) -> None:
+        assert not is_changed("number", old, new)
 
     def test_what_rounding_explains_is_still_true(self) -> None:
-        assert not of("number", "20 / 3 = <<20/3=6.67>>6.67", "20 / 3 = <<20/3=6.7>>6.7")
-        assert of("number", "20 / 3 = <<20/3=6.67>>6.67", "20 / 3 = <<20/3=6.76>>6.76")
-        assert not of("number", "20 / 3 = 7", "21 / 3 = 7")
+        assert not is_changed_text("number", "20 / 3 = <<20/3=6.67>>6.67", "20 / 3 = <<20/3=6.7>>6.7")
+        assert is_changed_text("number", "20 / 3 = <<20/3=6.67>>6.67", "20 / 3 = <<20/3=6.76>>6.76")
+        assert not is_changed_text("number", "20 / 3 = 7", "21 / 3 = 7")
 
     def test_a_false_equation_cannot_become_false(self) -> None:
-        assert not of("number", "3 + 4 = 8", "3 + 4 = 9")
+        assert not is_changed_text("number", "3 + 4 = 8", "3 + 4 = 9")
 
     def test_a_wrong_solution_is_no_original(self) -> None:
-        assert not changed("", "A: 8", "3 + 4 = 7\nA: 7", "3 + 4 = 8\nA: 7", "number")
+        assert not changes_truth("", "A: 8", "3 + 4 = 7\nA: 7", "3 + 4 = 8\nA: 7", "number")
 
 
 class TestEquations:
@@ -96,41 +96,41 @@ class TestEquations:
             "<<4.2+9.45+1.35=14.999999999999998>>15",
         ],
     )
-    def test_a_true_one_holds(self, line: str) -> None:
-        assert set(truth.truths(line)) == {True}
+    def test_a_true_equation_is_recognised(self, line: str) -> None:
+        assert set(truth.equation_truths(line)) == {True}
 
     @pytest.mark.parametrize("line", ["3 + 4 = 8", "<<16-3=14>>", "20% * 50 = 11", "5 / 0 = 5 and 1 + 1 = 3"])
-    def test_a_false_one_does_not(self, line: str) -> None:
-        assert False in truth.truths(line)
-        assert True not in truth.truths(line)
+    def test_a_false_equation_is_recognised(self, line: str) -> None:
+        assert False in truth.equation_truths(line)
+        assert True not in truth.equation_truths(line)
 
     @pytest.mark.parametrize("line", ["x = 5", "16 eggs - 3 eggs = 13 eggs", "3 + 4", "half of 3 = 1.5", "A: 18"])
-    def test_what_is_none_is_not_read(self, line: str) -> None:
-        assert truth.truths(line) == []
+    def test_text_that_is_no_equation_is_not_read(self, line: str) -> None:
+        assert truth.equation_truths(line) == []
 
 
 class TestStep:
     def test_a_line_whose_result_is_needed_is_missing(self) -> None:
-        assert told("step", "Janet uses 3 + 4 = <<3+4=7>>7 eggs a day\n", "")
-        assert told("step", "She has 16 - 7 = <<16-7=9>>9 eggs for sale\n", "")
-        assert told("step", "Tom is paying 9 * 2 = $<<9*2=18>>18 a day\n", "")  # the answer comes from nowhere
+        assert is_changed("step", "Janet uses 3 + 4 = <<3+4=7>>7 eggs a day\n", "")
+        assert is_changed("step", "She has 16 - 7 = <<16-7=9>>9 eggs for sale\n", "")
+        assert is_changed("step", "Tom is paying 9 * 2 = $<<9*2=18>>18 a day\n", "")  # the answer comes from nowhere
 
     def test_a_result_that_the_question_gives_was_not_needed(self) -> None:
         query = "She has seven eggs, and then eight."
-        assert not of("step", "3 + 4 = 7\n7 - 1 = 6", "7 - 1 = 6", query)
-        assert of("step", "3 + 4 = 7\n7 - 1 = 6", "7 - 1 = 6", "She has eggs.")
+        assert not is_changed_text("step", "3 + 4 = 7\n7 - 1 = 6", "7 - 1 = 6", query)
+        assert is_changed_text("step", "3 + 4 = 7\n7 - 1 = 6", "7 - 1 = 6", "She has eggs.")
 
-    def test_a_result_that_stands_elsewhere_or_nowhere_was_not_needed(self) -> None:
-        assert not of("step", "it is 7\n3 + 4 = 7\n7 - 1 = 6", "it is 7\n7 - 1 = 6")
-        assert not of("step", "3 + 4 = 7\n5 + 1 = 6", "5 + 1 = 6")
-        assert not of("step", "6 + 1 = 7\n5 + 1 = 6\n5 + 2 = <<5+2=7>>7", "5 + 1 = 6\n5 + 2 = <<5+2=7>>7")
+    def test_a_result_that_occurs_elsewhere_or_nowhere_was_not_needed(self) -> None:
+        assert not is_changed_text("step", "it is 7\n3 + 4 = 7\n7 - 1 = 6", "it is 7\n7 - 1 = 6")
+        assert not is_changed_text("step", "3 + 4 = 7\n5 + 1 = 6", "5 + 1 = 6")
+        assert not is_changed_text("step", "6 + 1 = 7\n5 + 1 = 6\n5 + 2 = <<5+2=7>>7", "5 + 1 = 6\n5 + 2 = <<5+2=7>>7")
 
     def test_a_line_without_a_result_is_no_step(self) -> None:
-        assert not of("step", "Let us see about 7.\n7 - 1 = 6", "7 - 1 = 6")
+        assert not is_changed_text("step", "Let us see about 7.\n7 - 1 = 6", "7 - 1 = 6")
 
     def test_nothing_else_may_change(self) -> None:
-        assert not told("step", "Janet uses 3 + 4 = <<3+4=7>>7 eggs a day\nShe has", "Janet has")
-        assert not told("step", "\nA: 18", "")
+        assert not is_changed("step", "Janet uses 3 + 4 = <<3+4=7>>7 eggs a day\nShe has", "Janet has")
+        assert not is_changed("step", "\nA: 18", "")
 
     @pytest.mark.parametrize(
         ("words", "value"),
@@ -149,21 +149,21 @@ class TestStep:
         ],
     )
     def test_numbers_are_read_in_words_too(self, words: str, value: Fraction) -> None:
-        assert value in truth.known_from(words)
+        assert value in truth.known_numbers(words)
 
 
 class TestAnswer:
     @pytest.mark.parametrize("new", ["A: 19", "A: 18.5", "A: 180"])
     def test_another_number_is_no_longer_the_answer(self, new: str) -> None:
-        assert told("answer", "A: 18", new)
+        assert is_changed("answer", "A: 18", new)
 
     @pytest.mark.parametrize("new", ["A: 18.0", "A: 19 eggs", "A: none", "A: "])
-    def test_the_same_value_and_other_words_are_no_such_change(self, new: str) -> None:
-        assert not told("answer", "A: 18", new)
+    def test_the_same_value_or_other_words_do_not_count(self, new: str) -> None:
+        assert not is_changed("answer", "A: 18", new)
 
     def test_only_the_answer_line_counts(self) -> None:
-        assert not told("answer", ">>18 a day", ">>19 a day")
-        assert not told("answer", ">>18 a day\nA: 18", ">>19 a day\nA: 19")
+        assert not is_changed("answer", ">>18 a day", ">>19 a day")
+        assert not is_changed("answer", ">>18 a day\nA: 18", ">>19 a day\nA: 19")
 
 
 class TestNegation:
@@ -178,7 +178,7 @@ class TestNegation:
         ],
     )
     def test_a_true_result_is_denied(self, old: str, new: str) -> None:
-        assert told("negation", old, new)
+        assert is_changed("negation", old, new)
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -190,23 +190,23 @@ class TestNegation:
             ("A: 18", "A: not 18"),
         ],
     )
-    def test_anything_else_is_no_such_change(self, old: str, new: str) -> None:
-        assert not told("negation", old, new)
+    def test_other_changes_do_not_count(self, old: str, new: str) -> None:
+        assert not is_changed("negation", old, new)
 
-    def test_two_negations_deny_nothing(self) -> None:
-        assert not of("negation", "It is not 3 + 3 = 6", "It is not not 3 + 3 = 6")
-        assert not of("negation", "It can't be 3 + 3 = 6", "It can not't be 3 + 3 = 6")
+    def test_two_negations_cancel_out(self) -> None:
+        assert not is_changed_text("negation", "It is not 3 + 3 = 6", "It is not not 3 + 3 = 6")
+        assert not is_changed_text("negation", "It can't be 3 + 3 = 6", "It can not't be 3 + 3 = 6")
 
-    def test_what_is_only_supposed_is_not_denied(self) -> None:
-        assert not of("negation", "If she has 3, it is 3 + 3 = 6", "If she has not 3, it is 3 + 3 = 6")
-        assert of("negation", "If she has 3, it is 3 + 3 = 6", "If she has 3, it is not 3 + 3 = 6")
+    def test_a_supposition_is_not_negated(self) -> None:
+        assert not is_changed_text("negation", "If she has 3, it is 3 + 3 = 6", "If she has not 3, it is 3 + 3 = 6")
+        assert is_changed_text("negation", "If she has 3, it is 3 + 3 = 6", "If she has 3, it is not 3 + 3 = 6")
 
     def test_the_line_has_to_state_a_true_result(self) -> None:
-        assert not of("negation", "It is 3 + 4 = 8", "It is not 3 + 4 = 8")
-        assert not of("negation", "It is late\n3 + 3 = 6", "It is not late\n3 + 3 = 6")
-        assert not of("negation", "Is it 3 + 3 = 6?", "Is not it 3 + 3 = 6?")
-        assert of("negation", "3 + 3 = 6\nThere are 6 eggs", "3 + 3 = 6\nThere are not 6 eggs")
-        assert of("negation", "They will get 3 + 3 = 6", "They won't get 3 + 3 = 6")
+        assert not is_changed_text("negation", "It is 3 + 4 = 8", "It is not 3 + 4 = 8")
+        assert not is_changed_text("negation", "It is late\n3 + 3 = 6", "It is not late\n3 + 3 = 6")
+        assert not is_changed_text("negation", "Is it 3 + 3 = 6?", "Is not it 3 + 3 = 6?")
+        assert is_changed_text("negation", "3 + 3 = 6\nThere are 6 eggs", "3 + 3 = 6\nThere are not 6 eggs")
+        assert is_changed_text("negation", "They will get 3 + 3 = 6", "They won't get 3 + 3 = 6")
 
 
 class TestUnit:
@@ -220,7 +220,7 @@ class TestUnit:
         ],
     )
     def test_another_unit_or_thing_is_counted(self, old: str, new: str) -> None:
-        assert told("unit", old, new)
+        assert is_changed("unit", old, new)
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -232,8 +232,8 @@ class TestUnit:
             ("9 eggs", "8 ducks"),
         ],
     )
-    def test_the_same_unit_and_other_words_are_no_such_change(self, old: str, new: str) -> None:
-        assert not told("unit", old, new)
+    def test_the_same_unit_or_other_words_do_not_count(self, old: str, new: str) -> None:
+        assert not is_changed("unit", old, new)
 
     @pytest.mark.parametrize(
         ("old", "new", "differs"),
@@ -252,7 +252,7 @@ class TestUnit:
         ],
     )
     def test_sizes_and_dimensions_decide(self, old: str, new: str, differs: bool) -> None:
-        assert of("unit", f"It takes {old}", f"It takes {new}") is differs
+        assert is_changed_text("unit", f"It takes {old}", f"It takes {new}") is differs
 
 
 class TestEntity:
@@ -260,7 +260,7 @@ class TestEntity:
         ("old", "new"), [("Janet uses", "Tom uses"), ("Tom is", "Alice is"), ("Tom is", "Mary Ann is")]
     )
     def test_somebody_else_is_named(self, old: str, new: str) -> None:
-        assert told("entity", old, new)
+        assert is_changed("entity", old, new)
 
     @pytest.mark.parametrize(
         ("old", "new"),
@@ -273,27 +273,27 @@ class TestEntity:
             ("A: 18", "B: 18"),
         ],
     )
-    def test_anything_else_is_no_such_change(self, old: str, new: str) -> None:
-        assert not told("entity", old, new)
+    def test_other_changes_do_not_count(self, old: str, new: str) -> None:
+        assert not is_changed("entity", old, new)
 
-    def test_a_name_may_be_exchanged_wherever_it_stands(self) -> None:
+    def test_a_name_may_be_exchanged_anywhere(self) -> None:
         query = "Ann has eggs. Bob has 6."
-        assert of("entity", "Ann has 1\nAnn has 6", "Bob has 1\nBob has 6", query)
-        assert not of("entity", "Ann has 1\nBob has 6", "Bob has 1\nAnn has 6", query)
-        assert not of("entity", "Eve has 6", "Bob has 6", query)  # of Eve nothing is said
+        assert is_changed_text("entity", "Ann has 1\nAnn has 6", "Bob has 1\nBob has 6", query)
+        assert not is_changed_text("entity", "Ann has 1\nBob has 6", "Bob has 1\nAnn has 6", query)
+        assert not is_changed_text("entity", "Eve has 6", "Bob has 6", query)  # of Eve nothing is said
 
 
 @pytest.mark.parametrize("kind", truth.KINDS)
 def test_an_unchanged_statement_stays_true(kind: str) -> None:
-    assert not changed(QUERY, REFERENCE, ORIGINAL, ORIGINAL, kind)
+    assert not changes_truth(QUERY, REFERENCE, ORIGINAL, ORIGINAL, kind)
 
 
 def test_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(ValueError, match="no kind 'order'; the kinds are number, step"):
-        changed(QUERY, REFERENCE, ORIGINAL, ORIGINAL, "order")
+        changes_truth(QUERY, REFERENCE, ORIGINAL, ORIGINAL, "order")
 
 
-def test_it_shares_nothing_with_what_it_judges() -> None:
+def test_it_shares_no_code_with_the_package() -> None:
     tree = ast.parse(Path(truth.__file__).read_text(encoding="utf-8"))
     named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
@@ -308,7 +308,7 @@ def test_it_reads_the_answers_and_equations_of_real_solutions() -> None:
     for task in tasks:
         right = truth.answer_of(task["reference"])
         assert right is not None
-        held += [one for line in task["reference"].split("\n") for one in truth.truths(line)]
+        held += [one for line in task["reference"].split("\n") for one in truth.equation_truths(line)]
         for response in task["responses"]:
             assert (truth.answer_of(response["text"]) == right) is response["metadata"]["is_correct"]
     assert len(held) > 2000

@@ -1,4 +1,4 @@
-"""Whether a changed solution of a GSM8K problem is no longer true: a judge that shares nothing with what it judges.
+"""Judge if a changed solution of a GSM8K problem is no longer true, without sharing code with the package.
 
 It is made of the standard library alone, and of what each kind of change is said to be; it has read no code that makes
 such changes. Where it cannot tell, it says no.
@@ -17,8 +17,8 @@ ANNOTATION = re.compile(r"<<([^<>]*)>>")
 ANSWER_LINE = re.compile(rf"\s*A:\s*(-?)\s*\$?\s*({NUMERAL})")
 
 
-def changed(query: str, reference: str, original: str, variant: str, kind: str) -> bool:
-    """Whether `original`, a right solution, was true and `variant` is no longer, by a change of this kind alone.
+def changes_truth(query: str, reference: str, original: str, variant: str, kind: str) -> bool:
+    """Return true if `original`, a right solution, is true and `variant` is not, by a change of this kind alone.
 
     Args:
         query: the problem.
@@ -55,7 +55,7 @@ def numbers_in(text: str) -> list[Fraction]:
 
 
 def answer_line(lines: list[str]) -> int | None:
-    """Where the last line stands that gives an answer."""
+    """Return the index of the last line that gives an answer."""
     return next((place for place in reversed(range(len(lines))) if ANSWER_LINE.match(lines[place])), None)
 
 
@@ -86,9 +86,9 @@ def equations(line: str) -> list[tuple[list[str], str]]:
 def _equations_in(text: str) -> Iterator[tuple[list[str], str]]:
     for run in _runs(text):
         for left, right in pairwise(_split(run, "=")):
-            stated = _stated(right)
-            if stated is not None and left[:1] not in BROKEN_OFF and any(token in "+-*/" for token in left):
-                yield left, stated
+            claimed = _parse_number(right)
+            if claimed is not None and left[:1] not in BROKEN_OFF and any(token in "+-*/" for token in left):
+                yield left, claimed
 
 
 def _runs(text: str) -> Iterator[list[str]]:
@@ -116,7 +116,7 @@ def _split(tokens: list[str], sign: str) -> list[list[str]]:
     return parts
 
 
-def _stated(tokens: list[str]) -> str | None:
+def _parse_number(tokens: list[str]) -> str | None:
     """The one number that a side is, as in "-5" or "50%"; None where it is an expression. "15 / hour" states 15."""
     while tokens and tokens[-1] in "+-*/(":
         tokens = tokens[:-1]
@@ -128,17 +128,17 @@ FLOATING = Fraction(1, 10**9)
 """Who calculates in floating point writes 14.999999999999998 for 15."""
 
 
-def holds(left: list[str], stated: str) -> bool | None:
-    """Whether a left side is the number stated, rounded to its decimals; None where it is no expression.
+def is_true_equation(left: list[str], claimed: str) -> bool | None:
+    """Return true if a left side equals the claimed number, rounded to its decimals; None if it is no expression.
 
     A percentage is a hundredth or a number of its own, on either side: any reading will do.
     """
-    values = [value for percent in (Fraction(1, 100), Fraction(1)) if (value := _worth(left, percent)) is not None]
+    values = [value for percent in (Fraction(1, 100), Fraction(1)) if (value := _evaluate(left, percent)) is not None]
     if not values:
         return None
-    decimals = len(stated.rstrip("%").partition(".")[2])
-    target, near = value_of(stated), Fraction(1, 2 * 10**decimals) + FLOATING
-    scales = (1, 100) if "%" in [*left, stated[-1]] else (1,)
+    decimals = len(claimed.rstrip("%").partition(".")[2])
+    target, near = value_of(claimed), Fraction(1, 2 * 10**decimals) + FLOATING
+    scales = (1, 100) if "%" in [*left, claimed[-1]] else (1,)
     return any(abs(value * scale - target) <= near for value in values for scale in scales)
 
 
@@ -146,7 +146,7 @@ class _NoExpression(Exception):
     pass
 
 
-def _worth(tokens: list[str], percent: Fraction) -> Fraction | None:
+def _evaluate(tokens: list[str], percent: Fraction) -> Fraction | None:
     rest = list(tokens)
     try:
         value = _sum(rest, percent)
@@ -193,14 +193,14 @@ def _factor(rest: list[str], percent: Fraction) -> Fraction:
     return value
 
 
-def truths(line: str) -> list[bool | None]:
-    return [holds(left, stated) for left, stated in equations(line)]
+def equation_truths(line: str) -> list[bool | None]:
+    return [is_true_equation(left, claimed) for left, claimed in equations(line)]
 
 
 # --- number and answer -----------------------------------------------------------------------------------------------
 
 
-def _swapped(original: str, variant: str) -> list[tuple[re.Match[str], re.Match[str]]] | None:
+def _changed_numerals(original: str, variant: str) -> list[tuple[re.Match[str], re.Match[str]]] | None:
     """The numerals that differ; None where something else does."""
     numerals = re.compile(NUMERAL)
     if numerals.sub("#", original) != numerals.sub("#", variant):
@@ -210,30 +210,38 @@ def _swapped(original: str, variant: str) -> list[tuple[re.Match[str], re.Match[
 
 
 def _number(query: str, reference: str, original: str, variant: str) -> bool:
-    swapped = _swapped(original, variant)
-    if not swapped or len(swapped) > 2 or len({(value_of(old[0]), value_of(new[0])) for old, new in swapped}) > 1:
+    numerals_changed = _changed_numerals(original, variant)
+    if (
+        not numerals_changed
+        or len(numerals_changed) > 2
+        or len({(value_of(old[0]), value_of(new[0])) for old, new in numerals_changed}) > 1
+    ):
         return False
-    if len(swapped) == 2 and not _repeated(original, swapped[0][0].start(), swapped[1][0].start()):
+    if len(numerals_changed) == 2 and not _is_repetition(
+        original, numerals_changed[0][0].start(), numerals_changed[1][0].start()
+    ):
         return False
-    before, after = ([one for line in text.split("\n") for one in truths(line)] for text in (original, variant))
+    before, after = (
+        [one for line in text.split("\n") for one in equation_truths(line)] for text in (original, variant)
+    )
     if len(before) != len(after):
         return False
     return any(was is True and now is False for was, now in zip(before, after, strict=True))
 
 
-def _repeated(text: str, first: int, second: int) -> bool:
-    """Whether two places are in one line, and one of them alone in an annotation."""
+def _is_repetition(text: str, first: int, second: int) -> bool:
+    """Return true if two places are in one line, and exactly one of them in an annotation."""
     inside = [any(one.start() < place < one.end() for one in ANNOTATION.finditer(text)) for place in (first, second)]
     return "\n" not in text[first:second] and inside[0] != inside[1]
 
 
 def _answer(query: str, reference: str, original: str, variant: str) -> bool:
-    swapped = _swapped(original, variant)
-    if swapped is None or len(swapped) != 1:
+    numerals_changed = _changed_numerals(original, variant)
+    if numerals_changed is None or len(numerals_changed) != 1:
         return False
     lines = original.split("\n")
     place = answer_line(lines)
-    touched = original[: swapped[0][0].start()].count("\n")
+    touched = original[: numerals_changed[0][0].start()].count("\n")
     given = answer_of(variant)
     return place == touched and given is not None and given != answer_of(reference)
 
@@ -256,7 +264,7 @@ PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarter
 SCALES = {"hundred": 100, "thousand": 1000, "million": 1_000_000}
 
 
-def known_from(query: str) -> set[Fraction]:
+def known_numbers(query: str) -> set[Fraction]:
     """Every number of the question: in digits, in words alone and put together, and percentages as shares too."""
     known = set(numbers_in(query))
     known |= {value_of(found) / 100 for found in re.findall(rf"({NUMERAL})\s*(?:%|percent)", query)}
@@ -295,21 +303,21 @@ def _step(query: str, reference: str, original: str, variant: str) -> bool:
     if last is None:
         return False
     dropped = [place for place in range(last) if lines[:place] + lines[place + 1 :] == left]
-    return any(_needed(query, lines, place, last) for place in dropped)
+    return any(_is_needed(query, lines, place, last) for place in dropped)
 
 
-def _needed(query: str, lines: list[str], dropped: int, last: int) -> bool:
-    """Whether what a line computes is used after it, and comes from nowhere without it."""
-    results = {abs(value_of(stated)) for _, stated in equations(lines[dropped])} - known_from(query)
+def _is_needed(query: str, lines: list[str], dropped: int, last: int) -> bool:
+    """Return true if a line's result is used later, and available nowhere else."""
+    results = {abs(value_of(claimed)) for _, claimed in equations(lines[dropped])} - known_numbers(query)
     for place in range(dropped + 1, last + 1):
         earlier = {value for at in range(place) if at != dropped for value in numbers_in(lines[at])}
-        used = set(numbers_in(lines[place])) if place == last else _used(lines[place])
+        used = set(numbers_in(lines[place])) if place == last else _used_numbers(lines[place])
         if (results - earlier) & used:
             return True
     return False
 
 
-def _used(line: str) -> set[Fraction]:
+def _used_numbers(line: str) -> set[Fraction]:
     """The numbers of a line but for those that it computes itself."""
     used = {value for inside in ANNOTATION.findall(line) for value in numbers_in(inside.rpartition("=")[0])}
     plain = re.sub(rf"(?:=\s*)?\$?\s*<<[^<>]*>>\s*\$?\s*(?:{NUMERAL})?", " = ; ", line)
@@ -345,15 +353,15 @@ def _negation(query: str, reference: str, original: str, variant: str) -> bool:
 
 
 def _states_a_result(reference: str, lines: list[str], place: int) -> bool:
-    """Whether a line has a true equation and no false one, or repeats what one above it gives, or the answer."""
+    """Return true if a line has a true equation and no false one, or repeats an earlier result or the answer."""
     line = lines[place]
     if line.rstrip().endswith("?"):
         return False
-    own = truths(line)
+    own = equation_truths(line)
     if own:
         return True in own and False not in own
     above = [one for earlier in lines[:place] for one in equations(earlier)]
-    given = {abs(value_of(stated)) for left, stated in above if holds(left, stated)}
+    given = {abs(value_of(claimed)) for left, claimed in above if is_true_equation(left, claimed)}
     truth = answer_of(reference)
     return bool(set(numbers_in(line)) & (given | ({abs(truth)} if truth is not None else set())))
 
@@ -413,7 +421,7 @@ def _unit(query: str, reference: str, original: str, variant: str) -> bool:
     if len(old) != len(new):
         return False
     places = [place for place, (was, now) in enumerate(zip(old, new, strict=True)) if was != now]
-    if len(places) != 1 or not _of_a_number(old, places[0]):
+    if len(places) != 1 or not _is_about_number(old, places[0]):
         return False
     return _another_unit(old, places[0], new[places[0]])
 
@@ -432,8 +440,8 @@ def _signs_as_words(text: str) -> str:
     )
 
 
-def _of_a_number(pieces: list[str], place: int) -> bool:
-    """Whether the line that a piece stands in has a number: without one it measures nothing."""
+def _is_about_number(pieces: list[str], place: int) -> bool:
+    """Return true if the line of a piece has a number: without one it measures nothing."""
     start = max((at for at in range(place) if "\n" in pieces[at]), default=-1) + 1
     end = next((at for at in range(place, len(pieces)) if "\n" in pieces[at]), len(pieces))
     return any(one[-1].isdigit() or one.lower() in WORDS for one in pieces[start:end])
@@ -486,7 +494,7 @@ def _entity(query: str, reference: str, original: str, variant: str) -> bool:
 
 
 def _is_name(words: str, query: str) -> bool:
-    """Whether this is written as a name, and nowhere in the question as a common word."""
+    """Return true if this is written as a name, and nowhere in the question as a common word."""
     if NAME.fullmatch(words) is None or words.lower() in NO_NAMES:
         return False
     return re.search(rf"\b{re.escape(words.lower())}\b", query) is None

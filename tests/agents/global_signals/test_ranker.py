@@ -1,4 +1,4 @@
-"""`ranker`, asked by a jury as users ask it."""
+"""`ranker`, run by a jury as users run it."""
 
 import math
 from pathlib import Path
@@ -21,7 +21,7 @@ def by_length(body: dict[str, Any], number: int) -> Any:
     return ranked([min(1.0, len(document) / 10) for document in body["documents"]])
 
 
-def judged(
+def rank_texts(
     texts: dict[str, str], script: Script = by_length, task: Task = TASK, **params: Any
 ) -> tuple[dict[str, Verdict], Server]:
     with reading(script) as server:
@@ -32,7 +32,7 @@ def judged(
 
 
 def test_a_relevance_score_counts_as_it_is() -> None:
-    verdicts, server = judged({"long": "on the stone", "short": "there"})
+    verdicts, server = rank_texts({"long": "on the stone", "short": "there"})
     assert {name: verdict.score for name, verdict in verdicts.items()} == {"long": 1.0, "short": 0.5}
     assert verdicts["short"].reason == "relevance 0.500 by tiny"
     (seen,) = server.requests
@@ -42,61 +42,61 @@ def test_a_relevance_score_counts_as_it_is() -> None:
 
 def test_the_whole_of_a_chat_is_the_query() -> None:
     chat = (Message(role="user", content="Tea?"), Message(role="assistant", content="Yes."))
-    _, server = judged({"a": "there"}, task=TASK.model_copy(update={"query": chat}))
+    _, server = rank_texts({"a": "there"}, task=TASK.model_copy(update={"query": chat}))
     assert server.requests[0].body["query"] == "Tea?\nYes."
 
 
 def test_a_logit_counts_by_its_sigmoid_if_configured() -> None:
-    verdicts, _ = judged({"a": "there"}, lambda body, number: ranked([-1.5]), logits=True)
+    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranked([-1.5]), logits=True)
     assert (verdicts["a"].score, verdicts["a"].native) == (pytest.approx(1 / (1 + math.exp(1.5))), -1.5)
 
 
-def test_a_score_outside_its_range_is_a_failure_and_no_other_is_harmed() -> None:
+def test_a_score_out_of_range_fails_alone() -> None:
     def script(body: dict[str, Any], number: int) -> Any:
         return ranked([-3.2 if document == "bad" else 0.5 for document in body["documents"]])
 
-    verdicts, _ = judged({"a": "bad", "b": "good"}, script)
+    verdicts, _ = rank_texts({"a": "bad", "b": "good"}, script)
     assert (verdicts["a"].status, verdicts["a"].score) == ("failed", None)
     assert "-3.2 lies outside [0, 1]; where it gives logits, write params: {logits: true}" in verdicts["a"].reason
     assert verdicts["b"].score == 0.5
 
 
 def test_a_score_just_out_of_range_is_reported_with_all_digits() -> None:
-    verdicts, _ = judged({"a": "there"}, lambda body, number: ranked([1.0000001]))
+    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranked([1.0000001]))
     assert "relevance_score 1.0000001 lies outside" in verdicts["a"].reason
 
 
 def test_a_zero_has_no_sign() -> None:
-    verdicts, _ = judged({"a": "there"}, lambda body, number: ranked([-0.0]))
+    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranked([-0.0]))
     assert str(verdicts["a"].score) == "0.0"
     assert verdicts["a"].reason.startswith("relevance 0.000 ")
 
 
 def test_an_empty_response_is_not_judged_and_gets_no_credit() -> None:
-    verdicts, server = judged({"empty": "", "blank": " \n", "a": "there"})
+    verdicts, server = rank_texts({"empty": "", "blank": " \n", "a": "there"})
     assert [verdicts[name].score for name in ("empty", "blank", "a")] == [0.0, 0.0, 0.5]
     assert server.requests[0].body["documents"] == ["there"]
 
 
 def test_many_responses_are_requested_in_batches_and_each_gets_its_result() -> None:
     texts = {f"r{n}": "x" * (n % 10 + 1) for n in range(70)}
-    verdicts, server = judged(texts)
+    verdicts, server = rank_texts(texts)
     assert [len(seen.body["documents"]) for seen in server.requests] == [32, 32, 6]
     assert all(verdicts[name].score == len(text) / 10 for name, text in texts.items())
 
 
 def test_an_unranked_response_is_a_failure() -> None:
-    verdicts, _ = judged({"a": "there", "b": "here"}, lambda body, number: status(401))
+    verdicts, _ = rank_texts({"a": "there", "b": "here"}, lambda body, number: status(401))
     assert {(v.status, v.failure and v.failure.kind) for v in verdicts.values()} == {("failed", "unauthorised")}
 
 
-def test_a_response_that_is_too_long_fails_alone_and_by_its_own_doing() -> None:
+def test_a_too_long_response_fails_alone_with_cause_response() -> None:
     def script(body: dict[str, Any], number: int) -> Any:
         if any(len(document) > 100 for document in body["documents"]):
             return status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
         return by_length(body, number)
 
-    verdicts, _ = judged({"long": "x" * 200, "a": "there"}, script)
+    verdicts, _ = rank_texts({"long": "x" * 200, "a": "there"}, script)
     failure = verdicts["long"].failure
     assert failure is not None
     assert (failure.kind, failure.cause) == ("overflowed", "response")

@@ -1,4 +1,4 @@
-"""`similarity`, asked by a jury as users ask it."""
+"""`similarity`, run by a jury as users run it."""
 
 from pathlib import Path
 
@@ -17,7 +17,9 @@ def use(embedder: str) -> dict[str, object]:
     return {"use": "similarity", "params": {"embedder": embedder}}
 
 
-def judged(texts: dict[str, str], script: Script = embeddings, task: Task = TASK) -> tuple[dict[str, Trace], Server]:
+def score_texts(
+    texts: dict[str, str], script: Script = embeddings, task: Task = TASK
+) -> tuple[dict[str, Trace], Server]:
     with (
         reading(script) as server,
         Jury.from_config({"evaluators": [use(f"openai-compatible:{server.url}#tiny")]}) as jury,
@@ -26,15 +28,15 @@ def judged(texts: dict[str, str], script: Script = embeddings, task: Task = TASK
     return {trace.response_id: trace for trace in traces}, server
 
 
-def only(trace: Trace) -> Verdict:
+def only_verdict(trace: Trace) -> Verdict:
     (verdict,) = trace.verdicts
     return verdict
 
 
 def test_it_is_the_cosine_with_the_reference() -> None:
-    traces, _ = judged({"anagram": "stone: a tea on", "tea": "tea"})
-    assert only(traces["anagram"]).score == pytest.approx(1.0)
-    tea = only(traces["tea"])
+    traces, _ = score_texts({"anagram": "stone: a tea on", "tea": "tea"})
+    assert only_verdict(traces["anagram"]).score == pytest.approx(1.0)
+    tea = only_verdict(traces["tea"])
     assert tea.score == pytest.approx(6 / 63**0.5)
     assert tea.reason == f"cosine with the reference {tea.native:.3f}"
     assert (tea.score, tea.scale, tea.layer, tea.version[:19]) == (
@@ -45,13 +47,13 @@ def test_it_is_the_cosine_with_the_reference() -> None:
     )
 
 
-def test_a_vector_of_nothing_is_a_failure_and_no_score() -> None:
-    traces, _ = judged({"none": "xyz", "tea": "tea"})
-    assert only(traces["tea"]).status == "ok"
-    assert (only(traces["none"]).status, only(traces["none"]).score) == ("failed", None)
-    assert "gives a vector of nothing" in only(traces["none"]).reason
-    traces, _ = judged({"tea": "tea"}, task=TASK.model_copy(update={"reference": "xyz"}))
-    assert (only(traces["tea"]).status, only(traces["tea"]).score) == ("failed", None)
+def test_a_zero_vector_is_a_failure() -> None:
+    traces, _ = score_texts({"none": "xyz", "tea": "tea"})
+    assert only_verdict(traces["tea"]).status == "ok"
+    assert (only_verdict(traces["none"]).status, only_verdict(traces["none"]).score) == ("failed", None)
+    assert "gives a vector of nothing" in only_verdict(traces["none"]).reason
+    traces, _ = score_texts({"tea": "tea"}, task=TASK.model_copy(update={"reference": "xyz"}))
+    assert (only_verdict(traces["tea"]).status, only_verdict(traces["tea"]).score) == ("failed", None)
 
 
 def test_it_works_without_a_model_of_the_config_and_is_a_specialist() -> None:
@@ -62,28 +64,30 @@ def test_it_works_without_a_model_of_the_config_and_is_a_specialist() -> None:
 
 def test_the_texts_of_a_group_go_together_and_the_reference_goes_once() -> None:
     texts = {f"r{n}": f"tea {n}" for n in range(5)}
-    _, server = judged(texts)
+    _, server = score_texts(texts)
     (seen,) = server.requests
     assert sorted(seen.body["input"]) == sorted([*texts.values(), "tea on a stone"])
 
 
 @pytest.mark.parametrize("reference", [None, "", " \n"])
 def test_it_abstains_without_a_reference(reference: str | None) -> None:
-    traces, server = judged({"a": "tea", "b": "sea"}, task=TASK.model_copy(update={"reference": reference}))
-    assert {only(trace).status for trace in traces.values()} == {"abstained"}
+    traces, server = score_texts({"a": "tea", "b": "sea"}, task=TASK.model_copy(update={"reference": reference}))
+    assert {only_verdict(trace).status for trace in traces.values()} == {"abstained"}
     assert server.count == 0
 
 
 def test_an_empty_response_is_not_judged_and_gets_no_credit() -> None:
-    traces, server = judged({"empty": "", "blank": " \n", "tea": "tea"})
-    assert [only(traces[name]).score for name in ("empty", "blank")] == [0.0, 0.0]
+    traces, server = score_texts({"empty": "", "blank": " \n", "tea": "tea"})
+    assert [only_verdict(traces[name]).score for name in ("empty", "blank")] == [0.0, 0.0]
     assert server.requests[0].body["input"] == ["tea", "tea on a stone"]
 
 
 def test_a_copy_of_the_reference_is_stopped_at_the_gate() -> None:
     reference = "The tea is on the large flat stone behind the garden shed, next to the old apple tree and the well."
-    traces, server = judged({"copy": reference, "own": "Tea."}, task=TASK.model_copy(update={"reference": reference}))
-    assert (only(traces["copy"]).score, only(traces["copy"]).gated_by) == (0.0, "reference-copy")
+    traces, server = score_texts(
+        {"copy": reference, "own": "Tea."}, task=TASK.model_copy(update={"reference": reference})
+    )
+    assert (only_verdict(traces["copy"]).score, only_verdict(traces["copy"]).gated_by) == (0.0, "reference-copy")
     assert reference in server.requests[0].body["input"]
     assert server.requests[0].body["input"].count(reference) == 1
 
@@ -96,8 +100,8 @@ def test_a_copy_of_the_reference_is_stopped_at_the_gate() -> None:
     ],
 )
 def test_a_missing_embedding_is_a_failure_without_credit(script: Script, kind: str) -> None:
-    traces, _ = judged({"a": "tea"}, script)
-    verdict = only(traces["a"])
+    traces, _ = score_texts({"a": "tea"}, script)
+    verdict = only_verdict(traces["a"])
     assert (verdict.status, verdict.score) == ("failed", None)
     assert verdict.failure is not None
     assert (verdict.failure.kind, verdict.failure.cause) == (kind, "infrastructure")
@@ -112,17 +116,17 @@ def too_long(body: dict[str, object], number: int) -> object:
     return embeddings(body)
 
 
-def test_a_response_that_is_too_long_fails_alone_and_by_its_own_doing() -> None:
-    traces, _ = judged({"long": "tea " * 50, "tea": "tea"}, too_long)  # type: ignore[arg-type]
-    failure = only(traces["long"]).failure
+def test_a_too_long_response_fails_alone_with_cause_response() -> None:
+    traces, _ = score_texts({"long": "tea " * 50, "tea": "tea"}, too_long)  # type: ignore[arg-type]
+    failure = only_verdict(traces["long"]).failure
     assert failure is not None
     assert (failure.kind, failure.cause) == ("overflowed", "response")
-    assert only(traces["tea"]).status == "ok"
+    assert only_verdict(traces["tea"]).status == "ok"
 
 
-def test_a_reference_that_is_too_long_is_not_the_responses_doing() -> None:
+def test_a_too_long_reference_is_not_the_fault_of_the_response() -> None:
     task = TASK.model_copy(update={"reference": "tea " * 50})
-    failure = only(judged({"tea": "sea"}, too_long, task)[0]["tea"]).failure  # type: ignore[arg-type]
+    failure = only_verdict(score_texts({"tea": "sea"}, too_long, task)[0]["tea"]).failure  # type: ignore[arg-type]
     assert failure is not None
     assert (failure.kind, failure.cause) == ("overflowed", "infrastructure")
 
@@ -132,8 +136,10 @@ def test_fewer_vectors_than_texts_are_a_failure_of_all(monkeypatch: pytest.Monke
     from jurygraph.models.retries import RetryPolicy
 
     monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=1))
-    traces, _ = judged({"a": "tea", "b": "sea"}, lambda body, number: raw('{"data": [{"index": 0, "embedding": [1]}]}'))
-    assert {only(trace).status for trace in traces.values()} == {"failed"}
+    traces, _ = score_texts(
+        {"a": "tea", "b": "sea"}, lambda body, number: raw('{"data": [{"index": 0, "embedding": [1]}]}')
+    )
+    assert {only_verdict(trace).status for trace in traces.values()} == {"failed"}
 
 
 def test_without_an_embedder_the_error_names_the_setting() -> None:

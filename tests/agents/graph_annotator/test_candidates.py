@@ -32,9 +32,7 @@ def test_candidates_are_every_ordered_pair_that_roles_allow_and_no_other(roles: 
 
 
 @given(roled, st.randoms(use_true_random=False))
-def test_their_order_is_that_of_ids_and_the_two_directions_stand_together(
-    roles: dict[str, Role], random: object
-) -> None:
+def test_candidates_are_in_id_order_with_both_directions_adjacent(roles: dict[str, Role], random: object) -> None:
     shuffled = list(roles.items())
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     found = candidate_pairs(dict(shuffled))
@@ -43,6 +41,6 @@ def test_their_order_is_that_of_ids_and_the_two_directions_stand_together(
         assert abs(found.index(Pair(one, other)) - found.index(Pair(other, one))) == 1
 
 
-def test_a_criterion_without_role_and_a_criterion_with_itself_bear_nothing() -> None:
+def test_no_edge_without_a_role_or_to_itself() -> None:
     assert kinds_between({"a": "core"}, Pair("a", "b")) == ()
     assert kinds_between({"a": "core"}, Pair("a", "a")) == ()

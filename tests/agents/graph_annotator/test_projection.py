@@ -45,7 +45,7 @@ def rank(one: Edge) -> tuple[int, float, str, str]:
 
 @settings(max_examples=at_most(60))
 @given(graphs(), st.randoms(use_true_random=False))
-def test_it_leaves_no_cycle_and_takes_no_edge_that_lies_on_none(edges: list[Edge], random: Any) -> None:
+def test_the_projection_removes_only_edges_on_cycles(edges: list[Edge], random: Any) -> None:
     kept, dropped = project(edges)
     order = {one.child: {two.parent for two in kept if two.child == one.child} for one in kept}
     list(TopologicalSorter(order).static_order())  # raises at a cycle
@@ -70,14 +70,14 @@ def test_a_dropped_edge_is_reported_with_a_cycle_in_which_it_is_weakest(edges: l
 
 
 @pytest.mark.parametrize("size", range(2, 21))
-def test_of_a_ring_its_lowest_edge_goes(size: int) -> None:
+def test_the_lowest_edge_of_a_ring_is_removed(size: int) -> None:
     ring = [edge(f"n{i:02}", f"n{(i + 1) % size:02}", "strong", 0.5 + i / 100) for i in range(size)]
     assert [one for one, _ in project(ring).dropped] == [ring[0]]
     weak = edge(ring[-1].parent, ring[-1].child, "weak", 1.0)
     assert [one for one, _ in project([*ring[:-1], weak]).dropped] == [weak]
 
 
-def test_weak_goes_before_strong_and_strong_before_activation_then_less_confidence_then_id_order() -> None:
+def test_edges_rank_by_kind_then_confidence_then_id() -> None:
     one, other = edge("a", "b", "weak", 0.9), edge("b", "a", "strong", 0.1)
     assert project([one, other]).kept == (other,)
     assert project([edge("a", "b", "strong", 0.9), edge("b", "a", "activation", 0.1)]).kept[0].kind == "activation"

@@ -1,4 +1,4 @@
-"""What counts of an annotator's reply: every malformed answer is rejected with a reason, and the rest stands."""
+"""Validation of an annotator's reply: malformed answers are rejected with a reason, the others are kept."""
 
 import random
 from typing import Any
@@ -20,40 +20,40 @@ from jurygraph.schema.rubric import Role
 from tests.examples import at_most
 
 ROLES: dict[str, Role] = {"a": "core", "b": "core", "more": "additional", "bad": "penalty", "if": "applicability"}
-ASKED = (Pair("a", "more"), Pair("if", "bad"), Pair("a", "b"))
+REQUESTED = (Pair("a", "more"), Pair("if", "bad"), Pair("a", "b"))
 
 
-def stated(parent: str, child: str, relation: Any = "none", confidence: int = 50, reason: str = "so") -> EdgeReply:
+def answer(parent: str, child: str, relation: Any = "none", confidence: int = 50, reason: str = "so") -> EdgeReply:
     return EdgeReply(reason=reason, parent=parent, child=child, relation=relation, confidence=confidence)
 
 
-GOOD = (stated("a", "more", "weak"), stated("if", "bad", "activation"), stated("a", "b"))
+GOOD = (answer("a", "more", "weak"), answer("if", "bad", "activation"), answer("a", "b"))
 WRONG = {
-    "unknown": (stated("a", "nobody", "weak"), "“nobody” is no criterion of the rubric"),
-    "self": (stated("a", "a", "strong"), "it joins a criterion to itself"),
+    "unknown": (answer("a", "nobody", "weak"), "“nobody” is no criterion of the rubric"),
+    "self": (answer("a", "a", "strong"), "it joins a criterion to itself"),
     "the wrong way round": (
-        stated("more", "a", "weak"),
+        answer("more", "a", "weak"),
         "it is the wrong way round: the pair that was asked about has",
     ),
-    "roles": (stated("bad", "more", "weak"), "a criterion of role penalty licenses none of role additional"),
-    "another kind": (stated("a", "more", "activation"), "activation does not go from core to additional, but weak or"),
-    "not asked": (stated("b", "a", "weak"), "the pair was not asked about in this request"),
+    "roles": (answer("bad", "more", "weak"), "a criterion of role penalty licenses none of role additional"),
+    "another kind": (answer("a", "more", "activation"), "activation does not go from core to additional, but weak or"),
+    "not asked": (answer("b", "a", "weak"), "the pair was not asked about in this request"),
 }
 
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG.values(), ids=WRONG)
 def test_malformed_answers_are_rejected_with_a_reason_and_the_rest_is_kept(wrong: EdgeReply, why: str) -> None:
     good = [one for one in GOOD if (one.parent, one.child) != (wrong.parent, wrong.child)]
-    checked = check_edges([*good, wrong], ASKED, ROLES, ROLES)
-    ((told, reason),) = checked.rejected
-    assert told == wrong
+    checked = check_edges([*good, wrong], REQUESTED, ROLES, ROLES)
+    ((rejected_answer, reason),) = checked.rejected
+    assert rejected_answer == wrong
     assert reason.startswith(why)
     assert list(checked.answers.values()) == sorted(good, key=lambda one: (one.parent, one.child))
     assert any(why in line for line in checked.problems), "the model is told of it"
 
 
 def test_a_pair_answered_with_two_kinds_has_no_edge_and_both_are_reported() -> None:
-    checked = check_edges([*GOOD, stated("a", "more", "strong")], ASKED, ROLES, ROLES)
+    checked = check_edges([*GOOD, answer("a", "more", "strong")], REQUESTED, ROLES, ROLES)
     assert Pair("a", "more") not in checked.answers
     assert [(one.relation, why) for one, why in checked.rejected] == [
         ("strong", "the pair is said to be strong and weak"),
@@ -62,15 +62,15 @@ def test_a_pair_answered_with_two_kinds_has_no_edge_and_both_are_reported() -> N
     assert not checked.unanswered, "it was answered, if badly"
 
 
-def test_of_a_pair_that_is_listed_twice_the_surest_counts() -> None:
-    sure = stated("a", "more", "weak", 90)
-    checked = check_edges([*GOOD, sure], ASKED, ROLES, ROLES)
+def test_the_most_confident_of_two_equal_answers_counts() -> None:
+    sure = answer("a", "more", "weak", 90)
+    checked = check_edges([*GOOD, sure], REQUESTED, ROLES, ROLES)
     assert checked.answers[Pair("a", "more")] == sure
     assert checked.rejected == ((GOOD[0], "the pair is listed twice"),)
 
 
 def test_a_pair_that_is_left_out_is_unanswered() -> None:
-    checked = check_edges(GOOD[:2], ASKED, ROLES, ROLES)
+    checked = check_edges(GOOD[:2], REQUESTED, ROLES, ROLES)
     assert checked.unanswered == {Pair("a", "b"): "was not answered"}
     assert checked.problems == ["“a -> b”: was not answered"]
 
@@ -78,7 +78,7 @@ def test_a_pair_that_is_left_out_is_unanswered() -> None:
 names = st.sampled_from([*ROLES, "nobody", "none of them"])
 answers = st.lists(
     st.builds(
-        stated,
+        answer,
         names,
         names,
         st.sampled_from(["none", "weak", "strong", "activation"]),
@@ -91,14 +91,14 @@ answers = st.lists(
 
 @settings(max_examples=at_most(80))
 @given(answers, st.integers(0, 5))
-def test_the_same_answers_in_any_order_come_to_the_same(said: list[EdgeReply], seed: int) -> None:
-    asked = candidate_pairs(ROLES)
+def test_the_order_of_answers_does_not_matter(said: list[EdgeReply], seed: int) -> None:
+    requested = candidate_pairs(ROLES)
     shuffled = list(said)
     random.Random(seed).shuffle(shuffled)
-    one, other = (check_edges(each, asked, ROLES, ROLES) for each in (said, shuffled))
+    one, other = (check_edges(each, requested, ROLES, ROLES) for each in (said, shuffled))
     assert (one.answers, one.rejected, one.unanswered) == (other.answers, other.rejected, other.unanswered)
     assert len(one.answers) + len(one.rejected) == len(said), "nothing is lost"
-    assert {*one.answers} <= {*asked}
+    assert {*one.answers} <= {*requested}
 
 
 # Roles
@@ -112,9 +112,9 @@ def role(name: str, given: Any) -> RoleReply:
     return RoleReply(reason="so", criterion=name, role=given)
 
 
-def test_a_role_counts_where_it_is_one_and_fits_the_points() -> None:
-    asked = {"good": criterion("good"), "bad": criterion("bad", -1.0), "lost": criterion("lost")}
-    checked = check_roles([role("good", "core"), role("bad", "additional"), role("who", "core")], asked)
+def test_a_single_role_that_fits_the_sign_of_the_points_counts() -> None:
+    requested = {"good": criterion("good"), "bad": criterion("bad", -1.0), "lost": criterion("lost")}
+    checked = check_roles([role("good", "core"), role("bad", "additional"), role("who", "core")], requested)
     assert checked.roles == {"good": "core"}
     assert checked.unassigned == {
         "bad": "has negative points and was given the role additional",
@@ -124,10 +124,10 @@ def test_a_role_counts_where_it_is_one_and_fits_the_points() -> None:
     assert len(checked.problems) == 3
 
 
-def test_a_criterion_of_positive_points_is_no_penalty_and_one_of_two_roles_has_none() -> None:
-    asked = {"good": criterion("good"), "both": criterion("both"), "when": criterion("when", -1.0)}
+def test_a_role_against_the_sign_or_two_roles_are_refused() -> None:
+    requested = {"good": criterion("good"), "both": criterion("both"), "when": criterion("when", -1.0)}
     said = [role("good", "penalty"), role("both", "core"), role("both", "additional"), role("when", "applicability")]
-    checked = check_roles(said, asked)
+    checked = check_roles(said, requested)
     assert checked.roles == {"when": "applicability"}
     assert checked.unassigned["good"] == "has positive points and was given the role penalty"
     assert checked.unassigned["both"] == "was given the roles additional and core"

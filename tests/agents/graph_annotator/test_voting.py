@@ -9,7 +9,7 @@ PAIR, SOURCE = Pair("a", "b"), EdgeSource("judge", "abc")
 
 
 def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[CheckedEdges]:
-    """What each sample says of the pair; None where it says nothing that counts."""
+    """Return the samples of a pair; None is a sample without a valid answer."""
     sure = confidences or (50,) * len(kinds)
     return [
         CheckedEdges()
@@ -26,7 +26,7 @@ def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[Check
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("relations", "kind"),
     [
         (["weak"], "weak"),
         (["none"], None),
@@ -40,8 +40,8 @@ def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[Check
         (["strong", None, None], "strong"),
     ],
 )  # fmt: skip
-def test_most_votes_win_and_a_tie_is_no_edge(said: list[str | None], kind: str | None) -> None:
-    edge = elect_edge(PAIR, samples(*said), SOURCE)
+def test_the_most_frequent_kind_wins_and_a_tie_gives_no_edge(relations: list[str | None], kind: str | None) -> None:
+    edge = elect_edge(PAIR, samples(*relations), SOURCE)
     assert (None if edge is None else edge.kind) == kind
 
 
@@ -68,9 +68,9 @@ def test_one_sample_is_no_vote() -> None:
 
 
 def test_outvoted_answers_are_kept_with_the_tally() -> None:
-    said = samples("none", "strong", "none", "weak", "strong")
-    told = list(outvoted_edges(PAIR, said, SOURCE))
-    assert [(one.kind, one.stage, one.why) for one in told] == [
+    relations = samples("none", "strong", "none", "weak", "strong")
+    rejected = list(outvoted_edges(PAIR, relations, SOURCE))
+    assert [(one.kind, one.stage, one.why) for one in rejected] == [
         ("strong", "vote", "the vote was: none 2, strong 2, weak 1"),
         ("weak", "vote", "the vote was: none 2, strong 2, weak 1"),
     ]

@@ -18,7 +18,7 @@ def first_false_calculation(query: str, text: str) -> FalseCalculation | None:
     return next(iter(find_false_calculations(query, text, split_steps(text))), None)
 
 
-def found(text: str, query: str = QUERY) -> tuple[int, str] | None:
+def find_first(text: str, query: str = QUERY) -> tuple[int, str] | None:
     slip = first_false_calculation(query, text)
     return None if slip is None else (slip.step, slip.quote)
 
@@ -26,8 +26,8 @@ def found(text: str, query: str = QUERY) -> tuple[int, str] | None:
 # What is false
 
 
-def test_nothing_is_false_in_a_right_solution() -> None:
-    assert found(SOLUTION) is None
+def test_a_right_solution_has_no_false_calculation() -> None:
+    assert find_first(SOLUTION) is None
 
 
 @pytest.mark.parametrize(
@@ -42,11 +42,11 @@ def test_nothing_is_false_in_a_right_solution() -> None:
     ],
 )
 def test_a_false_calculation_is_found_with_its_step(right: str, false: str, at: tuple[int, str]) -> None:
-    assert found(SOLUTION.replace(right, false)) == at
+    assert find_first(SOLUTION.replace(right, false)) == at
 
 
 def test_the_first_of_several_counts() -> None:
-    assert found("1 + 1 = 3\n2 + 2 = 5\nA: 5") == (1, "1 + 1 = 3")
+    assert find_first("1 + 1 = 3\n2 + 2 = 5\nA: 5") == (1, "1 + 1 = 3")
 
 
 def test_the_computed_value_is_reported() -> None:
@@ -77,20 +77,20 @@ def test_division_by_zero_is_a_false_calculation() -> None:
     ],
 )
 def test_a_calculation_right_in_some_reading_is_not_false(text: str) -> None:
-    assert found(text) is None
+    assert find_first(text) is None
 
 
 def test_text_of_the_query_is_not_the_responses_own() -> None:
     text = "It is said that 2 + 2 = 5, and 2 + 2 = 4.\nA: no"
-    assert found(text) == (1, "2 + 2 = 5")
-    assert found(text, "Why is 2 + 2 = 5 wrong?") is None
+    assert find_first(text) == (1, "2 + 2 = 5")
+    assert find_first(text, "Why is 2 + 2 = 5 wrong?") is None
 
 
 def test_text_outside_steps_belongs_to_the_step_before() -> None:
     """Nothing is hidden behind the answer, or outside the tags."""
-    assert found("She makes 18.\nA: 9 * 2 = 19") == (1, "9 * 2 = 19")
-    assert found("1 + 1 = 3 <think>1 + 1 = 2</think> 1 + 1 = 4") == (1, "1 + 1 = 3")
-    assert found("<think>Easy.\nSo it is.</think>\n3*4=13\n<answer>12</answer>") == (2, "3*4=13")
+    assert find_first("She makes 18.\nA: 9 * 2 = 19") == (1, "9 * 2 = 19")
+    assert find_first("1 + 1 = 3 <think>1 + 1 = 2</think> 1 + 1 = 4") == (1, "1 + 1 = 3")
+    assert find_first("<think>Easy.\nSo it is.</think>\n3*4=13\n<answer>12</answer>") == (2, "3*4=13")
 
 
 @given(
@@ -114,7 +114,7 @@ HOSTILE = ["<<", "<<1+1=2>>3 ", "<<1=", ">>1", "1+1=3 ", "<<1+1=2>>3\n", "1+1=3\
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_a_long_hostile_text_is_read_as_any(piece: str) -> None:
+def test_a_long_hostile_text_is_read_in_linear_time(piece: str) -> None:
     slip = first_false_calculation("", piece * 20_000)
     assert slip is None or slip.step >= 1
 
@@ -143,18 +143,18 @@ def test_every_false_calculation_is_quoted_with_its_offsets() -> None:
     assert [text[evidence.start : evidence.end] for evidence in one.evidence] == ["1 + 1 = 3", "2 + 2 = 5"]
 
 
-def test_where_nothing_is_false_the_reward_is_one() -> None:
+def test_without_a_false_calculation_the_reward_is_1() -> None:
     for text in (SOLUTION, "She has nine eggs.\nShe makes eighteen dollars.\nA: 18"):
         one = verdict(text)
         assert (one.score, one.met, one.native, one.evidence) == (1.0, True, None, ())
 
 
 @pytest.mark.parametrize("text", ["", "A: 18", "<think></think>18"])
-def test_a_response_without_steps_is_worth_nothing(text: str) -> None:
+def test_a_response_without_steps_scores_0(text: str) -> None:
     one = verdict(text)
     assert (one.score, one.met, one.reason) == (0.0, False, "no step of reasoning is written")
 
 
-def test_it_keeps_to_the_rules_of_all_evaluators() -> None:
+def test_it_passes_the_conformance_suite() -> None:
     responses = [Response(id="a", text=SOLUTION), Response(id="b", text="1 + 1 = 3\nA: 3")]
     assert check_evaluator("quality.arithmetic", [(Task(id="eggs", query=QUERY), responses)]) == 10

@@ -34,7 +34,7 @@ def problems() -> list[tuple[Task, tuple[Response, ...]]]:
     return [(task, tuple(responses)) for task, responses in read_tasks(SOLUTIONS)]
 
 
-def judged(
+def first_false_calculations(
     problems: list[tuple[Task, tuple[Response, ...]]], correct: bool
 ) -> Iterator[tuple[str, FalseCalculation | None]]:
     for task, responses in problems:
@@ -45,7 +45,7 @@ def judged(
 
 
 def test_no_right_step_of_a_right_solution_is_called_wrong(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
-    found = dict(judged(problems, correct=True))
+    found = dict(first_false_calculations(problems, correct=True))
     assert len(found) == 615
     wrong = {name: (slip.step, slip.quote, slip.value) for name, slip in found.items() if slip is not None}
     assert wrong == FALSE_IN_RIGHT_SOLUTIONS
@@ -59,7 +59,7 @@ def test_no_step_of_a_reference_is_called_wrong(problems: list[tuple[Task, tuple
 
 def test_false_calculations_of_wrong_solutions_are_found(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
     """Most solutions are wrong for what no code sees: they calculate the wrong thing rightly."""
-    found = dict(judged(problems, correct=False))
+    found = dict(first_false_calculations(problems, correct=False))
     assert (len(found), sum(slip is not None for slip in found.values())) == (985, 30)
 
 

@@ -1,4 +1,4 @@
-"""The first wrong steps that a reader marked in forty real wrong solutions, and what code alone finds of them."""
+"""The first wrong steps that a reader marked in forty real wrong solutions, and those found by code."""
 
 import random
 from collections import Counter
@@ -52,8 +52,8 @@ def lines(response: Response) -> list[str]:
     return [line.strip() for line in response.text.splitlines() if line.strip()]
 
 
-def drawn(responses: list[Response]) -> list[str]:
-    """Ten of each agent's wrong solutions, one generator going through the agents and the ids in their order."""
+def draw_ten_per_agent(responses: list[Response]) -> list[str]:
+    """Draw ten wrong solutions of each agent with one generator, in the order of agents and ids."""
     wrong = sorted((str(r.agent), r.id) for r in responses if r.metadata["is_correct"] is False)
     chance = random.Random(SEED)
     groups = [[name for _, name in group] for _, group in groupby(wrong, key=lambda pair: pair[0])]
@@ -64,7 +64,7 @@ class TestTheFile:
     def test_holds_the_solutions_that_the_rule_draws_ten_of_each_agent(
         self, marks: list[Mark], solutions: dict[str, tuple[Task, Response]]
     ) -> None:
-        assert [mark.response for mark in marks] == drawn([response for _, response in solutions.values()])
+        assert [mark.response for mark in marks] == draw_ten_per_agent([response for _, response in solutions.values()])
         marked = [solutions[mark.response][1] for mark in marks]
         assert set(Counter(response.agent for response in marked).values()) == {PER_AGENT}
         assert len(marked) == 40
@@ -106,8 +106,8 @@ class TestTheFile:
         }
 
 
-def found(mark: Mark, named: float | None) -> Found:
-    """How the step that code names first stands to the marked one."""
+def compare_with_mark(mark: Mark, named: float | None) -> Found:
+    """Compare the first step that code finds with the marked one."""
     if named is None:
         return "nothing"
     if named == mark.step:
@@ -122,7 +122,7 @@ def test_steps_found_unsound_by_code_alone(marks: list[Mark], solutions: dict[st
             task, response = solutions[mark.response]
             named = jury.score(task, [response])[0].verdicts[0].native
             assert named is None or isinstance(named, float)
-            table[mark.kind, found(mark, named)] += 1
+            table[mark.kind, compare_with_mark(mark, named)] += 1
     assert table == {
         ("transcription", "nothing"): 1,
         ("relation", "later"): 1,

@@ -1,4 +1,4 @@
-"""The steps of a response stand in it, in order, and miss nothing of the reasoning."""
+"""The steps of a response are in order and cover the reasoning."""
 
 import re
 
@@ -64,7 +64,7 @@ def test_text_before_the_first_marker_belongs_to_the_first_step() -> None:
     assert texts("Let us see.\n1. 9 eggs\n2. 18 dollars\nA: 18") == ["Let us see.\n1. 9 eggs", "2. 18 dollars"]
 
 
-def test_a_marker_that_does_not_count_on_leaves_lines_as_they_are() -> None:
+def test_markers_that_do_not_count_up_begin_no_step() -> None:
     assert texts("3. is odd\nso is 5\nA: 5") == ["3. is odd", "so is 5"]
 
 
@@ -79,7 +79,7 @@ def test_words_that_number_something_else_swallow_no_lines() -> None:
 # Sentences
 
 
-def test_one_paragraph_has_a_step_a_sentence() -> None:
+def test_each_sentence_of_one_paragraph_is_a_step() -> None:
     text = (
         "Each costs $2.50, e.g. 3.5 of them $8.75 at 5 p.m. on Sunday. She has 9! So it is 22.50. The answer is 22.5."
     )
@@ -131,7 +131,7 @@ FREE_OF_ANSWERS = st.text("ab3\u00b2é解 .!?_-\n\t\u2028", max_size=80)
 
 
 @given(TEXTS)
-def test_steps_stand_in_the_text_in_order_and_do_not_overlap(text: str) -> None:
+def test_steps_are_in_order_and_do_not_overlap(text: str) -> None:
     behind = 0
     for number, step in enumerate(split_steps(text), start=1):
         assert step.number == number
@@ -157,7 +157,7 @@ def test_a_place_belongs_to_the_step_around_it(text: str, place: int) -> None:
     assert [found] == (around or [None])
 
 
-def test_there_are_no_more_steps_than_stated_and_the_last_holds_the_rest() -> None:
+def test_the_number_of_steps_is_limited_and_the_last_holds_the_rest() -> None:
     steps = split_steps("\n".join(f"line {number}" for number in range(1, MAX_STEPS + 6)))
     assert len(steps) == MAX_STEPS
     assert steps[-2].text == f"line {MAX_STEPS - 1}"
@@ -168,5 +168,5 @@ HOSTILE = ["a. ", "1. \n2. \n", "\n", "(", "1. ", "A: ", "a.b. ", ". . ", "\n\\b
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_a_long_hostile_text_is_distinguished_like_any_other(piece: str) -> None:
+def test_a_long_hostile_text_is_split_in_linear_time(piece: str) -> None:
     assert len(split_steps(piece * 50_000)) <= MAX_STEPS

@@ -1,4 +1,4 @@
-"""What judges say together is the posterior of a response's level by the confusions in the plan; no failure gains."""
+"""The consensus of judges is the posterior of a response's level by the plan's confusions; no failure gains."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -29,12 +29,12 @@ def inputs(*judges: str, weight: float = 1.0, input_weight: float = 1.0) -> dict
     return {one: ComponentInput(questions=(one,), weights=(weight,), input_weight=input_weight) for one in judges}
 
 
-def frozen(*judges: str, **params: Any) -> dict[str, Any]:
+def freeze_params(*judges: str, **params: Any) -> dict[str, Any]:
     return COMBINER.freeze(inputs(*judges), params)
 
 
-def cells(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dict[str, ScoreMatrix]:
-    """One response; None is a vote that was asked for and not judged."""
+def score_matrices(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dict[str, ScoreMatrix]:
+    """Return the matrices of one response; None is a requested vote without a verdict."""
     return {
         judge: ScoreMatrix(
             value=np.array([[fill if one is None else one for one in given]]),
@@ -48,11 +48,11 @@ def cells(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dic
 
 
 def value(votes: Mapping[str, Sequence[float | None]], params: Mapping[str, Any], fill: float = 0.0) -> float:
-    return float(COMBINER.combine(cells(votes, fill), params).value[0])
+    return float(COMBINER.combine(score_matrices(votes, fill), params).value[0])
 
 
-def by_hand(votes: Mapping[str, Sequence[float]]) -> list[Fraction]:
-    """Bayes' rule in fractions."""
+def posterior_by_hand(votes: Mapping[str, Sequence[float]]) -> list[Fraction]:
+    """Return the posterior by Bayes' rule in fractions."""
     shares = [Fraction(one) for one in KNOWN["prior"]]  # type: ignore[attr-defined]
     for judge, said in votes.items():
         matrix = KNOWN["annotators"][judge]  # type: ignore[index]
@@ -66,9 +66,9 @@ panels = st.fixed_dictionaries({"a": levels, "b": levels, "liar": levels})
 
 
 @given(panels)
-def test_it_is_the_mean_level_by_bayes_rule(votes: dict[str, list[float]]) -> None:
-    made = COMBINER.combine(cells(votes), frozen("a", "b", "liar", confusions=KNOWN))
-    posterior = by_hand(votes)
+def test_the_value_is_the_mean_level_by_bayes_rule(votes: dict[str, list[float]]) -> None:
+    made = COMBINER.combine(score_matrices(votes), freeze_params("a", "b", "liar", confusions=KNOWN))
+    posterior = posterior_by_hand(votes)
     assert made.value[0] == pytest.approx(float(sum(p * Fraction(v) for p, v in zip(posterior, LEVELS, strict=True))))
     for level, share in zip(LEVELS, posterior, strict=True):
         assert made.diagnostics[f"p({level:g})"][0] == pytest.approx(float(share))
@@ -76,20 +76,20 @@ def test_it_is_the_mean_level_by_bayes_rule(votes: dict[str, list[float]]) -> No
     assert made.present[0]
 
 
-def test_who_says_the_opposite_of_the_truth_is_believed_the_other_way_round() -> None:
-    params = frozen("a", "liar", confusions=KNOWN)
+def test_a_judge_that_inverts_the_truth_is_read_inverted() -> None:
+    params = freeze_params("a", "liar", confusions=KNOWN)
     assert value({"a": [1.0], "liar": [0.0]}, params) > value({"a": [1.0], "liar": [1.0]}, params)
 
 
 @given(panels, st.data())
 def test_a_discarded_judge_gives_no_credit(votes: dict[str, list[float]], data: st.DataObject) -> None:
     """Whatever it could have said, the response gets no more without it; the liar's silence gains nothing either."""
-    params = frozen("a", "b", "liar", confusions=KNOWN)
+    params = freeze_params("a", "b", "liar", confusions=KNOWN)
     silent = data.draw(st.sampled_from(sorted(votes)))
-    unheard = {judge: [None] * len(given) if judge == silent else given for judge, given in votes.items()}
+    without_judge = {judge: [None] * len(given) if judge == silent else given for judge, given in votes.items()}
     could = [value({**votes, silent: list(said)}, params) for said in product(LEVELS, repeat=len(votes[silent]))]
-    assert value(unheard, params) == pytest.approx(min(could))
-    low, high = COMBINER.bounds(cells(unheard, 0.0), cells(unheard, 1.0), params)
+    assert value(without_judge, params) == pytest.approx(min(could))
+    low, high = COMBINER.bounds(score_matrices(without_judge, 0.0), score_matrices(without_judge, 1.0), params)
     assert low[0] == pytest.approx(min(could))
     assert high[0] == pytest.approx(max(could))
 
@@ -97,29 +97,31 @@ def test_a_discarded_judge_gives_no_credit(votes: dict[str, list[float]], data: 
 @pytest.mark.parametrize("fill", [0.0, 1.0])
 def test_without_counted_judges_the_failure_rule_applies(fill: float) -> None:
     """Also where a gate stopped every judge: nothing good is found in such a response."""
-    for params in (frozen("a", "b", confusions=KNOWN), frozen("a", "b", levels=[0.2, 0.9])):
-        made = COMBINER.combine(cells({"a": [None] * 9, "b": [None] * 9}, fill), params)
+    for params in (freeze_params("a", "b", confusions=KNOWN), freeze_params("a", "b", levels=[0.2, 0.9])):
+        made = COMBINER.combine(score_matrices({"a": [None] * 9, "b": [None] * 9}, fill), params)
         assert made.value[0] == fill
         assert np.isnan(made.diagnostics["ambiguity"][0])
 
 
-def test_votes_of_one_judge_have_no_order_and_beyond_so_many_ways_the_lowest_level_counts() -> None:
-    params = frozen("a", "b", "liar", confusions=KNOWN)
+def test_votes_of_a_judge_have_no_order_and_too_many_cases_count_the_lowest_level() -> None:
+    params = freeze_params("a", "b", "liar", confusions=KNOWN)
     assert 0.0 < value({"a": [None] * 9, "b": [1.0]}, params) < 1e-6  # 55 ways
     assert value({"a": [None] * 9, "b": [None] * 9, "liar": [0.0]}, params) == 0.0  # 3,025 ways
 
 
 @given(panels, st.lists(st.integers(0, 2), min_size=1, max_size=3), st.data())
-def test_a_row_hangs_on_itself_alone_whatever_others_lack(
+def test_each_row_depends_on_itself_alone(
     votes: dict[str, list[float]], missing: list[int], data: st.DataObject
 ) -> None:
-    params = frozen("a", "b", "liar", confusions=KNOWN)
+    params = freeze_params("a", "b", "liar", confusions=KNOWN)
     same: dict[str, list[float | None]] = {judge: [*said, *said, *said][:3] for judge, said in sorted(votes.items())}
     partly = {
         judge: [None if place in missing else one for place, one in enumerate(said)] for judge, said in same.items()
     }
     silent: dict[str, list[float | None]] = {judge: [None] * 3 for judge in same}
-    rows = [cells(one) for one in data.draw(st.permutations([same, partly, silent, {**same, "liar": [None] * 3}]))]
+    rows = [
+        score_matrices(one) for one in data.draw(st.permutations([same, partly, silent, {**same, "liar": [None] * 3}]))
+    ]
     together = {
         judge: ScoreMatrix(
             *(
@@ -133,10 +135,10 @@ def test_a_row_hangs_on_itself_alone_whatever_others_lack(
     assert COMBINER.combine(together, params).value.tolist() == [COMBINER.combine(one, params).value[0] for one in rows]
 
 
-def test_stopped_votes_count_the_worst_in_their_direction_next_to_failed_ones() -> None:
+def test_gated_and_failed_votes_count_as_the_worst_case() -> None:
     """A penalty under rule gear: what a gate stopped is filled with 1, what failed with 0."""
-    params = frozen("a", "b", confusions=KNOWN)
-    both = cells({"a": [1.0, None], "b": [None]})
+    params = freeze_params("a", "b", confusions=KNOWN)
+    both = score_matrices({"a": [1.0, None], "b": [None]})
     both["a"].value[0, 1] = 1.0  # stopped
     could = {
         failed: max(value({"a": [1.0, stopped], "b": [failed]}, params) for stopped in LEVELS) for failed in LEVELS
@@ -144,16 +146,16 @@ def test_stopped_votes_count_the_worst_in_their_direction_next_to_failed_ones() 
     assert COMBINER.combine(both, params).value[0] == pytest.approx(min(could.values()))
 
 
-def test_a_vote_that_does_not_apply_says_nothing() -> None:
-    params = frozen("a", "b", confusions=KNOWN)
-    given = cells({"a": [1.0], "b": [0.0]})
+def test_a_vote_that_does_not_apply_has_no_effect() -> None:
+    params = freeze_params("a", "b", confusions=KNOWN)
+    given = score_matrices({"a": [1.0], "b": [0.0]})
     given["b"].applicable[:] = False
     assert COMBINER.combine(given, params).value[0] == pytest.approx(value({"a": [1.0]}, params))
 
 
 @given(st.lists(st.sampled_from(LEVELS), min_size=1, max_size=7))
 def test_without_confusions_the_most_votes_win_and_a_tie_is_shared(said: list[float]) -> None:
-    params = frozen(*(f"j{place}" for place in range(len(said))), levels=list(LEVELS))
+    params = freeze_params(*(f"j{place}" for place in range(len(said))), levels=list(LEVELS))
     most = max(said.count(level) for level in LEVELS)
     leaders = [level for level in LEVELS if said.count(level) == most]
     assert value({f"j{place}": [one] for place, one in enumerate(said)}, params) == pytest.approx(
@@ -165,14 +167,14 @@ def test_without_confusions_the_most_votes_win_and_a_tie_is_shared(said: list[fl
     ("score", "level"), [(0.0, 0.0), (0.25, 0.0), (0.26, 0.5), (0.75, 0.5), (0.76, 1.0), (1.0, 1.0)]
 )
 def test_a_score_counts_as_the_nearest_level_and_between_two_as_the_lower(score: float, level: float) -> None:
-    assert value({"a": [score]}, frozen("a", levels=list(LEVELS))) == level
+    assert value({"a": [score]}, freeze_params("a", levels=list(LEVELS))) == level
 
 
 @given(st.lists(panels, min_size=2, max_size=4))
-def test_no_other_response_changes_a_bit(rows: list[dict[str, list[float]]]) -> None:
-    params = frozen("a", "b", "liar", confusions=KNOWN)
+def test_other_responses_do_not_change_the_value(rows: list[dict[str, list[float]]]) -> None:
+    params = freeze_params("a", "b", "liar", confusions=KNOWN)
     same = [{judge: [*said, *said, *said][:3] for judge, said in sorted(row.items())} for row in rows]
-    each = [cells(row) for row in same]
+    each = [score_matrices(row) for row in same]
     together = {
         judge: ScoreMatrix(
             *(
@@ -188,15 +190,15 @@ def test_no_other_response_changes_a_bit(rows: list[dict[str, list[float]]]) -> 
 
 
 class TestFreezing:
-    def test_levels_are_the_classes_where_these_are_shares_and_else_spread_evenly(self) -> None:
-        assert frozen("a", confusions=KNOWN)["levels"] == list(LEVELS)
+    def test_levels_are_classes_in_the_unit_interval_or_evenly_spaced(self) -> None:
+        assert freeze_params("a", confusions=KNOWN)["levels"] == list(LEVELS)
         words = {**KNOWN, "classes": ["bad", "ok", "good"]}
-        assert frozen("a", confusions=words)["levels"] == [0.0, 0.5, 1.0]
-        assert frozen("a", confusions=words, levels=[0, 0.1, 1])["levels"] == [0.0, 0.1, 1.0]
-        assert frozen("a")["levels"] == [0.0, 1.0]
+        assert freeze_params("a", confusions=words)["levels"] == [0.0, 0.5, 1.0]
+        assert freeze_params("a", confusions=words, levels=[0, 0.1, 1])["levels"] == [0.0, 0.1, 1.0]
+        assert freeze_params("a")["levels"] == [0.0, 1.0]
 
-    def test_it_keeps_the_judges_that_it_hears_and_the_digest_of_all(self) -> None:
-        kept = frozen("a", "liar", confusions=KNOWN)
+    def test_frozen_params_have_the_judges_used_and_the_digest_of_all(self) -> None:
+        kept = freeze_params("a", "liar", confusions=KNOWN)
         assert sorted(kept["judges"]) == ["a", "liar"]
         assert len(kept["confusions"]) == 64
 
@@ -219,16 +221,16 @@ class TestFreezing:
             ({"confusions": {**KNOWN, "annotators": {"b": HONEST}}}, "say nothing of input 'a'.*: b"),
         ],
     )
-    def test_what_does_not_fit_is_refused(self, params: dict[str, Any], wrong: str) -> None:
+    def test_invalid_params_are_refused(self, params: dict[str, Any], wrong: str) -> None:
         with pytest.raises(PlanError, match=wrong):
-            frozen("a", **params)
+            freeze_params("a", **params)
 
     @pytest.mark.parametrize("changed", [{"weight": 2.0}, {"input_weight": 0.5}])
-    def test_a_judge_has_no_weight_beside_its_confusions(self, changed: dict[str, float]) -> None:
+    def test_a_judge_with_a_weight_is_refused(self, changed: dict[str, float]) -> None:
         with pytest.raises(PlanError, match="input 'a' has a weight"):
             COMBINER.freeze(inputs("a", **changed), {})
 
-    def test_a_judge_that_was_left_out_has_no_vote(self) -> None:
+    def test_an_input_skipped_to_zero_is_refused(self) -> None:
         given = {"a": ComponentInput(questions=("a",), weights=(1.0,), if_skipped="zero")}
         with pytest.raises(PlanError, match="input 'a': a judge that was left out has no vote; write `gated: missing`"):
             COMBINER.freeze(given, {})

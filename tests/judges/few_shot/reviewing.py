@@ -1,4 +1,4 @@
-"""Reviewers, what they said of other items, and a model that goes by nothing but the examples that it is shown."""
+"""Reviewers, their ratings of other items, and a model that follows the examples in its prompt alone."""
 
 import json
 import random
@@ -48,20 +48,20 @@ def row(reviewer: str, item: str, score: float, **fields: Any) -> dict[str, Any]
 
 
 def rows(scores: Mapping[str, Sequence[float]], **fields: Any) -> list[dict[str, Any]]:
-    """What reviewers said of as many items as each has scores: `i0`, `i1`, …"""
+    """Return the ratings of reviewers, one item per score: `i0`, `i1`, …"""
     return [row(who, f"i{n}", score, **fields) for who, given in scores.items() for n, score in enumerate(given)]
 
 
-def written(folder: Path, said_so: Sequence[Mapping[str, Any]], name: str = "history.jsonl") -> str:
-    """The path of a RATINGS file."""
+def write_history(folder: Path, ratings: Sequence[Mapping[str, Any]], name: str = "history.jsonl") -> str:
+    """Write a RATINGS file and return its path."""
     path = folder / name
-    path.write_text("".join(f"{json.dumps(one)}\n" for one in said_so), encoding="utf-8")
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in ratings), encoding="utf-8")
     return str(path)
 
 
-def remembered(said_so: Sequence[Mapping[str, Any]], dimensions: Mapping[str, Any] = QUALITY) -> ReviewerHistory:
-    """The history of a file that was never written."""
-    placed = tuple((f"line {n}", Rating.model_validate(one)) for n, one in enumerate(said_so, start=1))
+def load_history(ratings: Sequence[Mapping[str, Any]], dimensions: Mapping[str, Any] = QUALITY) -> ReviewerHistory:
+    """Return a history without a file."""
+    placed = tuple((f"line {n}", Rating.model_validate(one)) for n, one in enumerate(ratings, start=1))
     return ReviewerHistory(Ratings("h.jsonl", placed), scales={name: one["scale"] for name, one in dimensions.items()})
 
 
@@ -69,30 +69,30 @@ def remembered(said_so: Sequence[Mapping[str, Any]], dimensions: Mapping[str, An
 
 
 def use(kind: str, **params: Any) -> dict[str, Any]:
-    """A judge as a config names it; what one without examples has no use for is left out."""
+    """Return a judge as a config names it, without the params that a judge without examples does not take."""
     return {"use": kind, "params": {"dimensions": QUALITY, **params}}
 
 
 def task(*reviewers: str, **fields: Any) -> Task:
-    stated: dict[str, Any] = {"id": "t", "query": "Write about cats.", "reviewers": reviewers or ("ann",)}
-    return Task.model_validate(stated | fields)
+    defaults: dict[str, Any] = {"id": "t", "query": "Write about cats.", "reviewers": reviewers or ("ann",)}
+    return Task.model_validate(defaults | fields)
 
 
 def response(text: str = JUDGED, name: str = "r") -> Response:
     return Response(id=name, text=text)
 
 
-def judge(kind: str, said_so: Sequence[Mapping[str, Any]] = (), **params: Any) -> ReviewerJudge:
-    """A judge by itself, with a history that was never written."""
-    stated = {"dimensions": QUALITY, **params}
+def judge(kind: str, ratings: Sequence[Mapping[str, Any]] = (), **params: Any) -> ReviewerJudge:
+    """Return a judge with a history that has no file."""
+    defaults = {"dimensions": QUALITY, **params}
     if kind == "zero-shot":
-        return ZeroShot(**stated)
+        return ZeroShot(**defaults)
     made = {"aggregate": Aggregate, "personalized": Personalized}[kind]
-    return made(**stated, history=remembered(said_so, stated["dimensions"]))
+    return made(**defaults, history=load_history(ratings, defaults["dimensions"]))
 
 
-def planned(judge: ReviewerJudge, about: Task) -> list[Question]:
-    """What a judge is to be asked, by reviewer and dimension."""
+def plan_questions(judge: ReviewerJudge, about: Task) -> list[Question]:
+    """Return the questions of a judge, by reviewer and dimension."""
     return [question for view in view_task(about, ["reviewer"]) for question in judge.questions(view)]
 
 
@@ -100,14 +100,14 @@ POOLS = {"aggregate": "others", "personalized": "own"}
 """Whose examples a judge is shown, as plans name them."""
 
 
-def listed(question: Question, pool: str | None = None, sample: int = 0) -> list[tuple[str, str, float]]:
-    """The candidates that a plan froze for a question's sample: by whom, of which item, with which score."""
+def candidates_of(question: Question, pool: str | None = None, sample: int = 0) -> list[tuple[str, str, float]]:
+    """Return the frozen candidates of a question's sample: reviewer, item and score."""
     draws: Any = question.params[pool or POOLS[question.evaluator]]
-    stated = draws[sample]
-    return [(one["reviewer"], one["item"], one["score"]) for one in stated]
+    defaults = draws[sample]
+    return [(one["reviewer"], one["item"], one["score"]) for one in defaults]
 
 
-def scored(
+def score_with(
     script: Script, use: Mapping[str, Any], about: Task, *group: Response, **settings: Any
 ) -> tuple[list[Trace], list[dict[str, Any]]]:
     """The traces of a group before one judge, and the bodies of all requests; `settings` as a config has them."""
@@ -115,7 +115,7 @@ def scored(
 
 
 def verdicts(traces: Sequence[Trace]) -> dict[str, RecordedVerdict]:
-    """The verdicts on the one response, by question; of samples the first."""
+    """Return the verdicts on the one response by question, the first of several samples."""
     return {one.question: one for trace in traces for one in reversed(trace.verdicts)}
 
 
@@ -123,25 +123,25 @@ def verdicts(traces: Sequence[Trace]) -> dict[str, RecordedVerdict]:
 
 
 def shown(body: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """The examples in a request: by whose pseudonym, and with which score."""
+    """Return the examples in a request: the reviewer's pseudonym, and the score."""
     return [(who, float(score)) for who, score in _SCORE.findall(examples_in(body))]
 
 
 def examples_in(body: Mapping[str, Any]) -> str:
-    """The part of a request in which the examples stand; empty where it has none."""
+    """Return the part of a request with the examples; empty if it has none."""
     found = _EXAMPLES.search(hearing.user(body))
     return found.group() if found else ""
 
 
 def without_examples(body: Mapping[str, Any]) -> str:
-    """A request, byte for byte, but for its examples."""
+    """Return a request byte for byte, without its examples."""
     system, user = body["messages"]
     left = {**user, "content": _EXAMPLES.sub("\n", hearing.user(body))}
     return json.dumps({**body, "messages": [system, left]})
 
 
 def predicted(body: Mapping[str, Any], value: float, confidence: float = 90, quotes: Any = None) -> Answer:
-    """A right reply, with the beginning of the response quoted for it."""
+    """Return a valid reply that quotes the beginning of the response."""
     fields = body["response_format"]["json_schema"]["schema"]["properties"]["score"]["properties"]
     if quotes is None:
         quotes = quotable(response_in(body)) if "<<<response " in hearing.user(body) else []
@@ -162,8 +162,8 @@ def by_examples(
     return script
 
 
-def saying(*values: float, confidence: Sequence[float] = (90,), quotes: Sequence[str] | None = None) -> Script:
-    """A model that says these values in turn, and the last one from then on."""
+def replying_values(*values: float, confidence: Sequence[float] = (90,), quotes: Sequence[str] | None = None) -> Script:
+    """Return a model that replies these values in turn, and then the last one again."""
 
     def script(body: dict[str, Any], number: int) -> Answer:
         value, sure = (told[min(number, len(told)) - 1] for told in (values, confidence))

@@ -1,4 +1,4 @@
-"""Histories that are thin, wrong or gone: each is named, what was left out is counted, and none breaks a jury."""
+"""Thin, invalid and missing histories are named, omissions are counted, and none breaks a jury."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -23,12 +23,12 @@ from tests.judges.few_shot.reviewing import (
     response,
     row,
     rows,
-    scored,
+    score_with,
     shown,
     task,
     use,
     verdicts,
-    written,
+    write_history,
 )
 from tests.models import judging
 from tests.models.server import serving
@@ -39,16 +39,16 @@ IN_EQUAL_NUMBERS = "ratings of 'quality' by reviewer 'ann' and by others are sho
 BOB = rows({"bob": (1, 2, 3, 4, 5)})
 
 
-def without(given: Sequence[Row], *fields: str) -> list[Row]:
+def drop_fields(given: Sequence[Row], *fields: str) -> list[Row]:
     return [{name: value for name, value in one.items() if name not in fields} for one in given]
 
 
-def blank(given: Sequence[Row]) -> list[Row]:
+def blank_texts(given: Sequence[Row]) -> list[Row]:
     return [{**one, "text": " \n"} for one in given]
 
 
 class Bad(NamedTuple):
-    """What is wrong with what ann said, what is noted of it, and how many examples are shown for it."""
+    """An invalid history: its ratings by ann, the note on them, and the number of examples shown."""
 
     said: list[Row]
     notes: Sequence[str]
@@ -82,12 +82,12 @@ BAD: Mapping[str, Bad] = {
     ),
     "nothing on the scale": Bad(rows({"ann": (50, 90)}), ["With fewer than 3 ratings for 'quality': 'ann' (0)."], 0),
     "missing texts": Bad(
-        [*FOUR[:2], *without(FOUR[2:], "text")],
+        [*FOUR[:2], *drop_fields(FOUR[2:], "text")],
         ["Left out: 2 ratings of an item without a text; the first is history.jsonl, line 8."],
         2,
     ),
     "blank texts": Bad(
-        [*FOUR[:1], *blank(FOUR[1:])],
+        [*FOUR[:1], *blank_texts(FOUR[1:])],
         ["Left out: 3 ratings of an item whose text is blank; the first is history.jsonl, line 7."],
         1,
     ),
@@ -107,7 +107,7 @@ BAD: Mapping[str, Bad] = {
         0,
     ),
     "of no dimension": Bad(
-        without(FOUR, "dimension"),
+        drop_fields(FOUR, "dimension"),
         ["Left out: 4 ratings without a dimension, where others have one; the first is history.jsonl, line 6."],
         0,
     ),
@@ -117,7 +117,7 @@ MIXED = ("of another dimension", "of no dimension")
 
 def file_of(folder: Path, name: str) -> str:
     bob = [{**one, "dimension": "quality"} for one in BOB] if name in MIXED else BOB
-    return written(folder, [*bob, *BAD[name].said])
+    return write_history(folder, [*bob, *BAD[name].said])
 
 
 # Named and counted
@@ -130,7 +130,7 @@ def test_errors_are_named_and_counted_and_the_rest_is_shown(tmp_path: Path, kind
     with Jury.from_config({"evaluators": [stated]}) as jury:
         (evaluator,) = jury.evaluators.values()
         assert set(BAD[name].notes) <= set(evaluator.notes)
-    (trace,), bodies = scored(by_examples(min), stated, task("ann"))
+    (trace,), bodies = score_with(by_examples(min), stated, task("ann"))
     (verdict,) = trace.verdicts
     assert [len(shown(body)) for body in bodies] == ([BAD[name].shown] if BAD[name].shown else [])
     assert verdict.status == ("ok" if BAD[name].shown else "abstained")
@@ -139,7 +139,7 @@ def test_errors_are_named_and_counted_and_the_rest_is_shown(tmp_path: Path, kind
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path, kind: str) -> None:
     stated = use(kind, history=file_of(tmp_path, "nobody of that name"), shots=3)
-    (trace,), bodies = scored(by_examples(), stated, task("ann"))
+    (trace,), bodies = score_with(by_examples(), stated, task("ann"))
     (verdict,) = trace.verdicts
     assert bodies == []
     assert (verdict.status, verdict.score, verdict.failure) == ("abstained", None, None)
@@ -147,9 +147,9 @@ def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path,
     assert (trace.reward.value, trace.reward.coverage, trace.reward.counts.abstained) == (None, 0.0, 1)
 
 
-def test_an_unknown_reviewer_takes_nothing_from_those_who_are_known(tmp_path: Path) -> None:
-    stated = use("personalized", history=written(tmp_path, [*FOUR, *BOB]), shots=3)
-    traces, bodies = scored(by_examples(min), stated, task("ann", "bob", "zoe"), failure={"min_coverage": 0.5})
+def test_an_unknown_reviewer_does_not_affect_known_ones(tmp_path: Path) -> None:
+    stated = use("personalized", history=write_history(tmp_path, [*FOUR, *BOB]), shots=3)
+    traces, bodies = score_with(by_examples(min), stated, task("ann", "bob", "zoe"), failure={"min_coverage": 0.5})
     found = {one.reviewer: one.status for one in verdicts(traces).values()}
     assert found == {"ann": "ok", "bob": "ok", "zoe": "abstained"}
     assert len(bodies) == 2
@@ -158,11 +158,11 @@ def test_an_unknown_reviewer_takes_nothing_from_those_who_are_known(tmp_path: Pa
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_more_shots_than_ratings_show_all_ratings(tmp_path: Path, kind: str) -> None:
-    stated = use(kind, history=written(tmp_path, [*FOUR, *BOB]), shots=50)
+    stated = use(kind, history=write_history(tmp_path, [*FOUR, *BOB]), shots=50)
     with Jury.from_config({"evaluators": [stated]}) as jury:
         (evaluator,) = jury.evaluators.values()
         assert "With fewer than 50 ratings for 'quality': 'ann' (4), 'bob' (5)." in evaluator.notes
-    _, (body,) = scored(by_examples(min), stated, task("ann"))
+    _, (body,) = score_with(by_examples(min), stated, task("ann"))
     assert len(shown(body)) == 4
 
 
@@ -170,14 +170,14 @@ def test_duplicate_rows_change_nothing_that_is_shown(tmp_path: Path) -> None:
     plain, doubled = ([*FOUR, *BOB], [*FOUR, *BOB, *BOB, *FOUR])
     asked = []
     for said in (plain, doubled):
-        stated = use("aggregate", history=written(tmp_path, said), shots=3)
-        asked.append([shown(body) for body in scored(by_examples(min), stated, task("ann"))[1]])
+        stated = use("aggregate", history=write_history(tmp_path, said), shots=3)
+        asked.append([shown(body) for body in score_with(by_examples(min), stated, task("ann"))[1]])
     assert asked[0] == asked[1]
 
 
-def test_with_a_single_reviewer_no_judge_is_called(tmp_path: Path) -> None:
+def test_a_single_reviewer_gets_no_call(tmp_path: Path) -> None:
     for kind in WITH_EXAMPLES:
-        (trace,), bodies = scored(by_examples(), use(kind, history=written(tmp_path, FOUR)), task("ann"))
+        (trace,), bodies = score_with(by_examples(), use(kind, history=write_history(tmp_path, FOUR)), task("ann"))
         assert (bodies, trace.verdicts[0].status) == ([], "abstained")
         reason = NO_RATING if kind == "aggregate" else f"{IN_EQUAL_NUMBERS}none by others can be shown"
         assert trace.verdicts[0].reason == reason
@@ -185,16 +185,20 @@ def test_with_a_single_reviewer_no_judge_is_called(tmp_path: Path) -> None:
 
 def test_long_names_of_items_agents_and_reviewers_stay_whole(tmp_path: Path) -> None:
     long = [row(who * 170, f"{n}" * 500, n, agent="a" * 500) for who in ("ann", "bob") for n in (1, 2)]
-    traces, bodies = scored(by_examples(min), use("personalized", history=written(tmp_path, long)), task("ann" * 170))
+    traces, bodies = score_with(
+        by_examples(min), use("personalized", history=write_history(tmp_path, long)), task("ann" * 170)
+    )
     (verdict,) = verdicts(traces).values()
     assert (len(bodies), verdict.status) == (1, "ok")
     assert {one.item for one in verdict.examples} == {f"{n}" * 500 + "_" + "a" * 500 for n in (1, 2)}
 
 
-def test_a_history_in_which_all_is_the_judged_text_drops_all_and_counts_it(tmp_path: Path) -> None:
+def test_a_history_of_the_judged_text_alone_is_dropped_and_counted(tmp_path: Path) -> None:
     said = [row(who, f"{who}{n}", n, text=JUDGED) for who in ("ann", "bob") for n in (1, 2, 3, 4, 5)]
     for kind in WITH_EXAMPLES:
-        (trace,), bodies = scored(by_examples(), use(kind, history=written(tmp_path, said), shots=2), task("ann"))
+        (trace,), bodies = score_with(
+            by_examples(), use(kind, history=write_history(tmp_path, said), shots=2), task("ann")
+        )
         (verdict,) = trace.verdicts
         assert (bodies, verdict.status, trace.reward.value) == ([], "abstained", None)
         assert verdict.reason.endswith("; 5 were dropped")
@@ -236,8 +240,8 @@ def test_a_file_that_is_no_history_is_refused_by_name_and_line(
 
 
 @pytest.mark.parametrize("param", ["history", "texts"])
-def test_a_file_that_is_not_there_is_named(tmp_path: Path, param: str) -> None:
-    files = {"history": written(tmp_path, FOUR), param: str(tmp_path / "gone.jsonl")}
+def test_a_missing_file_is_named(tmp_path: Path, param: str) -> None:
+    files = {"history": write_history(tmp_path, FOUR), param: str(tmp_path / "gone.jsonl")}
     with pytest.raises((ConfigError, InputError), match=r"gone\.jsonl"):
         Jury.from_config({"evaluators": [use("personalized", **files)]})
 
@@ -248,14 +252,14 @@ def test_without_a_history_a_judge_with_examples_is_refused() -> None:
             Jury.from_config({"evaluators": [use(kind)]})
 
 
-def test_several_dimensions_ask_for_ratings_that_name_theirs(tmp_path: Path) -> None:
+def test_several_dimensions_need_ratings_that_name_theirs(tmp_path: Path) -> None:
     two = {name: {"text": f"{name}.", "scale": [1, 5]} for name in ("depth", "reach")}
     with pytest.raises(ConfigError, match="names no `dimension`, and 2 are scored: 'depth', 'reach'"):
-        Jury.from_config({"evaluators": [use("personalized", history=written(tmp_path, FOUR), dimensions=two)]})
+        Jury.from_config({"evaluators": [use("personalized", history=write_history(tmp_path, FOUR), dimensions=two)]})
 
 
-def test_columns_that_are_not_there_are_named(tmp_path: Path) -> None:
-    history = written(tmp_path, FOUR)
+def test_missing_columns_are_named(tmp_path: Path) -> None:
+    history = write_history(tmp_path, FOUR)
     for columns, said in (({"score": "grade"}, "'grade'"), ({"grade": "score"}, "'grade' is nothing")):
         with pytest.raises((ConfigError, InputError), match=said):
             Jury.from_config({"evaluators": [use("personalized", history=history, columns=columns)]})
@@ -264,11 +268,11 @@ def test_columns_that_are_not_there_are_named(tmp_path: Path) -> None:
 def test_an_item_that_has_two_texts_is_refused(tmp_path: Path) -> None:
     texts = text_file(tmp_path, "item,text\na,one\na,two\n", "texts.csv")
     with pytest.raises(ConfigError, match=r"texts\.csv, line 3, field text: is not the text that item 'a' has"):
-        Jury.from_config({"evaluators": [use("personalized", history=written(tmp_path, FOUR), texts=texts)]})
+        Jury.from_config({"evaluators": [use("personalized", history=write_history(tmp_path, FOUR), texts=texts)]})
 
 
 @pytest.mark.parametrize("shrinkage", [-1, float("inf"), float("nan"), True, "1"])
-def test_shrinkage_is_a_number_from_0_on_and_the_personalized_judges_alone(shrinkage: Any) -> None:
+def test_shrinkage_is_nonnegative_and_for_the_personalized_judge(shrinkage: Any) -> None:
     for kind in KINDS:
         with pytest.raises(ConfigError, match="shrinkage is "):
             judge(kind, FOUR, shrinkage=shrinkage)
@@ -293,10 +297,12 @@ def test_a_plan_is_refused_if_its_examples_have_changed(
 ) -> None:
     said = rows({"ann": (1, 2, 4, 5), "ann2": (1, 2, 4, 5)})
     with serving(by_examples(min)) as server:
-        config = judging.config(server.url) | {"evaluators": [use(kind, history=written(tmp_path, said), shots=3)]}
+        config = judging.config(server.url) | {
+            "evaluators": [use(kind, history=write_history(tmp_path, said), shots=3)]
+        }
         with Jury.from_config(config) as jury:
             plan = jury.prepare(task("ann"))
-        written(tmp_path, change(said) if kind == "personalized" else _of("ann2", change, said))
+        write_history(tmp_path, change(said) if kind == "personalized" else _of("ann2", change, said))
         with Jury.from_config(config) as jury, pytest.raises(InputError) as refused:
             jury.score(task("ann"), [response()], plan)
         assert server.count == 0
@@ -314,12 +320,12 @@ def _of(who: str, change: Callable[[list[Row]], list[Row]], said: list[Row]) -> 
 
 
 def test_the_partner_of_a_shrunk_judge_is_checked_too(tmp_path: Path) -> None:
-    stated = use("personalized", history=written(tmp_path, [*FOUR, *BOB]), shots=2, shrinkage=1.0)
+    stated = use("personalized", history=write_history(tmp_path, [*FOUR, *BOB]), shots=2, shrinkage=1.0)
     with serving(by_examples(min)) as server:
         config = judging.config(server.url) | {"evaluators": [stated]}
         with Jury.from_config(config) as jury:
             plan = jury.prepare(task("ann"))
-        written(tmp_path, FOUR)
+        write_history(tmp_path, FOUR)
         with Jury.from_config(config) as jury, pytest.raises(InputError, match="shows what 'bob' said of "):
             jury.score(task("ann"), [response()], plan)
 
@@ -329,7 +335,7 @@ def test_the_partner_of_a_shrunk_judge_is_checked_too(tmp_path: Path) -> None:
 
 def project(folder: Path, url: str, said: Sequence[Row], **params: Any) -> Path:
     """A folder with a config that names its history beside it, and two tasks."""
-    written(folder, said)
+    write_history(folder, said)
     stated = use("personalized", history="history.jsonl", shots=3, **params)
     (folder / "jury.yaml").write_text(yaml.safe_dump({**judging.config(url, cache=False), "evaluators": [stated]}))
     lines = [{**task("ann", id=name).model_dump(mode="json"), "responses": [_response(name)]} for name in "ab"]
@@ -380,7 +386,7 @@ def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_p
         asked = server.count
         again = called("score", folder / "tasks.jsonl", "--out", folder / "same", "--branch", folder / "old")
         assert (again.code, server.count) == (0, asked)
-        written(folder, [*said, *grouped])
+        write_history(folder, [*said, *grouped])
         branched = called("score", folder / "tasks.jsonl", "--out", folder / "new", "--branch", folder / "old")
         verified = called("verify", folder / "new", "--deep")
     assert branched.code == 0, branched.err
@@ -403,14 +409,14 @@ def test_doctor_refuses_an_empty_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_that_was_stopped_goes_on_only_with_the_history_that_it_was_planned_with(tmp_path: Path) -> None:
+def test_an_interrupted_run_resumes_only_with_its_history(tmp_path: Path) -> None:
     with serving(by_examples(min)) as server:
         folder = project(tmp_path, server.url, [*FOUR, *BOB])
         score = ("score", folder / "tasks.jsonl", "--out", folder / "run")
         stopped = called(*score, "--max-calls", 1)
-        written(folder, [*CHANGES["another score"](FOUR), *BOB])
+        write_history(folder, [*CHANGES["another score"](FOUR), *BOB])
         changed, checked = called(*score), called("verify", folder / "run", "--deep")
-        written(folder, [*FOUR, *BOB])
+        write_history(folder, [*FOUR, *BOB])
         restored = called(*score)
         assert server.count == 2
     assert stopped.code != 0

@@ -1,8 +1,9 @@
-"""Zero-shot, aggregate and personalized judges differ in whose examples they carry, and in nothing else."""
+"""Zero-shot, aggregate and personalized judges differ in their examples only."""
 
 import json
 import statistics
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +26,17 @@ from tests.judges.few_shot.reviewing import (
     examples_in,
     predicted,
     prose,
+    replying_values,
     response,
     row,
     rows,
-    saying,
-    scored,
+    score_with,
     shown,
     task,
     use,
     verdicts,
     without_examples,
-    written,
+    write_history,
 )
 from tests.models.server import Answer, status
 
@@ -52,15 +53,15 @@ SAFETY: dict[str, dict[str, Any]] = {"as usual": {}, "bare": {"fence": False, "r
 
 @pytest.fixture
 def history(tmp_path: Path) -> str:
-    return written(tmp_path, rows(SCORES))
+    return write_history(tmp_path, rows(SCORES))
 
 
 def bodies_of(
     kind: str, history: str | None, *group: Response, about: Task, settings: Mapping[str, Any] = {}, **params: Any
 ) -> list[dict[str, Any]]:
-    """What a judge asks the model, in the order of the reviewers and responses."""
+    """Return the requests of a judge, in the order of the reviewers and responses."""
     known = {} if kind == "zero-shot" else {"history": history}
-    _, bodies = scored(by_examples(statistics.median_low), use(kind, **known, **params), about, *group, **settings)
+    _, bodies = score_with(by_examples(statistics.median_low), use(kind, **known, **params), about, *group, **settings)
     return bodies
 
 
@@ -70,7 +71,7 @@ def bodies_of(
 @pytest.mark.parametrize("profile", ["full", "compact"])
 @pytest.mark.parametrize("safety", SAFETY.values(), ids=SAFETY)
 @pytest.mark.parametrize("fields", TASKS.values(), ids=TASKS)
-def test_but_for_their_examples_all_three_say_the_same_to_the_byte(
+def test_the_three_prompts_differ_only_in_their_examples(
     history: str, fields: dict[str, Any], safety: dict[str, Any], profile: str
 ) -> None:
     fixed = {"about": task("ann", **fields), "settings": {"safety": safety}, "profile": profile}
@@ -81,7 +82,7 @@ def test_but_for_their_examples_all_three_say_the_same_to_the_byte(
     assert examples_in(aggregate).count("The score of") == examples_in(personalized).count("The score of") == 3
 
 
-def test_at_no_shots_all_three_are_the_same_to_the_byte(history: str) -> None:
+def test_without_shots_the_three_prompts_are_equal(history: str) -> None:
     bodies = [bodies_of(kind, history, about=task("ann", "bob"), shots=0) for kind in KINDS]
     assert [len(each) for each in bodies] == [1, 1, 1]  # nor does it matter who the reviewer is
     assert len({json.dumps(body) for (body,) in bodies}) == 1
@@ -89,14 +90,14 @@ def test_at_no_shots_all_three_are_the_same_to_the_byte(history: str) -> None:
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_at_no_shots_no_history_is_needed(kind: str) -> None:
-    traces, bodies = scored(by_examples(without=4), use(kind, shots=0), task("ann"))
+def test_without_shots_no_history_is_needed(kind: str) -> None:
+    traces, bodies = score_with(by_examples(without=4), use(kind, shots=0), task("ann"))
     assert [one.native for one in verdicts(traces).values()] == [4.0]
     assert len(bodies) == 1
 
 
 def test_every_reviewer_gets_as_many_examples_as_the_one_with_the_fewest_drawn_by_the_seed(tmp_path: Path) -> None:
-    thin = written(tmp_path, rows({"ann": (1, 2, 3, 4, 5, 4), "bob": (2, 4)}))
+    thin = write_history(tmp_path, rows({"ann": (1, 2, 3, 4, 5, 4), "bob": (2, 4)}))
     for who in ("ann", "bob"):
         for seed in (0, 7):
             counts = [
@@ -107,27 +108,27 @@ def test_every_reviewer_gets_as_many_examples_as_the_one_with_the_fewest_drawn_b
 
 
 @pytest.mark.parametrize("near", WITH_EXAMPLES, ids=["others' are dropped", "one's own are"])
-def test_dropped_examples_of_one_kind_do_not_make_them_differ(tmp_path: Path, near: str) -> None:
+def test_dropped_examples_of_one_judge_reduce_those_of_the_other(tmp_path: Path, near: str) -> None:
     whose = "bob" if near == "aggregate" else "ann"
     said = rows({"ann": (1, 2, 3, 4), "bob": (2, 4, 5, 1)})
     said = [{**one, "text": JUDGED} if one["reviewer"] == whose and one["item"] != "i3" else one for one in said]
-    history, dropped = written(tmp_path, said), []
+    history, dropped = write_history(tmp_path, said), []
     for kind in WITH_EXAMPLES:
-        (trace,), (body,) = scored(by_examples(min), use(kind, history=history, shots=4), task("ann"))
+        (trace,), (body,) = score_with(by_examples(min), use(kind, history=history, shots=4), task("ann"))
         (verdict,) = trace.verdicts
-        assert len(shown(body)) == len(used(verdict)) == 1
+        assert len(shown(body)) == len(example_reviewers(verdict)) == 1
         dropped.append(sum(one.dropped is not None for one in verdict.examples))
     assert dropped == ([3, 0] if near == "aggregate" else [0, 3])
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_equal_seeds_ask_the_same_and_other_seeds_other_things(history: str, kind: str) -> None:
+def test_equal_seeds_send_equal_prompts_and_other_seeds_others(history: str, kind: str) -> None:
     asked = [bodies_of(kind, history, about=task("ann"), shots=3, seed=seed) for seed in (0, 0, *range(1, 7))]
     assert asked[0] == asked[1]
     assert len({json.dumps(bodies) for bodies in asked}) > 3
 
 
-def test_a_personalized_judge_is_shown_its_reviewer_alone_and_an_aggregate_one_everybody_else(history: str) -> None:
+def test_personalized_shows_the_reviewer_and_aggregate_the_others(history: str) -> None:
     (personalized,), (aggregate,) = (
         bodies_of(kind, history, about=task("bob"), shots=5) for kind in ("personalized", "aggregate")
     )
@@ -138,7 +139,9 @@ def test_a_personalized_judge_is_shown_its_reviewer_alone_and_an_aggregate_one_e
 def test_scores_are_shown_as_they_were_given(tmp_path: Path) -> None:
     dimensions = {"quality": {"text": "Dollars.", "scale": [0, 10_000_000], "step": None}}
     said = rows({"ann": (1234567, 1234568.25, 0.1), "bob": (1, 2, 3)})
-    (body,) = bodies_of("personalized", written(tmp_path, said), about=task("ann"), shots=3, dimensions=dimensions)
+    (body,) = bodies_of(
+        "personalized", write_history(tmp_path, said), about=task("ann"), shots=3, dimensions=dimensions
+    )
     assert sorted(score for _, score in shown(body)) == [0.1, 1234567, 1234568.25]
 
 
@@ -148,8 +151,8 @@ DOMAINS = {"food": 6.0, "travel": 3.0, "law": 4.5}
 OFFSETS = {"ann": 2.0, "bob": 0.0, "cyd": -1.0, "dee": -0.5, "eve": 3.25}
 
 
-def world(offsets: dict[str, float]) -> list[dict[str, Any]]:
-    """Everybody scores five items of each domain; what they say is the domain's score and their own offset."""
+def make_ratings(offsets: dict[str, float]) -> list[dict[str, Any]]:
+    """Return ratings of five items per domain by every reviewer: the domain's score plus the reviewer's offset."""
     return [
         row(who, f"{domain}{place}", base + offset, domain=domain)
         for domain, base in DOMAINS.items()
@@ -159,41 +162,45 @@ def world(offsets: dict[str, float]) -> list[dict[str, Any]]:
 
 
 def predictions(kind: str, history: str, domain: str, **params: Any) -> dict[str, RecordedVerdict]:
-    """What a judge predicts for everybody, by reviewer."""
+    """Return the predictions of a judge for all reviewers."""
     about = task(*OFFSETS, metadata={"domain": domain})
     stated = use(kind, history=history, dimensions=ANY_NUMBER, **params)
-    traces, _ = scored(by_examples(), stated, about)
+    traces, _ = score_with(by_examples(), stated, about)
     return {str(one.reviewer): one for one in verdicts(traces).values()}
 
 
-def used(verdict: RecordedVerdict) -> list[str]:
-    """Who gave the examples that were shown."""
+def example_reviewers(verdict: RecordedVerdict) -> list[str]:
+    """Return the reviewers of the shown examples."""
     return [one.reviewer for one in verdict.examples if one.dropped is None]
 
 
-SETTINGS = [(shots, seed, choice) for shots in (1, 2, 5) for seed in (0, 3) for choice in ("balanced", "similar")]
+FAST = ((1, 0, "similar"), (2, 3, "balanced"), (5, 0, "balanced"))
+SETTINGS = [
+    pytest.param(*setting, marks=() if setting in FAST else pytest.mark.slow)
+    for setting in product((1, 2, 5), (0, 3), ("balanced", "similar"))
+]
 
 
 @pytest.mark.parametrize(("shots", "seed", "choice"), SETTINGS)
 def test_without_noise_personalized_is_exact_and_aggregate_off_by_the_offsets_of_those_shown(
     tmp_path: Path, shots: int, seed: int, choice: str
 ) -> None:
-    history = written(tmp_path, world(OFFSETS))
+    history = write_history(tmp_path, make_ratings(OFFSETS))
     fixed: dict[str, Any] = {"shots": shots, "seed": seed, "choice": choice}
     for domain, base in DOMAINS.items():
         own = predictions("personalized", history, domain, **fixed)
         others = predictions("aggregate", history, domain, **fixed)
         assert {who: one.native for who, one in own.items()} == {who: base + by for who, by in OFFSETS.items()}
         for who, verdict in others.items():
-            assert len(used(verdict)) == len(used(own[who])) == shots
-            assert set(used(own[who])) == {who}
-            assert who not in used(verdict)
-            error = OFFSETS[who] - statistics.median(OFFSETS[other] for other in used(verdict))
+            assert len(example_reviewers(verdict)) == len(example_reviewers(own[who])) == shots
+            assert set(example_reviewers(own[who])) == {who}
+            assert who not in example_reviewers(verdict)
+            error = OFFSETS[who] - statistics.median(OFFSETS[other] for other in example_reviewers(verdict))
             assert base + OFFSETS[who] - float(verdict.native or 0) == error
 
 
 def test_without_noise_and_offsets_the_two_agree_exactly(tmp_path: Path) -> None:
-    history = written(tmp_path, world(dict.fromkeys(OFFSETS, 0.0)))
+    history = write_history(tmp_path, make_ratings(dict.fromkeys(OFFSETS, 0.0)))
     for domain, base in DOMAINS.items():
         for kind in WITH_EXAMPLES:
             found = predictions(kind, history, domain, shots=5)
@@ -202,25 +209,27 @@ def test_without_noise_and_offsets_the_two_agree_exactly(tmp_path: Path) -> None
 
 
 def test_without_examples_all_three_equal_the_models_own_answer(tmp_path: Path) -> None:
-    history = written(tmp_path, world(OFFSETS))
+    history = write_history(tmp_path, make_ratings(OFFSETS))
     for kind in KINDS:
         known = {} if kind == "zero-shot" else {"history": history}
-        traces, _ = scored(by_examples(without=4), use(kind, **known, dimensions=ANY_NUMBER, shots=0), task(*OFFSETS))
+        traces, _ = score_with(
+            by_examples(without=4), use(kind, **known, dimensions=ANY_NUMBER, shots=0), task(*OFFSETS)
+        )
         assert {one.native for one in verdicts(traces).values()} == {4.0}
 
 
 # Shrinkage
 
 
-def shrunk(tmp_path: Path, script: Any, **params: Any) -> Any:
-    """A personalized judge of ann, who says 1 four times, beside bob, who says 5 six times."""
-    history = written(tmp_path, rows({"ann": (1, 1, 1, 1), "bob": (5, 5, 5, 5, 5, 5)}))
+def score_shrunk(tmp_path: Path, script: Any, **params: Any) -> Any:
+    """Score with the personalized judge of ann (1, four times) next to bob (5, six times)."""
+    history = write_history(tmp_path, rows({"ann": (1, 1, 1, 1), "bob": (5, 5, 5, 5, 5, 5)}))
     fixed = {"history": history, "shots": 2, "dimensions": ANY_NUMBER}
-    return scored(script, use("personalized", **{**fixed, **params}), task("ann"))
+    return score_with(script, use("personalized", **{**fixed, **params}), task("ann"))
 
 
-def test_a_thin_history_is_drawn_to_the_aggregate_judge_by_the_stated_rule(tmp_path: Path) -> None:
-    (trace,), bodies = shrunk(tmp_path, by_examples(), shrinkage=1.0)
+def test_a_thin_history_is_shrunk_toward_the_aggregate_judge(tmp_path: Path) -> None:
+    (trace,), bodies = score_shrunk(tmp_path, by_examples(), shrinkage=1.0)
     (verdict,) = trace.verdicts
     assert verdict.shrinkage is not None
     assert verdict.shrinkage.weight == 1 / (1 + 4)  # of all that may be shown, not of the two that are
@@ -230,12 +239,12 @@ def test_a_thin_history_is_drawn_to_the_aggregate_judge_by_the_stated_rule(tmp_p
     assert sorted(shown(body) for body in bodies) == [[("reviewer 1", 1.0)] * 2, [("reviewer 2", 5.0)] * 2]
     assert {verdict.call, verdict.shrinkage.call} == {call.id for call in trace.calls}
     assert len(trace.calls) == 2
-    assert used(verdict) == ["ann", "ann"]
+    assert example_reviewers(verdict) == ["ann", "ann"]
     assert [one.reviewer for one in verdict.shrinkage.examples] == ["bob", "bob"]
 
 
-def test_thinness_counts_the_available_examples_under_any_selector(tmp_path: Path) -> None:
-    (trace,), _ = shrunk(tmp_path, by_examples(), shrinkage=1.0, choice=f"{__name__}.FirstAlone")
+def test_shrinkage_counts_available_examples_under_any_selector(tmp_path: Path) -> None:
+    (trace,), _ = score_shrunk(tmp_path, by_examples(), shrinkage=1.0, choice=f"{__name__}.FirstAlone")
     (verdict,) = trace.verdicts
     assert verdict.shrinkage is not None
     assert (len(verdict.examples), verdict.shrinkage.weight) == (1, 1 / (1 + 4))
@@ -248,8 +257,8 @@ class FirstAlone(Balanced):
         return super().select_examples(input_variables)[:1]
 
 
-def test_its_partner_gets_the_prompt_of_the_aggregate_judge(tmp_path: Path) -> None:
-    _, bodies = shrunk(tmp_path, by_examples(), shrinkage=1.0)
+def test_shrinkage_sends_the_prompt_of_the_aggregate_judge(tmp_path: Path) -> None:
+    _, bodies = score_shrunk(tmp_path, by_examples(), shrinkage=1.0)
     history = str(tmp_path / "history.jsonl")
     fixed: dict[str, Any] = {"about": task("ann"), "shots": 2, "dimensions": ANY_NUMBER}
     alone = [bodies_of(kind, history, **fixed) for kind in WITH_EXAMPLES]
@@ -257,30 +266,30 @@ def test_its_partner_gets_the_prompt_of_the_aggregate_judge(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("params", [{}, {"shrinkage": 0}, {"shrinkage": 0.0}])
-def test_it_is_off_by_default(tmp_path: Path, params: dict[str, float]) -> None:
-    (trace,), bodies = shrunk(tmp_path, by_examples(), **params)
+def test_shrinkage_is_off_by_default(tmp_path: Path, params: dict[str, float]) -> None:
+    (trace,), bodies = score_shrunk(tmp_path, by_examples(), **params)
     (verdict,) = trace.verdicts
     assert (verdict.shrinkage, verdict.native, len(bodies)) == (None, 1.0, 1)
 
 
-def failing(number: int, answer: Answer) -> Any:
+def failing_for(number: int, answer: Answer) -> Any:
     """A model that fails for examples with this score."""
     return lambda body, _: answer if shown(body)[0][1] == number else predicted(body, 2)
 
 
 @pytest.mark.parametrize("score", [1, 5], ids=["its own", "its partner"])
-def test_where_one_of_the_two_fails_so_does_the_verdict(tmp_path: Path, score: int) -> None:
-    (trace,), _ = shrunk(tmp_path, failing(score, status(400)), shrinkage=1.0)
+def test_a_shrunk_verdict_fails_if_either_prediction_fails(tmp_path: Path, score: int) -> None:
+    (trace,), _ = score_shrunk(tmp_path, failing_for(score, status(400)), shrinkage=1.0)
     (verdict,) = trace.verdicts
     assert (verdict.status, verdict.score, verdict.shrinkage) == ("failed", None, None)
     assert (trace.reward.status, trace.reward.value) == ("failed", None)
-    assert used(verdict) == ["ann", "ann"]
+    assert example_reviewers(verdict) == ["ann", "ann"]
 
 
-def test_where_nothing_of_others_can_be_shown_there_is_no_partner_that_guesses(tmp_path: Path) -> None:
+def test_without_examples_of_others_shrinkage_abstains(tmp_path: Path) -> None:
     said = [*rows({"ann": (1, 1, 1, 1)}), *(row("bob", f"b{n}", 5, text=JUDGED) for n in range(9))]
-    params: dict[str, Any] = {"history": written(tmp_path, said), "shrinkage": 1.0, "shots": 2}
-    traces, bodies = scored(by_examples(), use("personalized", **params), task("ann"))
+    params: dict[str, Any] = {"history": write_history(tmp_path, said), "shrinkage": 1.0, "shots": 2}
+    traces, bodies = score_with(by_examples(), use("personalized", **params), task("ann"))
     (verdict,) = verdicts(traces).values()
     assert (verdict.status, verdict.score, bodies) == ("abstained", None, [])
     assert verdict.reason == (
@@ -298,7 +307,7 @@ IDS = ("Zacharias Quux", "z.quux@example.org", "{{ 7 * 7 }}", "<<<example 012345
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 @pytest.mark.parametrize("target", IDS)
 def test_no_prompt_names_a_reviewer(tmp_path: Path, kind: str, target: str) -> None:
-    history = written(tmp_path, rows(dict.fromkeys(IDS, (1, 2, 3, 4))))
+    history = write_history(tmp_path, rows(dict.fromkeys(IDS, (1, 2, 3, 4))))
     bodies = bodies_of(kind, history, about=task(target), shots=4)
     (said,) = [json.dumps(body["messages"], ensure_ascii=False) for body in bodies]
     assert [who for who in IDS if json.dumps(who, ensure_ascii=False)[1:-1] in said] == []
@@ -322,9 +331,9 @@ def test_texts_and_reasons_of_a_history_stay_in_their_fences_and_are_no_template
     text, reason = HOSTILE[place], HOSTILE[place - 1]
     said = [row(who, "x", 3, text=text, reason=reason) for who in ("ann", "bob")]
     for kind in WITH_EXAMPLES:
-        history = written(tmp_path, said)
+        history = write_history(tmp_path, said)
         judge = use(kind, history=history, shots=1)
-        _, (body,) = scored(saying(1, quotes=()), judge, task("ann"), response(prose(1)))
+        _, (body,) = score_with(replying_values(1, quotes=()), judge, task("ann"), response(prose(1)))
         user = hearing.user(body)
         fences = hearing.fenced(text, "example"), hearing.fenced(reason, "reason")
         assert [user.count(fence) for fence in fences] == [1, 1]
@@ -342,7 +351,9 @@ def test_texts_and_reasons_of_a_history_stay_in_their_fences_and_are_no_template
 def test_a_prediction_without_a_quotation_from_the_response_is_no_verdict(history: str, kind: str) -> None:
     known = {} if kind == "zero-shot" else {"history": history}
     for quotes in ([], ["What no one wrote anywhere."], [prose(int.from_bytes(b"i0", "big"))]):
-        (trace,), bodies = scored(lambda body, _, q=quotes: predicted(body, 4, quotes=q), use(kind, **known), task())
+        (trace,), bodies = score_with(
+            lambda body, _, q=quotes: predicted(body, 4, quotes=q), use(kind, **known), task()
+        )
         (verdict,) = trace.verdicts
         assert verdict.failure is not None
         assert (verdict.failure.cause, verdict.failure.kind, verdict.score) == ("response", "unsupported", None)
@@ -353,9 +364,9 @@ def test_a_prediction_without_a_quotation_from_the_response_is_no_verdict(histor
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_lowest_score_needs_no_quotation_and_a_good_one_is_kept_with_its_place(history: str, kind: str) -> None:
     known = {} if kind == "zero-shot" else {"history": history}
-    (trace,), _ = scored(lambda body, _: predicted(body, 1, quotes=[]), use(kind, **known), task())
+    (trace,), _ = score_with(lambda body, _: predicted(body, 1, quotes=[]), use(kind, **known), task())
     assert [(one.status, one.score, one.evidence) for one in trace.verdicts] == [("ok", 0.0, ())]
-    (trace,), _ = scored(lambda body, _: predicted(body, 5), use(kind, **known), task())
+    (trace,), _ = score_with(lambda body, _: predicted(body, 5), use(kind, **known), task())
     ((evidence,),) = [one.evidence for one in trace.verdicts]
     assert (evidence.quote, evidence.start, evidence.verified) == (JUDGED, 0, True)
 
@@ -364,7 +375,7 @@ def test_the_lowest_score_needs_no_quotation_and_a_good_one_is_kept_with_its_pla
 @pytest.mark.parametrize(("text", "gate"), [("", "empty"), ("...?!", "punctuation")])
 def test_a_gate_stops_a_response_before_any_judge_is_called(history: str, kind: str, text: str, gate: str) -> None:
     known = {} if kind == "zero-shot" else {"history": history}
-    (trace,), bodies = scored(by_examples(), use(kind, **known), task("ann", "bob"), response(text))
+    (trace,), bodies = score_with(by_examples(), use(kind, **known), task("ann", "bob"), response(text))
     assert bodies == []
     assert {(one.status, one.score) for one in trace.verdicts} == {("ok", 0.0)}
     assert all(gate in str(one.gated_by) for one in trace.verdicts)
@@ -375,15 +386,15 @@ VALUES: Sequence[tuple[Any, str]] = [(2.5, "half"), (0, "below"), (6, "above"), 
 
 
 @pytest.mark.parametrize("value", [value for value, _ in VALUES], ids=[name for _, name in VALUES])
-def test_a_value_that_is_no_score_of_the_scale_is_a_failed_verdict(value: Any) -> None:
-    (trace,), bodies = scored(lambda body, _: predicted(body, value), use("zero-shot"), task())
+def test_a_value_off_the_scale_is_a_failed_verdict(value: Any) -> None:
+    (trace,), bodies = score_with(lambda body, _: predicted(body, value), use("zero-shot"), task())
     assert [(one.status, one.failure and one.failure.kind) for one in trace.verdicts] == [("failed", "malformed")]
     assert len(bodies) == 2
 
 
 @pytest.mark.parametrize("confidence", [-1, 101, "90", None])
-def test_nor_is_a_confidence_that_is_none(confidence: Any) -> None:
-    (trace,), _ = scored(lambda body, _: predicted(body, 4, confidence), use("zero-shot"), task())
+def test_an_invalid_confidence_is_a_failed_verdict(confidence: Any) -> None:
+    (trace,), _ = score_with(lambda body, _: predicted(body, 4, confidence), use("zero-shot"), task())
     assert [(one.status, one.score) for one in trace.verdicts] == [("failed", None)]
 
 
@@ -391,7 +402,7 @@ def test_half_steps_are_scores_only_on_a_scale_that_has_them() -> None:
     halves = {"quality": {**QUALITY["quality"], "step": 0.5}}
     for value, status_of in ((2.5, "ok"), (2.25, "failed")):
         judge = use("zero-shot", dimensions=halves)
-        (trace,), _ = scored(lambda body, _, v=value: predicted(body, v), judge, task())
+        (trace,), _ = score_with(lambda body, _, v=value: predicted(body, v), judge, task())
         assert [one.status for one in trace.verdicts] == [status_of]
 
 

@@ -1,4 +1,4 @@
-"""What reviewers score: the business-idea set of the paper, what a dimension may be, and what must be reached first."""
+"""Dimensions: the paper's set for business ideas, their validation, and screening thresholds."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from jurygraph.errors import ConfigError, PlanError
 from jurygraph.judges.few_shot.dimensions import READY_SETS, Dimension, load_dimensions
 from jurygraph.schema import Condition
 from tests.agents.judging import hearing
-from tests.judges.few_shot.reviewing import judge, planned, predicted, response, scored, task, use
+from tests.judges.few_shot.reviewing import judge, plan_questions, predicted, response, score_with, task, use
 from tests.models.judging import Script
 from tests.models.server import Answer, status
 
@@ -59,7 +59,9 @@ def test_a_threshold_can_be_passed_and_missed(name: str, before: str) -> None:
 
 
 def test_prompts_show_a_dimension_with_its_scale_and_anchors() -> None:
-    _, bodies = scored(answering(dict.fromkeys(SCALES, 1)), use("zero-shot", dimensions="ideas"), TASK, **SCREENED)
+    _, bodies = score_with(
+        answering_by_dimension(dict.fromkeys(SCALES, 1)), use("zero-shot", dimensions="ideas"), TASK, **SCREENED
+    )
     said = hearing.user(bodies[0])
     assert f"{IDEAS['specificity'].text}\n1: a wish or a slogan\n2: a direction" in said
     assert "from 1 (lowest) to 4 (highest)" in said
@@ -70,7 +72,7 @@ def test_prompts_show_a_dimension_with_its_scale_and_anchors() -> None:
 ONE: Mapping[str, Any] = {"text": "How good it is.", "scale": [1, 5]}
 
 
-def test_they_come_in_the_order_of_their_names() -> None:
+def test_dimensions_are_sorted_by_name() -> None:
     assert list(load_dimensions({"b": ONE, "a": ONE, "c": ONE})) == ["a", "b", "c"]
 
 
@@ -80,7 +82,7 @@ def test_they_come_in_the_order_of_their_names() -> None:
     st.sampled_from([0.1, 0.25, 0.5, 1.0, 2.0, 3.0]),
     st.floats(-25, 65) | st.integers(-100, 300).map(lambda n: n * 0.05),
 )
-def test_scores_stand_on_the_steps_from_the_low_end_on(low: int, steps: int, step: float, value: float) -> None:
+def test_scores_lie_on_steps_from_the_low_end(low: int, steps: int, step: float, value: float) -> None:
     form = Dimension.model_validate({**ONE, "scale": [low, low + steps * step], "step": step}).form
     assert all(form.is_valid_score(low + place * step) for place in range(steps + 1))
     assert not any(form.is_valid_score(low + (place + 0.5) * step) for place in range(-1, steps + 1))
@@ -158,13 +160,13 @@ STAGES = {
 }
 
 
-def answering(values: Mapping[str, Any], dimensions: Mapping[str, Any] | None = None) -> Script:
+def answering_by_dimension(values: Mapping[str, Any], dimensions: Mapping[str, Any] | None = None) -> Script:
     """A model that says of every dimension its value, or its values in turn, or gives the answer that is told."""
     texts = {name: one.text for name, one in (IDEAS if dimensions is None else load_dimensions(dimensions)).items()}
     given: Counter[str] = Counter()
 
     def script(body: dict[str, Any], number: int) -> Answer:
-        name = asked(body, texts)
+        name = requested_dimension(body, texts)
         told = values[name]
         value = told[min(given[name], len(told) - 1)] if isinstance(told, list) else told
         given[name] += 1
@@ -173,24 +175,24 @@ def answering(values: Mapping[str, Any], dimensions: Mapping[str, Any] | None = 
     return script
 
 
-def asked(body: Mapping[str, Any], texts: Mapping[str, str]) -> str:
-    """The dimension of which a request asks."""
+def requested_dimension(body: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """Return the dimension that a request is about."""
     (name,) = (name for name, text in texts.items() if f"\n{text}\n" in hearing.user(body))
     return name
 
 
-def screened(
+def score_screened(
     values: Mapping[str, Any], samples: int = 1, dimensions: Any = STAGES, **settings: Any
 ) -> tuple[Trace, Counter[str]]:
-    """The trace of one response, and how often each dimension was asked about."""
+    """Return the trace of one response, and the number of requests per dimension."""
     known = load_dimensions(dimensions)
     told = use("zero-shot", dimensions=dimensions, samples=samples)
-    script = answering(values, None if dimensions == "ideas" else dimensions)
-    (trace,), bodies = scored(script, told, TASK, response(), **{**SCREENED, **settings})
-    return trace, Counter(asked(body, {name: one.text for name, one in known.items()}) for body in bodies)
+    script = answering_by_dimension(values, None if dimensions == "ideas" else dimensions)
+    (trace,), bodies = score_with(script, told, TASK, response(), **{**SCREENED, **settings})
+    return trace, Counter(requested_dimension(body, {name: one.text for name, one in known.items()}) for body in bodies)
 
 
-def outcome(trace: Trace) -> dict[str, str]:
+def statuses(trace: Trace) -> dict[str, str]:
     return {verdict.subject: verdict.status for verdict in trace.verdicts}
 
 
@@ -199,14 +201,14 @@ def verdict_on(trace: Trace, subject: str) -> RecordedVerdict:
 
 
 def test_a_gate_is_a_strict_threshold_on_the_median_in_units_of_its_scale() -> None:
-    questions = {one.subject: one for one in planned(judge("zero-shot", dimensions=STAGES), TASK)}
+    questions = {one.subject: one for one in plan_questions(judge("zero-shot", dimensions=STAGES), TASK)}
     assert questions["depth"].when is None
     before = questions["depth"].id
     assert questions["reach"].when == Condition(question=before, op=">", threshold=2, reduce="median", on="native")
 
 
 def test_each_reviewer_is_screened_by_the_prediction_for_that_reviewer() -> None:
-    questions = planned(judge("zero-shot", dimensions=STAGES), task("ann", "bob"))
+    questions = plan_questions(judge("zero-shot", dimensions=STAGES), task("ann", "bob"))
     gates = {one.id: one.when.question for one in questions if one.when}
     assert gates["zero-shot/reach@ann"] == "zero-shot/depth@ann"
     assert gates["zero-shot/reach@bob"] == "zero-shot/depth@bob"
@@ -222,14 +224,14 @@ PASSED: Sequence[tuple[Mapping[str, int], Mapping[str, int]]] = (
 
 @pytest.mark.parametrize(("values", "calls"), PASSED)
 def test_questions_behind_a_missed_threshold_are_skipped(values: Mapping[str, int], calls: Mapping[str, int]) -> None:
-    trace, found = screened(values)
+    trace, found = score_screened(values)
     assert found == calls
-    assert outcome(trace) == {name: "ok" if name in values else "not_applicable" for name in STAGES}
+    assert statuses(trace) == {name: "ok" if name in values else "not_applicable" for name in STAGES}
     assert len(trace.calls) == len(values)
 
 
 def test_an_omitted_verdict_is_missing_and_never_zero() -> None:
-    trace, _ = screened({"depth": 2})
+    trace, _ = score_screened({"depth": 2})
     left = verdict_on(trace, "reach")
     assert (left.score, left.native, left.gated_by) == (None, None, "zero-shot/depth@ann")
     assert left.reason == "zero-shot/depth@ann is 2, and > 2 is asked for"
@@ -238,14 +240,14 @@ def test_an_omitted_verdict_is_missing_and_never_zero() -> None:
     assert trace.reward.counts.not_applicable == 2
 
 
-def test_where_the_config_says_so_it_counts_as_nothing() -> None:
-    trace, _ = screened({"depth": 2}, panel={"gated": "zero"})
+def test_an_omitted_verdict_counts_as_zero_if_configured() -> None:
+    trace, _ = score_screened({"depth": 2}, panel={"gated": "zero"})
     assert trace.reward.value == pytest.approx(1 / 9)
 
 
 def test_missing_or_zero_must_be_configured() -> None:
     with pytest.raises(PlanError, match=r"panel\.gated: question 'zero-shot/reach@ann' may be left out"):
-        screened({}, panel={})
+        score_screened({}, panel={})
 
 
 MEDIANS: Sequence[tuple[list[int], bool]] = (
@@ -263,20 +265,20 @@ MEDIANS: Sequence[tuple[list[int], bool]] = (
 
 @pytest.mark.parametrize(("said", "passes"), MEDIANS)
 def test_the_median_of_several_samples_must_pass(said: list[int], passes: bool) -> None:
-    _, calls = screened({"depth": said, "reach": 1}, samples=len(said))
+    _, calls = score_screened({"depth": said, "reach": 1}, samples=len(said))
     assert calls == {"depth": len(said)} | ({"reach": len(said)} if passes else {})
 
 
-def test_where_the_gate_was_not_judged_nothing_is_left_out_unseen() -> None:
-    trace, calls = screened({"depth": status(400)})
+def test_an_unjudged_screening_leaves_the_range_open() -> None:
+    trace, calls = score_screened({"depth": status(400)})
     assert calls == {"depth": 1}
-    assert outcome(trace) == dict.fromkeys(STAGES, "failed")
+    assert statuses(trace) == dict.fromkeys(STAGES, "failed")
     assert {verdict.failure and verdict.failure.cause for verdict in trace.verdicts} == {"infrastructure"}
     assert (trace.reward.value, trace.reward.coverage) == (None, 0.0)
 
 
 def test_the_judged_samples_decide_where_another_failed() -> None:
-    _, calls = screened({"depth": [3, status(400), 4], "reach": 1}, samples=3)
+    _, calls = score_screened({"depth": [3, status(400), 4], "reach": 1}, samples=3)
     assert calls == {"depth": 3, "reach": 3}
 
 
@@ -292,9 +294,9 @@ IDEA_CALLS: Sequence[tuple[Mapping[str, int], set[str]]] = (
 
 @pytest.mark.parametrize(("values", "calls"), IDEA_CALLS)
 def test_ideas_are_screened_as_in_the_paper(values: Mapping[str, int], calls: set[str]) -> None:
-    trace, found = screened(values, dimensions="ideas", samples=3)
+    trace, found = score_screened(values, dimensions="ideas", samples=3)
     assert found == dict.fromkeys(calls, 3)
-    assert {name for name, what in outcome(trace).items() if what == "ok"} == calls
+    assert {name for name, what in statuses(trace).items() if what == "ok"} == calls
 
 
 # Shares
@@ -302,5 +304,5 @@ def test_ideas_are_screened_as_in_the_paper(values: Mapping[str, int], calls: se
 
 def test_a_share_is_the_relative_weight_of_a_dimension() -> None:
     pair = {"a": {"text": "First.", "scale": [0, 1], "share": 3}, "b": {"text": "Second.", "scale": [0, 1]}}
-    trace, _ = screened({"a": 1, "b": 0}, dimensions=pair)
+    trace, _ = score_screened({"a": 1, "b": 0}, dimensions=pair)
     assert trace.reward.value == pytest.approx(0.75)

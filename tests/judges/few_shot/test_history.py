@@ -1,4 +1,4 @@
-"""What a judge may be shown of what reviewers said: by whom and for what, whatever the order of the file."""
+"""The history of ratings: its examples by reviewer, dimension and domain, in any order of the file."""
 
 import json
 from collections import Counter
@@ -25,19 +25,19 @@ def rating(reviewer: str = "ada", item: str = "a", score: float = 3, **fields: A
     return Rating(reviewer=reviewer, item=item, score=score, **stated)
 
 
-def of_file(*rows: Rating) -> Ratings:
+def ratings_of(*rows: Rating) -> Ratings:
     return Ratings("r.csv", tuple((f"line {place}", row) for place, row in enumerate(rows, start=2)))
 
 
 def history(*rows: Rating, texts: Mapping[str, str] = {}, scales: Mapping[str, tuple[float, float]] = SCALES) -> Any:
-    return ReviewerHistory(of_file(*rows), texts, scales=scales)
+    return ReviewerHistory(ratings_of(*rows), texts, scales=scales)
 
 
 def shown(examples: Iterable[Example]) -> list[tuple[str, str, float]]:
     return [(one.reviewer, one.key, one.score) for one in examples]
 
 
-def left_out(found: ReviewerHistory) -> list[tuple[str, int, str]]:
+def omissions(found: ReviewerHistory) -> list[tuple[str, int, str]]:
     return [(left.kind, left.number, left.first) for left in found.left_out]
 
 
@@ -68,7 +68,7 @@ def test_an_unknown_reviewer_or_item_has_no_examples(asked: tuple[str, str, str 
     assert history(*BUSY).examples_of(*asked) == ()
 
 
-def test_for_an_unknown_reviewer_all_examples_are_by_others() -> None:
+def test_all_examples_are_by_others_for_an_unknown_reviewer() -> None:
     found = history(*BUSY)
     assert found.examples_of_others("dee", "depth") == found.examples_of("ada", "depth")
     assert len(found.examples_of_others("dee", "clarity")) == 5
@@ -95,7 +95,7 @@ def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     assert [(one.key, one.item) for one in found.examples_of("dee", "clarity")] == [("b_small", "b")]
 
 
-def test_an_item_has_its_group_though_only_one_rating_says_so() -> None:
+def test_an_item_has_the_group_that_any_rating_names() -> None:
     assert {one.group for one in history(*BUSY).examples if one.key == "a"} == {"g"}
     assert {one.group for one in history(*BUSY).examples if one.key != "a"} == {None}
 
@@ -127,7 +127,7 @@ RELATED: Mapping[str, Rating] = {
 
 
 @pytest.mark.parametrize("more", RELATED.values(), ids=RELATED)
-def test_a_history_has_another_digest_by_whatever_examples_are_dropped(more: Rating) -> None:
+def test_the_digest_covers_the_relations_that_drop_examples(more: Rating) -> None:
     few, many = history(rating("bo"), scales=ONE), history(rating("bo"), more, scales=ONE)
     if more.group is None:
         assert few.examples == many.examples
@@ -159,7 +159,7 @@ def test_a_text_is_the_one_of_the_rating_or_else_of_the_item() -> None:
     rows = rating("ada", "a"), rating("bo", "a", text=None), rating("cy", "a", text=" "), rating("bo", "b", text=None)
     found = history(*rows, texts={"a": "the whole of a", "b_small": "of b"})
     assert [one.text for one in found.examples] == ["text of a", "the whole of a", "the whole of a"]
-    assert left_out(found) == [("no_text", 1, "r.csv, line 5")]
+    assert omissions(found) == [("no_text", 1, "r.csv, line 5")]
 
 
 def test_a_text_of_an_agent_is_found_by_its_key() -> None:
@@ -231,7 +231,7 @@ def test_examples_that_cannot_be_shown_are_omitted_and_counted(
     rows: Sequence[Rating], left: list[tuple[str, int, str]], kept: list[tuple[str, str, float]]
 ) -> None:
     found = history(*rows)
-    assert left_out(found) == left
+    assert omissions(found) == left
     assert shown(found.examples) == kept
 
 
@@ -290,7 +290,7 @@ def test_shown_examples_are_real_distinct_and_on_their_scale(drawn: list[Rating]
 
 
 @given(rows)
-def test_a_reviewer_and_the_others_are_everybody(drawn: list[Rating]) -> None:
+def test_own_and_other_examples_are_all_examples(drawn: list[Rating]) -> None:
     found = history(*drawn, rating("zoe"))
     for reviewer in (*found.reviewers, "nobody"):
         for dimension in SCALES:
@@ -334,7 +334,7 @@ def test_notes_name_every_reviewer_with_too_short_a_history() -> None:
     )
 
 
-def test_notes_say_where_judges_will_abstain_for_want_of_others() -> None:
+def test_notes_name_reviewers_for_whom_judges_abstain() -> None:
     found = history(rating(), rating("ada", "b", 4), scales=ONE)
     said = "Nothing is shown for 'clarity', and judges with examples abstain, where the reviewer or everybody else"
     assert [note for note in found.notes(2) if note.startswith(said)] == [
@@ -367,7 +367,7 @@ def test_notes_name_the_dimension_if_there_are_several() -> None:
     assert history(*rows).notes()[1:] == ("With one score alone for 'depth': 'ada' (3, 2 times).",)
 
 
-def test_notes_name_a_dimension_of_which_nothing_is_there() -> None:
+def test_notes_name_a_dimension_without_ratings() -> None:
     found = history(rating(dimension="clarty"), rating(score=9, dimension="depth"))
     assert found.examples == ()
     assert found.notes(5) == (

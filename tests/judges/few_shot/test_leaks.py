@@ -27,18 +27,18 @@ from tests.judges.few_shot.reviewing import (
     ANY_NUMBER,
     WITH_EXAMPLES,
     by_examples,
+    candidates_of,
     judge,
-    listed,
-    planned,
+    plan_questions,
     prose,
     response,
     row,
     rows,
-    scored,
+    score_with,
     shown,
     task,
     use,
-    written,
+    write_history,
 )
 
 HISTORIES = 5000
@@ -79,39 +79,39 @@ class Case(NamedTuple):
     judged: Response
 
 
-def cased(text: str, drawn: random.Random) -> str:
+def with_other_case(text: str, drawn: random.Random) -> str:
     return drawn.choice((text.upper(), text.title(), text.swapcase()))
 
 
-def punctuated(text: str, drawn: random.Random) -> str:
+def with_punctuation(text: str, drawn: random.Random) -> str:
     between = (" ", ", ", "\n", " - ", "  ")
     return "".join(f"{drawn.choice(between)}{word}" for word in text.split()) + "!?"
 
 
-def edited(text: str, drawn: random.Random) -> str:
-    """With one word taken out, and one set in its place or elsewhere."""
+def with_one_word_replaced(text: str, drawn: random.Random) -> str:
+    """Remove a word, and insert one there or elsewhere."""
     words = text.split()
     words.pop(drawn.randrange(len(words)))
     words.insert(drawn.randrange(len(words)), "".join(drawn.choices(string.ascii_lowercase, k=4)))
     return " ".join(words)
 
 
-def wrapped(text: str, drawn: random.Random) -> str:
+def within_other_text(text: str, drawn: random.Random) -> str:
     before, behind = (prose(drawn.randrange(10**9), drawn.randint(2, 20)) for _ in range(2))
     return f"{before}\n\n{text}\n\n{behind}"
 
 
 NEARLY: Sequence[tuple[Callable[[str, random.Random], str], int]] = (
     (lambda text, drawn: text, 1),
-    (cased, 1),
-    (punctuated, 1),
-    (edited, 14),
-    (wrapped, 8),
+    (with_other_case, 1),
+    (with_punctuation, 1),
+    (with_one_word_replaced, 14),
+    (within_other_text, 8),
 )
-"""What makes a near-duplicate, and the fewest words of which it does."""
+"""Changes that make a near-duplicate, each with the fewest words for which it does."""
 
 
-def nearly(text: str, drawn: random.Random) -> str:
+def near_copy(text: str, drawn: random.Random) -> str:
     """Almost the same text."""
     known = [change for change, fewest in NEARLY if len(text.split()) >= fewest]
     return drawn.choice(known)(text, drawn)
@@ -142,11 +142,11 @@ def one_of_a_group_named_as_the_task(text: str, drawn: random.Random) -> Row:
 
 
 def nearly_the_same_text(text: str, drawn: random.Random) -> Row:
-    return {"item": f"copy{drawn.randrange(99)}", "text": nearly(text, drawn)}
+    return {"item": f"copy{drawn.randrange(99)}", "text": near_copy(text, drawn)}
 
 
 def nearly_the_same_reason(text: str, drawn: random.Random) -> Row:
-    return {"item": f"echo{drawn.randrange(99)}", "reason": nearly(text, drawn)}
+    return {"item": f"echo{drawn.randrange(99)}", "reason": near_copy(text, drawn)}
 
 
 WAYS = (
@@ -181,7 +181,7 @@ def case(place: int, ways: Sequence[Callable[[str, random.Random], Row]] = WAYS)
 
 
 def _innocent(people: Sequence[str], drawn: random.Random) -> Iterator[Row]:
-    """What reviewers said of other items."""
+    """Yield ratings of other items."""
     for item in range(drawn.randint(1, 5)):
         text = prose(drawn.randrange(10**9), drawn.randint(3, 25))
         group = drawn.choice((None, f"group {item}"))
@@ -196,7 +196,7 @@ def _planted(
     ways: Sequence[Callable[[str, random.Random], Row]],
     drawn: random.Random,
 ) -> Iterator[Row]:
-    """What gives the judged item away: each row with the word in its text or reason, or in both, and the score."""
+    """Return rows that reveal the judged item: the word in text or reason or both, and the secret score."""
     for way in drawn.sample(ways, drawn.randint(1, min(4, len(ways)))):
         for who in drawn.sample(people, drawn.randint(1, len(people))):
             plain = prose(drawn.randrange(10**9), 12)
@@ -248,21 +248,21 @@ JUDGES: Sequence[tuple[str, Mapping[str, Any]]] = (
 )
 
 
-def beside_the_response(said: str, judged: Response) -> str:
-    """A prompt without the response that is to be judged."""
+def without_response(said: str, judged: Response) -> str:
+    """Return a prompt without the response to be judged."""
     before, found, behind = said.partition(hearing.fenced(judged.text, "response"))
     assert found
     return before + behind
 
 
-def gives_away(said: str, one: Case) -> bool:
-    """Whether the word or the score stands in a prompt, in whatever letters, and whatever stands between them."""
-    beside = beside_the_response(said, one.judged)
-    return one.word in re.sub(r"[\W_]+", "", beside.casefold()) or f"{SECRET:g}" in beside
+def reveals_example(said: str, one: Case) -> bool:
+    """Return true if a prompt contains the word, in any case and spacing, or the score."""
+    rest = without_response(said, one.judged)
+    return one.word in re.sub(r"[\W_]+", "", rest.casefold()) or f"{SECRET:g}" in rest
 
 
-def leaks(cases: Iterable[Case], choice: str) -> list[str]:
-    return [said for one, said in prompts(cases, choice) if gives_away(said, one)]
+def leaking_prompts(cases: Iterable[Case], choice: str) -> list[str]:
+    return [said for one, said in prompts(cases, choice) if reveals_example(said, one)]
 
 
 # Never
@@ -270,20 +270,20 @@ def leaks(cases: Iterable[Case], choice: str) -> list[str]:
 
 @pytest.mark.slow
 @every_choice
-def test_nothing_of_the_judged_item_is_ever_shown(choice: str) -> None:
+def test_no_example_reveals_the_judged_item(choice: str) -> None:
     places = range(CHOICES.index(choice), HISTORIES, len(CHOICES))
     asked = 0
     for one, said in prompts(map(case, places), choice):
         assert "# Scores from the past" in said
-        assert not gives_away(said, one), (one, said)
+        assert not reveals_example(said, one), (one, said)
         asked += 1
     assert asked > len(places) / 2  # of the others nothing at all could be shown, and nobody was asked
 
 
 @every_choice
 @pytest.mark.parametrize("way", WAYS)
-def test_nor_in_one_way_alone(way: Callable[[str, random.Random], Row], choice: str) -> None:
-    assert leaks((case(place, [way]) for place in range(8)), choice) == []
+def test_no_single_way_reveals_the_judged_item(way: Callable[[str, random.Random], Row], choice: str) -> None:
+    assert leaking_prompts((case(place, [way]) for place in range(8)), choice) == []
 
 
 KNOWN_BEFORE = (the_task, the_task_under_some_agent, one_of_the_group, one_of_a_group_named_as_the_task)
@@ -295,8 +295,8 @@ def test_an_example_excluded_at_planning_is_not_a_candidate(way: Callable[[str, 
     said = rows({"ann": (1, 2), "bob": (3, 4)})
     said += [row(who, **{**way("", drawn), "score": SECRET}) for who in ("ann", "bob")]
     for kind, params in JUDGES:
-        (question,) = planned(judge(kind, said, dimensions=ANY_NUMBER, choice=CHOICES[-1], **params), about)
-        frozen = listed(question, "own") + listed(question, "others")
+        (question,) = plan_questions(judge(kind, said, dimensions=ANY_NUMBER, choice=CHOICES[-1], **params), about)
+        frozen = candidates_of(question, "own") + candidates_of(question, "others")
         assert len(frozen) >= 2
         assert SECRET not in [score for *_, score in frozen]
 
@@ -304,9 +304,9 @@ def test_an_example_excluded_at_planning_is_not_a_candidate(way: Callable[[str, 
 def test_another_agents_work_on_the_judged_item_belongs_to_that_item(tmp_path: Path) -> None:
     said = [row(who, "i", SECRET, agent=agent) for who in ("ann", "bob") for agent in ("m", "n")]
     for kind in WITH_EXAMPLES:
-        history = written(tmp_path, [*said, *rows({"ann": (1, 2), "bob": (3, 4)})])
+        history = write_history(tmp_path, [*said, *rows({"ann": (1, 2), "bob": (3, 4)})])
         judging = use(kind, history=history, shots=4, dimensions=ANY_NUMBER)
-        (trace,), (body,) = scored(by_examples(), judging, task("ann"), response(name="i_m"))
+        (trace,), (body,) = score_with(by_examples(), judging, task("ann"), response(name="i_m"))
         assert SECRET not in [score for _, score in shown(body)]
         assert {one.item for one in trace.verdicts[0].examples if one.dropped} == {"i_m", "i_n"}
 
@@ -323,8 +323,8 @@ def test_ratings_of_the_judged_item_in_the_history_are_dropped_too(tmp_path: Pat
         *rows({"ann": (1, 2), "bob": (3, 4)}),
     ]
     for kind in WITH_EXAMPLES:
-        stated = use(kind, history=written(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
-        (trace,), (body,) = scored(by_examples(), stated, task("ann"), response(prose(9), name))
+        stated = use(kind, history=write_history(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
+        (trace,), (body,) = score_with(by_examples(), stated, task("ann"), response(prose(9), name))
         assert SECRET not in [score for _, score in shown(body)]
         dropped = {one.item: one.dropped for one in trace.verdicts[0].examples if one.dropped}
         copied = "copy-ann" if kind == "personalized" else "copy-bob"
@@ -342,8 +342,8 @@ def test_an_item_is_in_the_same_group_as_another_agents_work_on_it(tmp_path: Pat
         said.append({"reviewer": "zoe", "score": 1, "text": prose(8), "item": "r", "group": GROUP})
     about = task("ann", group=GROUP) if told == "by the task" else task("ann")
     for kind in WITH_EXAMPLES:
-        stated = use(kind, history=written(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
-        (trace,), (body,) = scored(by_examples(), stated, about)
+        stated = use(kind, history=write_history(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
+        (trace,), (body,) = score_with(by_examples(), stated, about)
         assert SECRET not in [score for _, score in shown(body)]
         reasons = {one.dropped for one in trace.verdicts[0].examples if one.item == "x_n"}
         assert reasons == (set() if told == "by the task" else {"it is of the judged item's group"})
@@ -371,26 +371,26 @@ OFF: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "groups by the history": ((ReviewerHistory, "groups_of", no_groups),),
     "all of it": ((shown_examples, "candidate_examples", everything), (shown_examples, "_leak_reason", nothing)),
 }
-"""What keeps examples from being shown, by the names by which it is known."""
+"""Filters that keep examples from being shown, with their replacements."""
 
 
 @every_choice
 @pytest.mark.parametrize("off", OFF.values(), ids=OFF)
-def test_without_the_filter_it_is_shown(
+def test_without_a_filter_examples_leak(
     off: Sequence[tuple[Any, str, Any]], choice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for owner, name, instead in off:
         monkeypatch.setattr(owner, name, instead)
-    assert leaks(map(case, range(40)), choice)
+    assert leaking_prompts(map(case, range(40)), choice)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_without_all_of_it_every_way_is_shown(
+def test_without_any_filter_every_way_leaks(
     way: Callable[[str, random.Random], Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for owner, name, instead in OFF["all of it"]:
         monkeypatch.setattr(owner, name, instead)
-    assert len(leaks((case(place, [way]) for place in range(12)), CHOICES[-1])) > 6
+    assert len(leaking_prompts((case(place, [way]) for place in range(12)), CHOICES[-1])) > 6
 
 
 # Through the whole machine
@@ -402,9 +402,9 @@ def test_a_jury_shows_no_dropped_example_and_records_it(tmp_path: Path, kind: st
     dropped = 0
     for place in range(6):
         one = case(HISTORIES + place)
-        stated = {"history": written(tmp_path, one.said), "dimensions": ANY_NUMBER, "choice": choice, "shots": 2}
-        (trace,), bodies = scored(by_examples(), use(kind, **stated, **params), one.about, one.judged)
-        assert not [body for body in bodies if gives_away(hearing.user(body), one)]
+        stated = {"history": write_history(tmp_path, one.said), "dimensions": ANY_NUMBER, "choice": choice, "shots": 2}
+        (trace,), bodies = score_with(by_examples(), use(kind, **stated, **params), one.about, one.judged)
+        assert not [body for body in bodies if reveals_example(hearing.user(body), one)]
         for verdict in trace.verdicts:
             uses = [each for each in verdict.examples if each.score == SECRET]
             assert all(each.dropped is not None for each in uses)
@@ -415,8 +415,8 @@ def test_a_jury_shows_no_dropped_example_and_records_it(tmp_path: Path, kind: st
 def test_an_example_dropped_for_one_response_is_shown_for_another(tmp_path: Path) -> None:
     judged, other = response("We take the small ferry to the island before noon.", "a"), response(prose(1), "b")
     said = [row("ann", "x", 1), row("bob", "y", SECRET, text="WE TAKE the small ferry; to the island, before noon!")]
-    stated = {"history": written(tmp_path, said), "dimensions": ANY_NUMBER, "shots": 1}
-    traces, bodies = scored(by_examples(), use("aggregate", **stated), task("ann"), judged, other)
+    stated = {"history": write_history(tmp_path, said), "dimensions": ANY_NUMBER, "shots": 1}
+    traces, bodies = score_with(by_examples(), use("aggregate", **stated), task("ann"), judged, other)
     assert [shown(body) for body in bodies] == [[("reviewer 2", SECRET)]]
     uses = {trace.response_id: trace.verdicts[0].examples for trace in traces}
     assert {name: [one.dropped for one in found] for name, found in uses.items()} == {

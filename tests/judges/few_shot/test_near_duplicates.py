@@ -1,4 +1,4 @@
-"""Two texts are near where one of them shown would give the other away."""
+"""Two texts are near if one would reveal the other."""
 
 import string
 
@@ -33,7 +33,7 @@ def test_a_text_is_near_itself(text: str) -> None:
 
 
 @given(texts, texts)
-def test_it_goes_both_ways(one: str, other: str) -> None:
+def test_nearness_is_symmetric(one: str, other: str) -> None:
     assert is_near_duplicate(one, other) == is_near_duplicate(other, one)
 
 
@@ -57,7 +57,7 @@ def test_accents_and_invisible_characters_do_not_matter(same: str) -> None:
 
 
 @given(words, few_words)
-def test_a_sentence_before_or_behind_changes_little(text: list[str], sentence: list[str]) -> None:
+def test_an_added_sentence_keeps_texts_near(text: list[str], sentence: list[str]) -> None:
     plain, added = " ".join(text), f"{' '.join(sentence)}. "
     assert is_near_duplicate(added + plain, plain)
     assert is_near_duplicate(plain, f"{plain}. {added}")
@@ -67,26 +67,26 @@ def test_a_text_is_near_one_that_quotes_it_in_any_context() -> None:
     assert is_near_duplicate(PLAN, f"{OTHER * 20} {PLAN} {OTHER * 20}")
 
 
-def test_some_words_changed_here_and_there_change_little() -> None:
+def test_a_few_changed_words_keep_texts_near() -> None:
     changed = PLAN.replace("morning", "afternoon").replace("museum of boats", "cafe").replace("small", "big")
     assert is_near_duplicate(changed, PLAN)
 
 
-def test_texts_that_say_something_else_are_not_near() -> None:
+def test_different_texts_are_not_near() -> None:
     assert not is_near_duplicate(PLAN, OTHER)
     assert not is_near_duplicate(CHINESE, OTHER_CHINESE)
     assert not is_near_duplicate(PLAN, CHINESE)
     assert not is_near_duplicate(PLAN, "")
 
 
-def test_six_of_ten_runs_of_three_words_are_enough_and_less_is_not() -> None:
+def test_sixty_percent_of_shared_ngrams_make_texts_near() -> None:
     shared = [f"{letter * 6}" for letter in "abcdefghijkl"]  # ten runs, of which the other text has some
     other = "wwww xxxx yyyy zzzz qqqq rrrr ssss tttt uuuu vvvv pppp oooo nnnn mmmm"
     assert is_near_duplicate(" ".join(shared), f"{' '.join(shared[:8])} {other}")
     assert not is_near_duplicate(" ".join(shared), f"{' '.join(shared[:7])} {other}")
 
 
-def test_of_fewer_than_eight_words_only_the_letters_count() -> None:
+def test_texts_under_eight_words_are_compared_by_letters() -> None:
     seven = "one two three four five six seven"
     assert not is_near_duplicate(seven.replace("four", "for"), f"{seven} {OTHER}")
     assert is_near_duplicate(f"{seven} eight".replace("one", "on"), f"{seven} eight {OTHER}")
@@ -101,7 +101,7 @@ def test_a_text_of_twelve_letters_is_near_any_text_that_contains_it() -> None:
         assert not is_near_duplicate(short, OTHER)
 
 
-def test_a_text_of_eleven_letters_may_stand_in_another_by_chance() -> None:
+def test_a_text_of_eleven_letters_may_occur_in_another() -> None:
     for short in ("abcd efgh ijk", "yes", "42", ""):
         assert not is_near_duplicate(short, f"{OTHER} {short} {OTHER}")
         assert is_near_duplicate(short, f"{short}!")
@@ -123,7 +123,7 @@ def test_letters_that_look_like_latin_ones_count_as_these(greek: bool) -> None:
     assert is_near_duplicate(small[:40], PLAN)
 
 
-def test_without_spaces_letters_in_a_row_count() -> None:
+def test_scripts_without_spaces_are_compared_by_runs_of_letters() -> None:
     first, second = CHINESE.split("。")[:2]
     assert is_near_duplicate(f"{second}，{first}！好。", CHINESE)
     assert is_near_duplicate(CHINESE, f"{OTHER_CHINESE * 5}{CHINESE}{OTHER_CHINESE * 5}")

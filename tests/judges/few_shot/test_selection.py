@@ -1,4 +1,4 @@
-"""Which examples come first: by their scores, by likeness, or as somebody's own selector says; never by luck."""
+"""The order of examples: by score, by similarity or by a custom selector, always deterministic."""
 
 import json
 from collections import Counter
@@ -21,19 +21,19 @@ from tests.judges.few_shot.reviewing import (
     ANY_NUMBER,
     WITH_EXAMPLES,
     by_examples,
+    candidates_of,
     judge,
-    listed,
-    planned,
+    load_history,
+    plan_questions,
     prose,
-    remembered,
     response,
     row,
     rows,
-    scored,
+    score_with,
     shown,
     task,
     use,
-    written,
+    write_history,
 )
 from tests.models import judging
 from tests.models.server import serving
@@ -45,10 +45,10 @@ def examples(*scores: float, texts: Sequence[str] = ()) -> tuple[Example, ...]:
     """Examples of ann with these scores, and with these texts instead of their own."""
     changed = [{"text": text} for text in texts] or [{}] * len(scores)
     said = [row("ann", f"i{n}", score, **more) for n, (score, more) in enumerate(zip(scores, changed, strict=True))]
-    return remembered(said, ANY_NUMBER).examples_of("ann", "quality")
+    return load_history(said, ANY_NUMBER).examples_of("ann", "quality")
 
 
-def ordered(choice: str, given: Sequence[Example], query: str = QUERY, seed: int = 0) -> list[Example]:
+def order_by(choice: str, given: Sequence[Example], query: str = QUERY, seed: int = 0) -> list[Example]:
     return order_examples(load_selector(choice), given, query, seed)
 
 
@@ -63,30 +63,28 @@ seeds = st.integers(0, 2**40)
 @given(some_scores, own_choices, seeds)
 def test_every_example_comes_once(scores: list[float], choice: str, seed: int) -> None:
     given = examples(*scores)
-    assert Counter(one.digest for one in ordered(choice, given, seed=seed)) == Counter(one.digest for one in given)
+    assert Counter(one.digest for one in order_by(choice, given, seed=seed)) == Counter(one.digest for one in given)
 
 
 @given(some_scores, own_choices, seeds, st.randoms(use_true_random=False))
-def test_the_order_in_which_they_are_given_changes_nothing(
-    scores: list[float], choice: str, seed: int, random: Any
-) -> None:
+def test_the_order_of_the_input_does_not_matter(scores: list[float], choice: str, seed: int, random: Any) -> None:
     given = examples(*scores)
     turned = list(given)
     random.shuffle(turned)
-    assert ordered(choice, turned, seed=seed) == ordered(choice, given, seed=seed)
+    assert order_by(choice, turned, seed=seed) == order_by(choice, given, seed=seed)
 
 
 @pytest.mark.parametrize("choice", ["balanced", "similar"])
-def test_equals_are_drawn_by_the_seed(choice: str) -> None:
+def test_equal_candidates_are_drawn_by_the_seed(choice: str) -> None:
     given = examples(*[3.0] * 6)
-    firsts = [ordered(choice, given, query="", seed=seed)[0].item for seed in range(30)]
+    firsts = [order_by(choice, given, query="", seed=seed)[0].item for seed in range(30)]
     assert set(firsts) == {f"i{n}" for n in range(6)}
-    assert firsts == [ordered(choice, given, query="", seed=seed)[0].item for seed in range(30)]
+    assert firsts == [order_by(choice, given, query="", seed=seed)[0].item for seed in range(30)]
 
 
 def test_a_seed_draws_the_same_on_every_machine() -> None:
     given = examples(1, 1, 2, 2, 3, 3)
-    found = [" ".join(one.item for one in ordered("balanced", given, seed=seed)) for seed in (0, 1)]
+    found = [" ".join(one.item for one in order_by("balanced", given, seed=seed)) for seed in (0, 1)]
     assert found == ["i1 i3 i4 i0 i2 i5", "i2 i1 i4 i3 i0 i5"]
 
 
@@ -94,8 +92,8 @@ def test_a_seed_draws_the_same_on_every_machine() -> None:
 
 
 @given(some_scores, seeds)
-def test_balanced_takes_no_score_twice_while_another_is_left(scores: list[float], seed: int) -> None:
-    found = [one.score for one in ordered("balanced", examples(*scores), seed=seed)]
+def test_balanced_alternates_between_scores(scores: list[float], seed: int) -> None:
+    found = [one.score for one in order_by("balanced", examples(*scores), seed=seed)]
     total = Counter(scores)
     for end in range(len(found) + 1):
         taken = Counter(found[:end])
@@ -104,38 +102,38 @@ def test_balanced_takes_no_score_twice_while_another_is_left(scores: list[float]
 
 
 @given(some_scores, seeds)
-def test_so_the_first_ones_cover_the_scale(scores: list[float], seed: int) -> None:
-    found = [one.score for one in ordered("balanced", examples(*scores), seed=seed)]
+def test_the_first_balanced_examples_cover_the_scale(scores: list[float], seed: int) -> None:
+    found = [one.score for one in order_by("balanced", examples(*scores), seed=seed)]
     different = len(set(scores))
     assert sorted(found[:different]) == sorted(set(scores))
 
 
 @given(some_scores, seeds, st.text(max_size=20))
-def test_balanced_asks_nothing_of_the_query(scores: list[float], seed: int, query: str) -> None:
+def test_balanced_ignores_the_query(scores: list[float], seed: int, query: str) -> None:
     given = examples(*scores)
-    assert ordered("balanced", given, query, seed) == ordered("balanced", given, "", seed)
+    assert order_by("balanced", given, query, seed) == order_by("balanced", given, "", seed)
 
 
-def test_one_score_given_often_does_not_crowd_out_the_others() -> None:
+def test_a_frequent_score_does_not_crowd_out_others() -> None:
     given = examples(*[4.0] * 40, 1.0, 5.0)
     for seed in range(20):
-        assert sorted(one.score for one in ordered("balanced", given, seed=seed)[:3]) == [1.0, 4.0, 5.0]
+        assert sorted(one.score for one in order_by("balanced", given, seed=seed)[:3]) == [1.0, 4.0, 5.0]
 
 
 # Similar
 
 
 @given(st.lists(st.integers(0, 30).map(prose), max_size=12), st.integers(0, 30), seeds)
-def test_similar_falls_in_likeness_to_the_query(texts: list[str], place: int, seed: int) -> None:
+def test_similar_orders_by_similarity_to_the_query(texts: list[str], place: int, seed: int) -> None:
     query = " ".join(prose(place).split()[:6])
-    found = ordered("similar", examples(*range(len(texts)), texts=texts), query, seed)
+    found = order_by("similar", examples(*range(len(texts)), texts=texts), query, seed)
     likeness = [fuzz.token_set_ratio(query, one.text) for one in found]
     assert likeness == sorted(likeness, reverse=True)
 
 
 def test_similarity_is_measured_to_the_query_of_the_task() -> None:
     said = ["Boats on the river.", "All about cats and what they eat.", "How to mend a bicycle at home."]
-    found = {query: ordered("similar", examples(1, 2, 3, texts=said), query)[0].item for query in ("cats", "bicycle")}
+    found = {query: order_by("similar", examples(1, 2, 3, texts=said), query)[0].item for query in ("cats", "bicycle")}
     assert found == {"cats": "i1", "bicycle": "i2"}
 
 
@@ -143,12 +141,12 @@ def test_the_query_of_a_chat_contains_all_its_messages() -> None:
     said = [row("ann", "x", 1, text="Boats on the river."), row("ann", "y", 2, text="All about cats and dogs.")]
     chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "cats and dogs"}]
     others = rows({"bob": (1, 2, 3)})
-    (question,) = planned(judge("personalized", said + others, choice="similar"), task("ann", query=chat))
-    assert [item for _, item, _ in listed(question)] == ["y", "x"]
+    (question,) = plan_questions(judge("personalized", said + others, choice="similar"), task("ann", query=chat))
+    assert [item for _, item, _ in candidates_of(question)] == ["y", "x"]
 
 
 @pytest.mark.parametrize("made", [Balanced, Similar])
-def test_selectors_are_langchains_and_take_one_more(made: Any) -> None:
+def test_selectors_are_those_of_langchain_and_accept_more_examples(made: Any) -> None:
     selector = made([], 0)
     assert isinstance(selector, BaseExampleSelector)
     given = [{**one.model_dump(), "digest": one.digest} for one in examples(1, 2)]
@@ -180,25 +178,25 @@ class TwoHighest(HighestFirst):
     most = 2
 
 
-def own(selectors: Any) -> str:
+def path_of(selectors: Any) -> str:
     return f"{__name__}.{selectors.__name__}"
 
 
 def test_a_custom_selector_is_named_by_its_path_and_gets_the_seed() -> None:
     said = rows({"ann": (1, 5, 3, 4), "bob": (2, 2, 2, 2)})
-    (question,) = planned(judge("personalized", said, choice=own(HighestFirst), shots=2), task("ann"))
-    assert [score for *_, score in listed(question)] == [5.0, 4.0, 3.0, 1.0]
-    made = load_selector(own(HighestFirst))([], 7)
+    (question,) = plan_questions(judge("personalized", said, choice=path_of(HighestFirst), shots=2), task("ann"))
+    assert [score for *_, score in candidates_of(question)] == [5.0, 4.0, 3.0, 1.0]
+    made = load_selector(path_of(HighestFirst))([], 7)
     assert isinstance(made, HighestFirst)
     assert made.seed == 7
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_a_selector_that_takes_few_leaves_equally_few_to_both(kind: str) -> None:
+def test_both_judges_show_as_few_as_a_selector_returns(kind: str) -> None:
     said = rows({"ann": (1, 5, 3, 4), "bob": (2, 1, 4, 3)})
-    (question,) = planned(judge(kind, said, choice=own(TwoHighest), shots=3), task("ann"))
+    (question,) = plan_questions(judge(kind, said, choice=path_of(TwoHighest), shots=3), task("ann"))
     assert question.params["count"] == 2
-    assert [score for *_, score in listed(question)] == ([5.0, 4.0] if kind == "personalized" else [4.0, 3.0])
+    assert [score for *_, score in candidates_of(question)] == ([5.0, 4.0] if kind == "personalized" else [4.0, 3.0])
 
 
 # Selectors that misbehave
@@ -266,19 +264,25 @@ def too_few_arguments(examples: Sequence[dict[str, Any]]) -> Any:
 @pytest.mark.parametrize("selectors", [Twice, Invented, WithoutDigests, Texts, Nothing])
 def test_an_unknown_or_repeated_name_is_refused(selectors: Selectors) -> None:
     with pytest.raises(ConfigError, match=r"^choice: "):
-        planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
+        plan_questions(
+            judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=path_of(selectors)), task("ann")
+        )
 
 
 @pytest.mark.parametrize("selectors", [no_selector, too_few_arguments])
 def test_an_invalid_selector_is_refused(selectors: Any) -> None:
     with pytest.raises(ConfigError, match=r"^choice: "):
-        planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
+        plan_questions(
+            judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=path_of(selectors)), task("ann")
+        )
 
 
 @pytest.mark.parametrize(("selectors", "said"), [(Raises, "KeyError: 'metadata'"), (raises, "ZeroDivisionError: div")])
 def test_an_exception_of_a_selector_is_reported_with_its_name(selectors: Any, said: str) -> None:
     with pytest.raises(ConfigError, match=f"^choice: the selector failed: {said}"):
-        planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
+        plan_questions(
+            judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=path_of(selectors)), task("ann")
+        )
 
 
 def test_an_exception_on_import_is_reported_with_its_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,8 +294,8 @@ def test_an_exception_on_import_is_reported_with_its_module(tmp_path: Path, monk
 
 def test_an_example_changed_by_a_selector_is_not_shown() -> None:
     said = rows({"ann": (1, 2), "bob": (3, 4)})
-    (question,) = planned(judge("personalized", said, choice=own(Changed)), task("ann"))
-    assert sorted(listed(question)) == [("ann", "i0", 1.0), ("ann", "i1", 2.0)]
+    (question,) = plan_questions(judge("personalized", said, choice=path_of(Changed)), task("ann"))
+    assert sorted(candidates_of(question)) == [("ann", "i0", 1.0), ("ann", "i1", 2.0)]
 
 
 MISNAMED = {
@@ -305,7 +309,7 @@ MISNAMED = {
 
 
 @pytest.mark.parametrize(("choice", "said"), MISNAMED.items(), ids=lambda value: value[:20])
-def test_a_name_of_no_selector_is_refused_when_the_judge_is_made(choice: str, said: str) -> None:
+def test_an_unknown_selector_is_refused_when_the_judge_is_created(choice: str, said: str) -> None:
     with pytest.raises(ConfigError) as refused:
         judge("personalized", choice=choice)
     assert str(refused.value).startswith("choice: ")
@@ -340,8 +344,8 @@ def test_an_unknown_name_is_refused_when_the_judge_is_created(kind: str, params:
 # What the plan freezes
 
 
-def frozen(kind: str, said: Sequence[Any], shots: int, **params: Any) -> Question:
-    (question,) = planned(judge(kind, said, shots=shots, dimensions=ANY_NUMBER, **params), task("ann"))
+def frozen_question(kind: str, said: Sequence[Any], shots: int, **params: Any) -> Question:
+    (question,) = plan_questions(judge(kind, said, shots=shots, dimensions=ANY_NUMBER, **params), task("ann"))
     return question
 
 
@@ -353,22 +357,24 @@ def test_both_judges_show_equally_many_and_have_spares_of_their_own(
     own: int, others: int, shots: int, choice: str, seed: int
 ) -> None:
     said = rows({"ann": range(own), "bob": range(others)})
-    found = [frozen(kind, said or rows({"eve": (1,)}), shots, choice=choice, seed=seed) for kind in WITH_EXAMPLES]
+    found = [
+        frozen_question(kind, said or rows({"eve": (1,)}), shots, choice=choice, seed=seed) for kind in WITH_EXAMPLES
+    ]
     count = min(shots, own, others)
     most = count + max(count, 3)
     assert [one.params["count"] for one in found] == [count, count]
-    assert [len(listed(one)) for one in found] == [min(most, others or not own), min(most, own)]
+    assert [len(candidates_of(one)) for one in found] == [min(most, others or not own), min(most, own)]
     assert [found[0].params[pool] for pool in ("own", "others")] == [
         found[1].params[pool] for pool in ("own", "others")
     ]
-    assert {who for who, *_ in listed(found[1])} <= {"ann"}
-    assert "ann" not in {who for who, *_ in listed(found[0])}
+    assert {who for who, *_ in candidates_of(found[1])} <= {"ann"}
+    assert "ann" not in {who for who, *_ in candidates_of(found[0])}
 
 
 def test_candidates_are_the_first_of_the_order_and_known_by_their_digests() -> None:
     said = rows({"ann": (1, 2, 3, 4, 5, 4, 3, 2, 1, 0), "bob": range(10)})
-    question = frozen("personalized", said, 2, seed=5)
-    first = ordered("balanced", remembered(said, ANY_NUMBER).examples_of("ann", "quality"), task().query, 5)[:5]  # type: ignore[arg-type]
+    question = frozen_question("personalized", said, 2, seed=5)
+    first = order_by("balanced", load_history(said, ANY_NUMBER).examples_of("ann", "quality"), task().query, 5)[:5]  # type: ignore[arg-type]
     draws: Any = question.params["own"]
     (stated,) = draws
     assert [one["fingerprint"] for one in stated] == [one.digest for one in first]
@@ -378,17 +384,17 @@ def test_candidates_are_the_first_of_the_order_and_known_by_their_digests() -> N
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_each_sample_is_drawn_by_the_next_seed(kind: str) -> None:
     said = rows({"ann": (1, 2, 3, 4, 5, 4, 3, 2, 1, 0), "bob": range(10)})
-    sampled = frozen(kind, said, 2, seed=4, samples=3)
+    sampled = frozen_question(kind, said, 2, seed=4, samples=3)
     assert sampled.samples == 3
-    draws = [listed(sampled, sample=sample) for sample in range(3)]
-    assert draws == [listed(frozen(kind, said, 2, seed=4 + sample)) for sample in range(3)]
+    draws = [candidates_of(sampled, sample=sample) for sample in range(3)]
+    assert draws == [candidates_of(frozen_question(kind, said, 2, seed=4 + sample)) for sample in range(3)]
     assert len({str(draw) for draw in draws}) == 3
 
 
 def test_each_sample_is_shown_its_own_draw(tmp_path: Path) -> None:
     said = rows({"ann": range(10), "bob": range(10)})
-    stated = {"history": written(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER, "samples": 2}
-    (trace,), bodies = scored(by_examples(), use("personalized", **stated), task("ann"))
+    stated = {"history": write_history(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER, "samples": 2}
+    (trace,), bodies = score_with(by_examples(), use("personalized", **stated), task("ann"))
     draws = [[one.item for one in verdict.examples] for verdict in trace.verdicts]
     assert [verdict.sample for verdict in trace.verdicts] == [0, 1]
     assert draws[0] != draws[1]
@@ -397,11 +403,11 @@ def test_each_sample_is_shown_its_own_draw(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
-    known = {"history": written(tmp_path, rows({"ann": range(10), "bob": range(10)}))}
+    known = {"history": write_history(tmp_path, rows({"ann": range(10), "bob": range(10)}))}
     said = "`samples` of the evaluator is 3, and examples are drawn for 2; write params.samples instead"
     with pytest.raises(ConfigError, match=said):
-        scored(by_examples(), use(kind, **known, samples=2) | {"samples": 3}, task("ann"))
-    (question,) = planned(judge(kind, rows({"ann": (1,), "bob": (2,)}), samples=2), task("ann"))
+        score_with(by_examples(), use(kind, **known, samples=2) | {"samples": 3}, task("ann"))
+    (question,) = plan_questions(judge(kind, rows({"ann": (1,), "bob": (2,)}), samples=2), task("ann"))
     made = judge(kind, rows({"ann": (1,), "bob": (2,)}))
     for samples in (1, 2):
         made.check(question.model_copy(update={"samples": samples}))
@@ -411,32 +417,37 @@ def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["zero-shot", "aggregate", "personalized"])
 def test_without_examples_any_number_of_samples_is_allowed(kind: str) -> None:
-    (trace,), _ = scored(by_examples(), use(kind, shots=0) | {"samples": 3}, task("ann"))
+    (trace,), _ = score_with(by_examples(), use(kind, shots=0) | {"samples": 3}, task("ann"))
     assert len(trace.verdicts) == 3
 
 
 def test_the_order_of_the_file_changes_no_plan() -> None:
     said = rows({"ann": (1, 2, 3, 4, 5), "bob": (5, 4, 3, 2, 1), "cyd": (2, 2, 2)})
     for kind in WITH_EXAMPLES:
-        assert frozen(kind, said, 3) == frozen(kind, said[::-1], 3)
+        assert frozen_question(kind, said, 3) == frozen_question(kind, said[::-1], 3)
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_a_question_is_another_where_something_else_may_be_dropped(kind: str) -> None:
+def test_a_question_depends_on_the_relations_that_drop_examples(kind: str) -> None:
     said = rows({"ann": (1, 2, 3), "bob": (5, 4, 3)})
     related = row("zoe", "i0", 99, group="g")
-    assert frozen(kind, said, 2).params["relations"] != frozen(kind, [*said, related], 2).params["relations"]
+    assert (
+        frozen_question(kind, said, 2).params["relations"]
+        != frozen_question(kind, [*said, related], 2).params["relations"]
+    )
     scored_anew = [{**one, "score": 1} for one in said]
-    assert frozen(kind, said, 2).params["relations"] == frozen(kind, scored_anew, 2).params["relations"]
+    assert (
+        frozen_question(kind, said, 2).params["relations"] == frozen_question(kind, scored_anew, 2).params["relations"]
+    )
 
 
 def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:
     said = rows({"ann": (1, 2, 3, 4, 5), "bob": (1, 2, 3, 4, 5)})
-    question = frozen("personalized", said, 2)
-    items = [item for _, item, _ in listed(question)]
-    stated = {"history": written(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER}
+    question = frozen_question("personalized", said, 2)
+    items = [item for _, item, _ in candidates_of(question)]
+    stated = {"history": write_history(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER}
     first = response(text=next(one["text"] for one in said if one["item"] == items[0]))
-    (trace,), (body,) = scored(by_examples(), use("personalized", **stated), task("ann"), first)
+    (trace,), (body,) = score_with(by_examples(), use("personalized", **stated), task("ann"), first)
     assert [(one.item, one.dropped is None) for one in trace.verdicts[0].examples] == [
         (items[0], False),
         (items[1], True),
@@ -445,12 +456,12 @@ def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:
     assert len(shown(body)) == 2
 
 
-def test_where_too_few_are_left_fewer_are_shown_and_where_none_is_the_judge_abstains(tmp_path: Path) -> None:
+def test_fewer_remaining_examples_are_shown_and_none_abstains(tmp_path: Path) -> None:
     text = "We take the small ferry to the island before noon."
     near = [row(who, f"{who}{n}", n, text=f"{text}{'!' * n}") for who in ("ann", "bob") for n in range(4)]
     for more, count in (([], 0), (rows({"ann": (9,), "bob": (9,)}), 1)):
-        stated = {"history": written(tmp_path, [*near, *more]), "shots": 4, "dimensions": ANY_NUMBER}
-        (trace,), bodies = scored(by_examples(), use("personalized", **stated), task("ann"), response(text))
+        stated = {"history": write_history(tmp_path, [*near, *more]), "shots": 4, "dimensions": ANY_NUMBER}
+        (trace,), bodies = score_with(by_examples(), use("personalized", **stated), task("ann"), response(text))
         (verdict,) = trace.verdicts
         assert [len(shown(body)) for body in bodies] == ([count] if count else [])
         assert verdict.status == ("ok" if count else "abstained")
@@ -460,14 +471,14 @@ def test_where_too_few_are_left_fewer_are_shown_and_where_none_is_the_judge_abst
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
-def test_a_plan_shows_its_frozen_examples_after_the_history_has_grown(tmp_path: Path, kind: str) -> None:
+def test_a_plan_keeps_its_examples_after_the_history_grows(tmp_path: Path, kind: str) -> None:
     said = rows({"ann": (1, 1, 1), "bob": (1, 1, 1)})
     with serving(by_examples()) as server:
         config = {**judging.config(server.url, cache=False), "evaluators": [use(kind, history="", shots=3)]}
-        config["evaluators"][0]["params"]["history"] = written(tmp_path, said)
+        config["evaluators"][0]["params"]["history"] = write_history(tmp_path, said)
         with Jury.from_config(config) as jury:
             plan = jury.prepare(task("ann"))
-        written(tmp_path, said + [row(who, f"new{n}", 5) for who in ("ann", "bob") for n in range(9)])
+        write_history(tmp_path, said + [row(who, f"new{n}", 5) for who in ("ann", "bob") for n in range(9)])
         with Jury.from_config(config) as jury:
             assert jury.prepare(task("ann")).digest != plan.digest
             jury.score(task("ann"), [response()], plan)

@@ -1,4 +1,4 @@
-"""Each test of these has replies of its own: what one asked, no other knows."""
+"""Each test has a cache of its own, so that no reply is shared."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Groups that were compared, as verdicts on a question: what a combiner makes of them."""
+"""Groups of compared responses as verdicts on a question, and their components."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ Score = float | None
 
 @dataclass(frozen=True)
 class Group:
-    """Responses by their ids, what was said of them, and whom a gate stopped.
+    """Responses by their ids, their scores, and those that a gate stopped.
 
     `said` is, for pairs, the score of (one, other) from the side of one, who is shown first; for lists, the scores of
     (response, number of the listing).
@@ -37,41 +37,41 @@ class Group:
 
     @property
     def verdicts(self) -> list[RecordedVerdict]:
-        asked = tuple(name for name in self.names if name not in self.stopped)
+        not_stopped = tuple(name for name in self.names if name not in self.stopped)
         gated = [
             RecordedVerdict(question="q", about=name, score=0.0, met=False, gated_by=RESPONSE_GATES[0])
             for name in sorted(self.stopped)
         ]
         if self.lists:
-            return gated + [_verdict(name, asked, said, turn) for (name, turn), said in self.said.items()]
+            return gated + [_verdict(name, not_stopped, said, turn) for (name, turn), said in self.said.items()]
         return gated + [_verdict(one, (one, other), said) for (one, other), said in self.said.items()]
 
     def cells(self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1) -> ScoreMatrix:
-        stated = ComponentInput(questions=("q",), weights=(1.0,), reduce=None)
+        fields = ComponentInput(questions=("q",), weights=(1.0,), reduce=None)
         return build_table([self.question], sorted(self.names), self.verdicts).score_matrix(
-            stated, rule, direction, scenario
+            fields, rule, direction, scenario
         )
 
-    def but(self, **said: Score) -> "Group":
+    def with_scores(self, **said: Score) -> "Group":
         """The same group with other scores, by the names of a pair."""
         return Group(self.names, {**self.said, **{(key[0], key[1]): one for key, one in said.items()}}, self.stopped)
 
 
 def _verdict(about: str, shown: tuple[str, ...], score: Score, sample: int = 0) -> RecordedVerdict:
-    stated = {"question": "q", "about": about, "responses": shown, "sample": sample}
+    fields = {"question": "q", "about": about, "responses": shown, "sample": sample}
     if score is None:
-        return RecordedVerdict.fail("malformed", "no reply", "response").model_copy(update=stated)
-    return RecordedVerdict(score=score, **stated)
+        return RecordedVerdict.fail("malformed", "no reply", "response").model_copy(update=fields)
+    return RecordedVerdict(score=score, **fields)
 
 
 def pairs(scores: Mapping[str, Score], names: str = "", stopped: str = "") -> Group:
-    """A group by what was said of its pairs: {"ab": 1.0} is a preferred to b, with a shown first."""
+    """Return a group by the scores of its pairs: {"ab": 1.0} is a preferred to b, with a shown first."""
     known = names or "".join(sorted({name for pair in scores for name in pair} | set(stopped)))
     return Group(known, {(one, other): score for (one, other), score in scores.items()}, stopped)
 
 
 def by_rank(order: str, stopped: str = "") -> Group:
-    """A group of which the same is said in both orders: who comes first in `order` is preferred."""
+    """Return a group with equal verdicts in both orders: the earlier in `order` is preferred."""
     return pairs({one + other: float(order.index(one) < order.index(other)) for one, other in permutations(order, 2)},
                  stopped=stopped)  # fmt: skip
 
@@ -87,7 +87,9 @@ def lists(*rankings: str | None, stopped: str = "") -> Group:
     return Group("".join(sorted(names + stopped)), said, stopped, lists=True)
 
 
-def combined(name: str, group: Group, scenario: Scenario = "counted", direction: int = 1, **params: Any) -> Component:
+def combine_group(
+    name: str, group: Group, scenario: Scenario = "counted", direction: int = 1, **params: Any
+) -> Component:
     """The component of a group, its responses in the order of their names."""
     combiner, frozen = frozen_combiner(name, **params)
     return combiner.combine({"e": group.cells(scenario, direction=direction)}, frozen)
@@ -104,4 +106,4 @@ def frozen_combiner(name: str, **params: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def values(name: str, group: Group, **params: Any) -> list[float]:
-    return [round(one, 12) for one in combined(name, group, **params).value.tolist()]
+    return [round(one, 12) for one in combine_group(name, group, **params).value.tolist()]

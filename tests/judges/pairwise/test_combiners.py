@@ -1,4 +1,4 @@
-"""From comparisons in both orders to a component: shares of wins and of places, and Bradley-Terry."""
+"""Combiners of comparisons in both orders: shares of wins and ranks, and Bradley-Terry."""
 
 from collections.abc import Callable
 from itertools import permutations
@@ -18,7 +18,7 @@ from tests.judges.pairwise.groups import (
     Group,
     bounds,
     by_rank,
-    combined,
+    combine_group,
     frozen_combiner,
     lists,
     pairs,
@@ -32,8 +32,8 @@ every_pairs = pytest.mark.parametrize(("name", "params"), COMPARING, ids=str)
 every_lists = pytest.mark.parametrize(("name", "params"), LISTING, ids=str)
 
 
-def figure(group: Group, what: str, name: str = "win-share", **params: Any) -> list[float]:
-    return [round(one, 12) for one in combined(name, group, **params).diagnostics[what].tolist()]
+def diagnostic(group: Group, what: str, name: str = "win-share", **params: Any) -> list[float]:
+    return [round(one, 12) for one in combine_group(name, group, **params).diagnostics[what].tolist()]
 
 
 # All is judged
@@ -44,32 +44,32 @@ def test_the_share_of_wins_goes_by_both_orders() -> None:
     assert values("win-share", group) == [0.75, 0.25, 0.5]
 
 
-def test_a_preference_and_a_tie_make_a_tie() -> None:
+def test_a_preference_with_a_tie_counts_as_a_tie() -> None:
     assert values("win-share", pairs({"ab": 1, "ba": 0.5})) == [0.5, 0.5]
 
 
 def test_a_clear_order_is_the_order_of_the_values() -> None:
     assert values("win-share", by_rank("dbca")) == [0.0, 0.666666666667, 0.333333333333, 1.0]
-    likely = combined("bradley-terry", by_rank("dbca")).value
+    likely = combine_group("bradley-terry", by_rank("dbca")).value
     assert np.argsort(likely).tolist() == [0, 2, 1, 3]
 
 
-def test_figures_say_where_the_order_decided_and_for_whom() -> None:
+def test_diagnostics_report_flips_and_preference_for_the_first() -> None:
     group = pairs({"ab": 1, "ba": 1, "ac": 1, "ca": 0, "bc": 0, "cb": 0})
-    assert figure(group, "flips") == [0.5, 1.0, 0.5]
-    assert figure(group, "first") == [0.75, 0.5, 0.25]
+    assert diagnostic(group, "flips") == [0.5, 1.0, 0.5]
+    assert diagnostic(group, "first") == [0.75, 0.5, 0.25]
 
 
-def test_where_nothing_is_decided_no_place_is_preferred() -> None:
+def test_undecided_pairs_have_no_position_bias() -> None:
     group = pairs({"ab": 0.5, "ba": 0.5})
-    assert figure(group, "first") == [0.5, 0.5]
-    assert figure(group, "flips") == [0.0, 0.0]
+    assert diagnostic(group, "first") == [0.5, 0.5]
+    assert diagnostic(group, "flips") == [0.0, 0.0]
 
 
 @every_pairs
 def test_a_judge_that_always_prefers_the_first_gives_equal_credit(name: str, params: dict[str, Any]) -> None:
     group = pairs({one + other: 1.0 for one, other in permutations("abcd", 2)})
-    found = combined(name, group, **params)
+    found = combine_group(name, group, **params)
     assert found.value.tolist() == [0.5] * 4
     assert found.diagnostics["flips"].tolist() == [1.0] * 4
     assert found.diagnostics["first"].tolist() == [1.0] * 4
@@ -80,16 +80,16 @@ def test_bradley_terry_is_the_mean_probability_to_win() -> None:
     group = pairs({"ab": 1, "ba": 0, "ac": 1, "ca": 1, "bc": 1, "cb": 0})
     p = bradley_terry(wins, 0.3).strength
     chances = [[p[i] / (p[i] + p[j]) for j in range(3) if j != i] for i in range(3)]
-    found = combined("bradley-terry", group, prior=0.3)
+    found = combine_group("bradley-terry", group, prior=0.3)
     assert found.value == pytest.approx(np.array(chances).mean(axis=1), abs=1e-12)
     assert found.diagnostics["strength"] == pytest.approx(p, abs=1e-12)
 
 
 @pytest.mark.parametrize("prior", [0.01, 0.1, 5.0])
-def test_which_is_the_share_of_wins_drawn_to_the_middle(prior: float) -> None:
+def test_bradley_terry_draws_the_share_of_wins_to_the_middle(prior: float) -> None:
     group = by_rank("cab")
-    found = combined("bradley-terry", group, prior=prior)
-    expected = (combined("win-share", group).value * 2 + prior * (1 - found.diagnostics["strength"])) / 2
+    found = combine_group("bradley-terry", group, prior=prior)
+    expected = (combine_group("win-share", group).value * 2 + prior * (1 - found.diagnostics["strength"])) / 2
     assert found.value == pytest.approx(expected, abs=1e-10)
 
 
@@ -105,15 +105,15 @@ def test_the_share_of_places_goes_by_both_listings() -> None:
 def test_flips_of_listings() -> None:
     group = lists("abc", "bac")
     for name, params in LISTING:
-        assert figure(group, "flips", name, **params) == [0.5, 0.5, 0.0]
-        assert "first" not in combined(name, group, **params).diagnostics
+        assert diagnostic(group, "flips", name, **params) == [0.5, 0.5, 0.0]
+        assert "first" not in combine_group(name, group, **params).diagnostics
 
 
-def test_a_ranking_is_so_many_pairs() -> None:
+def test_a_ranking_equals_its_pairs() -> None:
     both = lists("bca", "bac")
     same = pairs({"ab": 0, "ba": 1, "bc": 1, "cb": 0, "ac": 0, "ca": 0})
-    assert combined("bradley-terry", both, shown="lists").value == pytest.approx(
-        combined("bradley-terry", same).value, abs=1e-12
+    assert combine_group("bradley-terry", both, shown="lists").value == pytest.approx(
+        combine_group("bradley-terry", same).value, abs=1e-12
     )
     assert values("rank-share", both) == values("win-share", same)
 
@@ -122,11 +122,11 @@ def test_a_ranking_is_so_many_pairs() -> None:
 
 
 @every_pairs
-def test_an_order_that_is_missing_is_lost_for_both(name: str, params: dict[str, Any]) -> None:
+def test_a_missing_order_is_lost_for_both(name: str, params: dict[str, Any]) -> None:
     whole = by_rank("abc")
     for pair in ("ab", "ba"):
-        found = combined(name, whole.but(**{pair: None}), **params).value
-        worse = [combined(name, whole.but(**{pair: score}), **params).value for score in (0.0, 0.5, 1.0)]
+        found = combine_group(name, whole.with_scores(**{pair: None}), **params).value
+        worse = [combine_group(name, whole.with_scores(**{pair: score}), **params).value for score in (0.0, 0.5, 1.0)]
         for place in (0, 1):
             assert found[place] <= min(one[place] for one in worse) + 1e-12
 
@@ -141,18 +141,18 @@ def test_a_missing_order_gives_no_wins() -> None:
 
 def test_a_penalty_that_is_not_judged_counts_in_full() -> None:
     group = pairs({"ab": 1, "ba": None})
-    assert combined("win-share", group, direction=-1).value.tolist() == [1.0, 0.5]
+    assert combine_group("win-share", group, direction=-1).value.tolist() == [1.0, 0.5]
 
 
 def test_diagnostics_cover_only_judged_verdicts() -> None:
     group = pairs({"ab": 1, "ba": None, "ac": 1, "ca": 1, "bc": None, "cb": None})
-    assert figure(group, "flips") == [1.0, 0.0, 1.0]
-    assert figure(group, "first") == [1.0, 0.5, 1.0]
+    assert diagnostic(group, "flips") == [1.0, 0.0, 1.0]
+    assert diagnostic(group, "first") == [1.0, 0.5, 1.0]
 
 
 def test_the_judged_part_consists_of_pairs_judged_in_both_orders() -> None:
     group = pairs({"ab": 1, "ba": None, "ac": 1, "ca": 0, "bc": 1, "cb": 0})
-    assert combined("win-share", group, "partial").value.tolist() == [1.0, 1.0, 0.0]
+    assert combine_group("win-share", group, "partial").value.tolist() == [1.0, 1.0, 0.0]
 
 
 # Whom a gate stopped
@@ -164,42 +164,44 @@ def test_a_response_that_a_gate_stopped_has_0_and_changes_nothing_for_the_others
     stopped: str, name: str, params: dict[str, Any]
 ) -> None:
     left = "".join(one for one in "cabd" if one != stopped)
-    alone = dict(zip(sorted(left), combined(name, by_rank(left), **params).value, strict=True))
+    alone = dict(zip(sorted(left), combine_group(name, by_rank(left), **params).value, strict=True))
     for scenario in ("counted", "low", "high", "partial"):
-        found = combined(name, by_rank(left, stopped), scenario, **params)
+        found = combine_group(name, by_rank(left, stopped), scenario, **params)
         assert found.present.all()
         assert dict(zip("abcd", found.value, strict=True)) == pytest.approx({**alone, stopped: 0.0}, abs=1e-12)
 
 
 @every_lists
 @pytest.mark.parametrize("stopped", "abcd")
-def test_listings_behave_alike(stopped: str, name: str, params: dict[str, Any]) -> None:
+def test_gated_responses_in_listings_behave_like_those_in_pairs(
+    stopped: str, name: str, params: dict[str, Any]
+) -> None:
     left = "".join(one for one in "cabd" if one != stopped)
-    alone = dict(zip(sorted(left), combined(name, lists(left, left), **params).value, strict=True))
-    found = combined(name, lists(left, left, stopped=stopped), **params)
+    alone = dict(zip(sorted(left), combine_group(name, lists(left, left), **params).value, strict=True))
+    found = combine_group(name, lists(left, left, stopped=stopped), **params)
     assert dict(zip("abcd", found.value, strict=True)) == pytest.approx({**alone, stopped: 0.0}, abs=1e-12)
 
 
-def test_two_that_gates_stopped_are_no_opponents() -> None:
+def test_gated_responses_are_no_opponents() -> None:
     assert values("win-share", by_rank("bc", stopped="ad")) == [0.0, 1.0, 0.0, 0.0]
 
 
 @every_pairs
-def test_where_all_are_stopped_all_have_0(name: str, params: dict[str, Any]) -> None:
-    assert combined(name, Group("abc", {}, "abc"), **params).value.tolist() == [0.0, 0.0, 0.0]
+def test_if_all_responses_are_gated_all_score_0(name: str, params: dict[str, Any]) -> None:
+    assert combine_group(name, Group("abc", {}, "abc"), **params).value.tolist() == [0.0, 0.0, 0.0]
 
 
 def test_without_anything_to_compare_there_is_no_component() -> None:
     nobody = Group("a", {})
     for name in ("win-share", "rank-share", "bradley-terry"):
-        assert combined(name, nobody).present.tolist() == [False]
+        assert combine_group(name, nobody).present.tolist() == [False]
 
 
 # Bounds
 
 
 @st.composite
-def compared(draw: Draw, listed: bool) -> tuple[Group, Group]:
+def draw_groups(draw: Draw, listed: bool) -> tuple[Group, Group]:
     """A group with verdicts missing and responses stopped, and the same with every missing one as it may turn out."""
     names = "abcd"[: draw(st.integers(2, 4))]
     stopped = draw(st.sets(st.sampled_from(names), max_size=1)) if len(names) > 2 else set()
@@ -224,12 +226,12 @@ def compared(draw: Draw, listed: bool) -> tuple[Group, Group]:
 )
 @settings(max_examples=at_most(75), deadline=None)
 @given(data=st.data())
-def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(
+def test_the_bounds_hold_for_any_unjudged_verdicts(
     name: str, params: dict[str, Any], listed: bool, data: st.DataObject
 ) -> None:
-    holes, whole = data.draw(compared(listed))
+    holes, whole = data.draw(draw_groups(listed))
     least, greatest = bounds(name, holes, **params)
-    for value in (combined(name, whole, **params).value, combined(name, holes, **params).value):
+    for value in (combine_group(name, whole, **params).value, combine_group(name, holes, **params).value):
         assert (least - 1e-12 <= value).all()
         assert (value <= greatest + 1e-12).all()
     assert (least >= 0).all()
@@ -240,27 +242,29 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(
 @settings(max_examples=at_most(75), deadline=None)
 @given(data=st.data())
 def test_nothing_is_gained_by_being_unjudged(name: str, listed: bool, data: st.DataObject) -> None:
-    holes, whole = data.draw(compared(listed))
-    assert (combined(name, holes).value <= combined(name, whole).value).all()
-    assert (combined(name, holes).value == bounds(name, holes)[0]).all()
+    holes, whole = data.draw(draw_groups(listed))
+    assert (combine_group(name, holes).value <= combine_group(name, whole).value).all()
+    assert (combine_group(name, holes).value == bounds(name, holes)[0]).all()
 
 
 @settings(max_examples=at_most(50), deadline=None)
 @given(data=st.data())
-def test_nor_under_bradley_terry_by_pairs_of_ones_own(data: st.DataObject) -> None:
-    _, whole = data.draw(compared(False))
+def test_no_response_gains_by_its_own_unjudged_pairs_in_bradley_terry(data: st.DataObject) -> None:
+    _, whole = data.draw(draw_groups(False))
     one = data.draw(st.sampled_from(sorted(whole.names)))
     said = {pair: None if one in pair and data.draw(st.booleans()) else score for pair, score in whole.said.items()}
     place = sorted(whole.names).index(one)
     holes = Group(whole.names, said, whole.stopped)
-    assert combined("bradley-terry", holes).value[place] <= combined("bradley-terry", whole).value[place] + 1e-9
+    assert (
+        combine_group("bradley-terry", holes).value[place] <= combine_group("bradley-terry", whole).value[place] + 1e-9
+    )
 
 
 @pytest.mark.parametrize(("name", "params"), [*COMPARING, ("rank-share", {})], ids=str)
 def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, params: dict[str, Any]) -> None:
     group = lists("abc", "bac", stopped="d") if name == "rank-share" else by_rank("bca", stopped="d")
     least, greatest = bounds(name, group, **params)
-    value = combined(name, group, **params).value
+    value = combine_group(name, group, **params).value
     assert least.tobytes() == greatest.tobytes() == value.tobytes()
 
 
@@ -269,21 +273,21 @@ def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, param
 
 @settings(max_examples=at_most(40), deadline=None)
 @given(st.data())
-def test_wins_of_all_pairs_add_up_to_half_of_them(data: st.DataObject) -> None:
+def test_shares_of_wins_average_one_half(data: st.DataObject) -> None:
     said = {pair: data.draw(st.sampled_from([0.0, 0.5, 1.0])) for pair in permutations("abcd", 2)}
     for name, params in COMPARING:
-        assert combined(name, Group("abcd", said), **params).value.sum() == pytest.approx(2.0, abs=1e-9)
+        assert combine_group(name, Group("abcd", said), **params).value.sum() == pytest.approx(2.0, abs=1e-9)
 
 
 @settings(max_examples=at_most(40), deadline=None)
 @given(st.data())
-def test_names_make_no_difference(data: st.DataObject) -> None:
+def test_names_do_not_matter(data: st.DataObject) -> None:
     said = {pair: data.draw(st.sampled_from([0.0, 0.5, 1.0, None])) for pair in permutations("abcd", 2)}
     moved = dict(zip("abcd", data.draw(st.permutations("abcd")), strict=True))
     renamed = {(moved[one], moved[other]): score for (one, other), score in said.items()}
     for name, params in COMPARING:
-        before = dict(zip("abcd", combined(name, Group("abcd", said), **params).value, strict=True))
-        after = dict(zip("abcd", combined(name, Group("abcd", renamed), **params).value, strict=True))
+        before = dict(zip("abcd", combine_group(name, Group("abcd", said), **params).value, strict=True))
+        after = dict(zip("abcd", combine_group(name, Group("abcd", renamed), **params).value, strict=True))
         assert {moved[one]: value for one, value in before.items()} == pytest.approx(after, abs=1e-9)
 
 
@@ -308,7 +312,7 @@ def test_it_reads_one_question() -> None:
         ("bradley-terry", {"shown": "triples"}, "shown is 'triples': one of pairs, lists is needed"),
     ],
 )
-def test_params_that_mean_nothing_are_refused(name: str, params: dict[str, Any], message: str) -> None:
+def test_invalid_params_are_refused(name: str, params: dict[str, Any], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         frozen_combiner(name, **params)
 
@@ -318,8 +322,8 @@ def test_a_plan_contains_everything_that_scoring_needs() -> None:
     assert frozen_combiner("win-share")[1] == {}
 
 
-def test_listings_are_no_pairs_and_pairs_no_listings() -> None:
+def test_pairs_and_listings_are_not_confused() -> None:
     with pytest.raises(PlanError, match="one on each ordered pair is needed; give it the verdicts of `pairwise`"):
-        combined("win-share", lists("abc", "abc"))
+        combine_group("win-share", lists("abc", "abc"))
     with pytest.raises(PlanError, match="there are 3 listings"):
-        combined("rank-share", by_rank("abc"))
+        combine_group("rank-share", by_rank("abc"))

@@ -1,4 +1,4 @@
-"""The judge of whole groups: what it asks, what a verdict says, and on which quotations it rests."""
+"""The listwise judge: its requests, verdicts and quotations."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def test_a_group_is_shown_in_the_order_given_and_in_reverse() -> None:
     assert [next(r.text for r in LONGER if r.id == name) for name in shown] in (one, other)
 
 
-def test_the_score_is_the_place_from_0_for_the_last_to_1_for_the_first() -> None:
+def test_the_score_is_the_relative_rank() -> None:
     traces, _ = listwise(judging_by(longest))
     found = by_sample(traces)
     for sample in (0, 1):
@@ -54,7 +54,7 @@ def test_a_ranking_of_two() -> None:
     assert rewards(traces) == [0.0, 1.0]
 
 
-def test_each_response_has_the_quotations_that_stand_in_it() -> None:
+def test_each_response_has_its_own_quotations() -> None:
     group = responses("Dear Ann, come", "Dear Bob, stay", "Dear Bob, stay, or come")
     traces, _ = listwise(stating(quotes=["Dear Bob, stay", "or come"]), group)
     found = by_sample(traces)
@@ -106,7 +106,7 @@ def test_a_compact_profile_asks_for_the_ranking_alone() -> None:
     assert rewards(traces) == [0.0, 0.5, 1.0]
 
 
-def test_pure_position_bias_is_worth_nothing() -> None:
+def test_pure_position_bias_gains_nothing() -> None:
     traces, _ = listwise(judging_by(as_they_stand))
     assert rewards(traces) == [0.5, 0.5, 0.5]
     assert {one.reward.diagnostics["listwise"]["flips"] for one in traces} == {1.0}

@@ -1,4 +1,4 @@
-"""The judge of pairs: what it asks, what a verdict says, and on which quotations it rests."""
+"""The pairwise judge: its requests, verdicts and quotations."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ TWO = responses("Dear Ann", "Dear Ann, come at nine")
 
 
 def verdicts(traces: Any) -> dict[tuple[str, ...], RecordedVerdict]:
-    """All verdicts, by whom they were shown."""
+    """Return all verdicts by the responses shown."""
     return {verdict.responses: verdict for trace in traces for verdict in trace.verdicts}
 
 
@@ -103,12 +103,12 @@ def test_a_compact_profile_asks_for_the_preference_alone() -> None:
         ({"profile": "short"}, "pairwise: profile is one of full, compact, not 'short'"),
     ],
 )
-def test_params_that_mean_nothing_are_refused(params: dict[str, Any], message: str) -> None:
+def test_invalid_params_are_refused(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_evaluator(EvaluatorUse(use="pairwise", params=params))
 
 
-def test_its_version_names_the_words_that_it_asks_with() -> None:
+def test_its_version_names_the_prompt() -> None:
     pair, comparison = load_prompt("pair"), load_prompt("comparison")
     known = load_evaluator(EvaluatorUse(use="pairwise")).version
     assert known == f"1 prompt {pair.version} in comparison {comparison.version}"
@@ -153,7 +153,7 @@ def test_an_invented_quotation_fails_after_one_repair() -> None:
     assert "a response is preferred, and quotes 'never written'" in bodies[-1]["messages"][-1]["content"]
 
 
-def test_nor_is_anything_preferred_without_a_quotation() -> None:
+def test_a_preference_without_a_quotation_fails() -> None:
     traces, _ = scored(stating(quotes=[]), TWO)
     failures = [one.failure for one in verdicts(traces).values()]
     assert [one.message for one in failures if one] == [
@@ -162,7 +162,7 @@ def test_nor_is_anything_preferred_without_a_quotation() -> None:
     assert [trace.reward.value for trace in traces] == [None, None]
 
 
-def test_a_reply_that_is_mended_counts() -> None:
+def test_a_repaired_reply_counts() -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
         mended = len(body["messages"]) > 2
         return said(json.dumps(reply(body, longest) | ({} if mended else {"quotes": ["never written"]})))
@@ -186,13 +186,13 @@ def test_a_preference_needs_no_quotation_if_evidence_is_disabled() -> None:
     assert len(bodies) == 2
 
 
-def test_a_letter_that_is_none_is_no_reply() -> None:
+def test_an_unknown_letter_is_an_invalid_reply() -> None:
     traces, bodies = scored(stating(preferred="C"), TWO)
     assert {one.failure.kind for one in verdicts(traces).values() if one.failure} == {"malformed"}
     assert len(bodies) == 4
 
 
-def test_equal_texts_are_a_tie_whatever_the_judge_says() -> None:
+def test_equal_texts_are_a_tie() -> None:
     for order in (longest, as_they_stand):
         traces, bodies = scored(judging_by(order), [Response(id=name, text="Dear Ann, come") for name in "ab"])
         assert [trace.reward.value for trace in traces] == [0.5, 0.5]

@@ -1,4 +1,4 @@
-"""In a branch, who asks what was asked already is told the same, whatever the model would say by now."""
+"""In a branch, an earlier request gets its earlier reply, whatever the model would reply now."""
 
 import json
 from itertools import chain, repeat
@@ -17,12 +17,12 @@ from tests.runs.test_calls import sit
 FIRST, LATER = decomposed([10, 5.5, 1], [0.5, 0.3, 0.2]), decomposed([2, 2, 2], [0.5, 0.3, 0.2])
 
 
-def saying(*replies: Any) -> Any:
-    """A model that says these in turn, and then `LATER`."""
-    told = chain(replies, repeat(LATER))
+def replying_in_turn(*replies: Any) -> Any:
+    """Return a model that replies these in turn, and then `LATER`."""
+    queue = chain(replies, repeat(LATER))
 
     def script(body: dict[str, Any], number: int) -> Answer:
-        one = next(told)
+        one = next(queue)
         return said(one if isinstance(one, str) else json.dumps(one))
 
     return script
@@ -37,11 +37,11 @@ def test_the_second_decomposed_judge_gets_the_prompt_of_the_first(
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     line = trip(3).model_dump(mode="json", exclude_defaults=True) | {"responses": [{"id": "r", "text": PLAN}]}
     tasks = write_tasks(tmp_path, [line])
-    with serving(saying(*first)) as server:
-        asked: dict[str, Any] = {"model": f"openai-compatible:{server.url}#tiny", "calls": {"cache": cache}}
-        sit(tmp_path / "one", tasks, {**asked, "evaluators": [before], "reward": {HOMES[before]: 1.0}})
+    with serving(replying_in_turn(*first)) as server:
+        config: dict[str, Any] = {"model": f"openai-compatible:{server.url}#tiny", "calls": {"cache": cache}}
+        sit(tmp_path / "one", tasks, {**config, "evaluators": [before], "reward": {HOMES[before]: 1.0}})
         count = server.count
-        both = {**asked, "evaluators": [before, after], "reward": {HOMES[before]: 1.0, HOMES[after]: 1.0}}
+        both = {**config, "evaluators": [before, after], "reward": {HOMES[before]: 1.0, HOMES[after]: 1.0}}
         sit(tmp_path / "two", tasks, both, tmp_path / "one")
         assert server.count == count == len(first)
     (trace,) = Run.open(tmp_path / "two").traces()

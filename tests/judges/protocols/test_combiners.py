@@ -19,8 +19,8 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 Grid = Sequence[Any]
 
 
-def cells(value: Any, judged: Any = True, live: Any = True) -> ScoreMatrix:
-    """Cells [R,Q] as they are given."""
+def matrix(value: Any, judged: Any = True, live: Any = True) -> ScoreMatrix:
+    """Return the score matrix [R,Q] of these values."""
     numbers = np.atleast_2d(np.array(value, dtype=float))
     return ScoreMatrix(
         value=numbers,
@@ -43,7 +43,7 @@ def value(utility: ScoreMatrix, weight: ScoreMatrix) -> float:
     return float(component.value[0])
 
 
-def span(utility: ScoreMatrix, weight: ScoreMatrix) -> tuple[float, float]:
+def bounds_of(utility: ScoreMatrix, weight: ScoreMatrix) -> tuple[float, float]:
     """The bounds, from cells whose unjudged values are filled by 0 and by 1."""
 
     def filled(one: ScoreMatrix, fill: float) -> ScoreMatrix:
@@ -60,7 +60,7 @@ def span(utility: ScoreMatrix, weight: ScoreMatrix) -> tuple[float, float]:
 
 
 def test_a_protocol_is_a_mean_and_its_score_on_the_papers_scale() -> None:
-    given_ = {"a": cells([[0.2, 0.4], [0.0, 0.0]]), "b": cells([[1.0], [0.0]])}
+    given_ = {"a": matrix([[0.2, 0.4], [0.0, 0.0]]), "b": matrix([[1.0], [0.0]])}
     mean, one = Mean().combine(given_, {}), ProtocolMean().combine(given_, {})
     assert one.value.tobytes() == mean.value.tobytes()
     assert one.value.tolist() == pytest.approx([1.6 / 3, 0.0], abs=1e-15)
@@ -71,8 +71,8 @@ def test_a_protocol_is_a_mean_and_its_score_on_the_papers_scale() -> None:
 # The adaptive sum
 
 
-def test_it_is_the_utilities_by_their_weights() -> None:
-    component = adaptive(cells([0.4, 0.95, 0.8]), cells([0.67, 0.09, 0.24]))
+def test_the_value_is_the_weighted_mean_of_utilities() -> None:
+    component = adaptive(matrix([0.4, 0.95, 0.8]), matrix([0.67, 0.09, 0.24]))
     assert component.value[0] == pytest.approx(0.67 * 0.4 + 0.09 * 0.95 + 0.24 * 0.8, abs=1e-15)
     assert {name: part[0] for name, part in component.parts.items()} == {"a": 0.4, "b": 0.95, "c": 0.8}
     assert component.diagnostics["R"][0] == pytest.approx(1 + 9 * 0.5455, abs=1e-14)
@@ -80,28 +80,28 @@ def test_it_is_the_utilities_by_their_weights() -> None:
 
 
 def test_weights_count_relative_to_their_sum() -> None:
-    assert value(cells([1.0, 0.0]), cells([0.2, 0.2])) == 0.5
+    assert value(matrix([1.0, 0.0]), matrix([0.2, 0.2])) == 0.5
 
 
-def test_where_they_sum_to_nothing_nothing_is_gained() -> None:
-    assert value(cells([1.0, 1.0]), cells([0.0, 0.0])) == 0.0
+def test_weights_that_sum_to_0_give_0() -> None:
+    assert value(matrix([1.0, 1.0]), matrix([0.0, 0.0])) == 0.0
 
 
 def test_a_person_of_whom_one_half_does_not_apply_is_left_out() -> None:
-    assert value(cells([1.0, 0.5]), cells([0.5, 0.5], live=[False, True])) == 0.5
-    assert value(cells([1.0, 0.5], live=[False, True]), cells([0.5, 0.5])) == 0.5
-    nobody = adaptive(cells([1.0, 0.5], live=False), cells([0.5, 0.5]))
+    assert value(matrix([1.0, 0.5]), matrix([0.5, 0.5], live=[False, True])) == 0.5
+    assert value(matrix([1.0, 0.5], live=[False, True]), matrix([0.5, 0.5])) == 0.5
+    nobody = adaptive(matrix([1.0, 0.5], live=False), matrix([0.5, 0.5]))
     assert (nobody.present.tolist(), nobody.value.tolist()) == ([False], [0.0])
 
 
 def test_a_sample_that_does_not_apply_leaves_the_mean_over_samples() -> None:
-    utility = cells([1.0, 0.0, 0.5, 0.0], live=[True, False, True, False])
-    component = adaptive(utility, cells([0.5, 0.0, 0.5, 0.0]), "ab")
+    utility = matrix([1.0, 0.0, 0.5, 0.0], live=[True, False, True, False])
+    component = adaptive(utility, matrix([0.5, 0.0, 0.5, 0.0]), "ab")
     assert (component.value[0], component.parts["a"][0], component.parts["b"][0]) == (0.75, 1.0, 0.5)
 
 
-def test_every_sample_is_a_sum_of_its_own() -> None:
-    component = adaptive(cells([1.0, 0.0, 0.0, 1.0]), cells([1.0, 0.0, 0.0, 1.0]), "ab")
+def test_each_sample_is_weighted_separately() -> None:
+    component = adaptive(matrix([1.0, 0.0, 0.0, 1.0]), matrix([1.0, 0.0, 0.0, 1.0]), "ab")
     assert (component.value[0], component.diagnostics["weight of a"][0]) == (1.0, 0.5)
 
 
@@ -109,43 +109,43 @@ def test_every_sample_is_a_sum_of_its_own() -> None:
 
 
 def test_an_unjudged_utility_counts_with_its_fill_value() -> None:
-    utility = cells([0.0, 0.5], judged=[False, True])
-    assert value(utility, cells([0.5, 0.5])) == 0.25
-    assert span(utility, cells([0.5, 0.5])) == (0.25, 0.75)
+    utility = matrix([0.0, 0.5], judged=[False, True])
+    assert value(utility, matrix([0.5, 0.5])) == 0.25
+    assert bounds_of(utility, matrix([0.5, 0.5])) == (0.25, 0.75)
 
 
 def test_a_stakeholder_with_an_unjudged_weight_still_counts() -> None:
     """Without a, b's 0.9 would be all; a's weight may be anything, and so may the sum between 0.1 and 0.9."""
-    weight = cells([0.0, 0.5], judged=[False, True])
-    assert value(cells([0.1, 0.9]), weight) == pytest.approx((0.1 + 0.45) / 1.5, abs=1e-15)
-    assert span(cells([0.1, 0.9]), weight) == pytest.approx(((0.1 + 0.45) / 1.5, 0.9), abs=1e-15)
-    assert span(cells([0.9, 0.1]), weight) == pytest.approx((0.1, (0.9 + 0.05) / 1.5), abs=1e-15)
+    weight = matrix([0.0, 0.5], judged=[False, True])
+    assert value(matrix([0.1, 0.9]), weight) == pytest.approx((0.1 + 0.45) / 1.5, abs=1e-15)
+    assert bounds_of(matrix([0.1, 0.9]), weight) == pytest.approx(((0.1 + 0.45) / 1.5, 0.9), abs=1e-15)
+    assert bounds_of(matrix([0.9, 0.1]), weight) == pytest.approx((0.1, (0.9 + 0.05) / 1.5), abs=1e-15)
 
 
-def test_where_no_weight_was_judged_nothing_is_gained_and_everything_open_between() -> None:
-    nothing = cells([0.0, 0.0], judged=False)
-    assert value(cells([0.4, 0.9]), nothing) == 0.0
-    assert span(cells([0.4, 0.9]), nothing) == (0.0, 0.9)
-    assert span(cells([0.0, 0.0], judged=False), nothing) == (0.0, 1.0)
+def test_without_judged_weights_the_value_is_0_and_the_range_open() -> None:
+    nothing = matrix([0.0, 0.0], judged=False)
+    assert value(matrix([0.4, 0.9]), nothing) == 0.0
+    assert bounds_of(matrix([0.4, 0.9]), nothing) == (0.0, 0.9)
+    assert bounds_of(matrix([0.0, 0.0], judged=False), nothing) == (0.0, 1.0)
 
 
 def test_an_unjudged_weight_of_a_penalty_counts_the_worst_case() -> None:
     """Where more of the component means less reward, unjudged cells are filled by 1."""
-    assert value(cells([0.1, 0.9]), cells([0.5, 1.0], judged=[True, False])) == pytest.approx((0.05 + 0.9) / 1.5)
-    assert value(cells([0.9, 0.1]), cells([0.5, 1.0], judged=[True, False])) == pytest.approx(0.9)
+    assert value(matrix([0.1, 0.9]), matrix([0.5, 1.0], judged=[True, False])) == pytest.approx((0.05 + 0.9) / 1.5)
+    assert value(matrix([0.9, 0.1]), matrix([0.5, 1.0], judged=[True, False])) == pytest.approx(0.9)
 
 
 def test_a_response_that_a_gate_stopped_gets_nothing_and_a_penalty_in_full() -> None:
-    assert value(cells([0.0, 0.0], judged=False), cells([0.0, 0.0], judged=False)) == 0.0
-    assert value(cells([1.0, 1.0], judged=False), cells([1.0, 1.0], judged=False)) == 1.0
+    assert value(matrix([0.0, 0.0], judged=False), matrix([0.0, 0.0], judged=False)) == 0.0
+    assert value(matrix([1.0, 1.0], judged=False), matrix([1.0, 1.0], judged=False)) == 1.0
 
 
 unit = st.floats(0.0, 1.0)
 
 
 @st.composite
-def groups(draw: Draw) -> tuple[int, list[dict[str, ScoreMatrix]]]:
-    """How many people, and a group's cells: filled low, filled high, and as all may turn out to be."""
+def draw_groups(draw: Draw) -> tuple[int, list[dict[str, ScoreMatrix]]]:
+    """Draw the number of people, and a group's matrices: filled low, filled high, and fully judged."""
     rows, people, samples = draw(st.integers(1, 2)), draw(st.integers(1, 5)), draw(st.integers(1, 2))
     shape = (rows, people * samples)
 
@@ -165,8 +165,8 @@ def groups(draw: Draw) -> tuple[int, list[dict[str, ScoreMatrix]]]:
 
 
 @settings(max_examples=at_most(150), deadline=None)
-@given(groups())
-def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, list[dict[str, ScoreMatrix]]]) -> None:
+@given(draw_groups())
+def test_the_bounds_hold_for_any_unjudged_verdicts(drawn: tuple[int, list[dict[str, ScoreMatrix]]]) -> None:
     people, (low, high, filled) = drawn
     params = {"people": [str(place) for place in range(people)]}
     least, greatest = AdaptiveSum().bounds(low, high, params)
@@ -177,7 +177,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, 
 
 
 @settings(max_examples=at_most(75), deadline=None)
-@given(groups())
+@given(draw_groups())
 def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, ScoreMatrix]]]) -> None:
     """No span is wider than it has to be: trying every unjudged weight at 0 and at 1 finds both its ends."""
     people, (low, high, _) = drawn
@@ -186,12 +186,14 @@ def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, ScoreMatrix]]])
         return  # of one sample: so many weights can be tried
     least, greatest = AdaptiveSum().bounds(low, high, params)
     for row in range(len(least)):
-        tried = [_tried(low, high, row, taken) for taken in range(2**people)]
+        tried = [_sum_for_choice(low, high, row, taken) for taken in range(2**people)]
         assert least[row] == pytest.approx(min(one for one, _ in tried), abs=1e-12)
         assert greatest[row] == pytest.approx(max(one for _, one in tried), abs=1e-12)
 
 
-def _tried(low: dict[str, ScoreMatrix], high: dict[str, ScoreMatrix], row: int, taken: int) -> tuple[float, float]:
+def _sum_for_choice(
+    low: dict[str, ScoreMatrix], high: dict[str, ScoreMatrix], row: int, taken: int
+) -> tuple[float, float]:
     """The sum under one choice of the unjudged weights, with unjudged utilities at 0 and at 1."""
 
     def ratio(filled: dict[str, ScoreMatrix]) -> float:
@@ -207,7 +209,7 @@ def _tried(low: dict[str, ScoreMatrix], high: dict[str, ScoreMatrix], row: int, 
 
 
 @settings(max_examples=at_most(50), deadline=None)
-@given(groups())
+@given(draw_groups())
 def test_a_fully_judged_component_has_no_range_alone_or_in_a_group(
     drawn: tuple[int, list[dict[str, ScoreMatrix]]],
 ) -> None:
@@ -218,11 +220,11 @@ def test_a_fully_judged_component_has_no_range_alone_or_in_a_group(
     for one in (low, judged):
         together = AdaptiveSum().combine(one, params).value
         for row in range(len(together)):
-            alone = AdaptiveSum().combine({name: _only(each, row) for name, each in one.items()}, params).value
+            alone = AdaptiveSum().combine({name: _one_row(each, row) for name, each in one.items()}, params).value
             assert alone.tobytes() == together[row : row + 1].tobytes()
 
 
-def _only(one: ScoreMatrix, row: int) -> ScoreMatrix:
+def _one_row(one: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
     return ScoreMatrix(
         one.value[rows], one.met[rows], one.judged[rows], one.applicable[rows], one.weight, one.input_weight
@@ -230,7 +232,7 @@ def _only(one: ScoreMatrix, row: int) -> ScoreMatrix:
 
 
 @settings(max_examples=at_most(50), deadline=None)
-@given(groups(), st.randoms())
+@given(draw_groups(), st.randoms())
 def test_the_order_of_people_changes_nothing_but_the_last_bits(
     drawn: tuple[int, list[dict[str, ScoreMatrix]]], shuffled: Any
 ) -> None:
@@ -238,7 +240,7 @@ def test_the_order_of_people_changes_nothing_but_the_last_bits(
     order = list(range(people))
     shuffled.shuffle(order)
     one = AdaptiveSum().combine(low, {"people": [str(place) for place in range(people)]})
-    turned = {name: _turned(each, order) for name, each in low.items()}
+    turned = {name: _permuted(each, order) for name, each in low.items()}
     other = AdaptiveSum().combine(turned, {"people": [str(place) for place in order]})
     assert one.value == pytest.approx(other.value, abs=1e-12)
     assert {name: part.tolist() for name, part in one.parts.items()} == {
@@ -246,7 +248,7 @@ def test_the_order_of_people_changes_nothing_but_the_last_bits(
     }
 
 
-def _turned(one: ScoreMatrix, order: Sequence[int]) -> ScoreMatrix:
+def _permuted(one: ScoreMatrix, order: Sequence[int]) -> ScoreMatrix:
     samples = one.value.shape[1] // len(order)
     columns = [place * samples + sample for place in order for sample in range(samples)]
     shown = (array[:, columns] for array in (one.value, one.met, one.judged, one.applicable))
@@ -256,34 +258,34 @@ def _turned(one: ScoreMatrix, order: Sequence[int]) -> ScoreMatrix:
 # Plans
 
 
-def asked(*questions: str) -> ComponentInput:
+def component_input(*questions: str) -> ComponentInput:
     return ComponentInput(
         questions=questions, weights=(1.0,) * len(questions), reduce=None, input_weight=float(len(questions))
     )
 
 
-def test_utilities_and_weights_are_paired_by_whom_they_are_about() -> None:
+def test_utilities_and_weights_are_paired_by_person() -> None:
     names = ["", "a/utility/b", "x/weight/y"]
     for evaluator in ("e", "e/utility/e"):
-        utility = asked(*(f"{evaluator}/utility/{name}" for name in names))
-        weight = asked(*(f"{evaluator}/weight/{name}" for name in names))
+        utility = component_input(*(f"{evaluator}/utility/{name}" for name in names))
+        weight = component_input(*(f"{evaluator}/weight/{name}" for name in names))
         assert AdaptiveSum().freeze({"utility": utility, "weight": weight}, {}) == {"people": names}
 
 
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"utility": asked("e/utility/a")}, "takes the inputs 'utility' and 'weight', not \\['utility'\\]"),
-        ({"e": asked("e/utility/a")}, "takes the inputs 'utility' and 'weight', not \\['e'\\]"),
+        ({"utility": component_input("e/utility/a")}, "takes the inputs 'utility' and 'weight', not \\['utility'\\]"),
+        ({"e": component_input("e/utility/a")}, "takes the inputs 'utility' and 'weight', not \\['e'\\]"),
         (
-            {"utility": asked("e/utility/a", "e/utility/b"), "weight": asked("e/weight/a")},
+            {"utility": component_input("e/utility/a", "e/utility/b"), "weight": component_input("e/weight/a")},
             "has 2 utilities and 1 weights",
         ),
         (
-            {"utility": asked("e/utility/a"), "weight": asked("e/weight/b")},
+            {"utility": component_input("e/utility/a"), "weight": component_input("e/weight/b")},
             "'e/utility/a' and 'e/weight/b' are not about the same person",
         ),
-        ({"utility": asked("e"), "weight": asked("e")}, "are not about the same person"),
+        ({"utility": component_input("e"), "weight": component_input("e")}, "are not about the same person"),
     ],
 )
 def test_an_unpaired_entry_is_refused(inputs: dict[str, ComponentInput], message: str) -> None:
@@ -292,7 +294,7 @@ def test_an_unpaired_entry_is_refused(inputs: dict[str, ComponentInput], message
 
 
 def test_neither_takes_a_parameter() -> None:
-    both = {"utility": asked("e/utility/a"), "weight": asked("e/weight/a")}
+    both = {"utility": component_input("e/utility/a"), "weight": component_input("e/weight/a")}
     for combiner in (AdaptiveSum(), ProtocolMean()):
         with pytest.raises(PlanError, match="takes no parameter 'kappa'"):
             combiner.freeze(both, {"kappa": 1})

@@ -1,4 +1,4 @@
-"""A trip of one to eight people, plans for it, and what a judge says of them by each protocol."""
+"""A trip of one to eight people, plans for it, and a judge's replies by each protocol."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ HOMES = {DIRECT: "direct", RUBRIC: "protocols-rubric", CHECKLIST: "checklist"} |
 
 
 def trip(number: int, **fields: Any) -> Task:
-    """The task with so many people, who stand in the file in no order."""
+    """Return the task with so many people, in no particular order."""
     people = [
         {
             "id": name,
@@ -49,8 +49,8 @@ def grounds(*quotes: str, reason: str = "so it is") -> dict[str, Any]:
 
 def direct(value: Any, quotes: Sequence[str] = HERE) -> dict[str, Any]:
     """The last aspect alone is quoted for."""
-    said_of: dict[str, Any] = {aspect: grounds(reason=f"as to {aspect}") for aspect in ASPECTS}
-    return said_of | {ASPECTS[-1]: grounds(*quotes, reason="it can be done"), "value": value}
+    aspects: dict[str, Any] = {aspect: grounds(reason=f"as to {aspect}") for aspect in ASPECTS}
+    return aspects | {ASPECTS[-1]: grounds(*quotes, reason="it can be done"), "value": value}
 
 
 def rubric(values: Sequence[Any], quotes: Sequence[str] = HERE) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def decomposed(utilities: Sequence[Any], weights: Sequence[Any]) -> dict[str, An
     return {**dict(zip(names, people, strict=True)), "weights": shares}
 
 
-def fitting(body: Body, found: bool = True) -> dict[str, Any]:
-    """What fits a request by any of the protocols: all is found in the response, or nothing is."""
+def fitting_reply(body: Body, found: bool = True) -> dict[str, Any]:
+    """Return a valid reply to a request of any protocol: everything is found in the response, or nothing."""
     fields = items_of(body)
     number = sum(name.startswith("person_") for name in fields)
     value, first = 10.0 if found else 1.0, [line for line in _response_in(body) if line.strip()][:1] if found else []
@@ -114,19 +114,19 @@ def _response_in(body: Body) -> list[str]:
 
 
 def finding(body: Body, number: int) -> Answer:
-    """A judge who finds everything in every response."""
-    return said(json.dumps(fitting(body)))
+    """Reply as a judge who finds everything in every response."""
+    return said(json.dumps(fitting_reply(body)))
 
 
-def missing(body: Body, number: int) -> Answer:
-    """A judge who finds nothing in any."""
-    return said(json.dumps(fitting(body, found=False)))
+def finding_nothing(body: Body, number: int) -> Answer:
+    """Reply as a judge who finds nothing in any response."""
+    return said(json.dumps(fitting_reply(body, found=False)))
 
 
 # A jury before that judge
 
 
-def judged(reply: Any, use: Any, task: Task, *texts: str, **kwargs: Any) -> tuple[Trace, list[dict[str, Any]]]:
+def score_protocol(reply: Any, use: Any, task: Task, *texts: str, **kwargs: Any) -> tuple[Trace, list[dict[str, Any]]]:
     """The trace of the first response, and the bodies of all requests; `reply` is said each time, or is a script."""
     script = reply if callable(reply) else lambda body, number: said(json.dumps(reply))
     traces, bodies = scored(script, task, responses(*(texts or (PLAN,))), use=[use], **kwargs)
