@@ -282,17 +282,13 @@ def _rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
 
 def _findings(ambiguity: Floats, comparison: Collection[models.AgentComparison]) -> models.KeyFindings:
     ambiguous_count = int(np.count_nonzero(ambiguity > consensus.HIGH))
+    scores = np.array([(one.majority, one.stableval) for one in comparison])
+    has_spread = len(scores) > 1 and (np.ptp(scores, axis=0) > 0.0).all()
     return models.KeyFindings(
-        correlation=_pearson([one.majority for one in comparison], [one.stableval for one in comparison]),
+        correlation=float(np.corrcoef(*scores.T)[0, 1]) if has_spread else None,
         greatest_change=max((abs(one.change) for one in comparison), default=None),
         rank_changes=sum(one.ranks["majority"] != one.ranks["stableval"] for one in comparison),
         mean_ambiguity=float(ambiguity.mean()),
         highly_ambiguous=ambiguous_count,
         highly_ambiguous_share=ambiguous_count / len(ambiguity),
     )
-
-
-def _pearson(first: Sequence[float], second: Sequence[float]) -> float | None:
-    if len(first) < 2 or np.ptp(first) == 0.0 or np.ptp(second) == 0.0:
-        return None
-    return float(np.corrcoef(first, second)[0, 1])

@@ -1,15 +1,6 @@
 """False credit that propagates over a rubric's graph, measured from a stored run (GEAR, sections 4.3 to 4.6)."""
 
-from jurygraph.studies.credit.cases import (
-    ACTIVATION,
-    EDGE_KINDS,
-    PREREQUISITE,
-    Cases,
-    Interval,
-    intervals,
-    leakage,
-    preservation,
-)
+from jurygraph.studies.credit.cases import ACTIVATION, EDGE_KINDS, PREREQUISITE, Cases, intervals, leakage, preservation
 from jurygraph.studies.credit.models import CreditReport
 from jurygraph.studies.credit.rules import rewire
 from jurygraph.studies.credit.sheets import read_sheets
@@ -22,7 +13,6 @@ __all__ = [
     "Cases",
     "CreditReport",
     "CreditStudy",
-    "Interval",
     "Settings",
     "intervals",
     "leakage",

@@ -1,15 +1,18 @@
 """Measure false credit under every rule, and with parts of GEAR removed, from the verdicts of one run."""
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
+from jurygraph.aggregation import gear
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.studies.credit import models
 from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, intervals, leakage, preservation
-from jurygraph.studies.credit.exactness import agreement
 from jurygraph.studies.credit.rules import (
     RuleScores,
     Scoring,
@@ -22,6 +25,9 @@ from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
+
+MAX_EXACT_CRITERIA = 20
+"""Maximum number of criteria for exact inference: more have too many states to enumerate."""
 
 Report = Callable[[int], None]
 
@@ -211,3 +217,58 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[models.Loss]:
             retention=retention[edge],
             reason=sheet.edges[edge].reason,
         )
+
+
+def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Report) -> models.Agreement:
+    """Return the error of the topological update against exact inference at this κ (GEAR, appendix B.2).
+
+    `report` is called with 1 for each sheet.
+    """
+    too_large = unjudged = 0
+    errors, exact_rewards, updated_rewards = [np.empty(0)], [np.empty(0)], [np.empty(0)]
+    for sheet in sheets:
+        report(1)
+        if not sheet.edges:
+            continue
+        if sheet.graph.n > MAX_EXACT_CRITERIA:
+            too_large += len(sheet.responses)
+            continue
+        complete = sheet.is_judged.all(axis=1) & (sheet.applied_weights != 0.0).all(axis=1)
+        unjudged += int((~complete).sum())
+        p, retention = sheet.p[complete], sheet.retention(kappa)
+        exact, updated = _exact_marginals(sheet, p, retention), sheet.graph.marginals(p, retention)
+        errors.append(np.abs(exact - updated).ravel())
+        exact_rewards.append(np.asarray(gear.reward(exact, sheet.weights)))
+        updated_rewards.append(np.asarray(gear.reward(updated, sheet.weights)))
+    error, exact, updated = map(np.concatenate, (errors, exact_rewards, updated_rewards))
+    return models.Agreement(
+        pairs=len(exact),
+        too_large=too_large,
+        unjudged=unjudged,
+        criteria=len(error) / len(exact) if len(exact) else None,
+        marginal_mae=fmean(error) if len(exact) else None,
+        reward_mae=fmean(np.abs(exact - updated)) if len(exact) else None,
+        reward_correlation=correlation(exact, updated),
+    )
+
+
+def _exact_marginals(sheet: RubricSheet, p: Floats, retention: Sequence[float]) -> Floats:
+    """Return exact marginals [R, C]. Connected components of the graph are independent, and enumerated one by one."""
+    q, n = p.copy(), sheet.graph.n
+    adjacency = coo_array((np.ones(len(sheet.edges)), (sheet.parents, sheet.children)), shape=(n, n))
+    _, labels = connected_components(adjacency, directed=False)
+    edge_labels = labels[list(sheet.parents)]
+    for label in np.unique(edge_labels):
+        nodes, edges = np.flatnonzero(labels == label), np.flatnonzero(edge_labels == label)
+        parents, children = (np.searchsorted(nodes, np.take(ends, edges)) for ends in (sheet.parents, sheet.children))
+        q[:, nodes] = gear.exact_marginals(p[:, nodes], parents, children, np.take(retention, edges))
+    return q
+
+
+def correlation(one: Floats, other: Floats) -> float | None:
+    """Return Pearson's correlation of two rows; None with fewer than two values, or if either is constant."""
+    if len(one) < 2 or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
+        return None
+    a, b = one - fmean(one), other - fmean(other)
+    norm = math.sqrt(math.fsum(a * a)) * math.sqrt(math.fsum(b * b))
+    return min(1.0, max(-1.0, math.fsum(a * b) / norm)) if norm > 0.0 else None

@@ -103,13 +103,15 @@ def read_samples(
     for index, group in enumerate(run.source.ledger.records("group", up_to=run.last_base_record)):
         for trace, _ in run.group(group):
             step = cut.step_of(trace, index)
-            reason = _exclusion_reason(trace, chosen)
-            if reason is None and cut.has_steps and step is None:
-                reason = f"responses without the label {cut.label}"
-            if reason is None:
-                samples.append((trace, [_unit_component(trace, name) for name in chosen], step))
+            missing = next((name for name in chosen if trace.reward.components.get(name) is None), None)
+            if trace.reward.value is None:
+                left_out["responses whose reward failed"] += 1
+            elif missing is not None:
+                left_out[f"responses without the component {missing}"] += 1
+            elif cut.has_steps and step is None:
+                left_out[f"responses without the label {cut.label}"] += 1
             else:
-                left_out[reason] += 1
+                samples.append((trace, [_unit_component(trace, name) for name in chosen], step))
         report(1)
     if len(samples) < 2:
         reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
@@ -140,14 +142,6 @@ def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
         problem = f"only {chosen[0]} is there to compare" if chosen else "no component counts with a positive weight"
         raise InputError(f"{run.folder}: {problem}; name 2 components or more of {', '.join(known)}")
     return chosen
-
-
-def _exclusion_reason(trace: Trace, chosen: Sequence[str]) -> str | None:
-    """Return the reason why a response is not a sample; None if it is one."""
-    if trace.reward.value is None:
-        return "responses whose reward failed"
-    missing = next((name for name in chosen if trace.reward.components.get(name) is None), None)
-    return None if missing is None else f"responses without the component {missing}"
 
 
 def _unit_component(trace: Trace, name: str) -> float:

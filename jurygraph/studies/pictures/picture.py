@@ -79,8 +79,9 @@ class Node:
     @property
     def role_and_weight(self) -> str:
         """Return its role, if it has one, and its signed weight."""
-        weight = f"weight {_format_weight(self.criterion.weight)}"
-        return f"{self.role}, {weight}" if self.role else weight
+        weight = self.criterion.weight
+        text = f"weight {'+' * (weight > 0)}{_format_exact(weight)}".replace("-", "−")
+        return f"{self.role}, {text}" if self.role else text
 
     @property
     def results(self) -> list[str]:
@@ -143,9 +144,14 @@ def build_picture(task: str, rubric: Rubric, scores: Scores | None = None) -> Pi
     closing = set() if scores is None else _closing_edges(len(names), ends)
     parents, children = ([pair[end] for pair in ends if pair not in closing] for end in (0, 1))
     order = gear.compile(len(names), parents, children, names).order
+    title = f"Rubric of task {task}"
+    if scores is not None:
+        strength = f", κ = {_format_exact(scores.kappa)}" if scores.aggregation == "gear" else ""
+        failed = "; its reward failed" if scores.failed else ""
+        title += f", response {scores.response} ({scores.aggregation}{strength}{failed})"
     annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
     return Picture(
-        title=f"Rubric of task {task}{'' if scores is None else _describe_response(scores)}",
+        title=title,
         nodes=tuple(
             Node(c, c.role or annotated_roles.get(c.id), None if scores is None else scores.criteria[c.id])
             for c in rubric.criteria
@@ -182,12 +188,6 @@ def _closing_edges(n: int, ends: list[tuple[int, int]]) -> set[tuple[int, int]]:
     return closing
 
 
-def _describe_response(scores: Scores) -> str:
-    strength = f", κ = {_format_exact(scores.kappa)}" if scores.aggregation == "gear" else ""
-    failed = "; its reward failed" if scores.failed else ""
-    return f", response {scores.response} ({scores.aggregation}{strength}{failed})"
-
-
 def _label(edge: Edge, scores: Scores | None) -> str:
     if scores is None:
         retention: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
@@ -204,10 +204,6 @@ def _format_share(share: float) -> str:
 
 def _format_exact(value: float) -> str:
     return str(value).removesuffix(".0")
-
-
-def _format_weight(weight: float) -> str:
-    return ("+" * (weight > 0) + _format_exact(weight)).replace("-", "−")
 
 
 def _describe_scores(score: Score) -> str:

@@ -38,7 +38,10 @@ _SAMPLE = Box(0.0, 0.0, 18.0, 44.0)
 def to_svg(picture: Picture) -> str:
     """Return the document, with full texts and reasons as tooltips; the same picture gives the same text."""
     texts = [_lines(node) for node in picture.nodes]
-    heights = [_height(node, lines) for node, lines in zip(picture.nodes, texts, strict=True)]
+    heights = [
+        16.0 + _LINE_HEIGHT * (1 + len(lines) + len(node.results)) + (_BAR_HEIGHT + 9.0) * (node.score is not None)
+        for node, lines in zip(picture.nodes, texts, strict=True)
+    ]
     styles = [(link.edge.kind, link.closes_cycle) for link in picture.links]
     ends = [(link.child, link.parent) if link.closes_cycle else (link.parent, link.child) for link in picture.links]
     layout = compute_layout(heights, ends, picture.order, styles)
@@ -79,11 +82,6 @@ def _lines(node: Node) -> list[tuple[str, str]]:
         *((line, _GREY) for line in wrap_text(node.role_and_weight, _TEXT_WIDTH, 2)),
         *((line, _INK) for line in wrap_text(node.criterion.text, _TEXT_WIDTH, _MAX_LINES)),
     ]
-
-
-def _height(node: Node, lines: Sequence[tuple[str, str]]) -> float:
-    bars = 0.0 if node.score is None else _BAR_HEIGHT + 9.0
-    return 16.0 + _LINE_HEIGHT * (1 + len(lines) + len(node.results)) + bars
 
 
 def _translate(x: float, y: float, body: Iterable[str]) -> str:

@@ -3,13 +3,14 @@
 import asyncio
 import json
 from collections import Counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
 from jurygraph.jury import Jury
+from jurygraph.runs.reports.estimate import CallEstimate
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Response, Task
 from jurygraph.studies.attack.report import AttackReport, Figures
@@ -77,6 +78,27 @@ def report() -> AttackReport:
     return run_attacks(say_yes)[0]
 
 
+class HonestRun(NamedTuple):
+    """A forecast and a run of the study with an honest judge."""
+
+    study: AttackStudy
+    forecast: CallEstimate
+    sent_by_forecast: int
+    progress: list[int]
+    server: Server
+
+
+@pytest.fixture(scope="module")
+def honest_run() -> HonestRun:
+    progress: list[int] = []
+    with serving(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
+        forecast = asyncio.run(AttackStudy(jury, WORK, ATTACKS).forecast(ignore_progress))
+        sent_by_forecast = server.count
+        study = AttackStudy(jury, WORK, ATTACKS)
+        asyncio.run(study.run(progress.append))
+        return HonestRun(study, forecast, sent_by_forecast, progress, server)
+
+
 def test_every_arm_counts_all_verdicts_except_penalties(report: AttackReport):
     assert (report.tasks, report.responses, report.honest) == (1, len(ATTACKS), 1)
     for arm in report.arms.values():
@@ -101,11 +123,10 @@ def test_gates_stop_their_responses_and_are_named(report: AttackReport):
     assert report.arms["gates"].by_attack["talk"].verdicts.hits == 2
 
 
-def test_no_request_is_sent_twice():
-    _, server = run_attacks(Judge())
-    bodies = Counter(json.dumps(seen.body) for seen in server.requests)
+def test_no_request_is_sent_twice(honest_run: HonestRun):
+    bodies = Counter(json.dumps(seen.body) for seen in honest_run.server.requests)
     assert set(bodies.values()) == {1}
-    assert server.count == SENT
+    assert honest_run.server.count == SENT
 
 
 def test_arms_with_equal_prompts_share_their_replies():
@@ -149,20 +170,14 @@ def test_infrastructure_failures_do_not_count_as_a_defence():
     assert report.error_rate == sum(lost) / (len(report.arms) * MERITS * RESPONSES)
 
 
-def test_the_forecast_equals_the_number_of_sent_requests():
-    with serving(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
-        forecast = asyncio.run(AttackStudy(jury, WORK, ATTACKS).forecast(ignore_progress))
-        assert server.count == 0
-        run(jury)
-        assert forecast.expected.calls == server.count == SENT
+def test_the_forecast_equals_the_number_of_sent_requests(honest_run: HonestRun):
+    assert honest_run.sent_by_forecast == 0
+    assert honest_run.forecast.expected.calls == honest_run.server.count == SENT
 
 
-def test_progress_is_reported_for_every_response_in_every_arm():
-    progress: list[int] = []
-    with serving(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
-        study = AttackStudy(jury, WORK, ATTACKS)
-        asyncio.run(study.run(progress.append))
-        assert sum(progress) == len(study.arms) * study.responses == len(study.arms) * RESPONSES
+def test_progress_is_reported_for_every_response_in_every_arm(honest_run: HonestRun):
+    study = honest_run.study
+    assert sum(honest_run.progress) == len(study.arms) * study.responses == len(study.arms) * RESPONSES
 
 
 def test_a_study_over_budget_resumes_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from jurygraph.studies.credit.exactness import agreement, correlation
+from jurygraph.studies.credit.study import agreement, correlation
 from tests.aggregation.reference import eq_9, eq_12
 from tests.studies.credit.reference import LAMBDA, Example, Link, groups, sheet_of
 
