@@ -19,7 +19,7 @@ from tests.agents.extraction.plans import (
     EVERY,
     KINDS,
     LINES,
-    imported,
+    import_tasks,
     in_words,
     layout_in_turn,
     task_of_records,
@@ -92,7 +92,7 @@ def judge_data(jury: Jury, task: Task, *data: Any) -> list[tuple[Verdict, ...]]:
 def test_facts_and_checks_judge_extracted_data_like_the_plans_own_data(name: str, jury: Jury) -> None:
     layouts = [layout for other, layout in EVERY if other == name and (name, layout) != ESCAPED]
     texts = [in_words(name, layout) for layout in layouts]
-    line = {field: value for field, value in imported()[name].items() if field != "responses"}
+    line = {field: value for field, value in import_tasks()[name].items() if field != "responses"}
     (own,) = judge_data(jury, Task.model_validate(line), LINES[name]["plan"])
     judged_data = judge_data(jury, task_of_records(name), *(ground_reply(text, perfect(text)).data for text in texts))
     assert [measured_values(one) for one in judged_data] == [measured_values(own)] * len(layouts)
