@@ -363,8 +363,8 @@ MISTAKES = [
         "components.style.inputs.plain: task 'parcel' has no question or evaluator 'plain'; "
         "did you mean 'plain.plain'?",
         "weakest.yaml",
-        "{of: plain.plain}",
-        "{of: plain}",
+        "{verdicts_of: plain.plain}",
+        "{verdicts_of: plain}",
         "weakest.yaml",
     ),
     Mistake(

@@ -356,7 +356,7 @@ from tests.graphs.cast import criterion, response, said, task, told
 config = {{
     "evaluators": [
         told("met", audience="criterion"), told("kind", audience="stakeholder"), told("rank", scope="pair"),
-        {{"use": "{TOLD}", "name": "same", "params": {{"of": "versions"}}}},
+        {{"use": "{TOLD}", "name": "same", "params": {{"material": "versions"}}}},
     ],
     "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"],
     "reward": {{"rubric": 1.0, "stakeholders": 0.3, "rank": 0.1, "same": -0.7}},

@@ -80,7 +80,7 @@ def without(config: Mapping[str, Any], family: str) -> dict[str, Any]:
 def known_as(use: str | Mapping[str, Any]) -> str:
     if isinstance(use, str):
         return use
-    return f"{use['use']}-of-{use['of']}" if "of" in use else str(use["use"])
+    return f"{use['use']}-of-{use['material']}" if "material" in use else str(use["use"])
 
 
 @pytest.fixture(scope="module")
@@ -296,7 +296,7 @@ RECIPES = (
     ["rubric.kappa=2", "failure.rule=strict"],
     ["weights.welfare=egalitarian", "reward.reviewers=0.5"],
     ["reward={reviewers: 1.0, stakeholders: 1.0}"],
-    ["panel.confidence=0.95", "failure.min_coverage=0.1"],
+    ["panel.min_confidence=0.95", "failure.min_coverage=0.1"],
 )
 
 
@@ -368,14 +368,14 @@ def test_the_scripted_judge_runs_by_itself_and_refuses_what_it_was_not_told(type
 
 def test_who_is_less_sure_than_the_panel_asks_is_not_heard_in_the_consensus(judge: Server) -> None:
     config = settings(judge.url)
-    heard = scored({**config, "panel": {"confidence": 0.9}})["sandhaven/lavish"].reward
-    unheard = scored({**config, "panel": {"confidence": 0.95}, "failure": {"min_coverage": 0.1}})[
+    heard = scored({**config, "panel": {"min_confidence": 0.9}})["sandhaven/lavish"].reward
+    unheard = scored({**config, "panel": {"min_confidence": 0.95}, "failure": {"min_coverage": 0.1}})[
         "sandhaven/lavish"
     ].reward
     assert heard.parts["reviewers"]["personalized-ivo"] == 1.0
     assert (unheard.components["reviewers"], unheard.parts["reviewers"]["personalized-ivo"]) == (None, 0.0)
     own = copy.deepcopy(config)
     for name, of in own["components"]["reviewers"]["inputs"].items():
-        own["components"]["reviewers"]["inputs"][name] = {"of": of, "confident": 0.0}
-    stated = scored({**own, "panel": {"confidence": 0.95}, "failure": {"min_coverage": 0.1}})["sandhaven/lavish"].reward
+        own["components"]["reviewers"]["inputs"][name] = {"verdicts_of": of, "min_confidence": 0.0}
+    stated = scored({**own, "panel": {"min_confidence": 0.95}, "failure": {"min_coverage": 0.1}})["sandhaven/lavish"].reward
     assert stated.parts["reviewers"]["personalized-ivo"] == 1.0

@@ -301,7 +301,7 @@ def test_drop_criterion_does_nothing_where_all_were_judged() -> None:
 
 def test_a_fully_judged_response_gets_a_reward_next_to_an_unjudged_one() -> None:
     """The parent does not apply to `a`, which is no reason to doubt a's reward because b's was not judged."""
-    config = {"evaluators": [MET], "rubric": {"gated": "missing"}}
+    config = {"evaluators": [MET], "rubric": {"if_skipped": "missing"}}
     about = task(criterion("p"), criterion("n", -0.5), criterion("c"), edges=[("p", "n", 0.2), ("n", "c", 0.2)])
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     mine: dict[Any, Verdict | float] = {("met@p", "a"): screened, ("met@n", "a"): 0.5, ("met@c", "a"): 0.5}
@@ -330,7 +330,7 @@ def test_the_range_is_open_where_one_of_two_components_is() -> None:
     """All of `a` was judged, but its strength is worked out from the others' pairs, of which one was not."""
     config = {
         "evaluators": [told("tone"), told("better", scope="pair")],
-        "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"of": "better"}}}},
+        "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"verdicts_of": "better"}}}},
         "reward": {"tone": 1.0, "rank": 1.0},
         "failure": {"min_coverage": 0.0},
     }
@@ -353,7 +353,7 @@ def test_the_range_is_open_where_one_of_two_components_is() -> None:
 def test_an_unjudged_component_has_no_diagnostics() -> None:
     config = {
         "evaluators": [told("better", scope="pair")],
-        "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"of": "better"}}}},
+        "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"verdicts_of": "better"}}}},
         "reward": {"rank": 1.0},
         "failure": {"min_coverage": 0.0},
     }
@@ -404,7 +404,7 @@ def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, m
 
 HEARD = {
     "evaluators": [{**told("tone"), "samples": 3}],
-    "components": {"own": {"inputs": {"tone": {"of": "tone", "reduce": "majority", "confident": 0.8}}}},
+    "components": {"own": {"inputs": {"tone": {"verdicts_of": "tone", "reduce": "majority", "min_confidence": 0.8}}}},
     "reward": {"own": 1.0},
     "failure": {"min_coverage": 0.0},
 }

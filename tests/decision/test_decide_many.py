@@ -117,7 +117,7 @@ def test_marks_of_other_questions_are_refused() -> None:
         ([{**told("x"), "samples": 3}], {"rule": "strict"}, True),
         ([told("x", scope="pair")], {}, False),
         ([told("x", scope="group")], {}, False),
-        ([told("x", of="versions")], {}, False),
+        ([told("x", material="versions")], {}, False),
         ([told("x")], {"group_rule": "drop-criterion"}, False),
     ],
 )

@@ -238,7 +238,7 @@ def test_criteria_that_screening_may_leave_out_want_the_same() -> None:
 @pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
 def test_missing_leaves_the_mean_and_zero_does_not(gated: str, value: float) -> None:
     late = {**told("late"), "when": {"question": "tone", "threshold": 0.5}}
-    inputs = {"x": "tone", "y": {"of": "late", "gated": gated}}
+    inputs = {"x": "tone", "y": {"verdicts_of": "late", "if_skipped": gated}}
     config = {"evaluators": [told("tone"), late], "components": {"own": {"inputs": inputs}}, "reward": {"own": 1.0}}
     reward = the_reward(config, tone=0.25)
     assert (reward.value, reward.status, reward.coverage) == (value, "ok", 1.0)
@@ -248,7 +248,7 @@ def test_missing_leaves_the_mean_and_zero_does_not(gated: str, value: float) -> 
 @pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
 def test_a_gated_criterion_counts_as_the_rubric_says(gated: str, value: float) -> None:
     met = told("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
-    config = {"evaluators": [met], "rubric": {"gated": gated}}
+    config = {"evaluators": [met], "rubric": {"if_skipped": gated}}
     (reward,) = rewarded(config, task(criterion("a"), criterion("b")), said("r", {"met@a": 0.25}))
     assert (reward.value, reward.coverage) == (value, 1.0)
 
@@ -419,7 +419,7 @@ def test_an_evaluator_names_the_combiner_of_its_component() -> None:
 
 
 def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confidence() -> None:
-    panel = {"confidence": 0.7, "reduce": "min", "gated": "zero"}
+    panel = {"min_confidence": 0.7, "reduce": "min", "if_skipped": "zero"}
     config = {"evaluators": [told("taste", audience="reviewer", subjects=["x", "y"])], "panel": panel}
     (spec,) = planned(config, task(reviewers=["r2", "r1"])).decision.specs
     assert {name: one.questions for name, one in spec.inputs.items()} == {
@@ -432,7 +432,7 @@ def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confid
 
 def test_gated_is_required_for_a_screened_panel() -> None:
     screened = {**told("taste", audience="reviewer"), "when": {"question": "tone", "threshold": 0.5}}
-    with pytest.raises(PlanError, match=r"panel\.gated: question 'taste@r' may be left out by its `when`: say whether"):
+    with pytest.raises(PlanError, match=r"panel\.if_skipped: question 'taste@r' may be left out by its `when`: say whether"):
         planned({"evaluators": [screened, told("tone")], "reward": {"taste": 1.0}}, task(reviewers=["r"]))
 
 
@@ -457,7 +457,7 @@ def test_a_reward_with_weights_from_a_judge_notes_it(weight: float, fixed: bool)
 
 
 def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
-    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": {"of": "tone", "reduce": "max"}}}
+    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": {"verdicts_of": "tone", "reduce": "max"}}}
     config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
     spec = next(one for one in planned(config, task()).decision.specs if one.name == "own")
     assert spec.inputs["tone"].reduce is None
@@ -520,7 +520,7 @@ def test_a_question_about_a_criterion_has_its_sign_and_the_criterion_its_weight(
 
 
 def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
-    inputs = {"x": {"of": "met@x", "input_weight": 3.0, "confident": 0.75}, "y": "met@y"}
+    inputs = {"x": {"verdicts_of": "met@x", "input_weight": 3.0, "min_confidence": 0.75}, "y": "met@y"}
     config = {"evaluators": [told("met", audience="criterion")], "components": {"own": {"inputs": inputs}}}
     plan = planned({**config, "reward": {"own": 1.0}}, task(criterion("x"), criterion("y")))
     own = next(spec for spec in plan.decision.specs if spec.name == "own")
@@ -553,9 +553,9 @@ def test_a_decision_holds_the_whole_recipe() -> None:
         shared(),
     ]
     inputs = {
-        "c": {"of": "taste", "confident": 0.5},
-        "b": {"of": "taste@r1", "reduce": "max"},
-        "a": {"of": "tone", "gated": "zero", "input_weight": 2.0},
+        "c": {"verdicts_of": "taste", "min_confidence": 0.5},
+        "b": {"verdicts_of": "taste@r1", "reduce": "max"},
+        "a": {"verdicts_of": "tone", "if_skipped": "zero", "input_weight": 2.0},
     }
     config = {
         "evaluators": families,
@@ -563,7 +563,7 @@ def test_a_decision_holds_the_whole_recipe() -> None:
         "reward": {"tone": 1.0, "rubric": 0.5, "rated": -0.25},
         "weights": {"method": "uniform"},
         "rubric": {"kappa": 0.5},
-        "panel": {"confidence": 0.75, "reduce": "majority"},
+        "panel": {"min_confidence": 0.75, "reduce": "majority"},
         "gates": [{"kind": "format", "component": "tone", "below": 0.25}],
         "scale": 2.0,
         "clip": [0.0, 1.0],

@@ -51,7 +51,7 @@ def test_under_another_it_is_the_decision_of_the_plan_under_that(scene: Scene, d
         "reward": {name: data.draw(SIGNED) for name in scene.config["reward"]},
         "gates": [],
         "scale": 3.0,
-        "rubric": {"aggregation": data.draw(st.sampled_from(["flat", "gear"])), "gated": "zero", "kappa": 2.0},
+        "rubric": {"aggregation": data.draw(st.sampled_from(["flat", "gear"])), "if_skipped": "zero", "kappa": 2.0},
         "failure": {"rule": "gear", "group_rule": "drop-criterion"},
     }
     survey = planned(scene.config, scene.task).survey

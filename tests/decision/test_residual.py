@@ -42,7 +42,7 @@ def test_the_rule_holds_for_every_stakeholder_and_for_components_of_ones_own() -
     config = asked_by("check", "check", "check", "check", "residual")
     own = {
         "combiner": "stakeholders",
-        "inputs": {"ann": {"of": "e0", "input_weight": 0.5}, "bob": {"of": "e4", "input_weight": 0.5}},
+        "inputs": {"ann": {"verdicts_of": "e0", "input_weight": 0.5}, "bob": {"verdicts_of": "e4", "input_weight": 0.5}},
     }
     planned(config, ANN)
     with pytest.raises(PlanError, match="hold 100 % of the weight of stakeholder 'bob'"):
@@ -54,7 +54,7 @@ def test_samples_that_are_not_folded_hold_a_weight_each(reduce: str | None, shar
     config = asked_by("check")
     layers = dict.fromkeys("abcd", "check") | {"e": "residual"}
     config["evaluators"] = [{"use": f"{__name__}:Mixed", "name": "mixed", "params": {"layers": layers}}]
-    own = {"combiner": "stakeholders", "inputs": {"ann": {"of": "mixed", "reduce": reduce}}}
+    own = {"combiner": "stakeholders", "inputs": {"ann": {"verdicts_of": "mixed", "reduce": reduce}}}
     config |= {"components": {"own": own}, "reward": {"own": 1.0}}
     if share is None:
         planned(config, ANN)

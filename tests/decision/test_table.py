@@ -59,7 +59,7 @@ def test_an_unordered_pair_counts_s_for_the_first_and_1_minus_s_for_the_second()
 
 def test_variants_stand_by_their_ids_in_the_row_of_their_parent() -> None:
     given = [verdict("a", 0.3, "a3"), verdict("a", 0.1, "a1"), verdict("b", 0.9, "b9")]
-    found = columns(question(of="versions"), "ab", *given)
+    found = columns(question(material="versions"), "ab", *given)
     np.testing.assert_array_equal(live(found), [[0.1, 0.3], [0.9, np.nan]])
 
 
@@ -104,7 +104,7 @@ def test_partial_excludes_missing_values_from_the_denominator() -> None:
 )
 def test_columns_fold_into_one_over_those_there_are(reduce: Any, folded: Any) -> None:
     given = [verdict("a", 0.8, "x"), verdict("a", 0.2, "y"), verdict("b", 0.6, "z")]
-    table = build_table([question(of="versions")], ["a", "b"], given)
+    table = build_table([question(material="versions")], ["a", "b"], given)
     cells = table.score_matrix(
         ComponentInput(questions=("q",), weights=(1.0,), reduce=reduce), "conservative", 1, "counted"
     )
@@ -226,7 +226,7 @@ def test_a_majority_of_which_some_were_screened_out_and_others_never_existed_was
     """Of `a` there are two variants, of `b` one: its second column is absent, not left out."""
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     given = [verdict("a", 0.75, "a1"), verdict("a", 0.75, "a2"), verdict("b", screened, "b1")]
-    table = build_table([question(of="versions")], ["a", "b", "c"], given)
+    table = build_table([question(material="versions")], ["a", "b", "c"], given)
     found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
     assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
 

@@ -127,7 +127,7 @@ def folded(row: list[Filled], reduce: str) -> list[Filled]:
 
 REDUCE = [None, "mean", "min", "max", "majority"]
 SETTINGS = [
-    {"weights": (weight,), "gated": gated, "confident": confident}
+    {"weights": (weight,), "if_skipped": gated, "min_confidence": confident}
     for weight, gated, confident in itertools.product((2.0, -2.0), ("missing", "zero"), (0.0, 0.5))
 ]
 

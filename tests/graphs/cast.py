@@ -79,7 +79,7 @@ class Told(Evaluator):
     def __init__(self, subjects: Sequence[str] = (), whens: Mapping[str, Any] | None = None, **settings: Any) -> None:
         self.subjects = subjects
         self.whens = dict(whens or {})
-        self.fields = {k: settings.pop(k) for k in ("of", "pairs", "samples", "when") if k in settings}
+        self.fields = {k: settings.pop(k) for k in ("material", "pairs", "samples", "when") if k in settings}
         for name, value in settings.items():
             setattr(self, name, tuple(value) if isinstance(value, list) else value)
 

@@ -107,9 +107,9 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
     reduce = st.sampled_from(["mean", "min", "max", None, *([] if judged else ["majority"])])
     confident = draw(st.sampled_from([0.0, 0.0 if judged else 0.8]))
     inputs = {
-        "tone": {"of": "tone", "reduce": draw(reduce), "input_weight": draw(WEIGHTS), "confident": confident},
-        "late": {"of": "late", "gated": draw(gated)},
-        "same": {"of": "same", "input_weight": draw(WEIGHTS)},
+        "tone": {"verdicts_of": "tone", "reduce": draw(reduce), "input_weight": draw(WEIGHTS), "min_confidence": confident},
+        "late": {"verdicts_of": "late", "if_skipped": draw(gated)},
+        "same": {"verdicts_of": "same", "input_weight": draw(WEIGHTS)},
     }
     names = ["rubric", "tone", "same", "own"] + [
         n for n in ("stakeholders", "rank", "place") if n in _homes(evaluators)
@@ -127,7 +127,7 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
         "weights": {"method": "uniform"},
         "rubric": {
             "aggregation": draw(st.sampled_from(["flat", "gear", "hard-local", "hard-transitive"])),
-            "gated": draw(gated),
+            "if_skipped": draw(gated),
         },
         "failure": {
             "rule": "conservative" if plain else draw(st.sampled_from(["conservative", "gear", "strict"])),

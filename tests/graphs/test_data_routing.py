@@ -52,11 +52,11 @@ class Longer(Deriver):
 class Words(Evaluator):
     """A quarter for each word of the data; 0 where it is shown none. It spoils what it is shown."""
 
-    def __init__(self, reads_data: bool = True, needs: tuple[str, ...] = (), of: str = "submitted") -> None:
+    def __init__(self, reads_data: bool = True, needs: tuple[str, ...] = (), material: str = "submitted") -> None:
         self.reads_data, self.needs, self.of = reads_data, tuple(needs), of
 
     def question(self, view: Any, subject: str | None = None, **fields: Any) -> Any:
-        return super().question(view, subject, of=self.of, **fields)
+        return super().question(view, subject, material=self.material, **fields)
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         data: Any = inputs.response.data
@@ -123,5 +123,5 @@ def test_where_it_cannot_be_derived_those_who_read_it_fail_for_its_cause(text: s
 
 
 def test_a_variant_keeps_data_of_its_own_and_else_is_shown_that_of_its_response() -> None:
-    trace = only(config(words("reads", of="longer"), derivers=("Structured", "Longer")), "one two")
+    trace = only(config(words("reads", material="longer"), derivers=("Structured", "Longer")), "one two")
     assert {verdict.responses: verdict.score for verdict in trace.verdicts} == {("own",): 1.0, ("bare",): 0.5}

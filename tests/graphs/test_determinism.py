@@ -17,7 +17,7 @@ EVALUATORS = [
     {**told("late"), "when": {"question": "tone", "threshold": 0.3}},
 ]
 ACROSS = [told("rank", scope="pair"), told("place", scope="group")]
-COMPONENTS = {"own": {"inputs": {"x": "tone", "y": {"of": "late", "gated": "zero"}}}}
+COMPONENTS = {"own": {"inputs": {"x": "tone", "y": {"verdicts_of": "late", "if_skipped": "zero"}}}}
 QUESTIONS = ["met@x", "met@y", "met@z", "kind@ann", "kind@bob", "late"]
 CRITERIA = [criterion("x", 0.7), criterion("y", 0.1), criterion("z", -0.3)]
 EDGES = [("x", "y", "weak"), ("x", "z", "activation"), ("y", "z", 0.4)]

@@ -178,7 +178,7 @@ def test_a_component_of_negative_weight_counts_in_full(rule: str) -> None:
 def test_a_single_question_has_full_weight_in_any_position() -> None:
     config = {
         "evaluators": [model("tone")],
-        "components": {"gain": {"inputs": {"t": {"of": "tone"}}}, "harm": {"inputs": {"t": {"of": "tone"}}}},
+        "components": {"gain": {"inputs": {"t": {"verdicts_of": "tone"}}}, "harm": {"inputs": {"t": {"verdicts_of": "tone"}}}},
         "reward": {"gain": 1.0, "harm": -1.0},
     }
     assert only(config, task(), stopped("a")).reward.components == {"gain": 0.0, "harm": 1.0, "tone": 0.0}
@@ -263,7 +263,7 @@ def test_for_all_samples_it_is_answered_once() -> None:
 
 @pytest.mark.parametrize("reduce", ["mean", "min", "max", None])
 def test_a_penalty_in_samples_counts_in_full_however_they_are_folded(reduce: str | None) -> None:
-    harm = {"inputs": {"t": {"of": "tone", "reduce": reduce}}}
+    harm = {"inputs": {"t": {"verdicts_of": "tone", "reduce": reduce}}}
     config = {
         "evaluators": [model("tone", samples=3), told("x")],
         "components": {"harm": harm},
@@ -274,7 +274,7 @@ def test_a_penalty_in_samples_counts_in_full_however_they_are_folded(reduce: str
 
 
 def test_variants_of_a_stopped_response_have_no_questions() -> None:
-    config = {"evaluators": [model("same", of="versions")], "derivers": ["tests.graphs.cast:Versions"]}
+    config = {"evaluators": [model("same", material="versions")], "derivers": ["tests.graphs.cast:Versions"]}
     versions = [["v1", {"same": 0.5}], ["v2", {"same": 1.0}]]
     group = [stopped("a", versions=versions), response("b", HONEST, versions=versions), stopped("c", versions=[])]
     traces = by_id(scored(config, task(), *group))
@@ -298,7 +298,7 @@ def test_material_that_a_model_would_need_changes_nothing(measure: Any) -> None:
 def staged(threshold: float, op: str = ">=", gated: str = "missing", on: str = "score", **late: Any) -> dict[str, Any]:
     """A question to a model, `late`, which is asked where the first one passes."""
     use = {**model("late", **late), "when": {"question": "first", "threshold": threshold, "op": op, "on": on}}
-    inputs = {"first": {"of": "first", "gated": gated}, "late": {"of": "late", "gated": gated}}
+    inputs = {"first": {"verdicts_of": "first", "if_skipped": gated}, "late": {"verdicts_of": "late", "if_skipped": gated}}
     return {
         "evaluators": [model("first"), use],
         "components": {"own": {"inputs": inputs}},
@@ -319,7 +319,7 @@ def test_a_penalty_behind_a_screen_counts_in_full() -> None:
     use = {**model("harm"), "when": {"question": "first", "threshold": 0.5}}
     config = {
         "evaluators": [model("first"), use],
-        "components": {"harm": {"inputs": {"h": {"of": "harm", "gated": "zero"}}}},
+        "components": {"harm": {"inputs": {"h": {"verdicts_of": "harm", "if_skipped": "zero"}}}},
         "reward": {"first": 0.25, "harm": -1.0},
     }
     assert only(config, task(), stopped("a")).reward.value == -1.0
@@ -394,7 +394,7 @@ def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, RecordedVerdict]]:
         evaluators += [model("kind", audience="stakeholder"), told("real", audience="stakeholder")]
     homes = {"judge": "rubric", "check": "rubric", "kind": "stakeholders", "real": "stakeholders"}
     names = dict.fromkeys(homes.get(use["name"], use["name"]) for use in evaluators)
-    product = {"inputs": {"t": {"of": "tone", "reduce": draw(st.sampled_from(["mean", "min", "max"]))}, "f": "fact"}}
+    product = {"inputs": {"t": {"verdicts_of": "tone", "reduce": draw(st.sampled_from(["mean", "min", "max"]))}, "f": "fact"}}
     config = {
         "evaluators": evaluators,
         "components": {"own": {"combiner": draw(st.sampled_from(["mean", "product"])), **product}},

@@ -26,7 +26,7 @@ def test_waves_follow_needs_variants_and_gates() -> None:
     config = {
         "evaluators": [
             {"use": DATA, "name": "reads", "params": {"needs": ["half"]}},
-            told("same", of="versions"),
+            told("same", material="versions"),
             told("plain"),
             {**told("late"), "when": {"question": "reads", "threshold": 0.5}},
         ],
@@ -83,7 +83,7 @@ def test_an_unknown_gate_names_the_nearest_question() -> None:
     assert "question 'zzz', which no evaluator asks; there are first, late" in message
 
 
-@pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"of": "mesure"}])
+@pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"material": "mesure"}])
 def test_unknown_material_names_the_nearest(how: dict[str, Any]) -> None:
     config = {"evaluators": [told("first", **how)], "derivers": ["tests.graphs.cast:Measure"]}
     assert "'first' needs material 'mesure', which no deriver gives; did you mean 'measure'?" in refused(config)
@@ -111,7 +111,7 @@ def test_no_question_has_the_name_that_marks_a_response_alone() -> None:
 
 def test_variants_are_not_compared() -> None:
     config = {
-        "evaluators": [told("first", of="versions", scope="pair")],
+        "evaluators": [told("first", material="versions", scope="pair")],
         "derivers": ["tests.graphs.cast:Versions"],
     }
     assert "scope is response, not pair" in refused(config)

@@ -23,7 +23,7 @@ CONFIG = {
         told("tone"),
         {**told("rank", scope="pair"), "when": {"question": "tone", "threshold": 0.1}},
     ],
-    "components": {"order": {"inputs": {"x": {"of": "rank", "gated": "zero"}, "y": "tone"}}},
+    "components": {"order": {"inputs": {"x": {"verdicts_of": "rank", "if_skipped": "zero"}, "y": "tone"}}},
     "reward": {"stakeholders": 1.0, "rubric": 0.5, "order": -0.25},
     "gates": [
         {"kind": "repetition", "component": "tone", "above": 0.9},

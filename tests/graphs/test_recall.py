@@ -62,11 +62,11 @@ CONFIG = {
         counted("better", scope="pair"),
         counted("once", scope="pair", pairs="unordered"),
         counted("rank", scope="group"),
-        counted("same", of="versions"),
+        counted("same", material="versions"),
         counted("sized", needs=["half"]),
     ],
     "derivers": [f"{HERE}:{name}" for name in ("CountedMeasure", "CountedHalf", "CountedVersions")],
-    "components": {"late": {"inputs": {"late": {"of": "late", "gated": "zero"}}}},
+    "components": {"late": {"inputs": {"late": {"verdicts_of": "late", "if_skipped": "zero"}}}},
     "reward": {"tone": 1.0, "late": 0.5, "better": 0.3, "once": 0.1, "rank": 0.7, "same": -0.2, "sized": 0.3},
     "failure": {"min_coverage": 0.1},
 }

@@ -102,7 +102,7 @@ class Breaks(Mean):
         raise ValueError(SECRET)
 
 
-BROKEN = {"combiner": f"{HERE}.Breaks", "inputs": {"all": {"of": "quiet"}}}
+BROKEN = {"combiner": f"{HERE}.Breaks", "inputs": {"all": {"verdicts_of": "quiet"}}}
 
 
 def verdict_of(evaluator: str, text: str = "a") -> RecordedVerdict:

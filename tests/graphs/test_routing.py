@@ -346,7 +346,7 @@ def test_a_response_that_has_data_is_material_at_once_and_others_are_jobs() -> N
     [("all were too long", "all were too long"), ("", "material 'versions' holds no variant to ask about")],
 )
 def test_a_response_without_variants_gains_nothing_and_its_verdict_says_why(note: str, reason: str) -> None:
-    config = {"evaluators": [told("same", of="versions")], "derivers": ["tests.graphs.cast:Versions"]}
+    config = {"evaluators": [told("same", material="versions")], "derivers": ["tests.graphs.cast:Versions"]}
     work = with_material(config, 1, Material(name="versions", response="a", note=note))
     (settled,) = work.settled_verdicts
     assert (settled.score, settled.met, settled.gated_by, settled.reason) == (0.0, False, "no-variant", reason)
@@ -354,7 +354,7 @@ def test_a_response_without_variants_gains_nothing_and_its_verdict_says_why(note
 
 def test_every_variant_is_shown_with_the_material_of_its_response() -> None:
     config = {
-        "evaluators": [told("same", of="versions", needs=["measure"])],
+        "evaluators": [told("same", material="versions", needs=["measure"])],
         "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"],
     }
     variants = tuple(Variant(response=response(name)) for name in ("v", "w"))

@@ -125,8 +125,8 @@ GATED = {
         {**told("third"), "when": {"question": "second", "op": "<", "threshold": 0.5}},
     ],
     "components": {
-        "chain": {"inputs": {"1": "first", "2": {"of": "second", "gated": "missing"}}},
-        "end": {"inputs": {"3": {"of": "third", "gated": "zero"}}},
+        "chain": {"inputs": {"1": "first", "2": {"verdicts_of": "second", "if_skipped": "missing"}}},
+        "end": {"inputs": {"3": {"verdicts_of": "third", "if_skipped": "zero"}}},
     },
     "reward": {"chain": 1.0, "end": 1.0},
 }
@@ -171,7 +171,7 @@ def test_a_gate_that_needs_a_missing_model_does_not_remove_a_penalty() -> None:
             {**told("harm"), "when": {"question": "gate", "threshold": 0.5}},
             told("tone"),
         ],
-        "components": {"harmful": {"inputs": {"h": {"of": "harm", "gated": "missing"}}}},
+        "components": {"harmful": {"inputs": {"h": {"verdicts_of": "harm", "if_skipped": "missing"}}}},
         "reward": {"tone": 1.0, "harmful": -0.1},
     }
     (trace,) = scored(config, task(), response("a", tone=1.0, harm=1.0))
@@ -280,7 +280,7 @@ def test_a_failed_deriver_leaves_one_failed_verdict_for_each_question_that_neede
 
 
 VARIANTS = {
-    "evaluators": [told("same", of="versions"), told("tone")],
+    "evaluators": [told("same", material="versions"), told("tone")],
     "derivers": ["tests.graphs.cast:Versions"],
     "reward": {"same": 1.0, "tone": 1.0},
 }

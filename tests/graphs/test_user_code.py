@@ -56,7 +56,7 @@ def score(**config: Any) -> list[jg.Trace]:
 
 
 def combined() -> list[jg.Trace]:
-    inputs = {"half": {"of": "planted.half"}}
+    inputs = {"half": {"verdicts_of": "planted.half"}}
     return score(components={"it": {"combiner": "planted.Own", "inputs": inputs}}, reward={"it": 1.0})
 
 

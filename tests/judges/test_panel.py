@@ -162,12 +162,12 @@ def test_at_confidence_0_every_judge_counts(given: list[tuple[float, float]]) ->
     assert reward.value == pytest.approx(sum(score for score, _ in given) / 3)
 
 
-ALL_HEARD = plan("ann", panel={"confidence": 0.0, "reduce": "mean"})
+ALL_HEARD = plan("ann", panel={"min_confidence": 0.0, "reduce": "mean"})
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1)), min_size=3, max_size=3), st.floats(0, 1))
 def test_discarded_verdicts_are_below_the_threshold(given: list[tuple[float, float]], threshold: float) -> None:
-    stated = {"confident": threshold, "reduce": None}
+    stated = {"min_confidence": threshold, "reduce": None}
     (spec,) = ALL_HEARD.decision.specs
     inputs = {name: ComponentInput.model_validate({**one.model_dump(), **stated}) for name, one in spec.inputs.items()}
     decision = ALL_HEARD.decision.model_copy(update={"specs": (spec.model_copy(update={"inputs": inputs}),)})
@@ -197,7 +197,7 @@ WRONG: Sequence[Mapping[str, Any]] = (
     {"confidence": -0.1},
     {"confidence": "sure"},
     {"reduce": "median"},
-    {"gated": "one"},
+    {"if_skipped": "one"},
     {"threshold": 0.8},
 )
 
@@ -216,14 +216,14 @@ def screened_plan(*reviewers: str, **panel: Any) -> Plan:
 
 
 def test_gated_must_be_configured_for_screened_verdicts() -> None:
-    with pytest.raises(PlanError, match=r"panel\.gated: question 'zero-shot/reach@ann' may be left out"):
+    with pytest.raises(PlanError, match=r"panel\.if_skipped: question 'zero-shot/reach@ann' may be left out"):
         screened_plan("ann")
 
 
 @pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
 def test_an_omitted_verdict_is_missing_or_zero_as_configured(gated: str, value: float) -> None:
     reward = compute_reward(
-        screened_plan("ann", gated=gated),
+        screened_plan("ann", if_skipped=gated),
         {question_id("ann", "depth"): [make_verdict(0.25)], question_id("ann", "reach"): [OUT]},
     )
     assert (reward.value, reward.coverage, reward.status) == (value, 1.0, "ok")
@@ -232,7 +232,7 @@ def test_an_omitted_verdict_is_missing_or_zero_as_configured(gated: str, value: 
 
 
 def test_a_reviewer_without_verdicts_is_not_part_of_the_panel() -> None:
-    of = screened_plan("ann", "bob", gated="missing")
+    of = screened_plan("ann", "bob", if_skipped="missing")
     verdicts = {
         question_id("ann", "depth"): [make_verdict(0.5)],
         question_id("ann", "reach"): [make_verdict(1.0)],
@@ -380,7 +380,7 @@ def test_a_panel_of_an_inconsistent_model() -> None:
     assert (trace.reward.value, len(bodies)) == (1.0, 3)
     (trace,), _ = score_with(replying_values(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about)
     assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (None, 1.0)
-    heedless = {"panel": {"confidence": 0.0}}
+    heedless = {"panel": {"min_confidence": 0.0}}
     (trace,), _ = score_with(
         replying_values(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about, **heedless
     )

@@ -50,7 +50,7 @@ PLAIN: dict[str, Any] = {
         evaluator_config("same"),
         evaluator_config("late", when={"question": "same", "threshold": 0.5}),
     ],
-    "components": {"late": {"inputs": {"late": {"of": "late", "gated": "zero"}}}},
+    "components": {"late": {"inputs": {"late": {"verdicts_of": "late", "if_skipped": "zero"}}}},
     "reward": {"tone": 1.0, "same": 0.5, "late": -0.25},
 }
 """A config in which no reward depends on another response."""

@@ -303,7 +303,7 @@ questions = strategy(
     branch=one_of("checks", "stakeholders", "criteria", "specialists", "judges"),
     layer=layers,
     scope=one_of("response", "pair", "group"),
-    of=ids,
+    material=ids,
     needs=lists_of(ids),
     when=optional(whens),
     pairs=one_of("ordered", "unordered"),
@@ -329,9 +329,9 @@ inputs = strategy(
     questions=lists_of(ids),
     weights=lists_of(numbers),
     reduce=optional(one_of("mean", "min", "max", "majority")),
-    confident=units,
+    min_confidence=units,
     input_weight=positives,
-    gated=one_of("missing", "zero"),
+    if_skipped=one_of("missing", "zero"),
 )
 specs = strategy(
     schema.ComponentSpec,
@@ -411,16 +411,16 @@ evaluator_uses = strategy(
     params=objects,
     when=optional(whens),
     samples=optional(st.integers(1, 9)),
-    of=optional(ids),
+    material=optional(ids),
 )
 deriver_uses = strategy(schema.DeriverUse, use=ids, name=optional(ids), params=objects)
 input_configs = strategy(
     schema.InputConfig,
-    of=ids,
+    verdicts_of=ids,
     reduce=optional(one_of("mean", "min", "max", "majority")),
-    confident=units,
+    min_confidence=units,
     input_weight=positives,
-    gated=optional(one_of("missing", "zero")),
+    if_skipped=optional(one_of("missing", "zero")),
 )
 component_configs = strategy(schema.ComponentConfig, combiner=ids, inputs=by_name(input_configs, 1), params=objects)
 shares = st.floats(0.0, 1.0, exclude_min=True, exclude_max=True)
@@ -449,13 +449,13 @@ rubric_configs = strategy(
     schema.RubricConfig,
     aggregation=one_of("flat", "gear", "hard-local", "hard-transitive"),
     kappa=positives,
-    gated=optional(one_of("missing", "zero")),
+    if_skipped=optional(one_of("missing", "zero")),
 )
 panel_configs = strategy(
     schema.PanelConfig,
     confidence=units,
     reduce=one_of("mean", "min", "max", "majority"),
-    gated=optional(one_of("missing", "zero")),
+    if_skipped=optional(one_of("missing", "zero")),
 )
 annotation_configs = strategy(schema.AnnotationConfig, domain=names, votes=st.integers(1, 15), batch=st.integers(1, 64))
 failure_configs = strategy(

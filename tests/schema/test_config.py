@@ -55,7 +55,7 @@ def test_a_bare_name_means_its_use() -> None:
         {"reward": {"accuracy": True}},
         {"reward": {"": 1.0}},
         {"components": {"own": {"inputs": {}}}},
-        {"components": {"own": {"inputs": {"a": {"of": "a", "input_weight": 0}}}}},
+        {"components": {"own": {"inputs": {"a": {"verdicts_of": "a", "input_weight": 0}}}}},
         {"gates": [{"kind": "unheard-of", "component": "format", "below": 0.5}]},
         {"gates": [{"kind": "format", "component": "format", "below": 1.5}]},
         {"gates": [{"kind": "precision", "auxiliary": [], "fraction": 0.5}]},

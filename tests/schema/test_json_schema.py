@@ -16,7 +16,7 @@ from tests.schema.strategies import STRATEGIES
 WRITTEN: list[tuple[type[FrozenModel], dict[str, Any]]] = [(TaskLine, TASK), (ResponseLine, RESPONSE), (Config, CONFIG)]
 CONFIG_IN_FULL = CONFIG | {
     "derivers": ["my_package.extract"],
-    "components": {"both": {"combiner": "product", "inputs": {"a": "maths.accuracy", "l": {"of": "length"}}}},
+    "components": {"both": {"combiner": "product", "inputs": {"a": "maths.accuracy", "l": {"verdicts_of": "length"}}}},
     "gates": [{"kind": "format", "below": 0.5}],
     "clip": [0, 1],
 }

@@ -88,7 +88,7 @@ BAD = {
         "line 2, key gates[0].auxiliary: is missing; every precision shaping needs it",
     ),
     "unknown key of an input": (
-        "evaluators: [a]\ncomponents: {x: {inputs: {y: {of: b, reduc: min}}}}",
+        "evaluators: [a]\ncomponents: {x: {inputs: {y: {verdicts_of: b, reduc: min}}}}",
         "line 2, key components.x.inputs.y.reduc: unknown; did you mean reduce?",
     ),
     "no evaluators": ("model: none", "line 1, key evaluators: is missing; every config needs it"),

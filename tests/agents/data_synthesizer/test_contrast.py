@@ -109,7 +109,7 @@ def test_an_input_is_one_question() -> None:
 # In the machine
 
 CONFIG: dict[str, Any] = {
-    "evaluators": [told("judge"), {**told("judge"), "name": "second", "of": "versions"}],
+    "evaluators": [told("judge"), {**told("judge"), "name": "second", "material": "versions"}],
     "derivers": ["tests.graphs.cast:Versions"],
     "components": {"enhanced": {"combiner": "contrast", "inputs": {"judge": "judge", "judge-of-versions": "second"}}},
     "reward": {"enhanced": 1.0},
@@ -144,7 +144,7 @@ def test_a_response_of_which_no_contrast_could_be_made_gains_nothing_and_is_no_f
 def test_without_contrasts_a_penalty_counts_in_full() -> None:
     """Nothing is to be won by giving nothing to ask about."""
     config = {
-        "evaluators": [told("judge", audience="criterion", of="versions")],
+        "evaluators": [told("judge", audience="criterion", material="versions")],
         "derivers": ["tests.graphs.cast:Versions"],
     }
     (trace,) = scored(config, task(criterion("good"), criterion("bad", -1.0)), response("r", versions=[]))
@@ -156,7 +156,7 @@ def test_without_contrasts_a_penalty_counts_in_full() -> None:
 
 def test_an_evaluator_of_groups_cannot_judge_contrasts() -> None:
     config = {
-        "evaluators": [{**told("judge", scope="group"), "of": "versions"}],
+        "evaluators": [{**told("judge", scope="group"), "material": "versions"}],
         "derivers": ["tests.graphs.cast:Versions"],
     }
     with pytest.raises(PlanError, match="is about variants, so its scope is response, not group"):
@@ -164,7 +164,7 @@ def test_an_evaluator_of_groups_cannot_judge_contrasts() -> None:
 
 
 def test_an_evaluator_that_depends_on_material_of_the_response_is_refused_for_contrasts() -> None:
-    use = {"use": "tests.graphs.cast:Reads", "name": "reads", "params": {"needs": ["measure"]}, "of": "versions"}
+    use = {"use": "tests.graphs.cast:Reads", "name": "reads", "params": {"needs": ["measure"]}, "material": "versions"}
     config = {"evaluators": [use], "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"]}
     with pytest.raises(PlanError, match="depends on material 'measure', which is derived from the response itself"):
         scored(config, task(), response("r", versions=[], measure=1.0))
@@ -176,9 +176,9 @@ SCREENED: dict[str, Any] = {
     "evaluators": [
         told("judge"),
         told("gate"),
-        {**told("judge"), "name": "second", "of": "versions", "when": {"question": "gate", "threshold": 0.5}},
+        {**told("judge"), "name": "second", "material": "versions", "when": {"question": "gate", "threshold": 0.5}},
         told("other"),
-        {**told("other"), "name": "third", "of": "versions"},
+        {**told("other"), "name": "third", "material": "versions"},
     ],
     "derivers": ["tests.graphs.cast:Versions"],
     "components": {
@@ -186,7 +186,7 @@ SCREENED: dict[str, Any] = {
             "combiner": "contrast",
             "inputs": {
                 "judge": "judge",
-                "judge-of-versions": {"of": "second", "gated": "missing"},
+                "judge-of-versions": {"verdicts_of": "second", "if_skipped": "missing"},
                 "other": "other",
                 "other-of-versions": "third",
             },
@@ -203,9 +203,9 @@ def versions(second: Any, third: Any) -> list[list[Any]]:
 
 def test_unjudged_contrasts_may_not_count_as_zero() -> None:
     """Zero would be the best that a contrast can be for the response."""
-    inputs = {**SCREENED["components"]["enhanced"]["inputs"], "judge-of-versions": {"of": "second", "gated": "zero"}}
+    inputs = {**SCREENED["components"]["enhanced"]["inputs"], "judge-of-versions": {"verdicts_of": "second", "if_skipped": "zero"}}
     config = SCREENED | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
-    with pytest.raises(PlanError, match="would be credit; write `gated: missing`"):
+    with pytest.raises(PlanError, match="would be credit; write `if_skipped: missing`"):
         scored(config, task(), response("r", judge=0.5, gate=1.0, other=0.5, versions=versions(0.1, 0.1)))
 
 
@@ -220,7 +220,7 @@ def test_an_unjudged_evaluator_leaves_every_pair_undecided(gate: str) -> None:
 def test_both_inputs_of_a_pair_must_be_the_same_evaluator() -> None:
     def config(first: str, second: str) -> dict[str, Any]:
         inputs = {"judge": first, "judge-of-versions": second}
-        named = {"evaluators": [told("judge"), told("other"), {**told("judge-of-versions"), "of": "versions"}]}
+        named = {"evaluators": [told("judge"), told("other"), {**told("judge-of-versions"), "material": "versions"}]}
         return CONFIG | named | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
 
     given = response("r", judge=0.5, other=0.5, versions=[["~1", {"judge-of-versions": 0.1}]])

@@ -151,7 +151,7 @@ def test_names_may_come_from_a_file(tmp_path: Path) -> None:
 # By a model
 
 CONFIG: dict[str, Any] = {
-    "evaluators": ["maths.accuracy", {"use": "maths.accuracy", "of": "contrasts"}],
+    "evaluators": ["maths.accuracy", {"use": "maths.accuracy", "material": "contrasts"}],
     "derivers": [{"use": "synthesizer", "params": {"by": "model"}}],
     "components": {
         "enhanced": {

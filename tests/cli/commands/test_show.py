@@ -94,7 +94,7 @@ def kind(task, response):
 def test_show_and_explain_list_discarded_verdicts(tmp_path: Path, run: Command):
     config = """
 evaluators: [{use: manners.kind, samples: 2}]
-components: {kind: {inputs: {kind: {of: manners.kind, confident: 0.95}}}}
+components: {kind: {inputs: {kind: {verdicts_of: manners.kind, min_confidence: 0.95}}}}
 reward: {kind: 1.0}
 """
     project = write_project(tmp_path / "project", config=config, evaluators=UNSURE)

@@ -9,7 +9,7 @@ from tests.cli.conftest import Command, called
 
 CONFIG = """
 derivers: [synthesizer]
-evaluators: [maths.accuracy, {use: maths.accuracy, of: contrasts}]
+evaluators: [maths.accuracy, {use: maths.accuracy, material: contrasts}]
 components:
   enhanced:
     combiner: contrast

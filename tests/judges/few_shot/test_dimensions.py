@@ -152,7 +152,7 @@ def test_an_invalid_dimension_is_refused_by_name(stated: Any, said: str) -> None
 # Screening
 
 TASK = task("ann")
-SCREENED: Mapping[str, Any] = {"panel": {"gated": "missing"}}
+SCREENED: Mapping[str, Any] = {"panel": {"if_skipped": "missing"}}
 STAGES = {
     "depth": {"text": "How deep it is.", "scale": [1, 4]},
     "reach": {"text": "How far it reaches.", "scale": [1, 4], "above": {"depth": 2}},
@@ -241,12 +241,12 @@ def test_an_omitted_verdict_is_missing_and_never_zero() -> None:
 
 
 def test_an_omitted_verdict_counts_as_zero_if_configured() -> None:
-    trace, _ = score_screened({"depth": 2}, panel={"gated": "zero"})
+    trace, _ = score_screened({"depth": 2}, panel={"if_skipped": "zero"})
     assert trace.reward.value == pytest.approx(1 / 9)
 
 
 def test_missing_or_zero_must_be_configured() -> None:
-    with pytest.raises(PlanError, match=r"panel\.gated: question 'zero-shot/reach@ann' may be left out"):
+    with pytest.raises(PlanError, match=r"panel\.if_skipped: question 'zero-shot/reach@ann' may be left out"):
         score_screened({}, panel={})
 
 

@@ -21,7 +21,7 @@ from tests.judges.pairwise.comparing import (
     scored,
 )
 
-RANKED = {"components": {"pairwise": {"combiner": "bradley-terry", "inputs": {"pairwise": {"of": "pairwise"}}}}}
+RANKED = {"components": {"pairwise": {"combiner": "bradley-terry", "inputs": {"pairwise": {"verdicts_of": "pairwise"}}}}}
 every_combiner = pytest.mark.parametrize("settings", [{}, RANKED], ids=["win-share", "bradley-terry"])
 both_judges = pytest.mark.parametrize("use", ["pairwise", "listwise"])
 
@@ -60,7 +60,7 @@ def test_pure_position_bias_gives_equal_scores_and_is_reported(settings: dict[st
 
 
 def test_listings_through_bradley_terry() -> None:
-    own = {"combiner": "bradley-terry", "params": {"shown": "lists"}, "inputs": {"listwise": {"of": "listwise"}}}
+    own = {"combiner": "bradley-terry", "params": {"shown": "lists"}, "inputs": {"listwise": {"verdicts_of": "listwise"}}}
     traces, _ = scored(judging_by(longest), use="listwise", settings={"components": {"listwise": own}})
     found = rewards(traces)
     assert found[0] < found[1] < found[2]
@@ -169,14 +169,14 @@ def test_without_a_model_no_response_gets_credit(use: str) -> None:
         (
             {
                 "evaluators": ["pairwise"],
-                "components": {"x": {"combiner": "rank-share", "inputs": {"y": {"of": "pairwise"}}}},
+                "components": {"x": {"combiner": "rank-share", "inputs": {"y": {"verdicts_of": "pairwise"}}}},
             },
             "'pairwise' asks for 1 on each ordered pair; give it the verdicts of `listwise`",
         ),
         (
             {
                 "evaluators": ["listwise"],
-                "components": {"x": {"combiner": "bradley-terry", "inputs": {"y": {"of": "listwise"}}}},
+                "components": {"x": {"combiner": "bradley-terry", "inputs": {"y": {"verdicts_of": "listwise"}}}},
             },
             "'listwise' asks for 2 on each group; give it the verdicts of `pairwise`",
         ),

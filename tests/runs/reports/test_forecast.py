@@ -184,7 +184,7 @@ class TestCalls:
         assert call_counts(forecast(tmp_path / "run", tasks, priced, max_calls=0, max_cost=0.0)) == (4, 4, 8)
 
 
-GATED = {"rubric": {"gated": "zero"}}
+GATED = {"rubric": {"if_skipped": "zero"}}
 
 
 class TestScreening:

@@ -31,7 +31,7 @@ def config_with(*derivers: str, **changes: dict[str, Any]) -> dict[str, Any]:
         told("better", scope="pair"),
         told("kind", audience="stakeholder"),
         {"use": DATA, "name": "reads", "params": {"needs": ["half"]}},
-        told("same", of="versions"),
+        told("same", material="versions"),
     ]
     return {
         "evaluators": [{**use, **changes.get(use["name"], {})} for use in uses],

@@ -118,7 +118,7 @@ def test_pair_comparisons_are_not_attacked():
 
 def test_a_check_that_a_judge_waits_for_is_kept():
     config = {"evaluators": ["attacked.staged", "attacked.long", "maths.length"], "reward": {"staged": 1.0}}
-    config["components"] = {"staged": {"inputs": {"s": {"of": "attacked.staged", "gated": "zero"}}}}
+    config["components"] = {"staged": {"inputs": {"s": {"verdicts_of": "attacked.staged", "if_skipped": "zero"}}}}
     (survey,), reduced = attack_parts(config)
     assert question_ids(survey) == ["attacked.long", "attacked.staged"]
     assert [use.use for use in reduced.evaluators] == ["attacked.staged", "attacked.long"]

@@ -257,7 +257,7 @@ def test_omitted_tasks_and_responses_are_counted(tmp_path: Path) -> None:
                 "components": {
                     "rubric": {
                         "combiner": "gear",
-                        "inputs": {one: {"of": f"met@{one}"} for one in "ab"},
+                        "inputs": {one: {"verdicts_of": f"met@{one}"} for one in "ab"},
                         "params": {"edges": [{"parent": "b", "child": "a", "kind": "weak"}]},
                     }
                 }
@@ -270,7 +270,7 @@ def test_omitted_tasks_and_responses_are_counted(tmp_path: Path) -> None:
                 "components": {
                     "rubric": {
                         "combiner": "gear",
-                        "inputs": {one: {"of": f"met@{one}"} for one in "ab"},
+                        "inputs": {one: {"verdicts_of": f"met@{one}"} for one in "ab"},
                         "params": {"edges": [{"parent": "a", "child": "b", "kind": "strong"}]},
                     }
                 }
@@ -279,7 +279,7 @@ def test_omitted_tasks_and_responses_are_counted(tmp_path: Path) -> None:
             "tasks of which the config states other edges or another κ than their rubric and the run",
         ),
         (
-            {"components": {"rubric": {"combiner": "mean", "inputs": {"a": {"of": "met@a"}}}}},
+            {"components": {"rubric": {"combiner": "mean", "inputs": {"a": {"verdicts_of": "met@a"}}}}},
             [("a", "b", "weak")],
             "tasks without a rubric that counts by its criteria",
         ),
@@ -308,7 +308,7 @@ def test_a_criterion_that_does_not_apply_is_removed_from_the_total_weight(tmp_pa
     config = {
         **CONFIG,
         "evaluators": [told("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})],
-        "rubric": {"gated": "missing"},
+        "rubric": {"if_skipped": "missing"},
     }
     edges = [("a", "b", "weak"), ("a", "c", "strong")]
     scripts = [{"a": 0.0, "b": 1.0, "c": 1.0}, {"a": 1.0, "b": 1.0, "c": 1.0}]
