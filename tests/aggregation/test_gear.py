@@ -246,18 +246,18 @@ class TestUnjudgedParents:
     GRAPH = gear.compile(3, [0, 0], [1, 2])
     POSITIVE = (True, True, False)
 
-    def marginals_of(self, p: object, judged: object) -> list[object]:
+    def masked_marginals(self, p: object, judged: object) -> list[object]:
         return self.GRAPH.marginals(p, [0.2, 0.6], judged, self.POSITIVE).tolist()
 
     def test_a_positive_child_counts_as_unsupported_and_a_penalty_as_supported(self) -> None:
         for filled in (0.0, 0.5, 1.0):
-            assert self.gated([filled, 0.5, 0.5], [False, True, True]) == [filled, 0.5 * 0.2, 0.5]
+            assert self.masked_marginals([filled, 0.5, 0.5], [False, True, True]) == [filled, 0.5 * 0.2, 0.5]
 
     def test_each_response_has_its_own_mask_or_all_share_one(self) -> None:
         p = [[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]]
-        whole, masked = self.gated(p[0], [True] * 3), self.gated(p[0], [False, True, True])
-        assert self.gated(p, [[True] * 3, [False, True, True]]) == [whole, masked]
-        assert self.gated(p, [False, True, True]) == [masked, masked]
+        whole, masked = self.masked_marginals(p[0], [True] * 3), self.masked_marginals(p[0], [False, True, True])
+        assert self.masked_marginals(p, [[True] * 3, [False, True, True]]) == [whole, masked]
+        assert self.masked_marginals(p, [False, True, True]) == [masked, masked]
 
     @given(rubrics(), st.data())
     def test_where_all_is_judged_nothing_changes(self, rubric: Rubric, data: st.DataObject) -> None:

@@ -454,14 +454,17 @@ class WeightsFromVerdicts(Combiner):
 
 @pytest.mark.parametrize(("weight", "fixed"), [(1.0, False), (0.0, True)])
 def test_a_reward_with_weights_from_a_judge_notes_it(weight: float, fixed: bool) -> None:
-    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": "tone"}}
+    own = {"combiner": "tests.decision.test_recipe:WeightsFromVerdicts", "inputs": {"tone": "tone"}}
     config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
     (reward,) = rewarded(config, task(), response("a", tone=0.5))
     assert reward.weights_fixed is fixed
 
 
 def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
-    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": {"of": "tone", "reduce": "max"}}}
+    own = {
+        "combiner": "tests.decision.test_recipe:WeightsFromVerdicts",
+        "inputs": {"tone": {"of": "tone", "reduce": "max"}},
+    }
     config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
     spec = next(one for one in planned(config, task()).decision.specs if one.name == "own")
     assert spec.inputs["tone"].reduce is None

@@ -196,7 +196,7 @@ class StandbyEvaluator(Told):
 
 def standby_evaluator(*subjects: str, **params: Any) -> dict[str, Any]:
     own = {"audience": "stakeholder", "subjects": list(subjects), **params}
-    return {"use": f"{__name__}:StandsBy", "name": "stands-by", "params": own}
+    return {"use": f"{__name__}:StandbyEvaluator", "name": "stands-by", "params": own}
 
 
 def planned_questions(*uses: Any, **fields: Any) -> set[str]:
